@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from nicbench.core.described import NOTHING, Shape
 from nicbench.report.facts import inventory_shapes
-from nicbench.report.system_subjects import SUBJECTS
-from nicbench.report.system_table import SystemTable, system_table, tuned_rows
+from nicbench.report.system_table import SystemTable, subjects, system_table, tuned_rows
 from nicbench.system.inventory.collect import collect_host
 
 from ._documents import page_of
@@ -99,7 +98,7 @@ _FACTS = (
 @given(st.dictionaries(st.sampled_from(_FACTS), _plain))
 def test_an_inventory_of_any_shape_breaks_no_report(facts: dict[str, object]) -> None:
     table = system_table({"tester": facts})
-    assert len(table.rows) + len(table.unknown) == len(SUBJECTS)
+    assert len(table.rows) + len(table.unknown) == len(subjects())
 
 
 def test_a_setting_shows_what_was_asked_for_before_and_during() -> None:
@@ -165,3 +164,9 @@ def _undeclared(value: object, shape: Shape, path: str) -> Iterator[str]:
                 yield f"{path}.{name}"
             elif part is not NOTHING and inner is not None:
                 yield from _undeclared(inner, part, f"{path}.{name}")
+
+
+def test_facts_bring_their_subjects_and_no_two_stand_in_one_place() -> None:
+    places = [subject.place for _, subject in subjects().values()]
+    assert list(subjects())[:3] == ["Machine", "BIOS", "BIOS settings"]
+    assert places == sorted(set(places))

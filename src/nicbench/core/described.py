@@ -11,7 +11,7 @@ import functools
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -88,11 +88,34 @@ NOTHING: Final = Shape()
 """Of what is not declared."""
 
 
+Facts = Mapping[str, Any]
+"""What is known of one machine: plain data by the kinds of its facts."""
+
+Write = Callable[[str, object], str]
+"""How a report writes a value, by its name or the unit at its end: of ``"_bytes"`` and ``1 << 30``, "1 GiB"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One line of the table of machines: its label, its place (the lowest stands first), and what a machine says of it.
+
+    ``tell`` is given all facts of the machine, since a line may join several, and gives None where it does not say.
+    """
+
+    label: str
+    place: int
+    tell: Callable[[Facts, Write], str | None]
+
+
 class DescribedPlugin:
-    """A plug-in that says what its values are: a fact by ``shape``, all others by the model of their ``Options``."""
+    """A plug-in that says what its values are: a fact by ``shape``, all others by the model of their ``Options``.
+
+    ``subjects`` are the lines of the table of machines that a fact brings.
+    """
 
     kind: ClassVar[str]
     shape: ClassVar[Any] = None
+    subjects: ClassVar[tuple[Subject, ...]] = ()
     Options: ClassVar[type[BaseModel]]
 
 

@@ -7,14 +7,37 @@ each setting before and during, and what came of it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
+from nicbench.core.described import DescribedPlugin, Facts, Subject
+from nicbench.core.registry import find
 from nicbench.report.facts import Shapes, item_shapes, label_of, named, plain
-from nicbench.report.system_subjects import FACT_OF, SUBJECTS, Facts, Tell
 
 REASONS: Final = "reasons_null"
+
+
+@functools.cache
+def subjects() -> Mapping[str, tuple[str, Subject]]:
+    """The subjects that facts bring, by their labels in the order of their places, each with the kind of its fact."""
+    brought = [
+        (subject, kind)
+        for kind, fact in find("nicbench.system.inventory.facts", DescribedPlugin).items()
+        for subject in fact.subjects
+    ]
+    in_order = sorted(brought, key=lambda one: (one[0].place, one[0].label))
+    return MappingProxyType({subject.label: (kind, subject) for subject, kind in in_order})
+
+
+def tell(label: str, facts: Facts) -> str | None:
+    """What a machine says of a subject; an inventory of another version may have another shape, and tells nothing."""
+    try:
+        return subjects()[label][1].tell(facts, plain) or None
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +69,7 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
         machine = name.partition(",")[0]
         why = known.get(REASONS)
         said: _Column = (
-            tuple(_text(tell, known) for tell in SUBJECTS.values()),
+            tuple(tell(label, known) for label in subjects()),
             _pairs(declared.get(name, declared.get(machine))),
             {str(fact): str(reason) for fact, reason in why.items()} if isinstance(why, Mapping) else {},
         )
@@ -62,12 +85,12 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
     columns = dict(sorted(columns.items(), key=lambda column: column[0].startswith("hypervisor")))
     rows = []
     unknown = []
-    for number, (label, tell) in enumerate(SUBJECTS.items()):
+    for number, (label, (kind, _)) in enumerate(subjects().items()):
         texts = tuple(content[0][number] for content in columns.values())
         if any(texts):
             rows.append(SystemRow(label, texts))
         elif columns:
-            unknown.append((label, _reason([content[2] for content in columns.values()], tell)))
+            unknown.append((label, _reason([content[2] for content in columns.values()], kind)))
     labels = dict.fromkeys(label for content in columns.values() for label, _ in content[1])
     for label in labels:
         rows.append(SystemRow(label, tuple(dict(content[1]).get(label) for content in columns.values()), declared=True))
@@ -80,17 +103,8 @@ _Column = tuple[tuple[str | None, ...], tuple[tuple[str, str], ...], dict[str, s
 """Of a machine: the texts of all subjects, what is declared, and why facts are unknown."""
 
 
-def _text(tell: Tell, facts: Facts) -> str | None:
-    """A subject of one machine; an inventory of another version may have another shape, and is then not told here."""
-    try:
-        return tell(facts) or None
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return None
-
-
-def _reason(reasons: Iterable[Mapping[str, str]], tell: Tell) -> str:
-    fact = FACT_OF.get(tell)
-    return next((why[fact] for why in reasons if fact is not None and fact in why), "the machine does not say")
+def _reason(reasons: Iterable[Mapping[str, str]], kind: str) -> str:
+    return next((why[kind] for why in reasons if kind in why), "the machine does not say")
 
 
 def _pairs(values: Any) -> tuple[tuple[str, str], ...]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
+from nicbench.core.described import Facts
 from nicbench.core.plan import Plan
 from nicbench.core.result import name_of_test
 from nicbench.report import disclosure
@@ -26,8 +28,10 @@ from nicbench.report.facts import (
     traffic_shapes,
 )
 from nicbench.report.model import Report
-from nicbench.report.system_subjects import SUBJECTS, Facts, Tell
+from nicbench.report.system_table import tell
 from nicbench.report.testbed.wiring import wirings
+
+Tell = Callable[[Facts], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +139,29 @@ def _compiler(facts: Facts) -> str | None:
 
 
 _SETUP: Final[Mapping[str, Tell]] = {
-    "Server": SUBJECTS["Machine"],
-    "CPU": SUBJECTS["Processors"],
-    "RAM": SUBJECTS["Memory"],
-    "Memory modules": SUBJECTS["Memory modules"],
-    "BIOS": SUBJECTS["BIOS"],
-    "Network adapter (NIC)": SUBJECTS["Network adapters"],
+    "Server": partial(tell, "Machine"),
+    "CPU": partial(tell, "Processors"),
+    "RAM": partial(tell, "Memory"),
+    "Memory modules": partial(tell, "Memory modules"),
+    "BIOS": partial(tell, "BIOS"),
+    "Network adapter (NIC)": partial(tell, "Network adapters"),
     "NIC firmware": _drivers("firmware"),
     "NIC driver": _drivers("name"),
-    "Operating system": SUBJECTS["Operating system"],
-    "Kernel": SUBJECTS["Kernel"],
-    "Hypervisor": SUBJECTS["Hypervisor"],
+    "Operating system": partial(tell, "Operating system"),
+    "Kernel": partial(tell, "Kernel"),
+    "Hypervisor": partial(tell, "Hypervisor"),
     "Compiler": _compiler,
 }
 _SETTINGS: Final[Mapping[str, Tell]] = {
-    "BIOS settings": SUBJECTS["BIOS settings"],
-    "Boot parameters": SUBJECTS["Kernel command line"],
-    "Power policy": SUBJECTS["Power policy"],
-    "Frequency policy": SUBJECTS["Frequency policy"],
-    "C-states": SUBJECTS["C-states"],
-    "Simultaneous multithreading (SMT)": SUBJECTS["SMT"],
-    "CPUs set apart": SUBJECTS["CPUs set apart"],
-    "Interrupts": SUBJECTS["Interrupts"],
-    "Huge pages": SUBJECTS["Huge pages"],
+    "BIOS settings": partial(tell, "BIOS settings"),
+    "Boot parameters": partial(tell, "Kernel command line"),
+    "Power policy": partial(tell, "Power policy"),
+    "Frequency policy": partial(tell, "Frequency policy"),
+    "C-states": partial(tell, "C-states"),
+    "Simultaneous multithreading (SMT)": partial(tell, "SMT"),
+    "CPUs set apart": partial(tell, "CPUs set apart"),
+    "Interrupts": partial(tell, "Interrupts"),
+    "Huge pages": partial(tell, "Huge pages"),
 }
 _MAY_NOT_APPLY: Final = frozenset({"Hypervisor", "CPUs set apart"})
 
@@ -199,7 +203,7 @@ def _of_machines(
     return tuple(" and ".join(names) for names in columns.values()), rows, unknown
 
 
-def _told(tell: Callable[[Facts], str | None], facts: Facts) -> str | None:
+def _told(tell: Tell, facts: Facts) -> str | None:
     try:
         return tell(facts)
     except (AttributeError, KeyError, TypeError, ValueError):  # a fact of another form than ours

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 
 class _Ruleset(TypedDict):
@@ -18,11 +20,19 @@ class _Ruleset(TypedDict):
     hooks: list[str]
 
 
+def _tell_firewall(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "firewall")
+    if found.get("rules") is None:
+        return None
+    return join_texts(f"{found['rules']} rules" if found["rules"] else "no rules", *found.get("hooks", ()), by="; ")
+
+
 class Firewall(Fact):
     """From ``nft -j list ruleset``."""
 
     kind = "firewall"
     shape = _Ruleset
+    subjects = (Subject("Firewall", 300, _tell_firewall),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         return parse_ruleset(await output_of(host, "nft", "-j", "list", "ruleset"))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_list, join_texts, part_of
 
 _POLICIES = "/sys/devices/system/cpu/cpufreq/policy*/"
 _PATHS = (
@@ -26,12 +28,25 @@ class _Policy(TypedDict):
     boost: bool | None
 
 
+def _tell_clock(facts: Facts, write: Write) -> str | None:
+    policy, cpu = part_of(facts, "core_clock_policy"), part_of(facts, "cpu")
+    limits = [(policy.get(name) or [cpu.get(name)])[0] for name in ("minimum_hz", "maximum_hz")]
+    boost = policy.get("boost")
+    return join_texts(
+        f"{write('_hz', limits[0])} to {write('_hz', limits[1])}" if all(limits) else None,
+        f"governor {join_list(policy.get('governor'))}" if policy.get("governor") else None,
+        join_list(policy.get("driver")),
+        None if boost is None else f"boost {'on' if boost else 'off'}",
+    )
+
+
 class Frequency(Fact):
     """From ``/sys/devices/system/cpu/cpufreq``."""
 
     kind = "core_clock_policy"
     shape = _Policy
     of_machine = True
+    subjects = (Subject("Frequency policy", 110, _tell_clock),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         return parse_policies(await values_of(host, _PATHS))

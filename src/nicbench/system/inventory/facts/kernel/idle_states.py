@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _FOLDER = "/sys/devices/system/cpu/cpuidle/"
 _PATHS = (
@@ -34,12 +36,26 @@ class _IdleStates(TypedDict):
     states: dict[str, _State]
 
 
+def _tell_idle(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "idle_states")
+    states = part_of(found, "states")
+    if not states:
+        return "none used" if found.get("driver") == "none" else None
+    told = []
+    for name, state in states.items():
+        exit_us, disabled = state.get("exit_latency_us"), state.get("disabled")
+        off = "" if disabled in (None, "no") else ", disabled" if disabled == "yes" else f", disabled {disabled}"
+        told.append(f"{name} ({exit_us} µs{off})" if exit_us is not None else f"{name}{off}")
+    return join_texts(", ".join(told), found.get("driver"), by="; ")
+
+
 class IdleStates(Fact):
     """From ``/sys/devices/system/cpu/cpuidle``."""
 
     kind = "idle_states"
     shape = _IdleStates
     of_machine = True
+    subjects = (Subject("C-states", 130, _tell_idle),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         return parse_idle_states(await values_of(host, _PATHS))

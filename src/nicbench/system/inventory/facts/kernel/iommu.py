@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 # Units by name, then the type of each group: DMA, DMA-FQ (lazy), identity (passthrough).
 _ASK = (
@@ -25,12 +27,21 @@ class _Iommu(TypedDict):
     groups_by_type: dict[str, int]
 
 
+def _tell_iommu(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "iommu")
+    if found.get("active") is None:
+        return None
+    groups = ", ".join(f"{count} groups {kind}" for kind, count in part_of(found, "groups_by_type").items())
+    return join_texts("on" if found["active"] else "off", groups)
+
+
 class Iommu(Fact):
     """From ``/sys/class/iommu`` and ``/sys/kernel/iommu_groups``."""
 
     kind = "iommu"
     shape = _Iommu
     of_machine = True
+    subjects = (Subject("IOMMU", 260, _tell_iommu),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
@@ -23,12 +24,17 @@ _DAY = re.compile(r"(?<!\d)(\d{4})-(\d\d)-(\d\d)(?!\d)")
 _SECONDS = re.compile(r"^(\d{9,10}) (?:rpm|apk)\b", re.MULTILINE)
 
 
+def _tell_last_updates(facts: Facts, write: Write) -> str | None:
+    return str(facts["last_updates"]) if facts.get("last_updates") else None
+
+
 class LastUpdates(Fact):
     """From the log of dpkg, apk or pacman, or the database of rpm."""
 
     kind = "last_updates"
     shape = str
     of_machine = True
+    subjects = (Subject("Last updates", 70, _tell_last_updates),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> str:
         day = parse_last_update(await output_of(host, "sh", "-c", _ASK))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_list, join_texts, part_of
 
 _PLATFORM = "/sys/firmware/acpi/platform_profile"
 _ASPM = "/sys/module/pcie_aspm/parameters/policy"
@@ -34,12 +36,24 @@ class _Power(TypedDict):
     pci_express_power: str | None
 
 
+def _tell_power(facts: Facts, write: Write) -> str | None:
+    found, tuned = part_of(facts, "power_policy"), part_of(facts, "tuned")
+    profile = f"tuned profile {tuned['profile']}" if tuned.get("profile") else None
+    return join_texts(
+        f"platform profile {found['platform_profile']}" if found.get("platform_profile") else None,
+        f"energy preference {join_list(found.get('energy_preference'))}" if found.get("energy_preference") else None,
+        f"{profile}{'' if tuned.get('running') else ' (not running)'}" if profile else None,
+        f"PCI Express power {found['pci_express_power']}" if found.get("pci_express_power") else None,
+    )
+
+
 class PowerPolicy(Fact):
     """From ``/sys/firmware/acpi``, ``cpufreq`` and ``pcie_aspm``."""
 
     kind = "power_policy"
     shape = _Power
     of_machine = True
+    subjects = (Subject("Power policy", 120, _tell_power),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         return parse_power_policy(await values_of(host, _PATHS))

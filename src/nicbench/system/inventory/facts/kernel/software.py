@@ -6,10 +6,12 @@ import platform
 import re
 
 import nicbench
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.core.errors import NicbenchError, UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _TOOLS = {
     "iproute2": "ip -V",
@@ -36,12 +38,17 @@ _RPM_LIBRARIES = ("libbpf", "libxdp", "glibc")
 _VERSION = re.compile(r"\bv?(\d+(?:\.\d+)+)")
 
 
+def _tell_software(facts: Facts, write: Write) -> str | None:
+    return join_texts(*(f"{name} {version}" for name, version in part_of(facts, "software").items() if version))
+
+
 class Software(Fact):
     """From each tool's own answer, and from dpkg or rpm for the libraries."""
 
     kind = "software"
     shape = dict[str, str | None]
     of_machine = True
+    subjects = (Subject("Software", 310, _tell_software),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str | None]:
         versions: dict[str, str | None] = {"nicbench": nicbench.__version__, "python": platform.python_version()}

@@ -6,11 +6,12 @@ import json
 import re
 from typing import Annotated, Any, TypedDict
 
-from nicbench.core.described import Label
+from nicbench.core.described import Facts, Label, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of, text_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _NUMBERS = {
     "CPU(s)": "cpus",
@@ -62,12 +63,43 @@ class _Cpu(TypedDict):
     cpus_online: Annotated[str | None, Label("Online CPUs", alone=True)]
 
 
+def _tell_processors(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "cpu")
+    if not found.get("model"):
+        return None
+    sockets, cores = found.get("sockets"), found.get("cores_per_socket")
+    return join_texts(
+        f"{sockets} \u00d7 {found['model']}" if sockets else found["model"],
+        found.get("vendor"),
+        f"{cores} core{'s' if cores != 1 else ''}{' each' if sockets != 1 else ''}" if cores else None,
+        f"{found['cpus']} CPUs" if found.get("cpus") else None,
+    )
+
+
+def _tell_stepping(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "cpu")
+    names = {"family": "family", "model_number": "model", "stepping": "stepping", "microcode": "microcode"}
+    return join_texts(*(f"{word} {found[name]}" for name, word in names.items() if found.get(name)))
+
+
+def _tell_isolated(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "cpu")
+    kept = {"cpus_isolated": "isolated", "cpus_without_timer_tick": "without timer tick"}
+    told = [f"CPUs {found[name]} {words}" for name, words in kept.items() if found.get(name) not in (None, "", "none")]
+    return join_texts(*told) or ("none" if found.get("cpus_isolated") == "none" else None)
+
+
 class Cpu(Fact):
     """From ``lscpu -J`` and ``/proc/cpuinfo``."""
 
     kind = "cpu"
     shape = _Cpu
     of_machine = True
+    subjects = (
+        Subject("Processors", 90, _tell_processors),
+        Subject("Stepping", 100, _tell_stepping),
+        Subject("CPUs set apart", 160, _tell_isolated),
+    )
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         facts = parse_lscpu(await output_of(host, "lscpu", "-J"))

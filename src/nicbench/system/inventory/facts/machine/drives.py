@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
-from nicbench.core.described import NotEverywhere
+from nicbench.core.described import Facts, NotEverywhere, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.facts.machine._groups import group_alike
+from nicbench.system.inventory.subjects import count_words, join_texts
 
 _COLUMNS = "NAME,TYPE,VENDOR,MODEL,SIZE,TRAN,REV,ROTA,SERIAL"
 _NOT_A_DRIVE = ("zram", "ram", "loop", "nbd", "fd")
@@ -31,12 +32,28 @@ class _Drive(TypedDict):
     serials: list[str]
 
 
+def _tell_drives(facts: Facts, write: Write) -> str | None:
+    return join_texts(
+        *(
+            join_texts(
+                f"{count_words(each)}{join_texts(each.get('vendor'), each.get('model'), by=' ') or 'unnamed'}",
+                write("_bytes", each.get("size_bytes")),
+                each.get("interface"),
+                f"firmware {each['firmware']}" if each.get("firmware") else None,
+            )
+            for each in facts.get("drives") or ()
+        ),
+        by="; ",
+    )
+
+
 class Drives(Fact):
     """From ``lsblk``, and ``nvme list`` where it is installed, which alone knows the firmware of NVMe everywhere."""
 
     kind = "drives"
     shape = list[_Drive]
     of_machine = True
+    subjects = (Subject("Drives", 220, _tell_drives),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> list[dict[str, Any]]:
         listed = await output_of(host, "lsblk", "-J", "-b", "-d", "-o", _COLUMNS)

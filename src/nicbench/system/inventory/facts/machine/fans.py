@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of, values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.facts.machine._ipmi import parse_sensors
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _SPEED = re.compile(r"(\d{1,6}) RPM")
 
@@ -21,12 +23,20 @@ class _Fans(TypedDict):
     speed_per_minute: dict[str, int | None]
 
 
+def _tell_fans(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "fans")
+    speeds = [speed for speed in part_of(found, "speed_per_minute").values() if speed is not None]
+    turning = f"{min(speeds)} to {max(speeds)} per minute" if speeds else None
+    return join_texts(str(found["count"]), turning) if found.get("count") else None
+
+
 class Fans(Fact):
     """From ``ipmitool sdr type Fan``; where there is no such controller, from ``/sys/class/hwmon``."""
 
     kind = "fans"
     shape = _Fans
     of_machine = True
+    subjects = (Subject("Fans", 240, _tell_fans),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         try:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from nicbench.core.described import NotEverywhere
+from nicbench.core.described import Facts, NotEverywhere, Subject, Write
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _FOLDER = "/sys/class/dmi/id/"
 _FIELDS = {
@@ -73,12 +74,31 @@ class _Identity(TypedDict):
     asset_tag: str | None
 
 
+def _tell_machine(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "firmware")
+    board = join_texts(found.get("board_vendor"), found.get("board"), by=" ")
+    return join_texts(
+        join_texts(found.get("vendor"), found.get("product"), by=" "),
+        f"board {board}" if board else None,
+        found.get("chassis"),
+    )
+
+
+def _tell_bios(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "firmware")
+    return join_texts(join_texts(found.get("bios_vendor"), found.get("bios_version"), by=" "), found.get("bios_date"))
+
+
 class Firmware(Fact):
     """From ``/sys/class/dmi/id``."""
 
     kind = "firmware"
     shape = Annotated[_Identity, NotEverywhere]
     of_machine = True
+    subjects = (
+        Subject("Machine", 10, _tell_machine),
+        Subject("BIOS", 20, _tell_bios),
+    )
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, str | None]:
         return parse_identity(await values_of(host, [_FOLDER + name for name in _FIELDS]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 
 class _Hypervisor(TypedDict):
@@ -17,12 +19,20 @@ class _Hypervisor(TypedDict):
     vendor: str | None
 
 
+def _tell_hypervisor(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "hypervisor")
+    if found.get("virtual_machine") is None:
+        return None
+    return join_texts("virtual machine", found.get("vendor")) if found["virtual_machine"] else "none: this is hardware"
+
+
 class Hypervisor(Fact):
     """From ``lscpu``."""
 
     kind = "hypervisor"
     shape = _Hypervisor
     of_machine = True
+    subjects = (Subject("Hypervisor", 80, _tell_hypervisor),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         return parse_virtualization(await output_of(host, "lscpu", "-J"))

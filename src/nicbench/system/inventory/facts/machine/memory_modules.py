@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.facts.machine._groups import group_alike
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _HANDLE = re.compile(r"Handle 0x[0-9A-Fa-f]+, DMI type (\d+),")
 Structure = dict[str, str]
@@ -75,12 +77,31 @@ class _Modules(TypedDict):
     installed: list[_Module]
 
 
+def _tell_modules(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "memory_modules")
+    told = []
+    for kind in found["installed"] if found else ():
+        rated, running = kind.get("rated_mt_per_s"), kind.get("running_mt_per_s")
+        told.append(
+            join_texts(
+                f"{kind['count']} \u00d7 {write('_bytes', kind['size_bytes'])}",
+                join_texts(kind.get("vendor"), kind.get("model"), by=" "),
+                join_texts(kind.get("type"), kind.get("form"), by=" "),
+                f"rated {rated} MT/s" if rated else None,
+                f"running at {running} MT/s" if running else None,
+            )
+        )
+    slots = f"{found['modules']} of {found['slots']} slots" if found.get("slots") else None
+    return join_texts(*told, slots, found.get("error_correction"), by="; ")
+
+
 class MemoryModules(Fact):
     """From ``dmidecode -t memory``, which needs root."""
 
     kind = "memory_modules"
     shape = _Modules
     of_machine = True
+    subjects = (Subject("Memory modules", 190, _tell_modules),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         return parse_memory(await output_of(host, "dmidecode", "-t", "memory"))

@@ -6,10 +6,11 @@ import re
 from shlex import quote
 from typing import Annotated, Any, TypedDict
 
-from nicbench.core.described import Label, NotEverywhere, OneLine
+from nicbench.core.described import Facts, Label, NotEverywhere, OneLine, Subject, Write
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _NODE = re.compile(r"/node(\d+)/cpulist$")
 _DISTANCE = re.compile(r"/node(\d+)/distance$")
@@ -24,11 +25,22 @@ class _Nodes(TypedDict):
     node_by_interface: Annotated[dict[str, Annotated[int | None, NotEverywhere]], OneLine()]
 
 
+def _tell_numa(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "numa")
+    nodes = part_of(found, "cpus_by_node")
+    distances = part_of(found, "distances_by_node")
+    if not nodes:
+        return None
+    told = "; ".join(f"node {node}: CPUs {cpus}" for node, cpus in nodes.items())
+    return join_texts(told, f"distances {' / '.join(distances.values())}" if distances else None, by="; ")
+
+
 class Numa(Fact):
     """From ``/sys/devices/system/node`` and ``/sys/class/net/DEVICE/device/numa_node``."""
 
     kind = "numa"
     shape = _Nodes
+    subjects = (Subject("NUMA", 150, _tell_numa),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         paths = ["/sys/devices/system/node/node*/cpulist", "/sys/devices/system/node/node*/distance"]

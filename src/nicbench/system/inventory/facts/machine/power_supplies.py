@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.facts.machine._groups import group_alike
 from nicbench.system.inventory.facts.machine._ipmi import parse_fru, parse_sensors
+from nicbench.system.inventory.subjects import join_texts, part_of
 
 _SUPPLY = re.compile(r"\bPS\s?\d|\bPSU|PWR SPLY|power supply", re.IGNORECASE)
 
@@ -32,12 +34,23 @@ class _Supplies(TypedDict):
     installed: list[_Supply]
 
 
+def _tell_supplies(facts: Facts, write: Write) -> str | None:
+    found = part_of(facts, "power_supplies")
+    kinds = [
+        join_texts(f"{each['count']} \u00d7 {join_texts(each.get('vendor'), each.get('model'), by=' ')}")
+        for each in found.get("installed") or ()
+    ]
+    states = [f"{name}: {state}" for name, state in part_of(found, "states").items()]
+    return join_texts(*kinds, *states, by="; ")
+
+
 class PowerSupplies(Fact):
     """From ``ipmitool sdr type "Power Supply"`` and ``ipmitool fru print``."""
 
     kind = "power_supplies"
     shape = _Supplies
     of_machine = True
+    subjects = (Subject("Power supplies", 250, _tell_supplies),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
         states = parse_supply_states(await output_of(host, "ipmitool", "sdr", "type", "Power Supply"))

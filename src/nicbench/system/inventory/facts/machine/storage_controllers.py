@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from nicbench.core.described import Facts, Subject, Write
 from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.facts.machine._groups import group_alike
+from nicbench.system.inventory.subjects import count_words, join_texts
 
 _MASS_STORAGE = "01"  # PCI Code and ID Assignment Specification, base class 01h
 
@@ -25,12 +27,25 @@ class _Controller(TypedDict):
     addresses: list[str]
 
 
+def _tell_controllers(facts: Facts, write: Write) -> str | None:
+    return join_texts(
+        *(
+            join_texts(
+                f"{count_words(each)}{join_texts(each.get('vendor'), each.get('model'), by=' ')}", each.get("driver")
+            )
+            for each in facts.get("storage_controllers") or ()
+        ),
+        by="; ",
+    )
+
+
 class StorageControllers(Fact):
     """From ``lspci``."""
 
     kind = "storage_controllers"
     shape = list[_Controller]
     of_machine = True
+    subjects = (Subject("Storage controllers", 210, _tell_controllers),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> list[dict[str, Any]]:
         return parse_controllers(await output_of(host, "lspci", "-Dvmmnnk"))
