@@ -125,6 +125,8 @@ class OfferedTraffic:
     traffic: Traffic
     ways: Ways
     link_bits_per_s: float
+    link_is_nominal: bool = False
+    """Whether that is what a virtual link claims, and not what it can carry."""
 
 
 class LiveFrameContext(LiveContext[Trial, TrialRequest]):
@@ -221,7 +223,8 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         """Also with the basis of its rates, its ports, and how near it is to the tester's own limits."""
         behind = [self._trials[name] for name in result.trials if name in self._trials]
         ways = self._offered.ways
-        return add_near_limits(add_ports(add_basis(super().complete(result), ways), ways, behind))
+        completed = add_near_limits(add_ports(add_basis(super().complete(result), ways), ways, behind))
+        return _without_shares(completed) if self._offered.link_is_nominal else completed
 
     def _publish_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
         self._maker.log.bus.publish(
@@ -306,6 +309,12 @@ def _times_its_limit(finding: Finding) -> float:
 def _held_up_ns(health: Health) -> int:
     """For how long the load may have been another: a gap of our own engine, or the overtime of another generator."""
     return health.longest_gap_ns if health.longest_gap_ns is not None else health.overtime_ns or 0
+
+
+def _without_shares(result: Result) -> Result:
+    """Without its rates' shares of a line rate that no line has."""
+    kept = {name: value for name, value in result.values.items() if not name.endswith("_percent_of_line_rate")}
+    return result.model_copy(update={"values": kept})
 
 
 def _without_false_cause(outcome: Outcome) -> Outcome:

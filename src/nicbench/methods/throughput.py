@@ -223,7 +223,11 @@ class Throughput(FrameMethod):
         """Four columns for each goal, whatever the bench file calls it; the same in bits; and the zero-loss table."""
         goals = _goals(results, options)
         lossless = next((goal for goal in goals if goal.loss_ratio == 0.0), None)
-        has_lossless = lossless and any(number_of(result.values.get(lossless.value)) for result in results)
+        # Of a virtual link no rate is a share of anything, and a table of shares says nothing.
+        has_lossless = lossless and any(
+            number_of(result.values.get(lossless.value)) and number_of(result.values.get(lossless.share or ""))
+            for result in results
+        )
         told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
         caption = " ".join((table.caption, *told, *explain_confirmation(results)))
         further = (*((_zero_loss(lossless),) if lossless and has_lossless else ()), _in_bits(goals))
@@ -334,14 +338,14 @@ def _of_goal(goal: Goal) -> tuple[Column, ...]:
         rate,
         Column(value=goal.value, head="Interval", group=goal.name, aspect="interval", is_minor=True),
         Column(value=goal.value, head="Limited by", group=goal.name, aspect="limit"),
-        Column(value=goal.share, head="% of line rate", group=goal.name, form="percent"),
+        Column(value=goal.share, head="% of line rate", group=goal.name, form="percent", is_optional=True),
     )
 
 
 def _overview(goal: Goal) -> tuple[Column, ...]:
     return (
         Column(value=goal.value, head=goal.name, aspect="span", is_main=True),
-        Column(value=goal.share, head="% of line rate", form="percent"),
+        Column(value=goal.share, head="% of line rate", form="percent", is_optional=True),
         Column(value=goal.value, head="limited by", aspect="limit"),
     )
 

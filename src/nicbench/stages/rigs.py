@@ -239,7 +239,9 @@ class FrameRig(Rig[LiveFrameContext]):
         await calibrate(self.setting.bench, self._ceilings, self.setting.bus)
 
     def make_context(self, test: TestSetting) -> LiveFrameContext:
-        offered = OfferedTraffic(self.setting.bench.traffic, self._ways, self._testbed.link_bits_per_s)
+        offered = OfferedTraffic(
+            self.setting.bench.traffic, self._ways, self._testbed.link_bits_per_s, self._testbed.link_is_nominal
+        )
         return LiveFrameContext(test, self._maker, self._ceilings, offered)
 
     async def close(self) -> None:

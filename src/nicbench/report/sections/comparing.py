@@ -177,18 +177,20 @@ def _sliced(panels: Sequence[Panel], number: int) -> Iterator[Sequence[Panel]]:
 
 
 def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
-    """A column for each configuration."""
+    """A column for each configuration; that of the share of the line rate only where some line has one."""
+    rates = [rate for row in shown.rows for rate in row.cells[goal.value]]
+    has_shares = any(rate.percent_of_line_rate != UNKNOWN for rate in rates)
     of_names = (
         each
         for number, _ in enumerate(shown.names)
         for each in (
             head(goal.name, shown.unit(goal)),
-            head("% of\nline rate"),
+            *((head("% of\nline rate"),) if has_shares else ()),
             *((head(f"Against\n{shown.names[0]}"),) if number else ()),
         )
     )
     spans = (
-        head(each if compared.compares else goal.name, columns=3 if number else 2)
+        head(each if compared.compares else goal.name, columns=1 + has_shares + bool(number))
         for number, each in enumerate(shown.names)
     )
     return table(
@@ -201,7 +203,7 @@ def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
                     for number, rate in enumerate(row.cells[goal.value])
                     for each in (
                         cell(*_rate(rate), *((BREAK, small(rate.within)) if rate.within else ())),
-                        cell(rate.percent_of_line_rate),
+                        *((cell(rate.percent_of_line_rate),) if has_shares else ()),
                         *((cell(rate.against_first),) if number else ()),
                     )
                 ),
