@@ -58,6 +58,12 @@ pub struct Analyser {
     streams: Vec<StreamTally>,
     groupings: Vec<Grouping>,
     counts: Vec<LatencyCounts>,
+    /// By stream, of frames that were under way while a core was shared; among `counts` too.
+    shared_counts: Vec<LatencyCounts>,
+    /// For how long the DUT's cores have not been shared, as of the burst that is judged.
+    quiet_ns: u64,
+    /// Whether anybody looked at the DUT's cores.
+    is_watched: bool,
     ports: Vec<PortTally>,
     intervals: Intervals,
     /// By stream, in their order.
@@ -98,6 +104,9 @@ impl Analyser {
             streams: vec![StreamTally::default(); expected.len()],
             groupings,
             counts: (0..groups).map(|_| LatencyCounts::new()).collect(),
+            shared_counts: vec![LatencyCounts::new(); expected.len()],
+            quiet_ns: u64::MAX,
+            is_watched: false,
             ports: vec![PortTally::default(); ports],
             intervals: Intervals::new(expected.len()),
             arrivals: vec![Arrivals::default(); expected.len()],
@@ -113,6 +122,17 @@ impl Analyser {
     /// Frames are also kept as `capture` asks; to be called before the first one.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         self.capture = capture;
+    }
+
+    /// For how long the DUT's cores have not been shared: a frame that was sent before that was under way meanwhile.
+    #[inline]
+    pub fn set_quiet_ns(&mut self, quiet_ns: u64) {
+        self.quiet_ns = quiet_ns;
+    }
+
+    /// Whether anybody looked at the DUT's cores: else no frame is known to have been delayed by a neighbour.
+    pub fn set_watched(&mut self, is_watched: bool) {
+        self.is_watched = is_watched;
     }
 
     /// The frames captured, where a capture was asked for.
@@ -261,6 +281,11 @@ impl Analyser {
         if let Some(counts) = self.counts.get_mut(group) {
             counts.record(latency_ns);
         }
+        if latency_ns >= self.quiet_ns {
+            if let Some(counts) = self.shared_counts.get_mut(index) {
+                counts.record(latency_ns);
+            }
+        }
     }
 
     #[inline(always)]
@@ -292,6 +317,7 @@ impl Analyser {
         self.flows.merge(&other.flows);
         self.streams.iter_mut().zip(&other.streams).for_each(|(tally, more)| tally.merge(more));
         self.counts.iter_mut().zip(&other.counts).for_each(|(counts, more)| counts.merge(more));
+        self.shared_counts.iter_mut().zip(&other.shared_counts).for_each(|(counts, more)| counts.merge(more));
         self.ports.iter_mut().zip(&other.ports).for_each(|(tally, more)| tally.merge(more));
         match (&mut self.capture, other.capture) {
             (Some(capture), Some(more)) => capture.merge(more),

@@ -1,35 +1,43 @@
-//! Watches each of the DUT's cores for what no counter of a virtual machine says. Fifty times a second a thread looks
-//! for 10 microseconds how much of the physical core there is (a neighbour on the other hyperthread takes up to half of
-//! it) and whether the CPU stood still in the meantime.
+//! Watches each of the DUT's cores for what no counter of a virtual machine says. Five hundred times a second a thread
+//! looks for a microsecond how much of the physical core there is (a neighbour on the other hyperthread takes up to
+//! half of it); and it reads whether the CPU stood still in the meantime.
+//!
+//! What limits the rate is the interrupt that wakes the thread, not the look: on a virtual machine one takes up to
+//! 20 microseconds of the core. So looks come when interrupts come anyway: at multiples of their period by the
+//! monotonic clock, which are those of the kernel's own tick, and the stall detector's timer beats in step with them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+mod series;
+mod speeds;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use nicbench_protocol::CpuTimes;
 
-use crate::stall_detector::StallDetector;
-use crate::sys;
+use crate::port::Clock;
+use crate::stall_detector::{self, StallDetector};
+use crate::sys::core_speed::{SHORT_PROBE, parallel_speed};
+use crate::sys::{self, tsc};
 use crate::task_times::CORE_WATCH_THREAD;
+use series::Series;
+pub use speeds::{Speed, Speeds};
 
-const PERIOD: Duration = Duration::from_millis(20);
-/// Measurements that find the best speed before the first trial.
+/// Between two looks.
+pub const PERIOD_NS: u64 = stall_detector::PERIOD_NS;
+/// Looks that find the best speed before the first trial.
 const FIRST_LOOKS: u32 = 50;
-/// Slower than this share of the best: somebody else is on the core. Two hyperthreads at work leave each half to two
-/// thirds.
-const SLOW_SHARE: f64 = 0.8;
-/// Speeds are kept in steps of half a hundredth; a core's lie between 0.1 and 1.
-const BINS_PER_UNIT: f64 = 200.0;
-const BINS: usize = 256;
-/// Faster speeds than the best are fewer than one look in so many.
-const RARE: u32 = 32;
+/// Slower than so many hundredths of the best: somebody else is on the core. Two hyperthreads at work leave each half
+/// to two thirds.
+pub const SLOW_HUNDREDTHS: u8 = 80;
+/// A sleeper wakes up later than it asked for, by less than this where nothing holds it up.
+const WAKE_UP_NS: u64 = 60_000;
 
 /// Threads that watch CPUs, one for each CPU where that is possible.
 #[derive(Debug, Default)]
 pub struct CoreWatch {
     watchers: Vec<Watcher>,
+    last_slow: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -41,54 +49,89 @@ struct Watcher {
 #[derive(Debug, Default)]
 struct Observations {
     cpu: u32,
-    looking: AtomicBool,
     ended: AtomicBool,
-    samples: AtomicU32,
-    slow: AtomicU32,
+    state: Mutex<State>,
+    /// Tick of the last look at any of the CPUs that found it slow; 0 where there was none.
+    last_slow: Arc<AtomicU64>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     /// `None` where the kernel does not let this process watch a whole CPU.
-    stalls: Mutex<Option<StallDetector>>,
+    stalls: Option<StallDetector>,
+    /// Of all looks since the start.
+    speeds: Speeds,
+    /// `None` outside of a transmission.
+    trial: Option<TrialLooks>,
+}
+
+/// What was seen since a transmission began.
+#[derive(Debug)]
+struct TrialLooks {
+    speeds: Speeds,
+    series: Series,
+    has_begun: bool,
+}
+
+impl Default for TrialLooks {
+    fn default() -> Self {
+        Self { speeds: Speeds::default(), series: Series::new(PERIOD_NS), has_begun: false }
+    }
 }
 
 impl CoreWatch {
     /// Starts the threads. A CPU to which the calling thread is bound gets none: it would hold up the worker.
     pub fn start(cpus: &[u32]) -> Self {
+        let last_slow = Arc::new(AtomicU64::new(0));
         let free = cpus.iter().filter(|cpu| !sys::thread::is_pinned_to(**cpu));
-        Self { watchers: free.filter_map(|cpu| Watcher::new(*cpu)).collect() }
+        let watchers = free.filter_map(|cpu| Watcher::new(*cpu, Arc::clone(&last_slow))).collect();
+        Self { watchers, last_slow }
     }
 
     /// Begins to watch: a transmission begins.
     pub fn begin(&self) {
+        self.last_slow.store(0, Ordering::Relaxed);
         for watcher in &self.watchers {
-            watcher.observations.samples.store(0, Ordering::Relaxed);
-            watcher.observations.slow.store(0, Ordering::Relaxed);
-            watcher.observations.with_stalls(StallDetector::start);
-            watcher.observations.looking.store(true, Ordering::Release);
+            watcher.observations.lock().trial = Some(TrialLooks::default());
             watcher.wake();
         }
     }
 
-    /// Ends watching and adds what was seen to the CPUs' times.
-    pub fn finish(&self, cpus: &mut [CpuTimes]) {
+    /// For how long, at tick `now`, the CPUs have had their cores to themselves: a look that finds one of them slow
+    /// stands for the time until the next. Forever, where no look of this transmission did.
+    #[inline]
+    pub fn quiet_ns(&self, now: u64, clock: &impl Clock) -> u64 {
+        match self.last_slow.load(Ordering::Relaxed) {
+            0 => u64::MAX,
+            tick => clock.nanoseconds(now.saturating_sub(tick)).saturating_sub(PERIOD_NS),
+        }
+    }
+
+    /// Ends watching and adds what was seen to the CPUs' times; looks count from `epoch_ns` of the monotonic clock.
+    /// Returns whether anybody could look.
+    pub fn finish(&self, cpus: &mut [CpuTimes], epoch_ns: u64) -> bool {
+        let mut any = false;
         for Watcher { observations, .. } in &self.watchers {
-            observations.looking.store(false, Ordering::Release);
-            let samples = observations.samples.load(Ordering::Relaxed);
-            if let Some(cpu) = cpus.iter_mut().find(|times| times.cpu == observations.cpu && samples > 0) {
-                cpu.speed_samples = Some(samples);
-                cpu.slow_samples = Some(observations.slow.load(Ordering::Relaxed).min(samples));
-                cpu.longest_pause_ns = observations.with_stalls(StallDetector::stop).flatten();
+            let (trial, best, longest_pause_ns) = observations.end_trial();
+            let Some(trial) = trial.filter(|trial| trial.speeds.looks() > 0) else { continue };
+            any = true;
+            if let Some(cpu) = cpus.iter_mut().find(|times| times.cpu == observations.cpu) {
+                cpu.speed_samples = Some(trial.speeds.looks());
+                cpu.slow_samples = Some(trial.speeds.slower_than(SLOW_HUNDREDTHS, best));
+                cpu.longest_pause_ns = longest_pause_ns;
+                cpu.looks = trial.series.reading(epoch_ns, best);
             }
         }
+        any
     }
 }
 
 impl Watcher {
     /// `None` where no thread can be bound to that CPU and run before others.
-    fn new(cpu: u32) -> Option<Self> {
-        let observations = Arc::new(Observations {
-            cpu,
-            stalls: Mutex::new(StallDetector::open(cpu).ok()),
-            ..Observations::default()
-        });
+    fn new(cpu: u32, last_slow: Arc<AtomicU64>) -> Option<Self> {
+        let state = State { stalls: StallDetector::open(cpu).ok(), ..State::default() };
+        let observations =
+            Arc::new(Observations { cpu, last_slow, state: Mutex::new(state), ..Observations::default() });
         let of_thread = Arc::clone(&observations);
         let body = move || of_thread.run();
         let thread = thread::Builder::new().name(CORE_WATCH_THREAD.into()).spawn(body).ok()?;
@@ -118,86 +161,69 @@ impl Observations {
         if sys::thread::pin_to(self.cpu).is_err() || sys::thread::run_first().is_err() {
             return;
         }
-        let mut speeds = Speeds::default();
-        (0..FIRST_LOOKS).for_each(|_| speeds.remember(sys::core_speed::parallel_speed()));
+        let mut first_looks = FIRST_LOOKS;
         while !self.ended.load(Ordering::Acquire) {
-            if self.looking.load(Ordering::Acquire) {
-                self.look(&mut speeds);
-                thread::sleep(PERIOD);
+            let (is_watching, begins) = self.lock().trial.as_ref().map_or((false, false), |it| (true, !it.has_begun));
+            if begins {
+                self.start_stall_detector();
+            } else if is_watching || first_looks > 0 {
+                first_looks = first_looks.saturating_sub(1);
+                sys::thread::sleep_until(next_slot(tsc::monotonic_ns()));
+                self.look();
             } else {
                 thread::park();
             }
         }
     }
 
-    fn look(&self, speeds: &mut Speeds) {
-        let speed = sys::core_speed::parallel_speed();
-        speeds.remember(speed);
-        self.slow.fetch_add(u32::from(speed < SLOW_SHARE * speeds.best()), Ordering::Relaxed);
-        self.samples.fetch_add(1, Ordering::Relaxed);
-        self.with_stalls(StallDetector::read);
+    /// Starts the detector at the beginning of a slot, so that one interrupt serves its timer and the next look.
+    fn start_stall_detector(&self) {
+        let slot_ns = next_slot(tsc::monotonic_ns() + WAKE_UP_NS);
+        sys::thread::sleep_until(slot_ns - WAKE_UP_NS);
+        let state = &mut *self.lock();
+        if let Some(trial) = &mut state.trial {
+            trial.has_begun = true;
+            state.stalls.iter_mut().for_each(|stalls| stalls.start_before(slot_ns));
+        }
     }
 
-    fn with_stalls<T>(&self, action: impl FnOnce(&mut StallDetector) -> T) -> Option<T> {
-        // A thread that panicked with the lock left the detector whole.
-        self.stalls.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(action)
+    fn look(&self) {
+        let (now_ns, speed) = (tsc::monotonic_ns(), Speed::new(parallel_speed(SHORT_PROBE)));
+        let state = &mut *self.lock();
+        state.speeds.remember(speed);
+        let Some(trial) = &mut state.trial else { return };
+        trial.speeds.remember(speed);
+        trial.series.add(now_ns, speed);
+        if speed.hundredths_of(state.speeds.best()) < SLOW_HUNDREDTHS {
+            self.last_slow.store(tsc::ticks(), Ordering::Relaxed);
+        }
+        state.stalls.iter_mut().for_each(StallDetector::read);
+    }
+
+    /// What was seen in the trial, the best speed by now, and the longest time that the CPU stood still.
+    fn end_trial(&self) -> (Option<TrialLooks>, Speed, Option<u64>) {
+        let mut state = self.lock();
+        let trial = state.trial.take();
+        let began = trial.as_ref().is_some_and(|trial| trial.has_begun);
+        let longest_pause_ns = state.stalls.as_mut().filter(|_| began).and_then(StallDetector::stop);
+        (trial, state.speeds.best(), longest_pause_ns)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked with the lock left counts that are whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// All speeds that one thread has measured. The best is one that was seen more than now and then: a measurement that
-/// was itself disturbed between its two halves gives a speed that the core never has.
-#[derive(Debug)]
-struct Speeds {
-    bins: [u32; BINS],
-    looks: u32,
-}
-
-impl Default for Speeds {
-    fn default() -> Self {
-        Self { bins: [0; BINS], looks: 0 }
-    }
-}
-
-impl Speeds {
-    fn remember(&mut self, speed: f64) {
-        self.bins[((speed * BINS_PER_UNIT) as usize).min(BINS - 1)] += 1;
-        self.looks += 1;
-    }
-
-    fn best(&self) -> f64 {
-        let enough = (self.looks / RARE).max(1);
-        let mut seen = 0;
-        let reached = |bin: &usize| {
-            seen += self.bins[*bin];
-            seen > enough
-        };
-        (0..BINS).rev().find(reached).map_or(0.0, |bin| bin as f64 / BINS_PER_UNIT)
-    }
+/// The beginning of the slot after the one of this time.
+pub fn next_slot(monotonic_ns: u64) -> u64 {
+    (monotonic_ns / PERIOD_NS + 1) * PERIOD_NS
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn best_of(speeds: impl IntoIterator<Item = f64>) -> f64 {
-        let mut all = Speeds::default();
-        speeds.into_iter().for_each(|speed| all.remember(speed));
-        all.best()
-    }
-
-    #[test]
-    fn the_best_is_what_was_seen_often_enough() {
-        let ordinary = [0.33, 0.2, 0.33, 0.2, 0.2, 0.33].repeat(20);
-        assert!((best_of(ordinary.iter().copied()) - 0.33).abs() < 0.006);
-        let with_freaks = ordinary.into_iter().chain([0.9, 0.7]);
-        assert!((best_of(with_freaks) - 0.33).abs() < 0.006);
-    }
-
-    #[test]
-    fn a_speed_beyond_every_bin_is_no_panic() {
-        assert!(best_of([1e9; 10]) > 1.0);
-        assert!(best_of([f64::NAN, -1.0]) == 0.0);
-    }
+    use crate::clock::VirtualClock;
 
     #[test]
     fn nobody_is_posted_where_the_worker_is_bound() {
@@ -210,15 +236,42 @@ mod tests {
     }
 
     #[test]
+    fn a_look_comes_at_the_beginning_of_a_slot() {
+        assert_eq!([0, 1, PERIOD_NS - 1, PERIOD_NS].map(next_slot), [1, 1, 1, 2].map(|slot| slot * PERIOD_NS));
+    }
+
+    #[test]
     fn what_was_seen_is_told_of_the_cpu_it_was_seen_on() {
-        let observations =
-            Arc::new(Observations { cpu: 1, samples: 10.into(), slow: 4.into(), ..Observations::default() });
-        let core_watch = CoreWatch { watchers: vec![Watcher { observations, thread: None }] };
+        let mut state = State { trial: Some(TrialLooks::default()), ..State::default() };
+        for (look, speed) in [0.5, 0.5, 0.3, 0.5, 0.3].into_iter().enumerate() {
+            let speed = Speed::new(speed);
+            state.speeds.remember(speed);
+            let trial = state.trial.as_mut().unwrap();
+            trial.speeds.remember(speed);
+            trial.series.add((10 + look as u64) * PERIOD_NS, speed);
+        }
+        let observations = Arc::new(Observations { cpu: 1, state: Mutex::new(state), ..Observations::default() });
+        let watchers = vec![Watcher { observations, thread: None }];
+        let core_watch = CoreWatch { watchers, ..CoreWatch::default() };
         let mut cpus = crate::health::parse_stat("cpu0 1 1 1 1 1 1 1 1\ncpu1 1 1 1 1 1 1 1 1\n", &[0, 1], 1);
-        core_watch.finish(&mut cpus);
+        assert!(core_watch.finish(&mut cpus, 11 * PERIOD_NS));
         assert_eq!(
             cpus.iter().map(|cpu| (cpu.speed_samples, cpu.slow_samples)).collect::<Vec<_>>(),
-            [(None, None), (Some(10), Some(4))]
+            [(None, None), (Some(5), Some(2))]
         );
+        let looks = cpus[1].looks.as_ref().unwrap();
+        assert_eq!((looks.begins_ns, looks.slot_ns), (-(PERIOD_NS as i64), PERIOD_NS));
+        assert!(!core_watch.finish(&mut cpus, 0), "a trial is told once");
+    }
+
+    #[test]
+    fn a_slow_look_stands_for_the_time_until_the_next() {
+        let (core_watch, clock) = (CoreWatch::default(), VirtualClock::default());
+        assert_eq!(core_watch.quiet_ns(100, &clock), u64::MAX);
+        core_watch.last_slow.store(70, Ordering::Relaxed);
+        let quiet_ns = [60, 71, 70 + PERIOD_NS, 75 + PERIOD_NS].map(|now| core_watch.quiet_ns(now, &clock));
+        assert_eq!(quiet_ns, [0, 0, 0, 5]);
+        core_watch.begin();
+        assert_eq!(core_watch.quiet_ns(100, &clock), u64::MAX);
     }
 }

@@ -97,6 +97,7 @@ pub fn parse_stat(stat: &str, watched: &[u32], ns_per_tick: u64) -> Vec<CpuTimes
             speed_samples: None,
             slow_samples: None,
             longest_pause_ns: None,
+            looks: None,
         })
     };
     watched.iter().filter_map(|cpu| line(*cpu)).collect()
@@ -120,6 +121,7 @@ fn difference(first: &Moment, last: &Moment) -> Vec<CpuTimes> {
             speed_samples: None,
             slow_samples: None,
             longest_pause_ns: None,
+            looks: None,
         })
     };
     last.cpus.iter().filter_map(change).collect()

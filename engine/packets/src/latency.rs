@@ -5,7 +5,7 @@ mod counts;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use nicbench_protocol::LatencyReading;
+use nicbench_protocol::{LatencyReading, SharedCoreReading};
 
 pub use counts::{HIGHEST_NS, LatencyCounts};
 
@@ -72,7 +72,13 @@ pub fn reading(
         mean_ns: summary.mean_ns(),
         maximum_ns: summary.maximum_ns,
         histogram: encode_histogram(counts)?,
+        shared_core: None,
     }))
+}
+
+/// The reading of the frames that were under way while one of the DUT's cores was shared.
+pub fn shared_core_reading(counts: &LatencyCounts) -> Result<SharedCoreReading, EngineError> {
+    Ok(SharedCoreReading { count: counts.total(), histogram: encode_histogram(counts)? })
 }
 
 /// Encodes latencies as HdrHistogram V2, compressed, in base64.

@@ -1,10 +1,13 @@
 //! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect`
 //! the reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver, with `measure
-//! sharing CPU...` a watch of what else runs on the physical cores of CPUs.
+//! looks CPU` one of the core watch, with `measure sharing CPU...` a watch of what else runs on the physical cores of
+//! CPUs.
 
 use std::process::ExitCode;
 
-use nicbench_packets::{measure, reflector, session, sharing, sys};
+use nicbench_packets::error::EngineError;
+use nicbench_packets::{look_cost, measure, reflector, session, sharing, sys};
+use serde::Serialize;
 
 const USAGE: &str = "without arguments it speaks the protocol on stdin and stdout; `reflect [FILE]` forwards frames";
 
@@ -15,7 +18,8 @@ fn main() -> ExitCode {
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => ExitCode::from(session::run().clamp(0, 255) as u8),
         ["measure", "sharing", ref cpus @ ..] if !cpus.is_empty() => watch_sharing(cpus),
-        ["measure", what] => run_measurement(what),
+        ["measure", "looks", cpu] => print(look_cost::run(cpu)),
+        ["measure", what] => print(measure::run(what)),
         ["reflect"] => ExitCode::from(reflector::session::run(None)),
         ["reflect", file] => ExitCode::from(reflector::session::run(Some(file))),
         _ => {
@@ -25,8 +29,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run_measurement(what: &str) -> ExitCode {
-    match measure::run(what) {
+fn print(report: Result<impl Serialize, EngineError>) -> ExitCode {
+    match report {
         Ok(report) => {
             println!("{}", serde_json::to_string(&report).unwrap_or_default());
             ExitCode::SUCCESS

@@ -58,7 +58,7 @@ fn serve(core_watch: &CoreWatch, times: &mut [CpuTimes]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         line?;
-        core_watch.finish(times);
+        core_watch.finish(times, 0);
         let looks = |times: &mut CpuTimes| Looks {
             cpu: times.cpu,
             looks: times.speed_samples.take().unwrap_or(0),

@@ -10,10 +10,15 @@ use perf_event::data::parse::ParseError;
 use perf_event::events::Software;
 use perf_event::{Builder, Sampler};
 
-const PERIOD_NS: u64 = 2_000_000;
+use crate::sys::tsc;
+
+/// Between two interrupts.
+pub const PERIOD_NS: u64 = 2_000_000;
 /// An interrupt that is later by no more than this is punctual: the way through the kernel takes time.
 const PUNCTUAL_NS: u64 = 100_000;
-/// Of the kernel's buffer: 128 KiB, a sample takes 16 bytes. It is emptied fifty times a second.
+/// Starting takes some of this, and an interrupt takes longer than the rest.
+const BEFORE_NS: u64 = 10_000;
+/// Of the kernel's buffer: 128 KiB, a sample takes 16 bytes. It is emptied at every look at the core.
 const BUFFER_BYTES: usize = 1 << 17;
 
 /// The timer interrupts of one CPU, recorded by the kernel (perf_event_open(2), the software event `cpu-clock`).
@@ -39,10 +44,15 @@ impl StallDetector {
         Ok(Self { sampler, ticks: TimerTicks::default() })
     }
 
-    /// Begins to record; what was recorded before is forgotten.
-    pub fn start(&mut self) {
+    /// Begins to record right before this time of the monotonic clock, for which it waits at work; what was recorded
+    /// before is forgotten. Another timer that is due at that time, or a multiple of the period later, finds the
+    /// processor in the interrupt of this one, and takes none of its own.
+    pub fn start_before(&mut self, monotonic_ns: u64) {
         while self.sampler.next_record().is_some() {}
         self.ticks = TimerTicks::default();
+        while tsc::monotonic_ns() + BEFORE_NS < monotonic_ns {
+            std::hint::spin_loop();
+        }
         // If it cannot be started there will be no ticks, and none were late.
         let _ = self.sampler.enable();
     }
@@ -147,7 +157,7 @@ mod tests {
             eprintln!("not permitted to watch a CPU here: nothing to see");
             return;
         };
-        detector.start();
+        detector.start_before(0);
         let begun = std::time::Instant::now();
         while begun.elapsed() < std::time::Duration::from_millis(100) {}
         assert!(detector.stop().is_some());

@@ -3,11 +3,12 @@
 use nicbench_protocol::{ClockReply, Reading, Start};
 
 use crate::error::EngineError;
+use crate::orders::{Order, Orders};
 use crate::port::Clock;
 use crate::snapshot::Snapshot;
 use crate::trial::Trial;
 use crate::trial_part::Roles;
-use crate::worker::{Order, Orders, Worker};
+use crate::worker::Worker;
 
 /// Ports with the workers that serve them, and a clock.
 pub trait Tester {

@@ -2,33 +2,16 @@
 
 use std::rc::Rc;
 
+use crate::clock::simultaneous;
 use crate::core_watch::CoreWatch;
 use crate::health::HealthProbe;
+use crate::orders::{Order, Orders};
 use crate::port::{Clock, Frame, MAXIMUM_BURST, NO_STAMP, Port, PortCounters, PortFacts};
 use crate::sender::Sender;
 use crate::snapshot::Snapshot;
 use crate::stamps::{CALIBRATION_READINGS, READING_INTERVAL_S, Reading, Stamper};
 use crate::trial::Trial;
 use crate::trial_part::{Roles, TrialPart};
-
-/// What a running loop is told to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
-    Continue,
-    /// End the transmission.
-    Stop,
-    /// End everything.
-    Quit,
-}
-
-/// The orders for a running loop, which looks for them without waiting.
-pub trait Orders {
-    /// Whether an order is waiting. Cheap: called in every iteration.
-    fn is_waiting(&self) -> bool;
-
-    /// Takes the order that is waiting.
-    fn take(&mut self) -> Order;
-}
 
 /// Iterations between two snapshots for `stats`.
 const SNAPSHOT_ITERATIONS: u64 = 4096;
@@ -196,7 +179,10 @@ impl<C: Clock> Worker<C> {
         }
         let part = trial.lead();
         part.health = probe.finish(&*self.clock);
-        self.core_watch.finish(&mut part.health.cpus);
+        let (ticks, monotonic_ns) = simultaneous();
+        let epoch_ns = monotonic_ns.saturating_sub(self.clock.nanoseconds(ticks.saturating_sub(part.epoch)));
+        let is_watched = self.core_watch.finish(&mut part.health.cpus, epoch_ns);
+        part.analyser.set_watched(is_watched);
         order
     }
 
@@ -291,7 +277,9 @@ impl<C: Clock> Worker<C> {
             if count == 0 {
                 continue;
             }
-            let now_ns = self.clock.nanoseconds(self.clock.now() - part.epoch);
+            let now = self.clock.now();
+            let now_ns = self.clock.nanoseconds(now - part.epoch);
+            part.analyser.set_quiet_ns(self.core_watch.quiet_ns(now, &*self.clock));
             part.analyser.analyse_burst(index, &self.frames[..count], now_ns);
             port.free(&self.frames[..count]);
             total += count;
@@ -318,6 +306,7 @@ impl<C: Clock> Worker<C> {
             port.stamps(frames, &mut stamps[..count]);
             self.stampers[index].place(&stamps[..count], now, part.epoch, &*self.clock, &mut times_ns);
             let now_ns = self.clock.nanoseconds(now - part.epoch);
+            part.analyser.set_quiet_ns(self.core_watch.quiet_ns(now, &*self.clock));
             part.analyser.analyse_stamped(index, frames, now_ns, &times_ns[..count]);
             port.free(frames);
             total += count;

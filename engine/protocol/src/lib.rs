@@ -40,7 +40,8 @@ pub use monitor::{
     MonitorRequest, NamespaceRequest, SeriesDeclaration, SeriesKind, SourceReply, parse_monitor, sample_line,
 };
 pub use reading::{
-    CpuTimes, HealthReading, LatencyReading, PortReading, Reading, StreamReading, TransmitGapsReading, WorkerReading,
+    CpuTimes, HealthReading, LatencyReading, LooksReading, PortReading, Reading, SharedCoreReading, StreamReading,
+    TransmitGapsReading, WorkerReading,
 };
 pub use reflect::{
     DirectionStats, EndedBy, FateLogReport, FateLogRequest, Faults, Reflect, ReflectCommand, ReflectEvent, ReflectMode,

@@ -145,6 +145,18 @@ pub struct LatencyReading {
     pub maximum_ns: u64,
     /// HdrHistogram V2 (compressed), base64: nanoseconds, 3 digits, 1 ns to 100 s.
     pub histogram: String,
+    /// Those of them that were under way while one of the DUT's cores was shared; `None` where nobody looked.
+    #[serde(default)]
+    pub shared_core: Option<SharedCoreReading>,
+}
+
+/// Frames that were under way while a look at one of the DUT's cores found it slow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedCoreReading {
+    /// Frames; they are among those of the stream.
+    pub count: u64,
+    /// As the stream's.
+    pub histogram: String,
 }
 
 /// What a port saw that belongs to no stream.
@@ -218,7 +230,7 @@ pub struct WorkerReading {
 }
 
 /// How one CPU spent the transmission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)] // The names are those of proc(5), with their unit.
 pub struct CpuTimes {
     pub cpu: u32,
@@ -242,6 +254,21 @@ pub struct CpuTimes {
     /// The longest that the core stood still: how late an interrupt of its timer came; null where nobody could look.
     #[serde(default)]
     pub longest_pause_ns: Option<u64>,
+    /// The looks in the order of their time; unknown where nobody could look.
+    #[serde(default)]
+    pub looks: Option<LooksReading>,
+}
+
+/// The looks at one core over a trial, a slot of time for each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LooksReading {
+    /// When the first slot begins, since the first frame of the transmission was due; before that it is negative.
+    pub begins_ns: i64,
+    /// The length of a slot.
+    pub slot_ns: u64,
+    /// A byte for each slot, zlib in base64: the core's speed in hundredths of its best, rounded down; 0 where nobody
+    /// looked.
+    pub shares: String,
 }
 
 #[cfg(test)]

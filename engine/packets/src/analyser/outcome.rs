@@ -11,6 +11,8 @@ pub struct Outcome {
     pub tally: StreamTally,
     pub latency: LatencySummary,
     pub counts: LatencyCounts,
+    /// Of frames that were under way while one of the DUT's cores was shared; `None` where nobody looked.
+    pub shared_counts: Option<LatencyCounts>,
     pub variation_sum_ns: u64,
     pub interval_ns: u64,
     pub series: Series,
@@ -53,6 +55,7 @@ impl Analyser {
         Outcome {
             latency,
             counts,
+            shared_counts: self.is_watched.then(|| self.shared_counts[index].clone()),
             variation_sum_ns: lines.iter().map(|line| line.variation_sum_ns).sum(),
             interval_ns: self.intervals.width_ns(),
             series: self.intervals.of(index, &tally),

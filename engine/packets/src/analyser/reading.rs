@@ -28,6 +28,7 @@ impl Analyser {
     /// Of a stream that sent so many frames; an error where the engine's own figures contradict each other.
     pub fn reading(&self, index: usize, sent: u64, stamping: Stamping) -> Result<ReceivedReading, EngineError> {
         let outcome = self.outcome(index);
+        let shared_core = outcome.shared_counts.as_ref().map(latency::shared_core_reading).transpose()?;
         let groups: Vec<Group> = self.groups(index).collect();
         // Histograms of single flows go to their file.
         let in_reading = groups.len() > 1 && groups.len() <= nicbench_protocol::MAXIMUM_FLOW_GROUPS as usize;
@@ -35,6 +36,7 @@ impl Analyser {
             latency: latency::reading(&outcome.latency, &outcome.counts, stamping)?.map(|latency| LatencyReading {
                 negative: outcome.tally.negative,
                 negative_maximum_ns: outcome.tally.negative_maximum_ns,
+                shared_core,
                 ..latency
             }),
             reordering: reordering(&outcome, self.flows.reordering_limit()),

@@ -11,10 +11,10 @@ use nicbench_protocol::{Command, Reply, Request};
 use super::lease::Lease;
 use super::{bad_state, input};
 use crate::error::{EngineError, ErrorKind};
+use crate::orders::{Order, Orders};
 use crate::output::Output;
 use crate::snapshot::Snapshot;
 use crate::sys::signal;
-use crate::worker::{Order, Orders};
 
 /// What other threads send to the worker.
 #[derive(Debug)]

@@ -14,6 +14,7 @@ use nicbench_protocol::{
 };
 
 use crate::error::{EngineError, ErrorKind};
+use crate::orders::Order;
 use crate::output::Output;
 use crate::plan;
 use crate::signature::SIGNATURE_BYTES;
@@ -21,7 +22,6 @@ use crate::snapshot::Snapshot;
 use crate::sys::tsc::monotonic_ns;
 use crate::tester::Tester;
 use crate::trial::Trial;
-use crate::worker::Order;
 use mailbox::{Mailbox, Message};
 
 /// After a transmission the worker goes on without sleeping for so long: the drain is about to be asked for.

@@ -28,6 +28,26 @@ pub fn run_first() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Sleeps until this time of CLOCK_MONOTONIC; a signal may end it early.
+pub fn sleep_until(monotonic_ns: u64) {
+    let until = libc::timespec {
+        tv_sec: (monotonic_ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (monotonic_ns % 1_000_000_000) as libc::c_long,
+    };
+    // SAFETY: the kernel reads `until` during the call only, and an absolute sleep leaves no rest to be written.
+    unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const until, std::ptr::null_mut());
+    }
+}
+
+/// The CPU time that the calling thread has used.
+pub fn cpu_time_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec for the call to fill.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Asks for the largest share of its CPU that an ordinary program can have: nice -20 for the thread and those it starts
 /// later, and for the session as a whole, where the kernel shares out by sessions first (sched(7), autogroup).
 ///

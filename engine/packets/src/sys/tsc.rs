@@ -8,6 +8,19 @@ pub fn ticks() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// As `ticks`, read when all work before it is done and before any after it begins.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn ticks_in_order() -> u64 {
+    // SAFETY: LFENCE is of SSE2, which every x86-64 processor has, and touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+        let ticks = core::arch::x86_64::_rdtsc();
+        core::arch::x86_64::_mm_lfence();
+        ticks
+    }
+}
+
 /// Elsewhere nanoseconds of the monotonic clock serve as ticks.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]

@@ -14,12 +14,13 @@ use nicbench_protocol::{ClockReply, Reading, Start};
 
 use crate::clock::TscClock;
 use crate::error::{EngineError, ErrorKind};
+use crate::orders::{Order, Orders};
 use crate::snapshot::Snapshot;
 use crate::sys::dpdk::WorkerPorts;
 use crate::tester::Tester;
 use crate::trial::Trial;
 use crate::trial_part::{Roles, TrialPart};
-use crate::worker::{Order, Orders, Worker};
+use crate::worker::Worker;
 use worker_thread::{Outcome, StartGate, Task, WorkerThread};
 
 /// Between the moment when all are ready and the first frame: longer than a cache line needs to reach every core.

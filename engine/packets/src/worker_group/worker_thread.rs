@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use crate::clock::TscClock;
 use crate::error::EngineError;
 use crate::health::HealthProbe;
+use crate::orders::{Order, Orders};
 use crate::port::{Clock, Port};
 use crate::snapshot::Snapshot;
 use crate::sys::dpdk::{EalThread, WorkerPorts};
 use crate::trial_part::{Roles, TrialPart};
-use crate::worker::{Order, Orders, Worker};
+use crate::worker::Worker;
 
 /// For this long after a transmission a worker receives without sleeping.
 const BUSY_POLL: Duration = Duration::from_secs(1);

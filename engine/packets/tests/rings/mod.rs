@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use nicbench_packets::clock::TscClock;
+use nicbench_packets::orders::{Order, Orders};
 use nicbench_packets::port::{Clock, Frame, Port, PortCounters, PortFacts};
 use nicbench_packets::reflector::log::Record;
 use nicbench_packets::reflector::{Reflector, Setup};
@@ -14,7 +15,7 @@ use nicbench_packets::snapshot::Snapshot;
 use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, start};
 use nicbench_packets::tester::Tester;
 use nicbench_packets::trial::Trial;
-use nicbench_packets::worker::{Order, Orders, Worker};
+use nicbench_packets::worker::Worker;
 use nicbench_protocol::{Reading, Start, Timestamps};
 
 /// The tester's port that is joined with itself, with no device between.
