@@ -20,7 +20,7 @@ _WARM_UP_S = 3.0
 
 
 class CoreWatch:
-    """Looks fifty times a second how much of their physical cores some CPUs get."""
+    """Looks five hundred times a second how much of their physical cores some CPUs get."""
 
     def __init__(self, cpus: Sequence[int]) -> None:
         self._process = subprocess.Popen(
@@ -57,6 +57,31 @@ class CoreWatch:
         """Ends the witness."""
         self._process.kill()
         self._process.communicate()
+
+
+def look_lines(cpu: int) -> list[str]:
+    """``nicbench-packets measure looks``: what looks cost the CPU, and how well short ones judge it; two minutes."""
+    command = [str(find_binary("nicbench-packets")), "measure", "looks", str(cpu)]
+    report = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=600, check=True).stdout)
+    unwatched = (cost for cost in report["costs"] if not (cost["looks_per_s"] or cost["detects_stalls"]))
+    without = next(unwatched)["lost_share"]
+    lines = [
+        f"| looks/s at CPU {cpu} | each [µs] | finds pauses too | a thread there loses | beyond no watch | CPU time |",
+        "|---|---|---|---|---|---|",
+    ]
+    for cost in report["costs"]:
+        timer = "yes" if cost["detects_stalls"] else "no"
+        lost, thread = cost["lost_share"], cost["thread_share"]
+        lines.append(
+            f"| {cost['looks_per_s']} | {cost['probe_ns'] / 1000:.1f} | {timer} | {100 * lost:.2f} % "
+            f"| {100 * (lost - without):+.2f} % | {100 * thread:.2f} % |"
+        )
+    lines += ["", "| a look of [µs] | looks | slow by one of 8 µs | slow by this alone | missed |"]
+    lines.append("|---|---|---|---|---|")
+    for probe in report["probes"]:
+        counts = " | ".join(str(probe[name]) for name in ("looks", "slow", "false_slow", "missed_slow"))
+        lines.append(f"| {probe['probe_ns'] / 1000:.1f} | {counts} |")
+    return lines
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import core_watch
 import cycles
 import frames
 import generate_memory
@@ -61,6 +62,8 @@ def main() -> int:
             )
             for lines in sections:
                 print("\n" + "\n".join(lines), flush=True)
+    if "looks" in options.only:
+        print("\n" + "\n".join(core_watch.look_lines(cpus.worker)), flush=True)
     slow = "runs" in options.only and not runs_folder.of_many_runs()
     missed = [row for row in rows if row.verdict(options.pairs) not in ("", "met")]
     return 1 if options.strict and (missed or slow) else 0
@@ -90,7 +93,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="how many quiet pairs are wanted (15)")
     parser.add_argument("--seconds", type=float, default=0.3, help="measured time of each sample [s] (0.3)")
-    parser.add_argument("--only", nargs="+", default=[*GROUPS, "cycles", "runs"], help="some groups of rows (all)")
+    groups = [*GROUPS, "cycles", "looks", "runs"]
+    parser.add_argument("--only", nargs="+", default=groups, help="some groups of rows (all)")
     parser.add_argument("--strict", action="store_true", help="status 1 where a target is not reached")
     return parser.parse_args()
 

@@ -111,7 +111,7 @@ STAT = "cpu  1 0 1 8 0 0 0 0 0 0\ncpu0 {busy} 0 0 90 0 0 0 {steal} 0 0\ncpu10 7 
 def test_a_neighbour_is_seen_by_the_looks_that_found_the_core_slow() -> None:
     check = neighbours.judge(neighbours.parse_looks(ANSWER), 0.0)
     assert check.state is State.WARNING
-    assert "2 % of the looks at CPU 0, 95 % of the looks at CPU 1" in check.text
+    assert "2 % of 200 looks at CPU 0, 95 % of 200 looks at CPU 1" in check.text
     assert "`disturbed`" in check.text
     assert neighbours.judge(neighbours.parse_looks(ANSWER)[:1], 0.0).state is State.OK
 
@@ -146,7 +146,7 @@ async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch: pytest.Monk
     host.process(f"{binary} measure sharing 4 5", FakeProcess([ANSWER, ANSWER, quiet]))
     (check,) = await neighbours.Neighbours().examine(host)
     assert check.state is State.OK
-    assert "0 % of the looks at CPU 4, 0 % of the looks at CPU 5" in check.text
+    assert "0 % of 200 looks at CPU 4, 0 % of 200 looks at CPU 5" in check.text
 
 
 async def test_without_the_engine_nobody_can_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

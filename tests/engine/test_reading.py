@@ -4,6 +4,7 @@ from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
+from nicbench.core.trial import Looks, Reading
 from nicbench.engine.reading import parse_reading
 
 HEALTH = {
@@ -146,3 +147,29 @@ def test_stamps_of_the_ports_and_latencies_that_came_out_negative_are_kept() -> 
     assert reading.latency is not None
     assert (reading.latency.source, reading.latency.received_by) == ("scheduled", "card")
     assert (reading.latency.negative, reading.latency.negative_maximum_ns) == (2, 30)
+
+
+def test_looks_and_frames_of_a_shared_core_are_read_and_an_older_engine_has_none() -> None:
+    times = ("user", "nice", "system", "softirq", "irq", "steal", "idle")
+    cpu = {"cpu": 1, **{f"{name}_ns": 1 for name in times}}
+    looks = {"begins_ns": -5, "slot_ns": 2_000_000, "shares": "eA=="}
+    histogram = HdrHistogram(1, 100_000_000_000, 3)
+    histogram.record_value(7)
+    latency: dict[str, Any] = {"source": "software", "count": 1, "minimum_ns": 7, "mean_ns": 7.0, "maximum_ns": 7}
+    latency["histogram"] = histogram.encode().decode()
+
+    def read(of_cpu: dict[str, Any], of_latency: dict[str, Any]) -> Reading:
+        streams = [{**stream("0->1"), "latency": {**latency, **of_latency}}]
+        health = {**HEALTH, "cpus": [{**cpu, **of_cpu}]}
+        return parse_reading({**drained(streams, [port("t0")]), "health": health}, [0])
+
+    shared = {"count": 1, "histogram": latency["histogram"], "from_the_future": 1}
+    new = read({"looks": {**looks, "from_the_future": 1}}, {"shared_core": shared})
+    assert new.health.cpus[0].looks == Looks(**looks)
+    assert new.latency is not None
+    assert new.latency.shared_core is not None
+    assert new.latency.shared_core.count == 1
+    old = read({}, {})
+    assert old.health.cpus[0].looks is None
+    assert old.latency is not None
+    assert old.latency.shared_core is None

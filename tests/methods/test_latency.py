@@ -11,10 +11,11 @@ from pydantic import ValidationError
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Latency as LatencyReading
-from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
+from nicbench.core.trial import Purpose, Reading, SharedCore, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.latency import Latency
-from nicbench.stats.latency import add_percentiles
+from nicbench.report.tables import sections
+from nicbench.stats.latency import add_percentiles, histogram_of
 
 from .known import KnownContext, reading_of
 
@@ -24,9 +25,12 @@ US = 1000
 class KnownDelays(KnownContext):
     """Its DUT delays so many frames by so many nanoseconds, at any load; ``rate`` was found before."""
 
-    def __init__(self, delays_ns: dict[int, int], rate: float | None = 1e6) -> None:
+    def __init__(
+        self, delays_ns: dict[int, int], rate: float | None = 1e6, shared_ns: dict[int, int] | None = None
+    ) -> None:
         super().__init__(throughput=rate)
         self.delays_ns = delays_ns
+        self.shared_ns = shared_ns
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         frames = sum(self.delays_ns.values())
@@ -41,6 +45,9 @@ class KnownDelays(KnownContext):
                 mean_ns=sum(delay * count for delay, count in self.delays_ns.items()) / frames,
                 maximum_ns=max(self.delays_ns),
                 histogram=histogram.encode().decode(),
+                shared_core=None
+                if self.shared_ns is None
+                else SharedCore(count=sum(self.shared_ns.values()), histogram=histogram_of(self.shared_ns.items())),
             )
         )
         counts = Counts(intended=frames, sent=frames, received=frames, lost=0)
@@ -131,3 +138,26 @@ def test_every_other_deviation_is_declared() -> None:
         "no frames of 1518 bytes, RFC 2544 section 9.1 asks for seven",
         *ALWAYS,
     )
+
+
+async def test_frames_that_a_neighbour_may_have_delayed_stand_apart() -> None:
+    delays, shared = {5 * US: 980, 900 * US: 120}, {5 * US: 20, 900 * US: 120}
+    (result,) = await measured(KnownDelays(delays, shared_ns=shared), loads=(100.0,))
+
+    assert result.values["latency_shared_core_percent"] == pytest.approx(100 * 140 / 1100)
+    assert result.values["latency_own_core_p99_ns"] == pytest.approx(5 * US, rel=0.001)
+    assert result.values["latency_shared_core_p50_ns"] == pytest.approx(900 * US, rel=0.001)
+    assert result.values["latency_shared_core_p99_9_ns"] is None
+    (section,) = sections([result], {})
+    (apart,) = section.further
+    assert [column.head for column in apart.table.columns][:3] == ["Frame", "Frames, core shared", "p50"]
+    assert len(apart.rows) == 1
+
+
+@pytest.mark.parametrize("shared", [None, {}])
+async def test_without_a_neighbour_nothing_stands_apart(shared: dict[int, int] | None) -> None:
+    (result,) = await measured(KnownDelays({5 * US: 1000}, shared_ns=shared), loads=(100.0,))
+
+    assert not [name for name in result.values if "core" in name]
+    (section,) = sections([result], {})
+    assert section.further == ()

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from nicbench.core.trial import Latency
-from nicbench.stats.latency import add_percentiles, frames_above, merge, percentiles_ns, tail_points
+from nicbench.core.trial import Latency, SharedCore
+from nicbench.stats.latency import add_percentiles, frames_above, merge, percentiles_ns, split_by_core, tail_points
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_text())
 
@@ -155,3 +155,27 @@ def test_frames_above_bounds_are_counted_as_sorting_counts_them(values: list[int
 def test_the_exact_maximum_decides_where_the_histogram_is_coarse() -> None:
     assert frames_above(latency([1_000_001, 1_000_003]), [1_000_003]) == (0,)
     assert frames_above(latency([5]).model_copy(update={"histogram": None}), [1]) is None
+
+
+def test_frames_of_a_shared_core_are_told_from_the_others(values: list[int]) -> None:
+    shared, own = values[:2_000], values[2_000:]
+    whole = latency(values).model_copy(update={"shared_core": SharedCore(count=2_000, histogram=encoded(shared))})
+    apart = split_by_core(whole)
+
+    assert apart is not None
+    assert (apart.own_count, apart.shared_count) == (len(own), 2_000)
+    assert apart.own_ns == percentiles_ns(encoded(own), maximum_ns=max(values))
+    assert apart.shared_ns == percentiles_ns(encoded(shared), maximum_ns=max(values))
+
+
+def test_of_streams_the_frames_of_a_shared_core_are_added_up_where_each_knows_them() -> None:
+    one = latency([5, 6]).model_copy(update={"shared_core": SharedCore(count=1, histogram=encoded([5]))})
+    none = latency([7]).model_copy(update={"shared_core": SharedCore(count=0, histogram=encoded([]))})
+    merged = merge([one, none])
+
+    assert merged is not None
+    assert merged.shared_core == SharedCore(count=1, histogram=encoded([5]))
+    unknown = merge([one, latency([7])])
+    assert unknown is not None
+    assert unknown.shared_core is None
+    assert split_by_core(unknown) is None

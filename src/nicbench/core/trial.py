@@ -90,6 +90,14 @@ class TrialRequest(Frozen):
         return self.mix if self.mix is not None else int(self.frame_bytes)
 
 
+class SharedCore(Frozen):
+    """The frames that were under way while a look at one of the DUT's cores found it slow; of no look, none."""
+
+    count: int
+    histogram: str
+    """HdrHistogram V2 in base64, nanoseconds."""
+
+
 class Latency(Frozen):
     """One-way latency of a stream or of all streams of a trial, nanoseconds.
 
@@ -115,6 +123,20 @@ class Latency(Frozen):
     histogram: str | None = None
     sample_of: int | None = None
     """Received frames of which these are a sample; None where every frame was timed."""
+    shared_core: SharedCore | None = None
+    """Those of the frames that a neighbour on the DUT's core may have delayed; None where nobody looked."""
+
+
+class Looks(Frozen):
+    """The looks at one core over a trial, in slots of equal length; ``stats/looks.py`` decodes them.
+
+    ``begins_ns`` counts from the moment when the first frame was due. ``shares`` has a byte for each slot, zlib in
+    base64: the core's speed in hundredths of its best, rounded down, and 0 where nobody looked.
+    """
+
+    begins_ns: int
+    slot_ns: int
+    shares: str
 
 
 class CpuTime(Frozen):
@@ -136,6 +158,8 @@ class CpuTime(Frozen):
     """Of those, how many found it slower than 80 % of its best: a neighbour on the other hyperthread."""
     longest_pause_ns: int | None = None
     """The longest that it stood still: how late an interrupt of its timer came; None where nobody could look."""
+    looks: Looks | None = None
+    """Each look; None where nobody could look, and in trials from before they were kept."""
 
 
 class WorkerHealth(Frozen):

@@ -24,8 +24,10 @@ from nicbench.core.trial import (
     CpuTime,
     Health,
     Latency,
+    Looks,
     PortReading,
     Reading,
+    SharedCore,
     StreamReading,
     TransmitGaps,
     WorkerHealth,
@@ -141,6 +143,7 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
 
 
 def _latency(raw: Mapping[str, Any]) -> Latency:
+    shared = raw.get("shared_core")
     return add_percentiles(
         Latency(
             source=raw["source"],
@@ -154,6 +157,9 @@ def _latency(raw: Mapping[str, Any]) -> Latency:
             mean_ns=raw["mean_ns"],
             maximum_ns=raw["maximum_ns"],
             histogram=raw["histogram"],
+            shared_core=SharedCore(**_fields_or_none(SharedCore, shared))
+            if (shared := raw.get("shared_core"))
+            else None,
         )
     )
 
@@ -171,9 +177,14 @@ def _stamps(raw: Mapping[str, Any]) -> Stamps:
 def _health(raw: Mapping[str, Any]) -> Health:
     known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz", "workers")}
     clock = raw.get("core_clock_hz")
-    cpus = tuple(CpuTime(**{name: row.get(name) for name in CpuTime.model_fields}) for row in raw.get("cpus") or ())
+    cpus = tuple(_cpu_time(row) for row in raw.get("cpus") or ())
     workers = tuple(WorkerHealth(**_fields_or_none(WorkerHealth, row)) for row in raw.get("workers") or ())
     return Health(**known, core_clock_hz=tuple(clock) if clock else None, cpus=cpus, workers=workers)
+
+
+def _cpu_time(raw: Mapping[str, Any]) -> CpuTime:
+    looks = Looks(**_fields_or_none(Looks, raw["looks"])) if raw.get("looks") else None
+    return CpuTime(**{**_fields_or_none(CpuTime, raw), "looks": looks})
 
 
 def _fields_or_none(model: type[Frozen], raw: Mapping[str, Any]) -> dict[str, Any]:

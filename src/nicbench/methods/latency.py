@@ -11,7 +11,7 @@ and their uncertainty stand beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -24,6 +24,7 @@ from nicbench.core.table import Column, ImportColumn, ImportTable, ResultTable, 
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency as LatencyReading
 from nicbench.core.trial import Purpose, Trial
+from nicbench.methods._by_core import by_core_table, by_core_values
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
 from nicbench.methods._loads import NDR, explain_other_rate
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
@@ -162,6 +163,7 @@ class Latency(FrameMethod):
             "load_frames_per_s": load,
             "loss_ratio": trial.reading.counts.loss_ratio,
             **_latency_values(trial.reading.latency),
+            **by_core_values(trial.reading.latency),
             "sent_frames": trial.reading.counts.sent,
             **tail_values(trial.reading.latency, self.options.bins),
             "tester_latency_p50_ns": own.percentiles_ns.get("50") if own else None,
@@ -227,6 +229,12 @@ class Latency(FrameMethod):
             ),
             times_frames=True,
         )
+
+    @classmethod
+    def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
+        """With a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
+        values = frozenset(name for result in results for name in result.values)
+        return table.model_copy(update={"further": by_core_table(table.columns[0], values)})
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:

@@ -16,7 +16,7 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.base import Frozen
-from nicbench.core.trial import Latency
+from nicbench.core.trial import Latency, SharedCore
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999", "99.9999")
 LOWEST_NS, HIGHEST_NS, DIGITS = 1, 100_000_000_000, 3
@@ -113,8 +113,32 @@ def merge(parts: Sequence[Latency]) -> Latency | None:
         maximum_ns=max(part.maximum_ns for part in parts),
         histogram=_merge_histograms([part.histogram for part in parts]),
         sample_of=_sample_of(parts),
+        shared_core=_merge_shared([part.shared_core for part in parts]),
     )
     return add_percentiles(merged)
+
+
+class LatencyByCore(Frozen):
+    """Percentiles of the frames of a latency: with the DUT's core to itself, and while a neighbour shared it."""
+
+    own_count: int
+    own_ns: dict[str, int]
+    shared_count: int
+    shared_ns: dict[str, int]
+
+
+def split_by_core(latency: Latency) -> LatencyByCore | None:
+    """Returns the percentiles of the frames apart; None where nobody looked at the DUT's core."""
+    if latency.shared_core is None or latency.histogram is None:
+        return None
+    own = Counter(dict(counted_in(latency.histogram)))
+    own.subtract(dict(counted_in(latency.shared_core.histogram)))
+    return LatencyByCore(
+        own_count=latency.count - latency.shared_core.count,
+        own_ns=percentiles_ns(histogram_of(sorted((+own).items())), maximum_ns=latency.maximum_ns),
+        shared_count=latency.shared_core.count,
+        shared_ns=percentiles_ns(latency.shared_core.histogram, maximum_ns=latency.maximum_ns),
+    )
 
 
 def tail_points(histogram: str, *, maximum_ns: int | None = None, points_per_decade: int = 20) -> tuple[TailPoint, ...]:
@@ -174,6 +198,15 @@ def _merge_histograms(histograms: Sequence[str | None]) -> str | None:
             return None
         whole.add(_decode(histogram))
     return _text(whole)
+
+
+def _merge_shared(parts: Sequence[SharedCore | None]) -> SharedCore | None:
+    """Adds up the frames that a neighbour may have delayed; None where nobody looked in one of the parts."""
+    known = [part for part in parts if part is not None]
+    histogram = _merge_histograms([part.histogram for part in known])
+    if len(known) < len(parts) or histogram is None:
+        return None
+    return SharedCore(count=sum(part.count for part in known), histogram=histogram)
 
 
 def histogram_of(counted: Iterable[tuple[int, int]]) -> str:

@@ -97,7 +97,9 @@ def judge(looks: Sequence[Looks], steal: float | None) -> Check:
     shares = {look.cpu: look.slow / look.looks for look in looks if look.looks}
     if not shares:
         return warning(_NAME, "no look at the measuring cores succeeded: other programs keep them busy")
-    seen = ", ".join(f"{100 * share:.0f} % of the looks at CPU {cpu}" for cpu, share in shares.items())
+    seen = ", ".join(
+        f"{100 * shares[look.cpu]:.0f} % of {look.looks} looks at CPU {look.cpu}" for look in looks if look.looks
+    )
     text = f"in a second, {seen} found the physical core in use by somebody else too"
     if steal is not None and steal > _MAY_TAKE:
         text += f", and the hypervisor took {100 * steal:.1f} % of their time"
