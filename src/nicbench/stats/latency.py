@@ -131,8 +131,8 @@ def split_by_core(latency: Latency) -> LatencyByCore | None:
     """Returns the percentiles of the frames apart; None where nobody looked at the DUT's core."""
     if latency.shared_core is None or latency.histogram is None:
         return None
-    own = Counter(dict(counted_in(latency.histogram)))
-    own.subtract(dict(counted_in(latency.shared_core.histogram)))
+    own = Counter(dict(value_counts(latency.histogram)))
+    own.subtract(dict(value_counts(latency.shared_core.histogram)))
     return LatencyByCore(
         own_count=latency.count - latency.shared_core.count,
         own_ns=percentiles_ns(histogram_of(sorted((+own).items())), maximum_ns=latency.maximum_ns),
