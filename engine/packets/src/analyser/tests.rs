@@ -62,6 +62,21 @@ fn an_intact_frame_is_received_with_its_latency() {
 }
 
 #[test]
+fn a_frame_that_was_under_way_while_the_core_was_shared_is_counted_apart_too() {
+    let mut analyser = analyser(2);
+    for (sequence, quiet_ns, latency_ns) in [(0, u64::MAX, 900), (1, 300, 299), (2, 300, 300), (3, 0, 10)] {
+        analyser.set_quiet_ns(quiet_ns);
+        analyser.analyse(1, &frame(2, 0, sequence, 1000), 1000 + latency_ns);
+    }
+    assert!(analyser.outcome(0).shared_counts.is_none(), "nobody looked");
+    analyser.set_watched(true);
+    let outcome = analyser.outcome(0);
+    assert_eq!((outcome.counts.total(), outcome.shared_counts.map(|counts| counts.total())), (4, Some(2)));
+    let latency = analyser.reading(0, 4, STAMPING).unwrap().latency.unwrap();
+    assert_eq!((latency.count, latency.shared_core.map(|shared| shared.count)), (4, Some(2)));
+}
+
+#[test]
 fn a_latency_over_the_wrap_of_the_40_bit_time_is_right() {
     let mut analyser = analyser(2);
     analyser.analyse(1, &frame(2, 0, 0, TIME_MASK - 99), TIME_MASK + 1 + 400);
