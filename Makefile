@@ -18,7 +18,7 @@ test: ## every check: format, lint, types, import rules, Rust tests, Python test
 lint: install ## the checks that run nothing: format, lint, types, import rules
 	@scripts/check lint
 
-vm: ## the tests that boot a virtual machine, alone; `make test` runs them too (needs root)
+vm: ## every test that boots a virtual machine; `make test` runs the short ones too (needs root)
 	@scripts/setup --test
 	@scripts/check vm
 

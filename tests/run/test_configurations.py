@@ -218,6 +218,7 @@ tests:
 @pytest.mark.lab
 @pytest.mark.alone
 @pytest.mark.slow
+@pytest.mark.acceptance
 def test_two_policers_are_each_found_at_their_own_rate(draw: random.Random, tmp_path: Path) -> None:
     rates = {"low": draw.randrange(90_000, 120_000), "high": draw.randrange(180_000, 300_000)}
     bench = COMPARED_IN_A_LAB.format(

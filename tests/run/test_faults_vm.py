@@ -12,7 +12,7 @@ from nicbench.store import RunFolder
 
 from .lab_bench import run_bench
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.acceptance]  # minutes on an emulated machine
 
 # All faults at once, and delays that are long beside what an emulator adds. Each turn boots a machine of its own; the
 # other is without any fault, for the delay.

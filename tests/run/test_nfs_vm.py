@@ -19,7 +19,7 @@ from nicbench.tuning.detached import STOP_NFS_SERVER
 
 from .lab_bench import machine_state, make_folder
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.acceptance]  # minutes on an emulated machine
 
 FRAME_BYTES = 4096
 BENCH = f"""

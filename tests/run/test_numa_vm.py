@@ -13,7 +13,7 @@ from nicbench.testbed.vm.emulator import find_emulator
 
 from .lab_bench import machine_state, make_folder, run_async
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.acceptance]  # minutes on an emulated machine
 
 BENCH = """
 nicbench: 1

@@ -205,10 +205,9 @@ def settings_of(run: Path) -> list[dict[str, Any]]:
     return content
 
 
-def test_whatever_ends_a_run_the_machine_is_what_it_was(machine: Machine) -> None:
+@pytest.mark.acceptance
+def test_after_a_run_and_after_ctrl_c_the_machine_is_what_it_was(machine: Machine) -> None:
     before = snapshot_alone()
-
-    # To its end.
     process, run = machine.started("100 ms")
     said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, said
@@ -220,16 +219,18 @@ def test_whatever_ends_a_run_the_machine_is_what_it_was(machine: Machine) -> Non
         assert row["during"] == row["at_end"] == row["asked"], row
         assert {key: row["after"][key] for key in asked} == {key: row["before"][key] for key in asked}, row
 
-    # Ctrl-C.
     process, _ = machine.started("60 s")
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130, said
     assert not (left := left_over(before)), "\n".join(left)
 
-    # SIGKILL.
+
+def test_after_a_kill_and_restore_the_machine_is_what_it_was(machine: Machine) -> None:
+    before = snapshot_alone()
     process, run = machine.started("60 s")
     during = snapshot()
+    changed = [row["item"] for row in settings_of(run) if row["outcome"] == "changed"]
     process.kill()
     process.communicate(timeout=PATIENCE_S)
     restore = nicbench("restore", str(run))
@@ -243,7 +244,7 @@ def test_whatever_ends_a_run_the_machine_is_what_it_was(machine: Machine) -> Non
     assert SOMEBODY_ELSES.read_text().strip() == "33"
     SOMEBODY_ELSES.write_text(before["sysctls"]["vm/swappiness"])
     assert not (left := left_over(before)), "\n".join(left)
-    check_during(machine, before, during, [row["item"] for row in changed])
+    check_during(machine, before, during, changed)
 
 
 def check_during(machine: Machine, before: dict[str, Any], during: dict[str, Any], changed: list[str]) -> None:
