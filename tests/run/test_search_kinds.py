@@ -24,7 +24,7 @@ tests:
     search: {{kind: {kind}, precision: 5 %, validation: 500 ms, maximum_trials: 40, trials_per_bound: 1}}
     trial: {{duration: 100 ms, drain: 20 ms, settle: 5 ms}}
 """
-KINDS = ("bisect", "mlr", "step-down")
+KINDS = ("bisect", "estimate", "mlr", "step-down")
 
 
 def result_of(folder: Path, kind: str, dut: str) -> tuple[Result, RunFolder, str]:

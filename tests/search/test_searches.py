@@ -10,11 +10,16 @@ from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Sample, Search, SearchOptions
 from nicbench.search.bisect import Bisect
+from nicbench.search.estimate import EstimateSearch
 from nicbench.search.mlr import Mlr, drop_unsent
 from nicbench.search.step_down import StepDown, StepDownOptions
 
 GOALS = (NDR, PDR)
-every = pytest.mark.parametrize("search", [Bisect(), Mlr(), StepDown()], ids=lambda search: search.kind)
+every = pytest.mark.parametrize(
+    "search", [Bisect(), EstimateSearch(), Mlr(), StepDown()], ids=lambda search: search.kind
+)
+
+bracketing = pytest.mark.parametrize("search", [Bisect(), Mlr(), StepDown()], ids=lambda search: search.kind)
 
 
 def limits(**changes: object) -> Limits:
@@ -36,7 +41,12 @@ def noisy() -> SimulatedMachine:
 
 
 def test_the_registry_finds_the_searches() -> None:
-    assert find("nicbench.search", Search) == {"bisect": Bisect, "mlr": Mlr, "step-down": StepDown}  # type: ignore[type-abstract]
+    assert find("nicbench.search", Search) == {
+        "bisect": Bisect,
+        "estimate": EstimateSearch,
+        "mlr": Mlr,
+        "step-down": StepDown,
+    }  # type: ignore[type-abstract]
 
 
 @every
@@ -195,7 +205,7 @@ def soft() -> SimulatedMachine:
 VALIDATED = limits(precision=0.01, maximum_trials=100, validation_duration_s=60.0)
 
 
-@every
+@bracketing
 def test_each_rate_has_passed_a_trial_of_full_length(search: Search) -> None:
     machine = soft()
     for outcome in search.run(machine.measure, GOALS, VALIDATED).values():
@@ -233,7 +243,7 @@ def test_a_dut_that_passes_line_rate_is_validated_there(search: Search) -> None:
     assert [one.duration_s for one in machine.trials][-1] == 60.0
 
 
-@every
+@bracketing
 @pytest.mark.parametrize("bursts_per_s", [1 / 30, 1 / 5, 3.0])
 def test_a_strict_goal_under_a_rare_loss_is_answered_and_explained(search: Search, bursts_per_s: float) -> None:
     machine = SimulatedMachine(SimulatedDut(640_000, bursts_per_s=bursts_per_s, burst_frames=20), seed=5)

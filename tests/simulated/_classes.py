@@ -1,4 +1,4 @@
-"""Six classes of simulated DUTs, 50 of each, and the rates that a search should find for them."""
+"""Seven classes of simulated DUTs, 50 of each, and the rates that a search should find for them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
+from nicbench.search._simulated_neighbour import SimulatedNeighbour
 from nicbench.search.base import Goal, Limits
 
 OF_EACH_CLASS = 50
@@ -18,6 +19,7 @@ PRECISION = 0.005
 TRIAL_S = 1.0
 FULL_S = 60.0
 REPETITIONS = 21
+LOOKS_PER_S = 1000.0
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,16 @@ class Subject:
     ceiling_frames_per_s: float | None
     says_ceiling: bool
     seed: int
+    neighbour: SimulatedNeighbour | None = None
 
     def machine(self) -> SimulatedMachine:
         """A fresh one: every search meets the same DUT."""
         return SimulatedMachine(
-            self.dut, self.seed, ceiling_frames_per_s=self.ceiling_frames_per_s, says_ceiling=self.says_ceiling
+            self.dut,
+            self.seed,
+            ceiling_frames_per_s=self.ceiling_frames_per_s,
+            says_ceiling=self.says_ceiling,
+            neighbour=self.neighbour,
         )
 
     def limits(self, trial_s: float, validation_s: float | None) -> Limits:
@@ -83,7 +90,8 @@ def _drawn(seed: str, draw_dut: Callable[[random.Random, float], SimulatedDut]) 
     if draw_dut is _saturation:
         ceiling = capacity
     dut = draw_dut(draw, capacity)
-    return Subject(dut, maximum, ceiling, draw.random() < 0.5, draw.getrandbits(32))
+    neighbour = SimulatedNeighbour(looks_per_s=LOOKS_PER_S) if draw_dut is _neighbour else None
+    return Subject(dut, maximum, ceiling, draw.random() < 0.5, draw.getrandbits(32), neighbour)
 
 
 def _sharp(draw: random.Random, capacity: float) -> SimulatedDut:
@@ -112,6 +120,11 @@ def _saturation(draw: random.Random, capacity: float) -> SimulatedDut:
     return SimulatedDut(capacity * draw.uniform(0.9, 2.0))
 
 
+def _neighbour(draw: random.Random, capacity: float) -> SimulatedDut:
+    """A sharp one; its core is shared, and its rate is that of a core of its own."""
+    return SimulatedDut(capacity, noise=draw.choice((0.0, 0.002, 0.01)))
+
+
 def _bistable(draw: random.Random, capacity: float) -> SimulatedDut:
     return SimulatedDut(capacity, slow=draw.uniform(0.6, 0.97), dwell_s=draw.uniform(2.0, 60.0))
 
@@ -122,5 +135,6 @@ CLASSES: tuple[tuple[str, Callable[[random.Random, float], SimulatedDut]], ...] 
     ("noise", _noise),
     ("rare loss", _rare_loss),
     ("tester saturates", _saturation),
+    ("neighbour", _neighbour),
     ("bistable", _bistable),
 )

@@ -1,4 +1,4 @@
-"""Every search on the same 300 simulated DUTs: what it costs and how far its answers are from the truth.
+"""Every search on the same 350 simulated DUTs: what it costs and how far its answers are from the truth.
 
     .venv/bin/python -m tests.simulated.compare --seed 1
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from nicbench.search.base import NDR, PDR, Goal, Limits, Outcome, Search, SearchOptions
 from nicbench.search.bisect import Bisect
+from nicbench.search.estimate import EstimateSearch
 from nicbench.search.mlr import Mlr
 from nicbench.search.step_down import StepDown, StepDownOptions
 
@@ -68,6 +69,7 @@ CONTESTANTS = (
     Contestant("bisect, 60 s", Bisect(BY_THE_LETTER), FULL_S, None, apart=True),
     Contestant("bisect, 1 s + 60 s", Bisect(BY_THE_LETTER), TRIAL_S, FULL_S, apart=True),
     Contestant("mlr, 1 s + 60 s", Mlr(BY_THE_LETTER), TRIAL_S, FULL_S, apart=False),
+    Contestant("estimate, 1 s + 60 s", EstimateSearch(), TRIAL_S, FULL_S, apart=False),
 )
 PEERS = CONTESTANTS[1:3]
 MLR = CONTESTANTS[3]
@@ -147,7 +149,7 @@ def _pair(values: Sequence[float], words: Callable[[float], str]) -> str:
 
 def main() -> None:
     """Prints the seed and the table."""
-    parser = argparse.ArgumentParser(description="every search on the same 300 simulated DUTs")
+    parser = argparse.ArgumentParser(description="every search on the same 350 simulated DUTs")
     parser.add_argument("--seed", type=int, default=None, help="draw the same DUTs again")
     parser.add_argument("--only", default="", help="searches whose name begins so")
     options = parser.parse_args()

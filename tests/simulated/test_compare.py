@@ -9,6 +9,7 @@ import pytest
 from nicbench.core.registry import find
 from nicbench.search.base import Search
 
+from ._classes import CLASSES
 from .compare import CONTESTANTS, GOALS, MLR, PEERS, Row, compare, table
 
 OF_EACH = 25
@@ -30,7 +31,7 @@ def of(rows: list[Row], class_name: str, search: str) -> Row:
 
 def test_every_search_there_is_takes_part(rows: list[Row]) -> None:
     assert {contestant.search.kind for contestant in CONTESTANTS} == set(find("nicbench.search", Search))
-    assert len(rows) == 6 * len(CONTESTANTS)
+    assert len(rows) == len(CLASSES) * len(CONTESTANTS)
     assert {len(row.traffic_s) for row in rows} == {OF_EACH}
 
 

@@ -15,6 +15,7 @@ from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search.base import NDR, PDR, Limits, Sample, Search
 from nicbench.search.bisect import Bisect
+from nicbench.search.estimate import EstimateSearch
 from nicbench.search.mlr import Mlr
 from nicbench.search.step_down import StepDown
 
@@ -81,7 +82,7 @@ class NeverQuiet:
         return trial
 
 
-@pytest.mark.parametrize("search", [Bisect(), Mlr(), StepDown()], ids=lambda search: search.kind)
+@pytest.mark.parametrize("search", [Bisect(), EstimateSearch(), Mlr(), StepDown()], ids=lambda search: search.kind)
 def test_an_always_disturbed_machine_ends_within_its_time_budget_as_disturbed(search: Search) -> None:
     machine = NeverQuiet()
     limits = Limits(

@@ -131,6 +131,14 @@ class DrivenSearch(Search):
     def drive(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
         """Measures through ``recorder``; returns when it has nothing left to measure."""
 
+    def conclude(self, samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome:
+        """Computes the outcome for one goal from all samples."""
+        outcome = outcome_of(samples, goal, limits)
+        explanation = explain_rare_loss(samples, goal, read(samples, goal, limits).bounds, limits)
+        if explanation is None:
+            return outcome
+        return outcome.model_copy(update={"notes": (*outcome.notes, explanation)})
+
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         """Runs the search as the base says; all restarts share the budget of trials."""
         recorder = Recorder(measure, limits)
@@ -151,7 +159,7 @@ class DrivenSearch(Search):
                 limits = lowered
                 ceiling_disturbed = ceiling.disturbed
                 recorder.restart()
-        outcomes = {goal.name: _make_outcome(recorder.samples, goal, limits) for goal in goals}
+        outcomes = {goal.name: self.conclude(recorder.samples, goal, limits) for goal in goals}
         return {name: _mark_disturbed(outcome) if ceiling_disturbed else outcome for name, outcome in outcomes.items()}
 
 
@@ -171,18 +179,6 @@ class NarrowingSearch(DrivenSearch):
             if request is None:
                 return
             recorder.measure(*request)
-
-
-def _make_outcome(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome:
-    outcome = outcome_of(samples, goal, limits)
-    explanation = explain_rare_loss(samples, goal, read(samples, goal, limits).bounds, limits)
-    return (
-        outcome
-        if explanation is None
-        else outcome.model_copy(
-            update={"notes": (*outcome.notes, explanation)},
-        )
-    )
 
 
 def _mark_disturbed(outcome: Outcome) -> Outcome:

@@ -189,7 +189,7 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome
         upper=_upper_bound(upper) if upper else None,
         limited_by=_find_limit(bounds, limits, narrow),
         n=len(samples),
-        reason_null=None if lower else _explain_none(samples, upper, limits, goal),
+        reason_null=None if lower else explain_none(samples, upper, limits, goal),
     )
     return Outcome(
         goal=goal.name,
@@ -243,7 +243,8 @@ def _find_limit(bounds: Bounds, limits: Limits, narrow: bool) -> LimitedBy | Non
     return limits.maximum_limited_by if bounds.lower is not None and narrow else None
 
 
-def _explain_none(samples: Sequence[Sample], upper: Load | None, limits: Limits, goal: Goal) -> str:
+def explain_none(samples: Sequence[Sample], upper: Load | None, limits: Limits, goal: Goal) -> str:
+    """Returns the reason why no load passed."""
     if upper is None:
         return "no trial was made"
     dead = all(sample.counts.received == 0 for sample in samples)

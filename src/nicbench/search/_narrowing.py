@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from nicbench.search._curve import guess_knee
 from nicbench.search._interval import Load, Reading, is_long, is_narrow, is_validated, read
 from nicbench.search.base import CLOSE, Goal, Limits, Sample
 
@@ -98,6 +99,22 @@ def halve(reading: Reading, _samples: Sequence[Sample], limits: Limits) -> float
         # Nothing came back, or the interval is nearly closed: the lowest load decides whether there is a rate at all.
         return minimum
     return max(minimum, _below(reading, upper, limits))
+
+
+def choose_near_knee(reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
+    """Chooses the guessed knee where short trials misled, or a load beside it by a step that grows."""
+    upper = reading.bounds.upper
+    knee = guess_knee(samples, reading.goal, limits) if reading.misled else None
+    if knee is None or upper is None:
+        return halve(reading, samples, limits)
+    step = 0.9 * limits.precision
+    longs = [load for load in reading.loads if any(is_long(sample, limits) for sample in load.samples)]
+    highest = upper.frames_per_s * (1.0 - step * sum(1 for load in longs if load.weight < 0))
+    lower = reading.bounds.lower
+    if lower is None:
+        return max(limits.minimum_load_frames_per_s, min(knee, highest))
+    lowest = lower.frames_per_s * (1.0 + step * sum(1 for load in longs if load.weight > 0))
+    return max(lowest, min(knee, highest)) if lowest < highest else halve(reading, samples, limits)
 
 
 def _is_close(lower: float, upper: float, limits: Limits) -> bool:

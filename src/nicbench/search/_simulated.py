@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nicbench.core.reading import Counts
+from nicbench.search._simulated_neighbour import SimulatedNeighbour
 from nicbench.search.base import CeilingReached, Sample
+
+PAUSE_S = 0.3
+"""Between two trials, in which a neighbour goes on."""
 
 Numbers = NDArray[np.float64]
 
@@ -90,16 +94,27 @@ def _divide(frames: int, parts: int) -> NDArray[np.int64]:
 
 
 class SimulatedMachine:
-    """A tester with a DUT behind it. The n-th trial at a load is always the same, in whatever order they are made."""
+    """A tester with a DUT behind it.
+
+    The n-th trial at a load is always the same, in whatever order they are made, unless there is a neighbour.
+    """
 
     def __init__(
-        self, dut: SimulatedDut, seed: int, *, ceiling_frames_per_s: float | None = None, says_ceiling: bool = True
+        self,
+        dut: SimulatedDut,
+        seed: int,
+        *,
+        ceiling_frames_per_s: float | None = None,
+        says_ceiling: bool = True,
+        neighbour: SimulatedNeighbour | None = None,
     ) -> None:
         self.trials: list[Sample] = []
         self._dut = dut
         self._seed = seed
         self._ceiling = ceiling_frames_per_s
         self._says_ceiling = says_ceiling
+        self._neighbour = neighbour
+        self._now_s = 0.0
         self._made: Counter[tuple[float, float]] = Counter()
 
     def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
@@ -116,7 +131,13 @@ class SimulatedMachine:
             int(duration_s * 1e6),
             self._made[load_frames_per_s, duration_s],
         ]
-        lost = self._dut.lost(sent_rate, duration_s, np.random.default_rng(key))
+        dut, slow_share, looks = self._dut, None, 0
+        if self._neighbour is not None:
+            true, looks, slow = self._neighbour.share(self._now_s, duration_s, self._seed)
+            slow_share = slow / looks
+            dut = replace(dut, capacity_frames_per_s=dut.capacity_frames_per_s * (1.0 - self._neighbour.slope * true))
+        self._now_s += duration_s + PAUSE_S
+        lost = dut.lost(sent_rate, duration_s, np.random.default_rng(key))
         intended, offered = int(load_frames_per_s * duration_s), int(sent_rate * duration_s)
         refused = lost if self._dut.lossless else 0
         sample = Sample(
@@ -130,6 +151,8 @@ class SimulatedMachine:
                 received=offered - lost,
                 lost=lost - refused,
             ),
+            slow_share=slow_share,
+            looks=looks,
             trial_ids=(f"trial-{len(self.trials)}",),
         )
         self.trials.append(sample)

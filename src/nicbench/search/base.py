@@ -30,6 +30,9 @@ class Sample(Frozen):
     valid: bool = True
     pacing_uncertainty: float = Field(default=0.0, ge=0.0)
     """The tester's longest pause as a share of the transmission: frames may have been denser by this share."""
+    slow_share: float | None = Field(default=None, ge=0.0, le=1.0)
+    """The share of the looks at the DUT's core that found it slow; None where nobody looked."""
+    looks: int = 0
     trial_ids: tuple[str, ...] = ()
 
     @property
@@ -123,6 +126,28 @@ class Contradiction(Frozen):
     trial_ids: tuple[str, ...] = ()
 
 
+class Estimate(Frozen):
+    """What an estimated rate says beyond its interval: of a core that others use too, and how well the model fits.
+
+    The rate itself is that of a core that nobody else uses, a share of 0. ``slope`` is by how much of it the rate falls
+    where the core is slow all the time; None where no trial saw the core slow, so that there is nothing to tell.
+    """
+
+    slope: float | None = None
+    slope_lower: float | None = None
+    slope_upper: float | None = None
+    least_share: float | None = None
+    """Of slow looks, in the quietest trial; None where nobody looked."""
+    extrapolated: bool = False
+    """Whether no trial came near a share of 0."""
+    half_frames_per_s: float | None = None
+    """What the DUT bore, as the machine was, in half of the trials."""
+    nine_tenths_frames_per_s: float | None = None
+    """What it bore in nine of ten."""
+    scatter: float
+    """The deviation of the trials from the model, relative."""
+
+
 class Outcome(Frozen):
     """What the search found for one goal.
 
@@ -141,6 +166,8 @@ class Outcome(Frozen):
     disturbed: bool = False
     deciding_trial_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    estimate: Estimate | None = None
+    """Of a search that estimates; its interval holds the rate with the stated confidence, and need not have passed."""
 
 
 class SearchOptions(Frozen):

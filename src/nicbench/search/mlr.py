@@ -24,10 +24,9 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.quantity import Ratio
-from nicbench.search._curve import guess_knee
 from nicbench.search._drive import NarrowingSearch, Recorder, ShareSpent
-from nicbench.search._interval import Reading, is_long
-from nicbench.search._narrowing import halve
+from nicbench.search._interval import Reading
+from nicbench.search._narrowing import choose_near_knee
 from nicbench.search.base import Goal, Limits, Sample, SearchOptions
 
 BEYOND_ANY_RUN_S = 1e12
@@ -78,19 +77,7 @@ class Mlr(NarrowingSearch):
         super().drive(recorder, goals, limits)
 
     def choose(self, reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
-        """Chooses the guessed knee where short trials misled, or a load beside it by a step that grows."""
-        upper = reading.bounds.upper
-        knee = guess_knee(samples, reading.goal, limits) if reading.misled else None
-        if knee is None or upper is None:
-            return halve(reading, samples, limits)
-        step = 0.9 * limits.precision
-        longs = [load for load in reading.loads if any(is_long(sample, limits) for sample in load.samples)]
-        highest = upper.frames_per_s * (1.0 - step * sum(1 for load in longs if load.weight < 0))
-        lower = reading.bounds.lower
-        if lower is None:
-            return max(limits.minimum_load_frames_per_s, min(knee, highest))
-        lowest = lower.frames_per_s * (1.0 + step * sum(1 for load in longs if load.weight > 0))
-        return max(lowest, min(knee, highest)) if lowest < highest else halve(reading, samples, limits)
+        return choose_near_knee(reading, samples, limits)
 
     def _search(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
         if limits.maximum_load_frames_per_s * (1.0 - limits.precision) <= limits.minimum_load_frames_per_s:

@@ -1,0 +1,218 @@
+"""From samples to an estimated rate: what all trials of a search say of one goal, by the model of stats/capacity.py.
+
+The interval reaches at least from the nearest pass below the estimate to the nearest failure above it: a knee is known
+no better than the loads tried resolve it, however well the trials fit.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nicbench.core.result import Bounded, LimitedBy
+from nicbench.search._interval import DISTURBED_SHARE, explain_none, read
+from nicbench.search.base import CLOSE, Estimate, Goal, Limits, Outcome, Sample
+from nicbench.stats.capacity import LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
+from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
+
+CONFIDENCE = 0.95
+ABOVE_THE_MAXIMUM = 2.0
+"""How far above the highest load that can be offered a rate may be estimated, of a core of its own."""
+EXTRAPOLATED = 0.1
+"""The rate of a core of its own is extrapolated where every trial found a larger share of slow looks."""
+RECENT = 3
+"""So many trials say which share of slow looks the next one is likely to find."""
+NEAR = 4.0
+"""Trials within so many deviations of the estimate tell most of it."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One goal, fitted to the samples. Rates are of a core of its own."""
+
+    goal: Goal
+    samples: tuple[Sample, ...]
+    posterior: Posterior
+    model: Model
+    lower: float
+    middle: float
+    upper: float
+    misfit: str | None
+
+    @property
+    def slope(self) -> float:
+        """By which part the rate falls where the core is slow all the time."""
+        return self.posterior.slope(0.5)
+
+    @property
+    def width(self) -> float:
+        """The width of the interval, relative to its upper end."""
+        return 1.0 - self.lower / self.upper
+
+    def alone(self, sample: Sample) -> float:
+        """Returns the load that would have been as much for a core of its own."""
+        return sample.load_frames_per_s / (1.0 - self.slope * (sample.slow_share or 0.0))
+
+    def expected_drop(self) -> float:
+        """Returns the part of the rate that the core is likely to have in the next trial."""
+        recent = [sample.slow_share or 0.0 for sample in self.samples[-RECENT:]]
+        return 1.0 - self.slope * statistics.median(recent)
+
+    def near(self, limits: Limits) -> list[Sample]:
+        """Returns the trials that tell most of the rate."""
+        reach = max(NEAR * self.posterior.scatter, 2.0 * limits.precision)
+        return [sample for sample in self.samples if abs(self.alone(sample) / self.middle - 1.0) <= reach]
+
+
+def observe(sample: Sample, goal: Goal) -> Observation:
+    """Converts one trial; what the tester did not send was no load."""
+    counts = sample.counts
+    offered = max(1, counts.sent + counts.unsent_backpressure)
+    load = sample.load_frames_per_s * min(1.0, sample.sent_share)
+    lost = counts.loss_ratio
+    passed = goal.passed_by(sample)
+    returned = load * (1.0 - lost) / (1.0 - goal.loss_ratio)
+    # Which frame is lost is a matter of chance, and one frame more or less is none that a load could tell.
+    resolution = (lost * (1.0 - lost) / offered + 1.0 / offered**2) ** 0.5
+    return Observation(
+        load=load,
+        critical_load=None if passed or counts.received == 0 else returned,
+        passed=passed,
+        lost=counts.failed,
+        loss_ratio=lost,
+        share=sample.slow_share or 0.0,
+        looks=effective_looks(sample.looks, sample.duration_s) if sample.slow_share is not None else 0.0,
+        resolution=resolution,
+        weight=1.0 if sample.valid else DISTURBED_SHARE,
+    )
+
+
+def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: float = CONFIDENCE) -> Fit | None:
+    """Fits one goal; None where every trial passed, or nothing came back from any."""
+    observations = [observe(sample, goal) for sample in samples if sample.sent_share > 0.0]
+    if not any(one.critical_load for one in observations):
+        return None
+    span = limits.minimum_load_frames_per_s / 2.0, limits.maximum_load_frames_per_s * ABOVE_THE_MAXIMUM
+    posterior = fit(observations, *span)
+    model: Model = "forwarded"
+    if contradicts_forwarding(observations, posterior):
+        posterior, model = fit(observations, *span, "passed"), "passed"
+        if goal.loss_ratio == 0.0:
+            losses = fit(observations, *span, "lost")
+            if grows_with_load(observations, losses, posterior):
+                posterior, model = losses, "lost"
+    middle = posterior.rate(0.5)
+    tail = (1.0 - confidence) / 2.0
+    slope = posterior.slope(0.5)
+    loads = [(one.load / (1.0 - slope * one.share), one.passed) for one in observations]
+    below = max((load for load, passed in loads if passed and load <= middle), default=None)
+    above = min((load for load, passed in loads if not passed and load >= middle), default=None)
+    denser = min(sample.pacing_uncertainty for sample in samples if not goal.passed_by(sample))
+    lower, upper = posterior.rate(tail), posterior.rate(1.0 - tail) * (1.0 + denser)
+    return Fit(
+        goal=goal,
+        samples=tuple(samples),
+        posterior=posterior,
+        model=model,
+        lower=lower if below is None else min(lower, below),
+        middle=middle,
+        upper=upper if above is None else max(upper, above),
+        misfit=find_misfit(observations, posterior),
+    )
+
+
+def outcome_of_fit(found: Fit, limits: Limits, *, settled: bool, passed_for_s: float | None) -> Outcome:
+    """Converts a fit to an outcome: the rate of a core of its own, and what the DUT bore as the machine was."""
+    samples, goal = found.samples, found.goal
+    bounds = read(samples, goal, limits).bounds
+    passes = [sample for sample in samples if goal.passed_by(sample)]
+    most = limits.maximum_load_frames_per_s
+    notes = list(_notes(found, limits))
+    lower, value, upper = found.lower, found.middle, found.upper
+    if found.misfit is not None:
+        seen = [one.critical_load or one.load for one in (observe(sample, goal) for sample in samples)]
+        near = [rate for rate in seen if rate <= found.upper * ABOVE_THE_MAXIMUM]
+        lower, value, upper = min(near), statistics.median(near), max(near)
+        lower, upper = min(lower, found.lower), max(upper, found.upper)
+    narrow = settled and found.misfit is None
+    if not passes:
+        reason = explain_none(samples, bounds.upper, limits, goal)
+        rate = Bounded(value=None, upper=upper, limited_by=LimitedBy.DUT, n=len(samples), reason_null=reason)
+    elif upper > most * (1.0 + CLOSE) and any(_is_at(sample, most) for sample in passes):
+        # The rate may lie beyond what can be offered: only a lower bound is known.
+        reached = lower >= most * (1.0 - limits.precision)
+        lower = min(lower, most)
+        rate = Bounded(value=lower, lower=lower, limited_by=limits.maximum_limited_by if reached else None)
+        rate = rate.model_copy(update={"n": len(samples)})
+    else:
+        rate = Bounded(value=value, lower=lower, upper=upper, limited_by=LimitedBy.DUT, n=len(samples))
+    deciding = found.near(limits) or list(samples)
+    return Outcome(
+        goal=goal.name,
+        outcome="none" if rate.value is None else "at_least" if rate.upper is None else "interval",
+        rate=rate,
+        converged=narrow,
+        passed_for_s=passed_for_s,
+        trials=len(samples),
+        disturbed=any(not sample.valid for sample in deciding),
+        deciding_trial_ids=tuple(name for sample in deciding for name in sample.trial_ids),
+        notes=tuple(notes),
+        estimate=_estimate(found),
+    )
+
+
+def _is_at(sample: Sample, load: float) -> bool:
+    return sample.load_frames_per_s >= load * (1.0 - CLOSE)
+
+
+def _estimate(found: Fit) -> Estimate:
+    posterior = found.posterior
+    shares = sorted(sample.slow_share for sample in found.samples if sample.slow_share is not None)
+    if not shares:
+        return Estimate(scatter=posterior.scatter)
+    sloped = shares[-1] > LEAST_SHARE
+    usual = statistics.median(shares)
+    worst = shares[min(len(shares) - 1, int(0.9 * len(shares)))]
+    return Estimate(
+        slope=posterior.slope(0.5) if sloped else None,
+        slope_lower=posterior.slope(0.025) if sloped else None,
+        slope_upper=posterior.slope(0.975) if sloped else None,
+        least_share=shares[0],
+        extrapolated=shares[0] > EXTRAPOLATED,
+        half_frames_per_s=posterior.rate(0.5, usual),
+        nine_tenths_frames_per_s=posterior.rate(0.5, worst),
+        scatter=posterior.scatter,
+    )
+
+
+def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
+    estimate = _estimate(found)
+    notes = []
+    if found.misfit is not None:
+        notes.append(f"{found.misfit}: the rates are those that were seen, with their spread, and not an estimate")
+    elif found.width > limits.precision * (1.0 + CLOSE):
+        notes.append(
+            f"the interval is {found.width * 100:.3g} % wide after {len(found.samples)} trials, which differ by "
+            f"{estimate.scatter * 100:.2g} %; {limits.precision * 100:.3g} % was asked for"
+        )
+    if found.model == "passed":
+        notes.append(
+            "what came back of an overload was not what it could carry without it: only which trials passed counts"
+        )
+    if found.model == "lost":
+        notes.append(
+            "losses begin below what came back of an overload: the rate is the load at which half of the trials would "
+            "lose nothing, by how the losses grow with the load"
+        )
+    if estimate.slope is not None and estimate.half_frames_per_s and estimate.nine_tenths_frames_per_s:
+        notes.append(
+            f"the rate is that of a core of its own; as the machine was, half of the trials bore "
+            f"{estimate.half_frames_per_s:.0f} frames/s and nine of ten {estimate.nine_tenths_frames_per_s:.0f}"
+        )
+    if estimate.extrapolated and estimate.least_share is not None:
+        notes.append(
+            f"the rate of a core of its own is extrapolated: even the quietest trial found the core shared in "
+            f"{estimate.least_share * 100:.0f} % of the looks"
+        )
+    return tuple(notes)

@@ -1,0 +1,200 @@
+"""Estimates each rate from all trials, instead of bracketing it by two of them.
+
+A trial whose DUT shared its core with somebody else is not lost: it tells the rate at that share of slow looks, and
+the rate of a core of its own follows from all of them (``_estimating.py``). The first trial is at the maximum, the
+second just below what came back; then each is placed where the estimate is least certain, a little below it or above.
+The search ends when every interval is as narrow as ``precision``, or when as many trials as ``enough`` lie near the
+knee: where the trials themselves differ by more, further ones would narrow it by their square root only.
+
+A validation trial that fails shows that short trials miss what a longer one meets. The search for that goal then goes
+on with long trials as ``mlr`` does, and its interval is that of two loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import Field
+
+from nicbench.core.quantity import Ratio
+from nicbench.search._drive import DrivenSearch, Recorder
+from nicbench.search._estimating import CONFIDENCE, Fit, fit_goal, outcome_of_fit
+from nicbench.search._interval import is_long, read
+from nicbench.search._narrowing import TrialRequest, choose_near_knee, next_trial
+from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
+
+SIDE = 0.45
+"""How far beside the estimate the next load lies, in precisions: a pass and a failure there are less than one apart."""
+DEVIATIONS = 0.5
+"""The same in deviations of the trials, where these are more."""
+WIDEST_STEP = 0.1
+LEAST_TRIALS = 4
+"""An interval of fewer trials is narrow by luck."""
+_DIGITS = 9
+
+
+class EstimateOptions(SearchOptions):
+    """``trials_per_bound`` is of the bounds after a validation that failed; ``confidence`` of the interval."""
+
+    trials_per_bound: int = Field(default=1, ge=1, le=21)
+    confidence: Ratio = Field(default=CONFIDENCE, gt=0.5, lt=1.0)
+    enough: int = Field(default=12, ge=4)
+
+
+class EstimateSearch(DrivenSearch):
+    """Fits a model to all trials, and places each next one where it tells most."""
+
+    kind = "estimate"
+    Options = EstimateOptions
+
+    def __init__(self, options: SearchOptions | None = None) -> None:
+        super().__init__(options)
+        self._knobs = EstimateOptions.model_validate(self.options.model_dump())
+        self._fits: dict[tuple[str, int, float], Fit | None] = {}
+
+    def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
+        """Runs the search as the base does."""
+        self._fits = {}
+        return super().run(measure, goals, limits)
+
+    def drive(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
+        """Makes one trial after another until every goal is settled."""
+        while True:
+            request = self._next(recorder.samples, goals, limits, recorder.trials_left)
+            if request is None:
+                return
+            recorder.measure(*request)
+
+    def conclude(self, samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome:
+        """Returns the estimate, or the bounds where no estimate is possible."""
+        bounds = super().conclude(samples, goal, limits)
+        found = self._fit(samples, goal, limits)
+        if found is None or _was_misled(samples, goal, limits):
+            return bounds
+        validated = limits.validation_duration_s is None or _is_validated(found, limits)
+        narrow = found.width <= limits.precision * (1.0 + CLOSE) and validated
+        passed_for_s = max(
+            (sample.duration_s for sample in samples if goal.passed_by(sample) and _bears(found, sample, limits)),
+            default=None,
+        )
+        outcome = outcome_of_fit(found, limits, settled=narrow, passed_for_s=passed_for_s)
+        if not validated:
+            spent = f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate"
+            outcome = outcome.model_copy(update={"notes": (*outcome.notes, spent)})
+        return outcome
+
+    def _next(
+        self, samples: Sequence[Sample], goals: Sequence[Goal], limits: Limits, trials_left: int
+    ) -> TrialRequest | None:
+        """Returns the next trial; the most tolerant goal comes first, as its rate repeats best."""
+        if not samples:
+            return TrialRequest(limits.maximum_load_frames_per_s, limits.trial_duration_s)
+        by_tolerance = sorted(goals, key=lambda goal: -goal.loss_ratio)
+        bracketed: list[Goal] = []
+        fitted: list[Fit] = []
+        for goal in by_tolerance:
+            found = None if _was_misled(samples, goal, limits) else self._fit(samples, goal, limits)
+            if found is None:
+                bracketed.append(goal)
+            else:
+                fitted.append(found)
+        unvalidated = [found for found in fitted if _has_pass(found) and not _is_validated(found, limits)]
+        if unvalidated and trials_left <= len(unvalidated):
+            return _validation_of(unvalidated[0], limits)
+        for found in fitted:
+            if not self._is_settled(found, limits):
+                return TrialRequest(choose_load(found, limits), limits.trial_duration_s)
+        if bracketed:
+            votes = self.options.votes_needed
+            request = next_trial(samples, bracketed, limits, votes, trials_left, choose_near_knee)
+            if request is not None:
+                return request
+        return _validation_of(unvalidated[0], limits) if unvalidated else None
+
+    def _fit(self, samples: Sequence[Sample], goal: Goal, limits: Limits) -> Fit | None:
+        """Returns the fit, computed once for the same samples."""
+        key = goal.name, len(samples), limits.maximum_load_frames_per_s
+        if key not in self._fits:
+            self._fits[key] = fit_goal(samples, goal, limits, self._knobs.confidence)
+        return self._fits[key]
+
+    def _is_settled(self, found: Fit, limits: Limits) -> bool:
+        """Returns whether the interval is narrow, or further trials near the knee would hardly narrow it."""
+        if not _has_pass(found):
+            lowest = min(sample.load_frames_per_s for sample in found.samples)
+            return lowest <= limits.minimum_load_frames_per_s * (1.0 + CLOSE)
+        near = len(found.near(limits))
+        if near >= self._knobs.enough or len(found.samples) >= 2 * self._knobs.enough:
+            return True
+        return len(found.samples) >= LEAST_TRIALS and found.width <= limits.precision * (1.0 + CLOSE)
+
+
+def choose_load(found: Fit, limits: Limits) -> float:
+    """Returns the load that tells most: just beside the estimate, on the side of which less is known."""
+    passes = [found.alone(sample) for sample in found.samples if found.goal.passed_by(sample)]
+    failures = [found.alone(sample) for sample in found.samples if not found.goal.passed_by(sample)]
+    step = min(WIDEST_STEP, max(SIDE * limits.precision, DEVIATIONS * found.posterior.scatter))
+    if not passes:
+        alone = _below(found, failures, limits, step)
+    else:
+        below = max((load for load in passes if load <= found.middle), default=None)
+        above = min((load for load in failures if load >= found.middle), default=None)
+        low = step * 1.2 < 1.0 - below / found.middle if below is not None else True
+        high = step * 1.2 < above / found.middle - 1.0 if above is not None else True
+        if (
+            found.model != "forwarded"
+            and below is not None
+            and above is not None
+            and above > below * (1.0 + 4.0 * step)
+        ):
+            alone = found.middle
+        elif low or high:
+            alone = found.middle * (1.0 - step if low else 1.0 + step)
+        else:
+            near = found.near(limits)
+            passed = sum(found.goal.passed_by(sample) for sample in near)
+            alone = found.middle * (1.0 + step if 2 * passed > len(near) else 1.0 - step)
+    load = alone * found.expected_drop()
+    load = min(limits.maximum_load_frames_per_s, max(limits.minimum_load_frames_per_s, load))
+    return float(f"{load:.{_DIGITS}g}")
+
+
+def _below(found: Fit, failures: Sequence[float], limits: Limits, step: float) -> float:
+    """Returns a load below every failure: where the model says, else by steps that double."""
+    lowest = min(failures)
+    if found.model == "forwarded":
+        near = sum(1 for load in failures if load <= found.middle * (1.0 + WIDEST_STEP))
+        return min(found.middle, lowest) * (1.0 - min(0.5, step * 2.0**near))
+    near = sum(1 for load in failures if load <= lowest * (1.0 + WIDEST_STEP))
+    least = lowest * (1.0 - min(0.5, limits.precision * 2.0**near))
+    if found.model == "lost":
+        return min(lowest * (1.0 - limits.precision), max(found.middle, least))
+    return least
+
+
+def _has_pass(found: Fit) -> bool:
+    return any(found.goal.passed_by(sample) for sample in found.samples)
+
+
+def _was_misled(samples: Sequence[Sample], goal: Goal, limits: Limits) -> bool:
+    return limits.validation_duration_s is not None and read(samples, goal, limits).misled
+
+
+def _bears(found: Fit, sample: Sample, limits: Limits) -> bool:
+    """Returns whether a trial offered as much as the lower end of the interval."""
+    return found.alone(sample) >= found.lower * (1.0 - limits.precision)
+
+
+def _is_validated(found: Fit, limits: Limits) -> bool:
+    """Returns whether no long trial is wanted, or one passed at the lower end."""
+    if limits.validation_duration_s is None:
+        return True
+    return any(
+        is_long(sample, limits) and found.goal.passed_by(sample) and _bears(found, sample, limits)
+        for sample in found.samples
+    )
+
+
+def _validation_of(found: Fit, limits: Limits) -> TrialRequest:
+    load = max(limits.minimum_load_frames_per_s, found.lower * found.expected_drop())
+    return TrialRequest(min(load, limits.maximum_load_frames_per_s), limits.longest_trial_s)

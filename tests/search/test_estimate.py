@@ -1,0 +1,118 @@
+"""The search that estimates: what it does with cores that others use, with a rate it cannot estimate, with repeats."""
+
+from __future__ import annotations
+
+import pytest
+
+from nicbench.core.result import LimitedBy
+from nicbench.search._simulated import SimulatedDut, SimulatedMachine
+from nicbench.search._simulated_neighbour import SimulatedNeighbour
+from nicbench.search.base import NDR, PDR, Limits, Measure, Outcome, Sample
+from nicbench.search.estimate import EstimateOptions, EstimateSearch
+
+GOALS = (NDR, PDR)
+
+
+def limits(**changes: object) -> Limits:
+    return Limits.model_validate(
+        {
+            "minimum_load_frames_per_s": 1_000,
+            "maximum_load_frames_per_s": 1_000_000,
+            "maximum_limited_by": "line_rate",
+            "precision": 0.01,
+            "trial_duration_s": 1.0,
+            "maximum_trials": 40,
+        }
+        | changes
+    )
+
+
+def search(measure: Measure, **changes: object) -> dict[str, Outcome]:
+    return EstimateSearch().run(measure, GOALS, limits(**changes))
+
+
+def shared(seed: int, **changes: float) -> SimulatedMachine:
+    return SimulatedMachine(SimulatedDut(400_000), seed, neighbour=SimulatedNeighbour(**changes))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_sharp_dut_on_a_shared_core_gets_the_rate_of_a_core_of_its_own(seed: int) -> None:
+    for goal, outcome in zip(GOALS, search(shared(seed).measure).values(), strict=True):
+        assert outcome.rate.value == pytest.approx(400_000 / (1.0 - goal.loss_ratio), rel=0.05)
+        assert outcome.rate.limited_by is LimitedBy.DUT
+        assert outcome.estimate is not None
+        assert outcome.estimate.half_frames_per_s is not None
+        assert outcome.estimate.nine_tenths_frames_per_s is not None
+        assert outcome.estimate.nine_tenths_frames_per_s <= outcome.estimate.half_frames_per_s <= outcome.rate.value
+        assert any("a core of its own; as the machine was" in note for note in outcome.notes)
+
+
+def test_the_slope_is_told_with_its_interval() -> None:
+    estimate = search(shared(3).measure)["PDR"].estimate
+    assert estimate is not None
+    assert estimate.slope_lower is not None
+    assert estimate.slope_upper is not None
+    assert estimate.slope_lower <= 0.4 <= estimate.slope_upper
+
+
+def test_a_core_that_was_never_quiet_has_its_rate_marked_as_extrapolated() -> None:
+    machine = SimulatedMachine(
+        SimulatedDut(400_000), 1, neighbour=SimulatedNeighbour(regimes=((0.004, 0.003), (0.002, 0.008)))
+    )
+    for outcome in search(machine.measure).values():
+        assert outcome.estimate is not None
+        assert outcome.estimate.extrapolated
+        assert any("extrapolated" in note for note in outcome.notes)
+
+
+def test_without_looks_at_the_core_there_is_no_slope_and_no_word_of_it() -> None:
+    outcome = search(SimulatedMachine(SimulatedDut(400_000), 1).measure)["NDR"]
+    assert outcome.estimate is not None
+    assert (outcome.estimate.slope, outcome.estimate.half_frames_per_s) == (None, None)
+    assert not any("core" in note for note in outcome.notes)
+
+
+def test_a_quiet_core_gives_the_same_answer_as_no_looks_at_it() -> None:
+    machine, quiet = SimulatedMachine(SimulatedDut(400_000), 1), SimulatedMachine(SimulatedDut(400_000), 1)
+
+    def looked_at(load: float, duration_s: float) -> Sample:
+        return quiet.measure(load, duration_s).model_copy(update={"slow_share": 0.0, "looks": 1000})
+
+    plain, looked = search(machine.measure), search(looked_at)
+    assert {name: one.rate for name, one in plain.items()} == {name: one.rate for name, one in looked.items()}
+    assert all(one.converged for one in plain.values())
+    assert len(machine.trials) <= 8
+
+
+def test_trials_that_differ_widen_the_interval_instead_of_prolonging_the_search() -> None:
+    machine = SimulatedMachine(SimulatedDut(400_000, noise=0.03), 2)
+    options = EstimateOptions(enough=6)
+    outcomes = EstimateSearch(options).run(machine.measure, (PDR,), limits())
+    assert len(machine.trials) <= 12
+    assert not outcomes["PDR"].converged
+    assert any("which differ by" in note for note in outcomes["PDR"].notes)
+
+
+def test_the_lower_end_has_passed_a_trial_of_full_length() -> None:
+    machine = SimulatedMachine(SimulatedDut(400_000), 1)
+    for goal, outcome in zip(GOALS, search(machine.measure, validation_duration_s=10.0).values(), strict=True):
+        assert outcome.passed_for_s == 10.0
+        assert outcome.rate.lower is not None
+        passes = [one for one in machine.trials if one.duration_s == 10.0 and goal.passed_by(one)]
+        assert any(one.load_frames_per_s >= 0.99 * outcome.rate.lower for one in passes)
+
+
+def test_a_rate_that_drifts_is_not_estimated_but_told_as_it_was_seen() -> None:
+    made: list[Sample] = []
+
+    def tiring(load: float, duration_s: float) -> Sample:
+        rate = 400_000 * 0.97 ** len(made)
+        made.append(SimulatedMachine(SimulatedDut(rate), len(made)).measure(load, duration_s))
+        return made[-1]
+
+    outcome = EstimateSearch(EstimateOptions(enough=20)).run(tiring, (PDR,), limits())["PDR"]
+    assert not outcome.converged
+    assert outcome.rate.lower is not None
+    assert outcome.rate.upper is not None
+    assert outcome.rate.lower <= 1.02 * 400_000 * 0.97 ** (len(made) - 1)
+    assert any("drifts" in note or "differ by" in note for note in outcome.notes)
