@@ -72,7 +72,7 @@ CONTESTANTS = (
     Contestant("estimate, 1 s + 60 s", EstimateSearch(), TRIAL_S, FULL_S, apart=False),
 )
 PEERS = CONTESTANTS[1:3]
-MLR = CONTESTANTS[3]
+MLR, ESTIMATE = CONTESTANTS[3:]
 
 
 @dataclass(frozen=True)

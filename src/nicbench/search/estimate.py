@@ -13,16 +13,22 @@ on with long trials as ``mlr`` does, and its interval is that of two loads.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from nicbench.core.quantity import Ratio
 from nicbench.search._drive import DrivenSearch, Recorder
-from nicbench.search._estimating import CONFIDENCE, Fit, fit_goal, outcome_of_fit
 from nicbench.search._interval import is_long, read
 from nicbench.search._narrowing import TrialRequest, choose_near_knee, next_trial
 from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
 
+if TYPE_CHECKING:  # NumPy loads slowly, and many commands search nothing
+    from nicbench.search._estimating import Fit
+
+CONFIDENCE = 0.95
+SHARED = 0.002
+"""A core that was slow in a larger share of the looks was shared."""
 SIDE = 0.45
 """How far beside the estimate the next load lies, in precisions: a pass and a failure there are less than one apart."""
 DEVIATIONS = 0.5
@@ -30,6 +36,8 @@ DEVIATIONS = 0.5
 WIDEST_STEP = 0.1
 LEAST_TRIALS = 4
 """An interval of fewer trials is narrow by luck."""
+MOST_VALIDATIONS = 3
+"""A rate on a shared core is not confirmed where so many long trials failed."""
 _DIGITS = 9
 
 
@@ -77,6 +85,8 @@ class EstimateSearch(DrivenSearch):
             (sample.duration_s for sample in samples if goal.passed_by(sample) and _bears(found, sample, limits)),
             default=None,
         )
+        from nicbench.search._estimating import outcome_of_fit  # imported here, as NumPy loads slowly
+
         outcome = outcome_of_fit(found, limits, settled=narrow, passed_for_s=passed_for_s)
         if not validated:
             spent = f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate"
@@ -98,7 +108,7 @@ class EstimateSearch(DrivenSearch):
                 bracketed.append(goal)
             else:
                 fitted.append(found)
-        unvalidated = [found for found in fitted if _has_pass(found) and not _is_validated(found, limits)]
+        unvalidated = [found for found in fitted if _may_be_validated(found, limits)]
         if unvalidated and trials_left <= len(unvalidated):
             return _validation_of(unvalidated[0], limits)
         for found in fitted:
@@ -115,6 +125,8 @@ class EstimateSearch(DrivenSearch):
         """Returns the fit, computed once for the same samples."""
         key = goal.name, len(samples), limits.maximum_load_frames_per_s
         if key not in self._fits:
+            from nicbench.search._estimating import fit_goal  # imported here, as NumPy loads slowly
+
             self._fits[key] = fit_goal(samples, goal, limits, self._knobs.confidence)
         return self._fits[key]
 
@@ -177,7 +189,9 @@ def _has_pass(found: Fit) -> bool:
 
 
 def _was_misled(samples: Sequence[Sample], goal: Goal, limits: Limits) -> bool:
-    return limits.validation_duration_s is not None and read(samples, goal, limits).misled
+    """Returns whether a long trial failed where short ones passed; on a shared core it failed for another reason."""
+    shared = any((sample.slow_share or 0.0) > SHARED for sample in samples)
+    return limits.validation_duration_s is not None and not shared and read(samples, goal, limits).misled
 
 
 def _bears(found: Fit, sample: Sample, limits: Limits) -> bool:
@@ -193,6 +207,12 @@ def _is_validated(found: Fit, limits: Limits) -> bool:
         is_long(sample, limits) and found.goal.passed_by(sample) and _bears(found, sample, limits)
         for sample in found.samples
     )
+
+
+def _may_be_validated(found: Fit, limits: Limits) -> bool:
+    """Returns whether a validation trial is wanted, and has not failed too often."""
+    failed = sum(is_long(sample, limits) and not found.goal.passed_by(sample) for sample in found.samples)
+    return _has_pass(found) and not _is_validated(found, limits) and failed < MOST_VALIDATIONS
 
 
 def _validation_of(found: Fit, limits: Limits) -> TrialRequest:
