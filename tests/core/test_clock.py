@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.clock import ClockOffset, Exchange, clock_difference, clock_warnings, offset_of
+from nicbench.core.clock import ClockOffset, Exchange, clock_warnings, offset_of
 
 _DELAYS = st.integers(0, 10**9)
 
@@ -29,12 +29,6 @@ def test_the_true_offset_lies_within_the_uncertainty(offset_ns: int, delays: lis
 def test_without_an_exchange_nothing_is_known() -> None:
     with pytest.raises(ValueError, match="empty"):
         offset_of("a", [])
-
-
-def test_two_clocks_are_compared_by_way_of_ours() -> None:
-    one, other = _offset(0.010, 0.001), _offset(-0.005, 0.002)
-
-    assert clock_difference(one, other) == (pytest.approx(0.015), pytest.approx(0.003))
 
 
 def test_what_is_told_of_a_clock() -> None:

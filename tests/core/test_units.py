@@ -107,21 +107,6 @@ def test_a_percentage_is_of_the_line_rate() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "text"),
-    [
-        (14_880_952, "14.88"),
-        (148_809_524, "148.8"),
-        (200_000, "0.2000"),
-        (812, "0.000812"),
-        (1, "0.000001"),
-        (0, "0.0"),
-    ],
-)
-def test_mpps_are_printed_with_the_digits_that_matter(rate: float, text: str) -> None:
-    assert units.format_mpps(rate) == text
-
-
-@pytest.mark.parametrize(
     ("text", "printed"),
     [
         (units.format_rate(1_500_000), "1.500 Mpps"),

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from nicbench.stats.cpu import (
     CpuStates,
     add_times,
-    cores_per_gigabit_per_s,
-    cycles_per_byte,
     utilisation,
-    utilisation_of_clients,
 )
 
 S = 1_000_000_000
@@ -46,32 +41,8 @@ def test_no_time_is_no_share() -> None:
     assert utilisation([]) is None
     assert utilisation([spent(0, 0)]) is None
     assert spent(0, 0).share("idle") is None
-    assert utilisation_of_clients({"a": []}) is None
-
-
-def test_clients_and_all_of_them() -> None:
-    found = utilisation_of_clients(
-        {"fast": [spent(0.9, 0.1), spent(0.7, 0.3)], "slow": [spent(0.2, 0.8)], "silent": []}
-    )
-    assert found is not None
-    assert set(found.by_client) == {"fast", "slow"}
-    assert found.by_client["fast"].mean == pytest.approx(0.8)
-    overall = found.overall
-    assert (overall.minimum, overall.maximum, overall.samples) == (0.2, 0.9, 3)
-    assert overall.mean == pytest.approx(0.6)
 
 
 def test_cpus_add_up() -> None:
     both = add_times([spent(1, 0), spent(0, 1, steal_s=1)])
     assert both.by_state == {"user": S, "softirq": 0, "idle": S, "steal": S}
-
-
-def test_two_cores_for_ten_seconds_at_4_gigabits_per_s_are_half_a_core_per_gigabit_per_s() -> None:
-    assert cores_per_gigabit_per_s(2 * 10 * S, 4e9 * 10) == 0.5
-    assert cores_per_gigabit_per_s(S, 0) is None
-
-
-def test_a_core_of_2_gigahertz_that_moves_a_gigabyte_in_a_second_takes_2_cycles_per_byte() -> None:
-    assert cycles_per_byte(S, 2e9, 1e9) == 2.0
-    assert cycles_per_byte(S, None, 1e9) is None
-    assert cycles_per_byte(S, 2e9, 0) is None

@@ -13,7 +13,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.trial import Latency, SharedCore
-from nicbench.stats.latency import add_percentiles, frames_above, merge, percentiles_ns, split_by_core, tail_points
+from nicbench.stats.latency import add_percentiles, frames_above, merge, percentiles_ns, split_by_core
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_text())
 
@@ -113,27 +113,6 @@ def test_frames_that_came_before_they_were_sent_are_counted_over_all_streams() -
     merged = merge(parts)
     assert merged is not None
     assert (merged.negative, merged.negative_maximum_ns) == (4, 30)
-
-
-def test_the_tail_gives_the_share_of_frames_that_took_longer(values: list[int]) -> None:
-    points = tail_points(encoded(values), maximum_ns=max(values))
-    for point in points[:-1]:
-        above = sum(value > point.latency_ns for value in values) / len(values)
-        assert point.share_above == pytest.approx(above, abs=1e-9)
-
-
-def test_the_tail_falls_from_left_to_right_and_ends_at_the_exact_maximum_with_one_frame(values: list[int]) -> None:
-    points = tail_points(encoded(values), maximum_ns=max(values))
-    assert [point.latency_ns for point in points] == sorted(point.latency_ns for point in points)
-    shares = [point.share_above for point in points]
-    assert shares == sorted(shares, reverse=True)
-    assert points[-1].latency_ns == max(values)
-    assert points[-1].share_above >= 1 / len(values)
-    assert len(points) < 120
-
-
-def test_the_tail_of_frames_that_took_equally_long_is_empty() -> None:
-    assert tail_points(encoded([1_000] * 10)) == ()
 
 
 @pytest.mark.parametrize("text", ["", "not base64 at all", "SElTVA=="])

@@ -6,7 +6,6 @@ import contextlib
 import platform
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
 
 from nicbench.bench_file import BenchFile
 from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
@@ -23,8 +22,6 @@ from nicbench.stats.intervals import Agreement
 from nicbench.store.folder import RunFolder
 
 RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
-
-REPORT: Final = "report.html"
 
 
 async def _run_it(bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float) -> Summary:

@@ -54,11 +54,6 @@ def offset_of(host: str, exchanges: Sequence[Exchange]) -> ClockOffset:
     )
 
 
-def clock_difference(one: ClockOffset, other: ClockOffset) -> tuple[float, float]:
-    """The first clock less the second, and the uncertainty of that, in seconds."""
-    return one.offset_s - other.offset_s, one.uncertainty_s + other.uncertainty_s
-
-
 def clock_warnings(offsets: Iterable[ClockOffset], most_s: float = MOST_DIFFERENCE_S) -> list[str]:
     """A sentence for each clock that is surely further from this machine's than ``most_s``, or not known so well."""
     said = []

@@ -136,11 +136,6 @@ def l1_bits_per_s(rate_frames_per_s: float, frame_bytes: float) -> float:
     return rate_frames_per_s * (frame_bytes + FRAME_OVERHEAD_BYTES) * 8
 
 
-def format_mpps(rate_frames_per_s: float) -> str:
-    """Mpps with four significant digits and at most six decimals: 14.88, 0.2000, 0.000001."""
-    return f"{rate_frames_per_s / 1e6:.{_decimals(rate_frames_per_s / 1e6, most=6)}f}"
-
-
 def format_rate(rate_frames_per_s: float) -> str:
     """A frame rate with the unit that suits it: "14.88 Mpps", "200.0 kpps", "950 pps"."""
     for factor, unit in ((1e9, "Gpps"), (1e6, "Mpps"), (1e3, "kpps")):

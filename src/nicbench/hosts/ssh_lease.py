@@ -28,9 +28,6 @@ from nicbench.hosts.options import SshOptions
 from nicbench.hosts.ssh_channel import SshChannel
 from nicbench.hosts.ssh_connection import Hop, close, connect
 
-NEEDED = ("flock", "setpriv", "setsid", "timeout", "dd", "mktemp", "cat")
-"""Programs without which the end of a command cannot be guaranteed."""
-
 MISSING = "missing"
 """The wrapper's answer, in place of a process id, that there is no such command."""
 LACKING = "lacking"

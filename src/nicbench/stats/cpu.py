@@ -1,4 +1,4 @@
-"""CPU figures as in docs/studies.md: utilisation per client and overall, cores per Gb/s, cycles per byte.
+"""CPU time by state, and the share of it that was work (docs/studies.md).
 
 The kernel counts CPU time in ticks (10 ms on most machines): a share of one interval of 100 ms is exact to 10 %, of 1 s
 to 1 %. Over many intervals the error is that of the first and the last tick.
@@ -68,38 +68,3 @@ def utilisation(intervals: Iterable[CpuStates], states: Sequence[str] = BUSY) ->
     if mean is None:
         return None
     return Utilisation(min(shares), mean, max(shares), len(shares))
-
-
-@dataclass(frozen=True, slots=True)
-class ClientsUtilisation:
-    """The utilisation of each client, and ``overall``: over every interval of every client, weighted by time."""
-
-    by_client: Mapping[str, Utilisation]
-    overall: Utilisation
-
-
-def utilisation_of_clients(
-    clients: Mapping[str, Sequence[CpuStates]], states: Sequence[str] = BUSY
-) -> ClientsUtilisation | None:
-    """Computes the utilisation by client (docs/studies.md). Clients without a sample are left out; None if none has
-    one.
-    """
-    by_client = {name: found for name, spent in clients.items() if (found := utilisation(spent, states)) is not None}
-    overall = utilisation((each for spent in clients.values() for each in spent), states)
-    return None if overall is None else ClientsUtilisation(MappingProxyType(by_client), overall)
-
-
-def cores_per_gigabit_per_s(busy_ns: float, moved_bits: float) -> float | None:
-    """Computes the fully busy cores for each Gb/s (10^9 bits) moved; None where nothing was moved.
-
-    Busy cores over rate is busy time over amount: the measuring time cancels out.
-    """
-    return (busy_ns / 1e9) / (moved_bits / 1e9) if moved_bits > 0 else None
-
-
-def cycles_per_byte(busy_ns: float, clock_hz: float | None, moved_bytes: float) -> float | None:
-    """Computes the cycles of ``clock_hz`` for each byte moved; None where either is not known.
-
-    Callers must name the clock: core cycles and TSC cycles are two different figures.
-    """
-    return busy_ns * 1e-9 * clock_hz / moved_bytes if clock_hz and moved_bytes > 0 else None

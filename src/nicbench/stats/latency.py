@@ -1,4 +1,4 @@
-"""Latency distributions: percentiles, merging, and the points of the tail chart, from HdrHistogram V2 in base64.
+"""Latency distributions: percentiles, merging, and frames above a bound, from HdrHistogram V2 in base64.
 
 The histogram keeps three digits; exact minimum and maximum are stored beside it and take precedence.
 """
@@ -21,13 +21,6 @@ from nicbench.core.trial import Latency, SharedCore
 PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999", "99.9999")
 LOWEST_NS, HIGHEST_NS, DIGITS = 1, 100_000_000_000, 3
 """The range and precision with which the engine records: 1 ns to 100 s with three digits."""
-
-
-class TailPoint(Frozen):
-    """A point of the tail chart: the share of frames that took longer than ``latency_ns``."""
-
-    latency_ns: float
-    share_above: float
 
 
 def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str, int]:
@@ -139,34 +132,6 @@ def split_by_core(latency: Latency) -> LatencyByCore | None:
         shared_count=latency.shared_core.count,
         shared_ns=percentiles_ns(latency.shared_core.histogram, maximum_ns=latency.maximum_ns),
     )
-
-
-def tail_points(histogram: str, *, maximum_ns: int | None = None, points_per_decade: int = 20) -> tuple[TailPoint, ...]:
-    """Returns the share of frames that took longer, at even steps of a logarithmic axis; shares are above zero.
-
-    The last point is the greatest latency that some frame exceeded, so the curve ends at one frame's share.
-    """
-    recorded = _recorded_slots(_decode(histogram))
-    total = sum(count for _, count in recorded)
-    points: list[TailPoint] = []
-    above, step = total, None
-    for value_ns, count in recorded:
-        # Each step of the axis has one point: its last value, which none of its frames exceeds.
-        here = math.floor(math.log10(max(value_ns, 1)) * points_per_decade)
-        above -= count
-        latency_ns = value_ns if maximum_ns is None else min(value_ns, maximum_ns)
-        if above <= 0:
-            break
-        point = TailPoint(latency_ns=float(latency_ns), share_above=above / total)
-        if here == step:
-            points[-1] = point
-        else:
-            points.append(point)
-        step = here
-    if total and maximum_ns is not None and points and points[-1].latency_ns < maximum_ns:
-        # Up to the exact maximum the last frames are still above.
-        points.append(TailPoint(latency_ns=float(maximum_ns), share_above=points[-1].share_above))
-    return tuple(points)
 
 
 def _decode(histogram: str) -> Any:

@@ -40,13 +40,6 @@ class Sample:
     maximum: float | None = None
 
     @property
-    def interquartile_range(self) -> float | None:
-        """The distance from the lower to the upper quartile: the width of the middle half."""
-        if self.lower_quartile is None or self.upper_quartile is None:
-            return None
-        return self.upper_quartile - self.lower_quartile
-
-    @property
     def is_constant(self) -> bool:
         """Whether all of two or more values are equal, so that the runs show no variation."""
         return self.n > 1 and self.minimum == self.maximum

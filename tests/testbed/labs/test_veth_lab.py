@@ -19,14 +19,12 @@ from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.testbed.labs._leftovers import remove_leftovers
 from nicbench.testbed.labs._veth_names import namespace_name
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.labs.veth import VethLab, VethOptions
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.restore import restore
 from nicbench.tuning.stack import UndoStack
-from nicbench.tuning.undo.delete_namespace import DeleteNamespace
 
 LOCAL = LocalHost()
 FRAMES = 50
@@ -282,21 +280,6 @@ async def test_without_root_the_next_step_is_named(tmp_path: Path) -> None:
     host.answer("id -u", "1000\n")
     with pytest.raises(NotReadyError, match="sudo"):
         await VethLab(VethOptions()).up(UndoStack("run", None, tmp_path), host)
-
-
-async def test_a_namespace_that_looks_like_ours_and_has_no_record_is_named_and_left(tmp_path: Path) -> None:
-    host = FakeHost()
-    host.answer("ip netns list", "nb-abc123-dut (id: 1)\nother\nnb-def456-dut\n")
-    stack = UndoStack("run", None, tmp_path)
-    await stack.make(host, DeleteNamespace(namespace="nb-def456-dut"), _nothing)
-
-    (said,) = await remove_leftovers(host, tmp_path)
-    assert "nb-abc123-dut" in said
-    assert ("ip", "netns", "delete", "nb-abc123-dut") not in host.commands
-
-
-async def _nothing() -> None:
-    return None
 
 
 async def _send(host: Host, device: str) -> None:

@@ -27,11 +27,6 @@ def parse_limits(text: str) -> dict[str, dict[str, int | None]]:
     return {name: values for name, values in limits.items() if any(value is not None for value in values.values())}
 
 
-def current_of(limits: dict[str, dict[str, int | None]]) -> dict[str, int]:
-    """The current values alone, of the rows that have one."""
-    return {name: value for name, values in limits.items() if (value := values.get("current")) is not None}
-
-
 # ``ethtool -c``: after how long, or how many frames, an interrupt comes.
 
 
@@ -108,7 +103,6 @@ _FIELDS = {
     "L4 bytes 2 & 3 [TCP/UDP dst port]": "n",
 }
 """ethtool's words, and the letters that set them (ethtool(8), rx-flow-hash)."""
-FLOW_TYPES = ("tcp4", "udp4", "ah4", "esp4", "sctp4", "tcp6", "udp6", "ah6", "esp6", "sctp6")
 
 
 def parse_hash_fields(text: str) -> str:
