@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nicbench.core.reading import PassedFrames, PortFigures
@@ -63,9 +62,9 @@ def section_blocks(
     section: Section, report: Report, figures: Figures, *, lead: Figure | None = None, is_drawn: bool = True
 ) -> Iterator[Block]:
     """The section of a method: figures, what is across, every row, and what is said below."""
-    titles = Counter(each.table.title for each in report.sections)
     kind = section.table.title
-    title = named(kind, section.test, section.configuration, several=titles[kind] > 1)
+    alike = {each.test for each in report.sections if each.table.title == kind}
+    title = named(kind, section.test, section.configuration, several=len(alike) > 1)
     yield heading(2, title, id=place_of_section(section).id)
     if section.says_caption:
         yield caption(foreign(report), " ", " ".join(_caption(section, report)))
