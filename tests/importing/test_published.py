@@ -14,7 +14,7 @@ from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.importing.results import ImportedResults
 from nicbench.importing.units import parse_unit
-from nicbench.report.section import Known
+from nicbench.report.section import RunKnowledge
 from nicbench.report.tables import sections
 from nicbench.report.tails import tail_tables
 
@@ -37,7 +37,7 @@ def zero_loss(results: tuple[Result, ...]) -> list[list[tuple[str, ...]]]:
     goals = {"search": {"goals": {"NDR": 0.0}}}
     test = PlannedTest(name="throughput", method="throughput", description="", options=goals, points=1, estimate_s=0.0)
     plan = Plan(run_id="x", title="x", nicbench_version="0", seed=0, tests=(test,))
-    found = [further for section in sections(results, {}, known=Known(plan)) for further in section.further]
+    found = [further for section in sections(results, {}, known=RunKnowledge(plan)) for further in section.further]
     return [[row.cells for row in further.rows] for further in found if further.table.title == "Zero packet loss"]
 
 

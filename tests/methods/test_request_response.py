@@ -12,7 +12,7 @@ from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.methods._requests import LOAD_LONGER_S
 from nicbench.methods.request_response import MESSAGES, RequestResponse
 from nicbench.report.drawing.charts import WIDE
-from nicbench.report.drawing.plots import plot_chart, plotted
+from nicbench.report.drawing.plots import plot_chart, split_plots
 from nicbench.report.tables import sections
 from nicbench.stats.latency import histogram_of
 
@@ -174,7 +174,7 @@ def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -
         "makes 10\u202f000\u00a0transactions/s of 64 B over TCP, half within 21.3\u00a0µs (half round trip; no load)"
     )
     (plot,) = main.table.plots
-    parts = plotted(plot, main)
+    parts = split_plots(plot, main)
     assert [name for _, name in parts] == ["s0", "s1"]
     drawn = plot_chart(plot, parts[0][0], WIDE)
     assert drawn is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 from nicbench.core.report_options import Layout
 from nicbench.report import html
 from nicbench.report.document.blocks import Block, Document
-from nicbench.report.document.finishing import finished
+from nicbench.report.document.finishing import finish_document
 from nicbench.report.document.inlines import inlines
 from nicbench.report.document.tables import paragraph
 from nicbench.report.gather import gather
@@ -20,7 +20,7 @@ PALETTE = {"ink": "#111111", "series-1": "#0072b2"}
 def document(*blocks: Block, title: str = "Title") -> Document:
     """With nothing but these blocks."""
     header = (paragraph("nicbench", role="eyebrow"),)
-    return finished(
+    return finish_document(
         Document(title, "en", "nicbench 1", "nicbench 1", header, (), blocks, inlines("Made by nicbench."), PALETTE)
     )
 
@@ -32,4 +32,4 @@ def of_run(folder: Path, layout: Layout | None = None) -> Document:
 
 def page_of(folder: Path, layout: Layout | None = None) -> str:
     """The same as a page."""
-    return html.written(of_run(folder, layout))
+    return html.write_html(of_run(folder, layout))

@@ -126,9 +126,9 @@ class SyntheticRun:
         line_rate = LINK_BITS_PER_S / ((size + 20) * 8)
         names = []
         for number, factor in enumerate((1.9, 1.5, 1.2, 0.98, 1.05, 1.012, 1.33, 0.996)):
-            spoilt = disturbed and number == 5
+            invalid = disturbed and number == 5
             names.append(
-                self.trial("throughput", size, knee * factor, Purpose.SEARCH, number, knee=knee, spoilt=spoilt).id
+                self.trial("throughput", size, knee * factor, Purpose.SEARCH, number, knee=knee, invalid=invalid).id
             )
         rates = {
             "ndr": Bounded(value=knee * 0.996, lower=knee * 0.996, upper=knee * 1.004, limited_by=LimitedBy.DUT, n=8),
@@ -206,7 +206,7 @@ class SyntheticRun:
         *,
         ceiling: float = 1e6,
         knee: float = 1e9,
-        spoilt: bool = False,
+        invalid: bool = False,
         duration_s: float = 1.0,
     ) -> Trial:
         """One trial; above the knee frames are lost in the backlog."""
@@ -259,7 +259,7 @@ class SyntheticRun:
                 ),
                 latency=self.histogram(received, size) if purpose is Purpose.LATENCY else None,
                 health=Health(
-                    longest_gap_ns=31_400_000 if spoilt else self.random.randrange(200_000, 6_000_000),
+                    longest_gap_ns=31_400_000 if invalid else self.random.randrange(200_000, 6_000_000),
                     total_gap_ns=self.random.randrange(6_000_000, 20_000_000),
                     gap_floor_ns=100_000,
                     gaps=41,
@@ -277,7 +277,7 @@ class SyntheticRun:
                 ledger=(LossPlace(place="DUT", counter="softnet_backlog cpu1", frames=backlog),) if lost else (),
                 unexplained=lost - backlog if lost else 0,
             ),
-            verdict=Verdict(findings=(finding,) if spoilt else ()),
+            verdict=Verdict(findings=(finding,) if invalid else ()),
             at_s=self.clock_s,
         )
         self.trials.append(trial)

@@ -10,7 +10,7 @@ import html5lib
 
 from nicbench.report.drawing.behind import number
 from nicbench.report.drawing.behind import numbers_behind as folded_numbers
-from nicbench.report.drawing.charts import WIDE, finished, rates_by_size_chart
+from nicbench.report.drawing.charts import WIDE, finish_chart, rates_by_size_chart
 from nicbench.report.html import fragment
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
@@ -27,7 +27,7 @@ def chart(rows: list[dict[str, Any]]) -> dict[str, Any]:
         y=alt.Y("rate:Q", title="frame rate [Mpps]"),
         color=alt.Color("goal:N"),
     )
-    return finished(encoded, WIDE)
+    return finish_chart(encoded, WIDE)
 
 
 def numbers_behind(specification: dict[str, Any], label: str, source: str) -> str:

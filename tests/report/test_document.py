@@ -14,7 +14,7 @@ from nicbench.report.document.blocks import (
     Fact,
     Facts,
     Figure,
-    Folded,
+    FoldedBlocks,
     Group,
     Heading,
     Listing,
@@ -34,12 +34,12 @@ from nicbench.report.document.inlines import (
     inlines,
     link,
     median_and_runs,
-    raised,
     strong,
+    superscript,
 )
 from nicbench.report.document.paper import drawing, on_paper, pages
 from nicbench.report.document.tables import cell, heading, heads, name, paragraph, row, table
-from nicbench.report.html import fragment, written
+from nicbench.report.html import fragment, write_html
 
 from ._documents import PALETTE, document
 
@@ -122,7 +122,7 @@ def test_a_figure_on_paper_has_the_colours_of_paper() -> None:
 
 
 def test_what_is_for_a_phone_or_behind_a_chart_is_on_the_page_alone() -> None:
-    numbers = Folded(inlines("The numbers"), (simple("17.25"),), "numbers")
+    numbers = FoldedBlocks(inlines("The numbers"), (simple("17.25"),), "numbers")
     panel = Panel(Drawing("<svg><g/></svg>", "wide"), narrow=Drawing("<svg><b/></svg>", "narrow"), numbers=numbers)
     page = fragment(Figure((panel,)))
 
@@ -157,16 +157,16 @@ def test_tables_of_one_heading_have_titles_of_their_own() -> None:
     assert titles(blocks(simple(), simple())) == ["S", "S (2)"]
     again = (heading(2, "T"), simple())
     assert titles(blocks(*again, heading(1, "U"), *again)) == ["T, S", "T, U"]
-    folded = Folded(inlines("Each point"), (simple(),))
+    folded = FoldedBlocks(inlines("Each point"), (simple(),))
     (found,) = blocks(folded)
-    assert isinstance(found, Folded)
+    assert isinstance(found, FoldedBlocks)
     assert titles(found.blocks) == ["S: Each point"]
 
 
 @pytest.mark.parametrize("is_for_screens", [True, False])
 def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens: bool) -> None:
     rows = ((cell("1"),),) * (3 if is_for_screens else 401)
-    made = Folded(inlines("All"), (table((), rows),), is_for_screens=is_for_screens)
+    made = FoldedBlocks(inlines("All"), (table((), rows),), is_for_screens=is_for_screens)
 
     assert made.left_out
     assert made.rows == len(rows)
@@ -174,9 +174,9 @@ def test_what_has_very_many_rows_is_a_sentence_on_paper(is_for_screens: bool) ->
 
 
 def test_what_is_folded_away_is_on_paper() -> None:
-    (found,) = blocks(Folded(inlines("More"), (Code("a\n  b"),)))
+    (found,) = blocks(FoldedBlocks(inlines("More"), (Code("a\n  b"),)))
 
-    assert isinstance(found, Folded)
+    assert isinstance(found, FoldedBlocks)
     assert found.blocks == (Code("a\n  b"),)
 
 
@@ -197,7 +197,9 @@ def test_an_opening_stands_before_the_contents() -> None:
 
 
 def test_ids_are_unique_and_the_contents_lead_to_them() -> None:
-    page = written(document(heading(1, "A"), heading(1, "A"), Folded((), (), id="a-3"), heading(1, "A", id="a")))
+    page = write_html(
+        document(heading(1, "A"), heading(1, "A"), FoldedBlocks((), (), id="a-3"), heading(1, "A", id="a"))
+    )
 
     assert [f'<h2 id="{each}">' in page for each in ("a", "a-2", "a-4")] == [True] * 3
     assert page.count('<a href="#a') == 3
@@ -208,7 +210,7 @@ def test_a_page_has_every_kind_of_block() -> None:
         Note((paragraph("Mind."),), "forced"),
         Listing((inlines("one"),), ordered=True),
         table((heads("a\n[b]"),), (row(name("x"), look="about"), row(cell("y"), look="made")), "ledger"),
-        paragraph(code("ip -br a"), " 10", raised("6"), breakable("a/b")),
+        paragraph(code("ip -br a"), " 10", superscript("6"), breakable("a/b")),
         Code("<x>"),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nicbench.core.bond import Connection, FlowSilence, LinkFailure, LinkFailureOutcome
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.measure.round_verdict import Verdict
-from nicbench.report.bonds import failed_links
+from nicbench.report.bonds import list_failed_links
 from nicbench.report.drawing.charts import NARROW, WIDE
 from nicbench.report.drawing.over_time import failed_link_chart
 from nicbench.report.numbers import UNKNOWN
@@ -52,7 +52,7 @@ def pulled(flows: Sequence[FlowSilence], *, down_at_s: float | None = 4.0) -> Ro
 
 
 def test_connections_of_a_client_that_did_the_same_are_one_row() -> None:
-    (failed,) = failed_links([pulled([silence(1), silence(1), silence(2, went_on=False)])], {"r0001"})
+    (failed,) = list_failed_links([pulled([silence(1), silence(1), silence(2, went_on=False)])], {"r0001"})
     assert [(row.who, row.connections, row.silent_down, row.silent_back, row.went_on) for row in failed.rows] == [
         ("c0a", 2, "0.3", "≤ 0.2", True),
         ("c0b", 1, UNKNOWN, UNKNOWN, False),
@@ -61,12 +61,12 @@ def test_connections_of_a_client_that_did_the_same_are_one_row() -> None:
 
 
 def test_where_every_connection_went_on_the_longest_silence_is_told() -> None:
-    (failed,) = failed_links([pulled([silence(1), silence(2, down_s=1.25)])], {"r0001"})
+    (failed,) = list_failed_links([pulled([silence(1), silence(2, down_s=1.25)])], {"r0001"})
     assert failed.sentence.endswith("from 4.0 s to 8.0 s: all 2 connections went on, silent for 1.2 s.")
 
 
 def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved() -> None:
-    (failed,) = failed_links([pulled([silence(1)])], {"r0001"})
+    (failed,) = list_failed_links([pulled([silence(1)])], {"r0001"})
     for form in (WIDE, NARROW):
         drawn = failed_link_chart(failed, form)
         assert drawn is not None
@@ -77,5 +77,5 @@ def test_the_time_in_which_the_link_was_down_is_shaded_behind_what_moved() -> No
 
 
 def test_rounds_without_a_result_and_links_that_stayed_up_are_left_out() -> None:
-    assert failed_links([pulled([silence(1)])], set()) == ()
-    assert failed_links([pulled([], down_at_s=None)], {"r0001"}) == ()
+    assert list_failed_links([pulled([silence(1)])], set()) == ()
+    assert list_failed_links([pulled([], down_at_s=None)], {"r0001"}) == ()

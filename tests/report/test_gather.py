@@ -169,7 +169,7 @@ def test_a_disturbed_run_says_how_many_results_are(synthetic_run: Callable[..., 
     view = gather(RunFolder.open(run.finish(ResultVerdict.DISTURBED)))
 
     assert view.verdict_text.startswith("1 of 2 results rest on at least one trial")
-    assert view.groups[1].spoilt == 1
+    assert view.groups[1].invalid_count == 1
 
 
 def test_a_run_that_tried_everything_says_what_has_no_value_and_asks_for_no_resume() -> None:

@@ -1,4 +1,4 @@
-"""The ledger's table and the hardware's: places from sender to receiver, what rose and what it spoilt."""
+"""The ledger's table and the hardware's: places from sender to receiver, what rose and what it made invalid."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_nothing_lost_gives_no_table(synthetic_run: Callable[..., Any]) -> None:
     assert ledger_table([trial(synthetic_run(), "t0001", lost=0)]) is None
 
 
-def test_the_hardwares_table_says_what_rose_how_often_and_what_it_spoilt(synthetic_run: Callable[..., Any]) -> None:
+def test_the_hardwares_table_says_what_rose_how_often_and_what_was_invalid(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
 
     def seen(name: str, amount: float, degrees: float, verdict: Verdict) -> Trial:
@@ -74,7 +74,7 @@ def test_the_hardwares_table_says_what_rose_how_often_and_what_it_spoilt(synthet
     )
     assert table is not None
     (row,) = table.events
-    assert (row.amount, row.trials, row.spoilt) == (902, ("t2", "t3"), 1)
+    assert (row.amount, row.trials, row.invalid_count) == (902, ("t2", "t3"), 1)
     assert [(one.least, one.greatest) for one in table.levels] == [(40.0, 44.5)]
     assert (table.trials, table.reading_ms) == (3, 12.0)
 

@@ -13,13 +13,13 @@ from nicbench.report.document.blocks import Block, Document
 from nicbench.report.document.inlines import BREAK, small
 from nicbench.report.document.inlines import code as as_code
 from nicbench.report.document.tables import NOTHING, cell, head, heads, table
-from nicbench.report.markdown import Anchors, code, escaped, fenced
+from nicbench.report.markdown import Anchors, code, escape_text, fence_lines
 
 from ._documents import document
 
 
-def written(*blocks: Block) -> markdown.Written:
-    return markdown.written(document(*blocks), "report-figures")
+def written(*blocks: Block) -> markdown.MarkdownText:
+    return markdown.write_markdown(document(*blocks), "report-figures")
 
 
 def shown(text: str) -> str:
@@ -47,7 +47,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_a_text_is_shown_as_it_is(text: str) -> None:
-    html = shown(escaped(text))
+    html = shown(escape_text(text))
 
     assert re.sub(r"</?p>|<!-- -->", "", html).strip() == re.sub(
         r'[<>&"]', lambda found: {"<": "&lt;", ">": "&gt;", "&": "&amp;", '"': "&quot;"}[found[0]], text.strip()
@@ -72,11 +72,11 @@ def test_code_is_shown_as_it_is() -> None:
 
 
 def test_a_fence_is_longer_than_any_in_the_text() -> None:
-    assert shown(fenced("```\nx\n````")).count("<code") == 1
+    assert shown(fence_lines("```\nx\n````")).count("<code") == 1
 
 
 def test_an_address_in_a_text_is_no_link() -> None:
-    assert "https://" not in escaped("see https://example.org/x")
+    assert "https://" not in escape_text("see https://example.org/x")
 
 
 def test_a_line_with_a_break_stays_one_cell() -> None:
@@ -94,7 +94,7 @@ def test_heads_that_span_stand_before_each_head_below() -> None:
 
 
 def test_the_contents_lead_to_every_section(whole_document: Document) -> None:
-    text = markdown.written(whole_document, "report-figures").text
+    text = markdown.write_markdown(whole_document, "report-figures").text
     links = re.findall(r"^ *- \[.*\]\(#([^)]*)\)$", text, re.MULTILINE)
     anchors = Anchors()
     headings = [anchors.of(re.sub(r"\\(.)", r"\1", line)) for line in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
@@ -104,7 +104,7 @@ def test_the_contents_lead_to_every_section(whole_document: Document) -> None:
 
 
 def test_every_picture_is_there_and_named(whole_document: Document) -> None:
-    found = markdown.written(whole_document, "report-figures")
+    found = markdown.write_markdown(whole_document, "report-figures")
     named = re.findall(r"!\[[^\]]+\]\(report-figures/([\w.-]+)\)", found.text)
 
     assert named == list(found.pictures)

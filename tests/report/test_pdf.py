@@ -18,7 +18,7 @@ from nicbench.report.document.blocks import Block, Code, Document, Row, Table, p
 from nicbench.report.document.inlines import link
 from nicbench.report.document.tables import NOTHING, cell, head, heading, heads, name, paragraph, table
 from nicbench.report.pdf import making
-from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fitted, tokens
+from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fit_tables, tokens
 
 from ._documents import document
 
@@ -26,7 +26,7 @@ CREATED = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 
 
 def made(*blocks: Block, title: str = "Title") -> pypdf.PdfReader:
-    return pypdf.PdfReader(io.BytesIO(pdf.made(document(*blocks, title=title), "run run-1", CREATED)))
+    return pypdf.PdfReader(io.BytesIO(pdf.make_pdf(document(*blocks, title=title), "run run-1", CREATED)))
 
 
 def words(reader: pypdf.PdfReader) -> str:
@@ -47,7 +47,7 @@ def structure(node: Any) -> list[Any]:
 
 @pytest.fixture(scope="session")
 def whole(whole_document: Document) -> bytes:
-    return pdf.made(whole_document, "run run-1", CREATED)
+    return pdf.make_pdf(whole_document, "run run-1", CREATED)
 
 
 def test_the_report_of_a_run_is_tagged_for_screen_readers(whole: bytes) -> None:
@@ -93,7 +93,7 @@ def test_pages_are_numbered_and_named(whole: bytes) -> None:
 
 
 def test_two_builds_are_equal_byte_for_byte(whole: bytes, whole_document: Document) -> None:
-    assert pdf.made(whole_document, "run run-1", CREATED) == whole
+    assert pdf.make_pdf(whole_document, "run run-1", CREATED) == whole
 
 
 @pytest.mark.parametrize(
@@ -159,13 +159,13 @@ def wide(columns: int, text: str = "123 456") -> Table:
 
 @pytest.mark.parametrize("columns", [2, 8, 14, 21, 30, 75])
 def test_no_table_is_wider_than_the_paper(columns: int) -> None:
-    for part in fitted(wide(columns)):
+    for part in fit_tables(wide(columns)):
         assert sum(part.widths) <= (LANDSCAPE if part.turned else PORTRAIT) + 0.5
         assert part.size >= 6.5
 
 
 def test_what_does_not_fit_on_turned_paper_is_parts_that_hold_every_column() -> None:
-    parts = fitted(wide(75))
+    parts = fit_tables(wide(75))
 
     assert len(parts) > 1
     assert "part 1 of" in parts[0].table.title
@@ -183,7 +183,7 @@ def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper() -> No
     numbers = heads(*map(str, range(12)))
     found = table((over, (head("Run"), *numbers, *numbers)), ((name("1"), *[cell("123.4")] * 24),))
 
-    parts = fitted(found)
+    parts = fit_tables(found)
 
     assert [part.turned for part in parts] == [False, False]
     assert [plain(part.table.head[0].cells[1].inlines) for part in parts] == ["one", "other"]
@@ -193,7 +193,7 @@ def test_what_stands_under_upper_heads_is_parts_rather_than_turned_paper() -> No
 def test_a_long_text_beside_numbers_makes_no_row_that_fills_a_page() -> None:
     found = table((), ((*[cell("123 456")] * 13, cell("t0 to t1: 100, " * 12)),))
 
-    (part,) = fitted(found)
+    (part,) = fit_tables(found)
 
     assert part.most_lines < 12
 
@@ -208,7 +208,7 @@ def test_without_typst_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(making.importlib.util, "find_spec", lambda name: None if name == "typst" else object())
 
     with pytest.raises(NotReadyError, match="pip install typst"):
-        pdf.made(document(paragraph("x")), "run run-1", CREATED)
+        pdf.make_pdf(document(paragraph("x")), "run run-1", CREATED)
 
 
 def test_nothing_is_left_in_the_folder_for_passing_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

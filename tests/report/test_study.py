@@ -103,7 +103,7 @@ def test_every_test_says_its_steps_its_standard_and_its_parameters(page: str) ->
 
 
 def test_a_heading_without_an_id_gets_one_and_no_id_is_there_twice() -> None:
-    made = html.written(document(heading(1, "A & B"), heading(1, "A & B"), heading(2, "C", id="own")))
+    made = html.write_html(document(heading(1, "A & B"), heading(1, "A & B"), heading(2, "C", id="own")))
 
     assert '<h2 id="a-b">' in made
     assert '<h2 id="a-b-2">' in made

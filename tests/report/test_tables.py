@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.methods.single_core import NO_RECORD, SingleCore
-from nicbench.report.numbers import UNKNOWN, spoken_number
+from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.tables import sections, with_tables
 
 
@@ -79,12 +79,12 @@ def test_a_soak_answers_for_all_of_its_intervals() -> None:
 
 
 def test_a_sentence_has_no_more_digits_than_say_something_and_no_loss_is_rounded_to_none() -> None:
-    assert [spoken_number(value) for value in (69.5, 93.1234, 0.0, 100.0, 566.087)] == [
+    assert [speak_number(value) for value in (69.5, 93.1234, 0.0, 100.0, 566.087)] == [
         "69.5",
         "93.1",
         "0",
         "100",
         "566",
     ]
-    assert spoken_number(99.99996) == "> 99.999"
-    assert spoken_number(1e-9) == "< 0.001"
+    assert speak_number(99.99996) == "> 99.999"
+    assert speak_number(1e-9) == "< 0.001"

@@ -9,7 +9,7 @@ import altair as alt
 import pytest
 
 from nicbench.report.drawing.behind import Head, number, read
-from nicbench.report.drawing.charts import NARROW, WIDE, Format, finished, rates_by_size_chart
+from nicbench.report.drawing.charts import NARROW, WIDE, Format, finish_chart, rates_by_size_chart
 from nicbench.report.drawing.svg import svg
 from nicbench.report.model import Report
 
@@ -28,7 +28,7 @@ def chart(mark: str, rows: list[dict[str, Any]] = ROWS, form: Format = WIDE, **m
         "y": alt.Y("rate:Q", title="frame rate [Mpps]"),
         "color": alt.Color("goal:N"),
     }
-    return finished(drawn.encode(**{**channels, **more}), form)
+    return finish_chart(drawn.encode(**{**channels, **more}), form)
 
 
 @pytest.mark.parametrize(

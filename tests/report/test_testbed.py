@@ -13,10 +13,10 @@ from nicbench.bench_file import load
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import Bond, BondPort
 from nicbench.core.plan import Plan, PlannedTest
-from nicbench.report.glyphs import shortened, width, wrapped
+from nicbench.report.glyphs import shorten, width, wrap
 from nicbench.report.html import fragment
 from nicbench.report.testbed.picture import NARROW, WIDE, pictures, svg
-from nicbench.report.testbed.placing import Box, Scene, placed
+from nicbench.report.testbed.placing import Box, Scene, place_diagram
 from nicbench.report.testbed.wiring import Direction, LinkPart, MachinePart, PortPart, Wiring, wiring, wirings
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
@@ -142,7 +142,7 @@ def test_every_example_is_drawn_without_overlap(path: Path, wide: float) -> None
         made = wiring(plan_of(bench))
         assert made is not None
         assert made.links
-        assert_sound(placed(made, wide))
+        assert_sound(place_diagram(made, wide))
 
 
 @pytest.mark.parametrize("wide", [WIDE, NARROW])
@@ -153,7 +153,7 @@ def test_long_names_are_shortened_and_told_whole(ports: int, wide: float) -> Non
         LinkPart(machine, PortPart(f"{number}{LONG}", (LONG,)), machine, PortPart(LONG), "400 Gb/s, " * 9)
         for number in range(ports)
     ]
-    scene = placed(Wiring(tuple(links), "words", around=LONG), wide)
+    scene = place_diagram(Wiring(tuple(links), "words", around=LONG), wide)
 
     assert_sound(scene)
     assert LONG * 3 in [text.whole for text in scene.texts]
@@ -195,7 +195,7 @@ def test_the_clients_of_a_port_stand_beside_it() -> None:
         ("c0b", "s0"),
         ("c1a", "s1"),
     ]
-    assert len(placed(made).ports) == 8 + 4
+    assert len(place_diagram(made).ports) == 8 + 4
     assert "4 ports, 2 clients at each" in made.words
 
 
@@ -229,7 +229,7 @@ def test_configurations_of_one_testbed_have_one_diagram() -> None:
 def test_it_is_an_image_with_words_in_the_colours_of_the_page_and_hostile_names_do_no_harm() -> None:
     evil = MachinePart('"><script>alert(1)</script>')
     made = Wiring((LinkPart(evil, PortPart("<b>"), evil, PortPart("&")),), 'a "<i>" b')
-    text = str(svg(placed(made), made.words))
+    text = str(svg(place_diagram(made), made.words))
     root = ElementTree.fromstring(text)
 
     assert root.get("role") == "img"
@@ -244,8 +244,8 @@ def test_widths_are_those_of_the_widest_font() -> None:
     assert width("Wm", 10) > 19
     assert width("i", 10) < 4
     assert width("A", 10, bold=True) > width("A", 10)
-    assert shortened("abcdefghij", 40, 10) == "abc…ij"
-    assert all(width(line, 10) <= 60 for line in wrapped("one two three four five", 60, 10, most=3))
+    assert shorten("abcdefghij", 40, 10) == "abc…ij"
+    assert all(width(line, 10) <= 60 for line in wrap("one two three four five", 60, 10, most=3))
 
 
 def test_a_bond_is_drawn_in_the_configuration_that_has_it_alone() -> None:

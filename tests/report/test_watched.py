@@ -11,7 +11,7 @@ from nicbench.core.monitor import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.report.drawing.charts import NARROW, WIDE
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.over_time import cpu_chart, stepped, watched_figure
+from nicbench.report.drawing.over_time import cpu_chart, merge_steps, watched_figure
 from nicbench.report.html import fragment
 from nicbench.report.model import Report
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
@@ -94,11 +94,11 @@ def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it(
     slices = [
         Slice(float(at), at + 1.0, "t0001" if 40 <= at < 50 else None, CpuStates({"user": at})) for at in range(100)
     ]
-    steps = stepped(slices, 10)
+    steps = merge_steps(slices, 10)
     assert len(steps) <= 12
     assert [(step.begin_s, step.end_s) for step in steps if step.trial] == [(40.0, 50.0)]
     assert sum(step.spent.busy_ns for step in steps) == sum(range(100))
-    assert stepped([], 10) == ()
+    assert merge_steps([], 10) == ()
 
 
 def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path: Path, view: Report) -> None:

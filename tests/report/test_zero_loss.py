@@ -16,7 +16,7 @@ from nicbench.report.drawing import charts
 from nicbench.report.drawing.bars import share_bars_chart, tells_something
 from nicbench.report.drawing.charts import LINE_RATE, points_of
 from nicbench.report.model import Report
-from nicbench.report.section import Further, Known, Section
+from nicbench.report.section import Further, RunKnowledge, Section
 from nicbench.report.tables import sections
 
 from ._sections import searched
@@ -62,7 +62,7 @@ def plan_of(goals: Mapping[str, float]) -> Plan:
 def rendered(results: list[Result], goals: Mapping[str, float]) -> Further | None:
     """The zero-loss table; None where the section has none."""
     named = [result.model_copy(update={"test": "t"}) for result in results]
-    (section,) = sections(named, {}, known=Known(plan_of(goals)))
+    (section,) = sections(named, {}, known=RunKnowledge(plan_of(goals)))
     return next((further for further in section.further if further.table.title == "Zero packet loss"), None)
 
 
@@ -136,13 +136,13 @@ def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Re
     assert whole.top >= highest
     assert view.plan is not None
     real = view.plan.model_copy(update={"link_is_nominal": False, "simulated": False})
-    assert "the line rate" in charts.rates_by_size_caption(dataclasses.replace(section, known=Known(real)))
+    assert "the line rate" in charts.rates_by_size_caption(dataclasses.replace(section, known=RunKnowledge(real)))
 
 
 def test_bars_are_drawn_against_the_line_rate_of_a_real_link_and_not_of_a_nominal_one(view: Report) -> None:
     section = searched(view)
     assert view.plan is not None
-    real = Known(view.plan.model_copy(update={"link_is_nominal": False}))
+    real = RunKnowledge(view.plan.model_copy(update={"link_is_nominal": False}))
     assert not tells_something(section)
     assert tells_something(dataclasses.replace(section, known=real))
     assert not tells_something(dataclasses.replace(section, rows=section.rows[:1], known=real))

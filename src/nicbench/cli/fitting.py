@@ -152,13 +152,13 @@ def _sums_table(study: Study, way: OneWay, of: str) -> Table:
     table = Table(
         header_style="bold", title=escape(f"{doing} of all instances [fps]"), title_justify="left", title_style="bold"
     )
-    over = {name: way.over(name) for name in way.configurations}
+    over = {name: way.figures_over_runs(name) for name in way.configurations}
     decimals = rate_decimals(one.minimum_frames_per_s for of in over.values() for one in of.values())
     table.add_column("instances", justify="right")
     if way.targets:
         table.add_column("target", justify="right")
     for name in way.configurations:
-        table.add_column(escape(name) if study.named(name) else "median run", justify="right")
+        table.add_column(escape(name) if study.quoted_name(name) else "median run", justify="right")
         if way.targets:
             table.add_column("met", justify="right")
     for count in way.counts:

@@ -139,14 +139,16 @@ class Soak(FrameMethod):
             trial, disturbed = await context.measure({**size_parameters(size), "interval": number}, request)
             disturbed_intervals += disturbed
             trials.append(trial)
-            spoilt = tuple(found.text for found in trial.verdict.findings) if disturbed else ()
+            disturbances = tuple(found.text for found in trial.verdict.findings) if disturbed else ()
             values = values_of(trial.reading.counts, trial.reading.latency, load)
-            result = self._result(size, str(number), values, trial, verdict_of(trial, disturbed), spoilt)
+            result = self._result(size, str(number), values, trial, verdict_of(trial, disturbed), disturbances)
             context.publish(result)
             results.append(result)
-        spoilt = (f"{disturbed_intervals} of {self.intervals} intervals were disturbed",) if disturbed_intervals else ()
+        disturbances = (
+            (f"{disturbed_intervals} of {self.intervals} intervals were disturbed",) if disturbed_intervals else ()
+        )
         verdict = ResultVerdict.DISTURBED if disturbed_intervals else ResultVerdict.VALID
-        whole = self._result(size, WHOLE, whole_of(trials, load), trials[-1], verdict, spoilt)
+        whole = self._result(size, WHOLE, whole_of(trials, load), trials[-1], verdict, disturbances)
         context.publish(whole)
         return [*results, whole]
 

@@ -69,7 +69,7 @@ def _port(seen: BondObservation, name: str) -> BondPortRow:
         state=_state(seen.bond, name),
         sent=UNKNOWN if counted is None else whole(counted.sent),
         received=UNKNOWN if counted is None else whole(counted.received),
-        predicted=_predicted(seen, name),
+        predicted=_predicted_text(seen, name),
         counted=UNKNOWN if until is None else whole(until),
     )
 
@@ -84,7 +84,7 @@ def _state(bond: Bond, name: str) -> str:
     return ", ".join(said)
 
 
-def _predicted(seen: BondObservation, name: str) -> str:
+def _predicted_text(seen: BondObservation, name: str) -> str:
     """Unknown where the port of a connection is, or its bytes."""
     counts = [flow.connection.sent_bytes for flow in seen.flows if flow.port == name]
     if not seen.flows or any(flow.port is None for flow in seen.flows) or any(count is None for count in counts):
@@ -131,7 +131,7 @@ class FlowRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedInterval:
     """What a client moved in one interval of its tool's; seconds since the clients began."""
 
     who: str
@@ -151,21 +151,21 @@ class FailedLink:
     up_at_s: float | None
     step_s: float | None
     rows: tuple[FlowRow, ...]
-    moved: tuple[Moved, ...]
+    moved: tuple[MovedInterval, ...]
     sentence: str
     """For the findings."""
 
 
-def failed_links(rounds: Iterable[Round], used: Collection[str]) -> tuple[FailedLink, ...]:
+def list_failed_links(rounds: Iterable[Round], used: Collection[str]) -> tuple[FailedLink, ...]:
     """Of the rounds that results rest on (``used``, their ids), in order; a link that did not go down has no row."""
     return tuple(
-        _failed(one, one.failure, one.failure.down_at_s)
+        _failed_link(one, one.failure, one.failure.down_at_s)
         for one in rounds
         if one.id in used and one.failure is not None and one.failure.down_at_s is not None
     )
 
 
-def _failed(one: Round, failed: LinkFailureOutcome, down_at_s: float) -> FailedLink:
+def _failed_link(one: Round, failed: LinkFailureOutcome, down_at_s: float) -> FailedLink:
     jobs = one.request.jobs
     rows: dict[FlowRow, int] = {}
     for flow in failed.flows:
@@ -182,7 +182,9 @@ def _failed(one: Round, failed: LinkFailureOutcome, down_at_s: float) -> FailedL
             FlowRow(row.who, count, row.port_before, row.port_down, row.silent_down, row.silent_back, row.went_on)
             for row, count in sorted(rows.items(), key=lambda item: (item[0].who, item[0].port_before))
         ),
-        moved=tuple(moved for job, outcome in zip(jobs, one.outcomes, strict=False) for moved in _moved(job, outcome)),
+        moved=tuple(
+            moved for job, outcome in zip(jobs, one.outcomes, strict=False) for moved in _moved_intervals(job, outcome)
+        ),
         sentence=f"In {one.id} ({what_of(one)}) {failure_summary(failed)}.",
     )
 
@@ -209,9 +211,9 @@ def _silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
     return f"{seconds:.2g}"
 
 
-def _moved(job: Job, outcome: JobOutcome) -> Iterable[Moved]:
+def _moved_intervals(job: Job, outcome: JobOutcome) -> Iterable[MovedInterval]:
     began_s = outcome.began_s or 0.0
     begin_s = 0.0
     for end_s, bits_per_s in outcome.figures.intervals if outcome.figures else ():
-        yield Moved(job.label or job.client, began_s + begin_s, began_s + end_s, bits_per_s)
+        yield MovedInterval(job.label or job.client, began_s + begin_s, began_s + end_s, bits_per_s)
         begin_s = end_s

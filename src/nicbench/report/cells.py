@@ -14,7 +14,7 @@ from nicbench.report.numbers import (
     LIMITS,
     UNKNOWN,
     decimals_of,
-    fixed,
+    format_fixed,
     frame_rate_decimals,
     interval,
     microseconds,
@@ -22,7 +22,7 @@ from nicbench.report.numbers import (
     only_below,
     percent,
     significant,
-    trimmed,
+    trim,
     uncertainty,
     whole,
 )
@@ -71,7 +71,7 @@ def texts(column: Column, results: Sequence[Result]) -> list[str]:
     cell = _ASPECTS[column.aspect]
     written = [cell(value, write) for value in values]
     return [
-        text if column.aspect in ("interval", "limit") else printed(result, column) or text
+        text if column.aspect in ("interval", "limit") else printed_digits(result, column) or text
         for text, result in zip(written, results, strict=True)
     ]
 
@@ -159,7 +159,7 @@ def _range(value: Value, write: Callable[[float], str]) -> str:
     return f" ({', '.join(told)})" if told else ""
 
 
-def printed(result: Result, column: Column) -> str | None:
+def printed_digits(result: Result, column: Column) -> str | None:
     """The digits of whoever printed an imported value: no more of them, and no fewer.
 
     Where the column is in another multiple of their unit the decimal point moves; a program's fifteen digits are cut.
@@ -203,7 +203,7 @@ def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) 
     """How a column of these numbers is written; ``widths`` are of the intervals beside them."""
     if form in ("pps", "kpps", "mpps"):
         factor, decimals = SCALES[form].factor, frame_rate_decimals(form, numbers, widths)
-        return lambda number: fixed(number * factor, decimals)
+        return lambda number: format_fixed(number * factor, decimals)
     if form == "of_frames":
         decimals = decimals_of(numbers)
         return lambda number: of_frames(number, decimals)
@@ -218,7 +218,7 @@ _FORMS: Mapping[Form, Callable[[float], str]] = MappingProxyType(
     {
         **{form: _scaled_writer(form) for form in SCALES},
         "percent": percent,
-        "trimmed": trimmed,
+        "trimmed": trim,
         "microseconds": microseconds,
         "uncertainty": lambda value: f"± {uncertainty(value)}",
         "number": significant,

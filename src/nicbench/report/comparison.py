@@ -18,7 +18,7 @@ from nicbench.core.turn import RunCounts, Turn
 from nicbench.report.cells import number_of
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RatesTable, rates_tables
-from nicbench.report.section import Known, Section
+from nicbench.report.section import RunKnowledge, Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import side_by_side
 from nicbench.report.tails import TailTable, tail_tables
@@ -60,27 +60,27 @@ def runs_lines(summary: Summary) -> tuple[str, ...]:
     if made is None:
         return ()
     of_each = " of each configuration" if summary.configurations else ""
-    lines = [f"{_counted(made)}{of_each}{_warmed_up(made)}."]
+    lines = [f"{_counted_runs(made)}{of_each}{_describe_warm_up(made)}."]
     if made.asked.grows:
         early = not made.reached and made.made < made.asked.at_most
         so_far = "the run ended early; so far " if early else ""
-        lines.append(f"{_asked(made)}: {so_far}{verdict_words(made.asked, made.made, summary.over_runs)}.")
+        lines.append(f"{_describe_order(made)}: {so_far}{verdict_words(made.asked, made.made, summary.over_runs)}.")
     return tuple(lines)
 
 
-def _counted(made: RunCounts) -> str:
+def _counted_runs(made: RunCounts) -> str:
     most = f" of at most {made.asked.at_most}" if made.asked.grows else ""
     return f"n = {made.made}{most} run{'' if made.made == 1 and not most else 's'}"
 
 
-def _warmed_up(made: RunCounts) -> str:
+def _describe_warm_up(made: RunCounts) -> str:
     number = made.asked.warm_up
     if not number:
         return ""
     return f", after {number} to warm up, which {'is' if number == 1 else 'are'} part of no statistics"
 
 
-def _asked(made: RunCounts) -> str:
+def _describe_order(made: RunCounts) -> str:
     return f"{percent(made.asked.confidence_ratio or 0.0)} confidence interval of the mean"
 
 
@@ -133,7 +133,7 @@ def comparison(
     if len(names) < 2 and not summary.over_runs and not warm_ups:
         return None
     made = {(result.configuration, result.run) for result in summary.results}
-    known = Known(plan)
+    known = RunKnowledge(plan)
     every = side_by_side(results, tests, summary.counted if summary.over_runs else (), known)
     return Comparison(
         names=names,

@@ -69,14 +69,14 @@ def tester(plan: Plan) -> dict[str, Any]:
         chosen = "chosen" if worker is None else f"chosen: CPU {worker}"
         shown["options"] = {**options, "worker_cpu": chosen}
     if isinstance(shown.get("options"), Mapping):
-        shown["options"] = asked(shown["options"])
+        shown["options"] = asked_options(shown["options"])
     return shown
 
 
-def asked(options: Mapping[str, Any]) -> dict[str, Any]:
+def asked_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as they were asked for: what was not is not unknown."""
     return {
-        name: "not asked for" if value is None else asked(value) if isinstance(value, Mapping) else value
+        name: "not asked for" if value is None else asked_options(value) if isinstance(value, Mapping) else value
         for name, value in options.items()
     }
 

@@ -188,7 +188,7 @@ def _written_value(name: str, value: object, shape: Shape) -> str:
     return "none" if value is None else value if isinstance(value, str) else plain(name, value, shape)
 
 
-def named(name: str) -> str:
+def host_name(name: str) -> str:
     """A host as it is called; those that nicbench calls so by their role: "DUT", "Tester, fast"."""
     role, comma, configuration = name.partition(",")
     return f"{label_of(role)}{comma}{configuration}" if role in _ROLES else name
@@ -206,7 +206,7 @@ def plain(name: str, value: object, shape: Shape | None = None) -> str:
             return _TEXTS[unit](value)
         return str(value) if isinstance(value, int) else f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return _together([plain(name, item, shape) for item in value]) or "none"
+        return _join_texts([plain(name, item, shape) for item in value]) or "none"
     if isinstance(value, Mapping):
         shape, way = with_kind(shape, value), shape.one_line or OneLine()
         entries = ((_entry(str(key), shape), _part(shape, str(key)), item) for key, item in value.items())
@@ -230,7 +230,7 @@ def _part(shape: Shape, name: str) -> Shape:
 
 def _entry(name: str, shape: Shape) -> str:
     """What one entry of a mapping is called: names that are not ours stay as they are."""
-    return named(name) if shape.entries is not None else label_of(name, _part(shape, name))
+    return host_name(name) if shape.entries is not None else label_of(name, _part(shape, name))
 
 
 def _fact(name: str, value: object, shape: Shape) -> Fact:
@@ -245,7 +245,7 @@ def _fact(name: str, value: object, shape: Shape) -> Fact:
     if isinstance(value, list | tuple) and value:
         if all(isinstance(item, Mapping) for item in value):
             heads, rows = _columns(
-                {str(item.get("name", number)): _without_name(item) for number, item in enumerate(value, 1)}, shape
+                {str(item.get("name", number)): _drop_name(item) for number, item in enumerate(value, 1)}, shape
             )
             return Fact(label, heads=heads, rows=rows)
         if any(isinstance(item, str) and (" " in item or item.startswith("-")) for item in value):
@@ -253,7 +253,7 @@ def _fact(name: str, value: object, shape: Shape) -> Fact:
     return Fact(label, text=plain(name, value, shape))
 
 
-def _without_name(item: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_name(item: Mapping[str, Any]) -> dict[str, Any]:
     """An entry without its name, which stands above it."""
     return {name: value for name, value in item.items() if name != "name"}
 
@@ -281,7 +281,7 @@ def _flat(values: Mapping[str, Any], shape: Shape, above: str = "") -> Iterable[
             yield label, plain(str(name), value, part)
 
 
-def _together(texts: list[str]) -> str:
+def _join_texts(texts: list[str]) -> str:
     """Texts in a row; a unit that all share is said once: "64, 128, 256 bytes"."""
     parted = [text.rpartition(" ") for text in texts]
     units = {unit for _, _, unit in parted}

@@ -31,7 +31,7 @@ def build(
     report = gather(run)
     layout = layout or report.wishes.layout
     stem = "report" if layout is report.wishes.layout else f"report-{layout.value}"
-    return write(document(report, layout), formats, target / stem, f"run {run.run_id}", _started(run))
+    return write(document(report, layout), formats, target / stem, f"run {run.run_id}", _start_time(run))
 
 
 def write(
@@ -66,17 +66,17 @@ def _clear(folder: Path) -> None:
 def _files(kind: Format, document: Document, stem: str, about: str, made: datetime) -> Iterator[tuple[str, bytes]]:
     """Name and content; the first is the report."""
     if kind is Format.HTML:
-        yield f"{stem}.html", html.written(document).encode()
+        yield f"{stem}.html", html.write_html(document).encode()
     elif kind is Format.PDF:
-        yield f"{stem}.pdf", pdf.made(document, about, made)
+        yield f"{stem}.pdf", pdf.make_pdf(document, about, made)
     else:
-        written = markdown.written(document, f"{stem}-figures")
+        written = markdown.write_markdown(document, f"{stem}-figures")
         yield f"{stem}.md", written.text.encode()
         for picture, svg in written.pictures.items():
             yield f"{stem}-figures/{picture}", svg.encode()
 
 
-def _started(run: RunFolder) -> datetime:
+def _start_time(run: RunFolder) -> datetime:
     """When the run began: a report made twice is the same file, byte for byte."""
     events = itertools.islice(run.journal.events(), 1)
     for event in events:

@@ -26,17 +26,17 @@ from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.report.answer import of_comparison, of_run, of_studies
 from nicbench.report.answer.of_run import verdict_text
-from nicbench.report.bonds import failed_links
+from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.editors.compared import compared_sentences
-from nicbench.report.editors.study import Study, editors_parts, shown_by_studies, studies
+from nicbench.report.editors.study import Study, editors_parts, is_shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
 from nicbench.report.imported import imported_view
 from nicbench.report.injected import injected_rows, injected_sentence
 from nicbench.report.model import Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
 from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
-from nicbench.report.section import Known, Section
+from nicbench.report.section import RunKnowledge, Section
 from nicbench.report.statistics.view import StatisticsView, statistics_view
 from nicbench.report.study.revisions import label_of_time, revision_rows
 from nicbench.report.system_table import system_table, tuned_rows
@@ -63,11 +63,11 @@ def gather(folder: RunFolder) -> Report:
     tests = {event.result.id: event.test for event in events if isinstance(event, ResultReady)}
     found = statistics_view(summary, tests, plan, folder.run_id)
     compared = None if summary.imported else comparison(summary, tests, plan, found)
-    results = _named_by_turns(summary.results, compared)
+    results = _name_by_turns(summary.results, compared)
     of_editors = studies(summary.counted, tests, summary.configurations)
-    tables = sections(_details(results, compared), tests, known=Known(plan, trials))
+    tables = sections(_details(results, compared), tests, known=RunKnowledge(plan, trials))
     rounds = tuple({event.round.key: event.round for event in events if isinstance(event, RoundFinished)}.values())
-    pulled = failed_links(rounds, {name for result in results for name in result.trials})
+    pulled = list_failed_links(rounds, {name for result in results for name in result.trials})
     headline, details = _answers(summary, plan, compared, tables, of_editors, found)
     injected = injected_rows(results, plan, trials)
     if (sentence := injected_sentence(injected)) is not None:
@@ -119,7 +119,7 @@ def gather(folder: RunFolder) -> Report:
         ports=ports_tables(results, tests, plan),
         comparison=compared,
         imported=imported_view(summary),
-        system=system_table(inventory if isinstance(inventory, dict) else {}, _declared(plan)),
+        system=system_table(inventory if isinstance(inventory, dict) else {}, _merge_declared(plan)),
         tuned=tuned_rows(folder.read_json("tuning.json")),
         rounds=played,
         has_frame_samples=(folder.path / FRAMES).is_dir(),
@@ -156,7 +156,7 @@ def _details(results: Iterable[Result], compared: Comparison | None) -> tuple[Re
         result
         for result in results
         if (result.method, result.parameters.get("part")) not in own
-        or not (compared or (result.imported and shown_by_studies(result)))
+        or not (compared or (result.imported and is_shown_by_studies(result)))
     )
 
 
@@ -181,7 +181,7 @@ def _answers(
     return of_run.headline(tables, summary, plan), (*of_run.details(tables), *said)
 
 
-def _declared(plan: Plan | None) -> dict[str, Any]:
+def _merge_declared(plan: Plan | None) -> dict[str, Any]:
     """What the bench file declares; of configurations that declare otherwise, each under its name as well."""
     if plan is None:
         return {}
@@ -190,7 +190,7 @@ def _declared(plan: Plan | None) -> dict[str, Any]:
     return {f"{name}, {each.configuration}": value for each in plan.each for name, value in each.declared.items()}
 
 
-def _named_by_turns(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
+def _name_by_turns(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
     """Where there were several, each run of a configuration has its own tables: "fast, run 2"."""
     if compared is None:
         return tuple(results)

@@ -55,7 +55,7 @@ _ELLIPSIS = "…"
 _BREAKABLE = " -_./:,"
 
 
-def wrapped(text: str, room: float, size: float, *, most: int, bold: bool = False) -> tuple[str, ...]:
+def wrap(text: str, room: float, size: float, *, most: int, bold: bool = False) -> tuple[str, ...]:
     """At most ``most`` lines, none wider than ``room``; what does not fit ends with an ellipsis."""
     lines: list[str] = []
     rest = text.strip()
@@ -63,10 +63,10 @@ def wrapped(text: str, room: float, size: float, *, most: int, bold: bool = Fals
         at = _break(rest, room, size, bold=bold)
         lines.append(rest[:at].rstrip())
         rest = rest[at:].lstrip()
-    return (*lines, shortened(rest, room, size, bold=bold)) if rest else tuple(lines)
+    return (*lines, shorten(rest, room, size, bold=bold)) if rest else tuple(lines)
 
 
-def shortened(text: str, room: float, size: float, *, bold: bool = False) -> str:
+def shorten(text: str, room: float, size: float, *, bold: bool = False) -> str:
     """In its middle, for the ends of names are what tells them apart."""
     if width(text, size, bold=bold) <= room:
         return text

@@ -24,7 +24,7 @@ from nicbench.report.document.blocks import (
     Fact,
     Facts,
     Figure,
-    Folded,
+    FoldedBlocks,
     Group,
     Heading,
     Inlines,
@@ -64,7 +64,7 @@ _OF_TABLES: dict[TableLook, str] = {
 }
 
 
-def written(document: Document) -> str:
+def write_html(document: Document) -> str:
     """The page."""
     writer = _Writer()
     script = _asset("charts.js")
@@ -177,14 +177,14 @@ class _Writer:
                 return f"<dl>\n{pairs}\n</dl>"
             case Note():
                 return f'<div class="{block.look}">{"".join(self.blocks(block.blocks))}</div>'
-            case Folded():
+            case FoldedBlocks():
                 return self._folded(block)
             case Group():
                 tag = "div" if block.look == "besides" else "section"
                 inner = "\n".join(self.blocks(block.blocks))
                 return f"<{tag}{_attribute('class', block.look)}>\n{inner}\n</{tag}>"
 
-    def _folded(self, block: Folded) -> str:
+    def _folded(self, block: FoldedBlocks) -> str:
         classes = " ".join(filter(None, ("many" if block.is_for_screens else "", block.look)))
         is_open = " open" if block.is_open else ""
         opening = f"<details{_attribute('id', block.id)}{_attribute('class', classes)}{is_open}>"

@@ -9,7 +9,7 @@ from nicbench.core.imported import ImportOrigin
 from nicbench.core.registry import find
 from nicbench.core.result import Result, Summary
 from nicbench.methods.base import Method
-from nicbench.report.numbers import trimmed
+from nicbench.report.numbers import trim
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def value_name(method: str, value: str) -> str:
         if column.value == plain and column.bound in (None, "value"):
             return f"{column.name}, {part}" if part else column.name
         if bound and plain.startswith(before) and plain.endswith(after):
-            return column.name.format(bound=f"{trimmed(int(plain[len(before) : -len(after)]) / 1e3)} us")
+            return column.name.format(bound=f"{trim(int(plain[len(before) : -len(after)]) / 1e3)} us")
     return value
 
 

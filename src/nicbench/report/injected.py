@@ -68,7 +68,7 @@ class InjectedRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _MeasuredFault:
     """A result of the method, the trial that it is of, and its DUT's options."""
 
     result: Result
@@ -86,7 +86,7 @@ def injected_rows(results: Iterable[Result], plan: Plan | None, trials: Mapping[
         return ()
     faults = {each.configuration: each.dut for each in plan.each if each.dut.get("kind") == _KIND}
     seen = [
-        _Seen(result, faults[name], _latency_of(result, trials))
+        _MeasuredFault(result, faults[name], _latency_of(result, trials))
         for result in results
         if _sees_faults(result) and (name := _configuration_of(result, faults)) is not None
     ]
@@ -133,17 +133,19 @@ def _is_injected(faults: Mapping[str, Any]) -> list[Any]:
     return [faults.get(name) for name in ("delay", "loss", "duplicate", "corrupt", "reorder", "rate")]
 
 
-def _rows(one: _Seen, clean: _Seen | None) -> list[InjectedRow]:
+def _rows(one: _MeasuredFault, clean: _MeasuredFault | None) -> list[InjectedRow]:
     made = [_delay(one, clean), _jitter(one, clean), *(_share(one, name) for name in _SHARES), _reorder(one)]
     return [*(row for row in made if row is not None), _rest(one)]
 
 
-def _row(one: _Seen, fault: str, injected: str, measured: str, expected: str, agrees: bool | None) -> InjectedRow:
+def _row(
+    one: _MeasuredFault, fault: str, injected: str, measured: str, expected: str, agrees: bool | None
+) -> InjectedRow:
     label = label_of(one.result.parameters) or ""
     return InjectedRow(one.result.configuration, label, fault, injected, measured, expected, agrees, one.result)
 
 
-def _delay(one: _Seen, clean: _Seen | None) -> InjectedRow | None:
+def _delay(one: _MeasuredFault, clean: _MeasuredFault | None) -> InjectedRow | None:
     delay_s, jitter_s = float(one.faults.get("delay") or 0.0), float(one.faults.get("jitter") or 0.0)
     if not delay_s:
         return None
@@ -168,7 +170,7 @@ def _delay(one: _Seen, clean: _Seen | None) -> InjectedRow | None:
     return _row(one, "delay", _seconds(delay_s), measured, expected, agrees)
 
 
-def _earlier_ns(one: _Seen) -> float:
+def _earlier_ns(one: _MeasuredFault) -> float:
     """How far the median may lie before the delay: frames that overtake are its first; a table may be lopsided."""
     jitter_s, reordered = float(one.faults.get("jitter") or 0.0), float(one.faults.get("reorder") or 0.0)
     if reordered > _FEW:
@@ -178,7 +180,7 @@ def _earlier_ns(one: _Seen) -> float:
     return reordered * _DENSITY * jitter_s * 1e9
 
 
-def _jitter(one: _Seen, clean: _Seen | None) -> InjectedRow | None:
+def _jitter(one: _MeasuredFault, clean: _MeasuredFault | None) -> InjectedRow | None:
     jitter_s = float(one.faults.get("jitter") or 0.0)
     if not jitter_s:
         return None
@@ -199,7 +201,7 @@ def _jitter(one: _Seen, clean: _Seen | None) -> InjectedRow | None:
     return _row(one, "jitter", injected, measured, expected, agrees)
 
 
-def _share(one: _Seen, name: str) -> InjectedRow | None:
+def _share(one: _MeasuredFault, name: str) -> InjectedRow | None:
     share = float(one.faults.get(name) or 0.0)
     if not share:
         return None
@@ -215,10 +217,10 @@ def _share(one: _Seen, name: str) -> InjectedRow | None:
         return _row(one, name, _percent(share), UNKNOWN, expected, None)
     lower, upper = share_interval(int(frames), int(of), _CONFIDENCE)
     agrees = lower <= share and upper >= lowest
-    return _row(one, name, _percent(share), _counted(frames, of, lower, upper), expected, agrees)
+    return _row(one, name, _percent(share), _counted_text(frames, of, lower, upper), expected, agrees)
 
 
-def _reorder(one: _Seen) -> InjectedRow | None:
+def _reorder(one: _MeasuredFault) -> InjectedRow | None:
     share = float(one.faults.get("reorder") or 0.0)
     if not share:
         return None
@@ -234,10 +236,12 @@ def _reorder(one: _Seen) -> InjectedRow | None:
     fast = sum(frames for latency_ns, frames in counted if latency_ns < fastest_ns * _EARLY)
     lower, upper = share_interval(fast, of, _CONFIDENCE)
     agrees = lower <= share <= upper if exact else None
-    return _row(one, "reorder", _percent(share), f"{_counted(fast, of, lower, upper)} faster{told}", expected, agrees)
+    return _row(
+        one, "reorder", _percent(share), f"{_counted_text(fast, of, lower, upper)} faster{told}", expected, agrees
+    )
 
 
-def _rest(one: _Seen) -> InjectedRow:
+def _rest(one: _MeasuredFault) -> InjectedRow:
     """What was not injected, and how many frames met it all the same."""
     also = {"reordered": bool(one.faults.get("reorder") or one.faults.get("jitter"))}
     also |= {value: bool(one.faults.get(name)) for name, (value, _) in _SHARES.items()}
@@ -267,7 +271,7 @@ def _half(latency: Latency | None, from_ns: float = 0.0) -> float | None:
     return float(upper - lower)
 
 
-def _counted(frames: float, of: float, lower: float, upper: float) -> str:
+def _counted_text(frames: float, of: float, lower: float, upper: float) -> str:
     return f"{_percent(frames / of)} ({frames:,.0f} of {of:,.0f}; {_percent(lower)} to {_percent(upper)})"
 
 

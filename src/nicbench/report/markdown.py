@@ -18,7 +18,7 @@ from nicbench.report.document.blocks import (
     Document,
     Drawing,
     Figure,
-    Folded,
+    FoldedBlocks,
     Heading,
     Inline,
     Inlines,
@@ -42,20 +42,20 @@ _DROPPED = re.compile(r"[^\w\- ]")
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class MarkdownText:
     """The text, and the pictures that it names, by their file names."""
 
     text: str
     pictures: dict[str, str]
 
 
-def written(document: Document, pictures_folder: str) -> Written:
+def write_markdown(document: Document, pictures_folder: str) -> MarkdownText:
     """``pictures_folder`` is the name of the folder of the pictures, beside the file."""
     writer = _Writer(document, pictures_folder)
     front = "\n\n".join(writer.blocks(writer.pages.front))
     body = "\n\n".join(writer.blocks(writer.pages.blocks))
-    parts = [f"# {escaped(document.title)}", front, writer.contents(), body]
-    return Written("\n\n".join(part for part in parts if part) + "\n", writer.pictures)
+    parts = [f"# {escape_text(document.title)}", front, writer.contents(), body]
+    return MarkdownText("\n\n".join(part for part in parts if part) + "\n", writer.pictures)
 
 
 class _Writer:
@@ -90,7 +90,7 @@ class _Writer:
                 yield f"{'#' * (block.level + 1)} {text}"
             case Paragraph():
                 text = self._line(block.inlines)
-                yield f"**{_unbolded(text)}**" if block.role == "answer" else text
+                yield f"**{_drop_bold(text)}**" if block.role == "answer" else text
             case Table():
                 yield f"**{self._numbered('Table', block.title)}**"
                 yield self._table(block)
@@ -99,7 +99,7 @@ class _Writer:
                 yield f"**{self._numbered('Figure', block.title)}**"
                 yield from self._figure(block)
             case Code():
-                yield fenced(block.text)
+                yield fence_lines(block.text)
             case Listing():
                 marks = (f"{number}." if block.ordered else "-" for number in range(1, len(block.items) + 1))
                 yield "\n".join(f"{mark} {self._line(item)}" for mark, item in zip(marks, block.items, strict=True))
@@ -109,22 +109,22 @@ class _Writer:
                 yield "\n>\n".join(
                     "\n".join(f"> {line}" for line in text.split("\n")) for text in self.blocks(block.blocks)
                 )
-            case Folded():
+            case FoldedBlocks():
                 yield from self._folded(block)
 
-    def _folded(self, block: Folded) -> Iterator[str]:
+    def _folded(self, block: FoldedBlocks) -> Iterator[str]:
         """GitHub folds, too; what is too long for a page of text stays on the page it is from."""
         summary = self._line(block.summary)
         if block.left_out:
             yield self._line((left_out_words(block),))
         else:
-            yield f"<details><summary>{_tagged(summary)}</summary>"
+            yield f"<details><summary>{_to_tags(summary)}</summary>"
             yield from self.blocks(block.blocks)
             yield "</details>"
 
     def _numbered(self, kind: str, title: str) -> str:
         self._counts[kind] += 1
-        return f"{kind} {self._counts[kind]}. {escaped(title)}"
+        return f"{kind} {self._counts[kind]}. {escape_text(title)}"
 
     def _figure(self, figure: Figure) -> Iterator[str]:
         number = self._counts["Figure"]
@@ -137,7 +137,7 @@ class _Writer:
 
     def _picture(self, name: str, drawing: Drawing, title: str) -> str:
         self.pictures[name] = _on_white(on_paper(drawing.svg, self._palette))
-        return f"![{escaped(drawing.label or title)}]({quote(self._folder)}/{name})"
+        return f"![{escape_text(drawing.label or title)}]({quote(self._folder)}/{name})"
 
     def _table(self, table: Table) -> str:
         """One line of heads, as a pipe table has: a head that spans columns stands before each head below it."""
@@ -166,7 +166,7 @@ class _Writer:
         for cell in row.cells:
             text = self._line(cell.inlines)
             if row.look == "about" and text:
-                text = f"**{_unbolded(text)}**"
+                text = f"**{_drop_bold(text)}**"
             cells += ["&nbsp;" * 4 * cell.indent + text or " "] + [" "] * (cell.columns - 1)
         return (cells + [" "] * columns)[:columns]
 
@@ -180,8 +180,8 @@ class _Writer:
         text = run.text
         inner = text.strip(" \n")
         if not inner:
-            return escaped(text) if "\n" in text else text
-        made = code(inner) if run.code else escaped(inner)
+            return escape_text(text) if "\n" in text else text
+        made = code(inner) if run.code else escape_text(inner)
         if run.raised:
             made = f"<sup>{made}</sup>"
         if (run.strong or run.badge) and not run.code:
@@ -216,7 +216,7 @@ def _ids(blocks: Iterable[Block], anchors: Anchors) -> Iterator[tuple[str, str]]
             anchor = anchors.of(plain(block.inlines))
             if block.id:
                 yield block.id, anchor
-        elif isinstance(block, Folded | Note) and not (isinstance(block, Folded) and block.left_out):
+        elif isinstance(block, FoldedBlocks | Note) and not (isinstance(block, FoldedBlocks) and block.left_out):
             yield from _ids(block.blocks, anchors)
 
 
@@ -231,11 +231,11 @@ def _columns(table: Table) -> list[list[Cell]]:
     return columns
 
 
-def _unbolded(text: str) -> str:
+def _drop_bold(text: str) -> str:
     return text.replace("**", "")
 
 
-def _tagged(text: str) -> str:
+def _to_tags(text: str) -> str:
     """Within a tag's line GitHub reads no Markdown: escapes go, tags for bold come."""
     text = re.sub(r"\*\*(.*?)\*\*", r"<b>\1</b>", text)
     return re.sub(r"\\([\\`*_\[\]<>|~#$\-+=:.)])", lambda found: f"&#{ord(found[1])};", text)
@@ -262,22 +262,22 @@ class Anchors:
         return f"{slug}-{times}" if times else slug
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     """As it is read, on whatever line it stands; a newline becomes a break of the line."""
     text = text.replace("\u200b", "").replace("&", "&amp;")
     text = _SPECIAL.sub(r"\\\1", text)
-    text = _BARE.sub(_unlinked, text)
-    text = _LEADING.sub(_unled, text)
+    text = _BARE.sub(_break_links, text)
+    text = _LEADING.sub(_escape_leading, text)
     return "<br>".join(line.strip(" ") for line in text.split("\n"))
 
 
-def _unlinked(found: re.Match[str]) -> str:
+def _break_links(found: re.Match[str]) -> str:
     """An address in a text is no link: GitHub would make one of it. An empty comment keeps its parts asunder."""
     scheme, colon, www, dot, at = found.groups()
     return f"{scheme or www or ''}<!-- -->{colon or dot or at}"
 
 
-def _unled(found: re.Match[str]) -> str:
+def _escape_leading(found: re.Match[str]) -> str:
     space, mark = found.groups()
     return f"{space}{mark[:-1]}\\{mark[-1]}"
 
@@ -295,7 +295,7 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def fenced(text: str) -> str:
+def fence_lines(text: str) -> str:
     """Lines as they are, behind a fence longer than any in them."""
     fence = "`" * max(3, max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     return f"{fence}text\n{text}\n{fence}"

@@ -41,20 +41,20 @@ class TrialGroup:
     trials: tuple[Trial, ...]
 
     @property
-    def spoilt(self) -> int:
+    def invalid_count(self) -> int:
         """How many were not valid."""
         return sum(1 for trial in self.trials if not trial.verdict.valid)
 
 
 @dataclass(frozen=True, slots=True)
 class TrialCounts:
-    """How the trials of a run divide; ``spoilt_used`` are those that had to be used after all."""
+    """How the trials of a run divide; ``invalid_used`` are the invalid ones that had to be used after all."""
 
     measuring: int
     calibrating: int
-    spoilt_measuring: int
-    spoilt_calibrating: int
-    spoilt_used: int
+    invalid_measuring: int
+    invalid_calibrating: int
+    invalid_used: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,9 +182,9 @@ class Report:
         return TrialCounts(
             measuring=sum(1 for trial in trials if trial.request.purpose not in CALIBRATION),
             calibrating=sum(1 for trial in trials if trial.request.purpose in CALIBRATION),
-            spoilt_measuring=sum(1 for trial in invalid if trial.request.purpose not in CALIBRATION),
-            spoilt_calibrating=sum(1 for trial in invalid if trial.request.purpose in CALIBRATION),
-            spoilt_used=sum(1 for trial in invalid if trial.id in used and trial.request.purpose not in CALIBRATION),
+            invalid_measuring=sum(1 for trial in invalid if trial.request.purpose not in CALIBRATION),
+            invalid_calibrating=sum(1 for trial in invalid if trial.request.purpose in CALIBRATION),
+            invalid_used=sum(1 for trial in invalid if trial.id in used and trial.request.purpose not in CALIBRATION),
         )
 
     @property

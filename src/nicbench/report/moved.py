@@ -64,7 +64,7 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MovedData:
     """All of one kind on one machine. ``others`` are those that are not told, ``idle`` those that moved nothing."""
 
     kind: Kind
@@ -73,7 +73,7 @@ class Moved:
     idle: tuple[str, ...] = ()
 
 
-def moved(columns: Mapping[str, Sequence[object]], host: str) -> tuple[Moved, ...]:
+def moved_data(columns: Mapping[str, Sequence[object]], host: str) -> tuple[MovedData, ...]:
     """Of the rows of one machine in monitor.parquet, by column; nothing of a kind of which nothing was recorded."""
     steps: dict[tuple[str, str], list[Step]] = {}
     names = ("host", "metric", "of", "at_s", "interval_ns", "value")
@@ -86,14 +86,14 @@ def moved(columns: Mapping[str, Sequence[object]], host: str) -> tuple[Moved, ..
     return tuple(_of_kind(kind, steps) for kind in KINDS if any(metric in kind.ways for metric, _ in steps))
 
 
-def _of_kind(kind: Kind, steps: Mapping[tuple[str, str], list[Step]]) -> Moved:
+def _of_kind(kind: Kind, steps: Mapping[tuple[str, str], list[Step]]) -> MovedData:
     amounts: dict[str, int] = {}
     for (metric, of), each in steps.items():
         if metric in kind.ways:
             amounts[of] = amounts.get(of, 0) + sum(step.moved_bytes for step in each)
     busy = sorted((of for of, amount in amounts.items() if amount), key=lambda of: (-amounts[of], of))
     told = busy[:_MOST]
-    return Moved(
+    return MovedData(
         kind,
         tuple(_flows(kind, told, steps)),
         others=len(busy) - len(told),

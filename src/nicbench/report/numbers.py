@@ -46,7 +46,7 @@ def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
     """A frame rate in Mpps, without the unit."""
     if rate_frames_per_s is None:
         return UNKNOWN
-    return fixed(rate_frames_per_s / 1e6, mpps_decimals([rate_frames_per_s]) if decimals is None else decimals)
+    return format_fixed(rate_frames_per_s / 1e6, mpps_decimals([rate_frames_per_s]) if decimals is None else decimals)
 
 
 def basis_words(scope: str) -> str:
@@ -74,7 +74,7 @@ def microseconds(duration_ns: float | None) -> str:
     """A latency in microseconds, three significant digits, no less than whole ones and no more than nanoseconds."""
     if duration_ns is None or duration_ns == 0:
         return UNKNOWN if duration_ns is None else "0"
-    return significant(duration_ns / 1e3) if duration_ns >= 1e3 else fixed(duration_ns / 1e3, 3)
+    return significant(duration_ns / 1e3) if duration_ns >= 1e3 else format_fixed(duration_ns / 1e3, 3)
 
 
 def uncertainty(duration_ns: float | None) -> str:
@@ -95,7 +95,7 @@ def significant(value: float) -> str:
     return _with_decimals(value, decimals)
 
 
-def spoken_number(value: float) -> str:
+def speak_number(value: float) -> str:
     """Three significant digits without zeros at their end, and never "100" or "0" of what is only nearly so."""
     text = significant(value)
     if "." in text:
@@ -108,14 +108,14 @@ def percent(value: float | None) -> str:
     return UNKNOWN if value is None else significant(value)
 
 
-def trimmed(value: float | None) -> str:
+def trim(value: float | None) -> str:
     """At most three decimals and no zero at their end: 100, 99.9, 94.146."""
     return UNKNOWN if value is None else _with_decimals(value, decimals_of([value]))
 
 
 def decimals_of(values: Iterable[float | None], most: int = 3) -> int:
     """Decimals that show each of the values to so many, and none that would be zeros in all of them."""
-    texts = [fixed(value, most).rstrip("0") for value in values if value is not None]
+    texts = [format_fixed(value, most).rstrip("0") for value in values if value is not None]
     return max((len(text.partition(".")[2]) for text in texts), default=0)
 
 
@@ -133,7 +133,7 @@ def of_frames(value: float | None, decimals: int = 3) -> str:
     )
 
 
-def fixed(value: float, decimals: int, thousands: str = "") -> str:
+def format_fixed(value: float, decimals: int, thousands: str = "") -> str:
     """So many decimals; a tie goes away from zero, as a reader rounds 21.95, which no binary number is: 22.0."""
     if not math.isfinite(value):
         return f"{value:.{decimals}f}"
@@ -143,7 +143,7 @@ def fixed(value: float, decimals: int, thousands: str = "") -> str:
 
 
 def _with_decimals(value: float, decimals: int) -> str:
-    return fixed(value, decimals, THIN_SPACE)
+    return format_fixed(value, decimals, THIN_SPACE)
 
 
 def seconds(duration_s: float | None) -> str:

@@ -97,7 +97,7 @@ class RatesTable:
         """What a rate in frames per second is multiplied by to be in that unit."""
         return factor_of(self.columns[goal.value].form)
 
-    def written(self, goal: Goal, cell: RateCell) -> str:
+    def rate_text(self, goal: Goal, cell: RateCell) -> str:
         """The rate of a cell by itself, with its unit."""
         rate = cell.rate_frames_per_s
         column = self.columns[goal.value].model_copy(update={"aspect": "value"})
@@ -167,13 +167,13 @@ def _span(rates: Sequence[Bounded], runs: Sequence[Result]) -> Span | None:
     return span_of(rates)
 
 
-def _as_bounded(result: Result, goal: Goal) -> Bounded:
+def _to_bounded(result: Result, goal: Goal) -> Bounded:
     value = result.values[goal.value]
     return value if isinstance(value, Bounded) else Bounded(value=number_of(value))
 
 
 def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, write: Callable[[float], str]) -> RateCell:
-    rates = [_as_bounded(result, goal) for result in runs]
+    rates = [_to_bounded(result, goal) for result in runs]
     values = [rate for rate in rates if rate.value is not None]
     shares = [share for result in runs if (share := number_of(result.values.get(goal.share))) is not None]
     span = _span(rates, runs)

@@ -55,7 +55,7 @@ def said_of_frames(figures: FrameFigures) -> Iterator[str]:
     """Rates, what was dropped, how long a frame took, and the engine that it came to."""
     yield (
         f"{figures.frames_per_s:.6g} frames/s, {megabytes(figures.bytes_per_s)} MB/s, "
-        f"{whole(figures.frames)} frames{_each(figures)}"
+        f"{whole(figures.frames)} frames{_frame_size_words(figures)}"
     )
     if figures.due_frames is not None:
         yield f"{whole(figures.dropped_frames)} dropped of {whole(figures.due_frames)} frames due"
@@ -67,7 +67,7 @@ def said_of_frames(figures: FrameFigures) -> Iterator[str]:
     yield f"engine {figures.engine}"
 
 
-def _each(figures: FrameFigures) -> str:
+def _frame_size_words(figures: FrameFigures) -> str:
     """The size of a frame; of frames of several sizes, what all of them come to."""
     if not figures.frames:
         return ""
@@ -134,7 +134,7 @@ class RoundGroup:
     rounds: tuple[RoundRow, ...]
 
     @property
-    def spoilt(self) -> int:
+    def invalid_count(self) -> int:
         """How many were not valid."""
         return sum(1 for one in self.rounds if not one.valid)
 
@@ -190,7 +190,7 @@ def _row(one: Round) -> RoundRow:
         findings=tuple(found.text for found in one.verdict.findings),
         jobs=tuple(_job(job, outcome) for job, outcome in pairs_of(one)),
         cpu=tuple(_cpu(cpu) for cpu in one.cpu),
-        counted=tuple(_counted(one)),
+        counted=tuple(_counted_rows(one)),
         bonds=tuple(map(bond_row, one.bonds)),
         failure=failure_note(one),
     )
@@ -291,7 +291,7 @@ def _cpu(cpu: MachineCpu) -> str:
     return f"{cpu.machine}: {said or 'not watched'}"
 
 
-def _counted(one: Round) -> Iterator[CountedRow]:
+def _counted_rows(one: Round) -> Iterator[CountedRow]:
     """Bytes in each direction at each endpoint; what tools sent leaves it, what they received enters it."""
     sent: dict[str, int] = {}
     received: dict[str, int] = {}

@@ -14,7 +14,7 @@ from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
 from nicbench.report.grids import GridTable
-from nicbench.report.numbers import UNKNOWN, spoken_number
+from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing
 
 _GAP = "\u00a0"
@@ -30,7 +30,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RunKnowledge:
     """What a run says beyond its results: its plan, and its trials by their id."""
 
     plan: Plan | None = None
@@ -65,7 +65,7 @@ class Section:
     further: tuple[Further, ...] = ()
     search_notes: tuple[str, ...] = ()
     says_caption: bool = True
-    known: Known = field(default_factory=Known)
+    known: RunKnowledge = field(default_factory=RunKnowledge)
     timing: Timing | None = None
     """Of a table whose rows are trials with timed frames."""
 
@@ -132,7 +132,9 @@ class Section:
         unknown = [f"{{{column.value}}}" for column, cell in pairs if cell == UNKNOWN]
         said = (text for text in sentences if not any(name in text for name in unknown))
         words = {name: value for name, _ in self.table.notes if isinstance(value := value_of(row.result, name), str)}
-        texts_of = {column.value: spoken(column, self._rounded(column, row, cell)) for column, cell in pairs}
+        texts_of = {
+            column.value: speak_cell(column, self._round_for_speech(column, row, cell)) for column, cell in pairs
+        }
         known = {LOAD: load_words(row.result.parameters), **words, **texts_of}
         chosen = next((text for text in said if names_in(text) <= known.keys()), None)
         return chosen and f"{chosen.format(**known)}{self._line_of(row, names_in(chosen))}"
@@ -168,12 +170,12 @@ class Section:
         worst = max((row for row in self.rows if number_of(row.result, curve.x.value) == load), key=far, default=first)
         return worst if far(worst) > far(first) else None
 
-    def _rounded(self, column: Column, row: Row, cell: str) -> str:
+    def _round_for_speech(self, column: Column, row: Row, cell: str) -> str:
         """A cell has as many decimals as its column needs; a sentence three significant digits."""
         number = number_of(row.result, column.value)
         if column.form not in ("of_frames", "trimmed") or number is None or not cell[:1].isdigit():
             return cell
-        return spoken_number(number)
+        return speak_number(number)
 
     def _clean_row(self, first: Row) -> Row | None:
         """The highest on the first row's line of the curve, at and below which nothing was lost."""
@@ -190,7 +192,7 @@ class Section:
         return clean[-1] if clean else None
 
 
-def spoken(column: Column, cell: str) -> str:
+def speak_cell(column: Column, cell: str) -> str:
     """A cell within a sentence, with its unit."""
     if column.value == "port":
         return cell if cell.startswith("port ") else f"port {cell}"
@@ -218,10 +220,10 @@ def name_of_row(table: ResultTable, row: Row) -> str:
     if table.grid is None:
         head = table.columns[0]
         return f"{row.cells[0]} {head.unit or head.head}"
-    return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in placed(table.grid))
+    return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in place_columns(table.grid))
 
 
-def placed(grid: Grid) -> tuple[Column, ...]:
+def place_columns(grid: Grid) -> tuple[Column, ...]:
     """What says where a result stands in it."""
     return (*([grid.each] if grid.each else []), *grid.across, grid.rows)
 

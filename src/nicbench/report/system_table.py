@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from nicbench.core.described import DescribedPlugin, Facts, Subject
 from nicbench.core.registry import find
-from nicbench.report.facts import Shapes, item_shapes, label_of, named, plain
+from nicbench.report.facts import Shapes, host_name, item_shapes, label_of, plain
 
 REASONS: Final = "reasons_null"
 
@@ -115,7 +115,7 @@ def _pairs(values: Any) -> tuple[tuple[str, str], ...]:
 
 def _title_of(name: str, *, first: bool = True) -> str:
     """A machine above its column: "DUT", "Tester, fast"; within a heading small. Hosts are called as they are."""
-    return name if name.startswith("tester") and not first else named(name)
+    return name if name.startswith("tester") and not first else host_name(name)
 
 
 _OUTCOMES: Final = {

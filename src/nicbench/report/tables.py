@@ -21,7 +21,7 @@ from nicbench.methods.base import Method
 from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
 from nicbench.report.grids import grid_tables
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.section import LOAD, Further, Known, Row, Section, load_words, names_in, placed
+from nicbench.report.section import LOAD, Further, Row, RunKnowledge, Section, load_words, names_in, place_columns
 from nicbench.report.section_notes import notes_beside, notes_of
 from nicbench.report.timing import Timing
 
@@ -63,13 +63,13 @@ def sections(
     tests: Mapping[str, str],
     beside: Column | None = None,
     single: Sequence[Result] = (),
-    known: Known | None = None,
+    known: RunKnowledge | None = None,
 ) -> tuple[Section, ...]:
     """One per test and configuration, in the order of the results; ``tests`` maps a result's id to its test.
 
     ``beside`` is a column more than the method's own, ``single`` the results of single runs behind those over runs.
     """
-    known = known or Known()
+    known = known or RunKnowledge()
     methods = find("nicbench.methods", Method)
     tables = {(kind, table.part): table for kind, method in methods.items() for table in method.tables()}
     grouped: dict[_Group, list[Result]] = {}
@@ -111,7 +111,7 @@ def sections(
     return tuple(found)
 
 
-def _timing(rows: Sequence[Row], known: Known) -> Timing | None:
+def _timing(rows: Sequence[Row], known: RunKnowledge) -> Timing | None:
     """Of the first trial of each row that has one."""
     of_rows = (
         (row, next((known.trials[name] for name in row.result.trials if name in known.trials), None)) for row in rows
@@ -131,7 +131,7 @@ def _group_of(result: Result, table: ResultTable, tests: Mapping[str, str]) -> _
     )
 
 
-def _options_of(test: str, known: Known) -> Mapping[str, Any]:
+def _options_of(test: str, known: RunKnowledge) -> Mapping[str, Any]:
     """What the plan says of the test of this name."""
     planned = known.plan.tests if known.plan else ()
     return next((one.options for one in planned if one.name == test), {})
@@ -171,7 +171,7 @@ def _fit(
         names = {column.value for column in table.columns} | {LOAD}
         said = tuple(text for text in table.sentences if names_in(text) <= names)
         table = table.model_copy(update={"sentences": said})
-    return in_suitable_units(_fill_in(table, results[0].parameters), results)
+    return scale_units(_fill_in(table, results[0].parameters), results)
 
 
 def _known_columns(columns: Iterable[Column], results: Sequence[Result], *, imported: bool) -> tuple[Column, ...]:
@@ -221,7 +221,10 @@ def _place_in(
 
 
 def side_by_side(
-    results: Iterable[Result], tests: Mapping[str, str], single: Iterable[Result] = (), known: Known | None = None
+    results: Iterable[Result],
+    tests: Mapping[str, str],
+    single: Iterable[Result] = (),
+    known: RunKnowledge | None = None,
 ) -> tuple[Section, ...]:
     """One per test, its configurations beside each other: a column, a level of the grid, a line of the curve and a bar
     more. ``single`` are the results of single runs, where ``results`` are over several.
@@ -276,17 +279,17 @@ def _fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
     known = defaultdict(lambda: UNKNOWN, {LOAD: load_words(parameters), **parameters})
     named = ("unit", "title")
 
-    def filled(part: Any, key: str = "") -> Any:
+    def fill(part: Any, key: str = "") -> Any:
         if isinstance(part, dict):
-            return {name: filled(value, name) for name, value in part.items()}
+            return {name: fill(value, name) for name, value in part.items()}
         if isinstance(part, tuple):
-            return tuple(map(filled, part))
+            return tuple(map(fill, part))
         return part.format_map(known) if key in named and part and "{" in part else part
 
-    return ResultTable.model_validate(filled(table.model_dump()))
+    return ResultTable.model_validate(fill(table.model_dump()))
 
 
-def in_suitable_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
+def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
     """With the unit of each value chosen by its greatest magnitude: in headings, charts and sentences alike."""
     greatest: dict[str, float] = {}
     printed: dict[str, str | None] = {}
@@ -375,7 +378,7 @@ def _invalid_trials(result: Result, trials: Mapping[str, Trial]) -> str | None:
 
 def _telling(table: ResultTable, results: Sequence[Result]) -> tuple[Column, ...]:
     """The columns that tell results of several configurations apart; at least that of the configuration."""
-    candidates = placed(table.grid) if table.grid is not None else table.columns[:2]
+    candidates = place_columns(table.grid) if table.grid is not None else table.columns[:2]
     return tuple(
         column
         for column in candidates

@@ -14,7 +14,7 @@ from itertools import pairwise
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.table import Column
 from nicbench.report.cells import number_of, text_of, texts, with_unit
-from nicbench.report.numbers import UNKNOWN, significant, trimmed
+from nicbench.report.numbers import UNKNOWN, significant, trim
 from nicbench.report.section import load_words
 
 _BOUND = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_(per_100_million|frames|messages)")
@@ -65,7 +65,7 @@ def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[Ta
 
 def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
     bounds_ns = _bounds_ns(results)
-    bounds = [trimmed(bound_ns / 1e3) for bound_ns in bounds_ns]
+    bounds = [trim(bound_ns / 1e3) for bound_ns in bounds_ns]
     between = [f"{lower} to {upper}" for lower, upper in pairwise(bounds)]
     unit = _unit(results)
     timed = "timed_messages" if unit == _MESSAGES else "timed_frames"

@@ -97,7 +97,7 @@ def _row(trial: Trial) -> DetailRow:
         ipdv_mean_ns=sum(found.mean_ns * found.pairs for found in variations) / pairs if pairs else None,
         ipdv_maximum_ns=max((found.maximum_ns for found in variations), default=None),
         flows=_flows([stream.flows for stream in streams if stream.flows]),
-        over_time=_over_time([stream.intervals for stream in streams if stream.intervals]),
+        over_time=_sum_over_time([stream.intervals for stream in streams if stream.intervals]),
     )
 
 
@@ -141,7 +141,7 @@ def _flows(parts: list[Flows]) -> Flows | None:
     )
 
 
-def _over_time(parts: list[Intervals]) -> Over100Ms | None:
+def _sum_over_time(parts: list[Intervals]) -> Over100Ms | None:
     """The sum of all streams. The last interval is cut short by the trial's end and left out where there are others."""
     width_ns = max((part.interval_ns for part in parts), default=0)
     same = [part for part in parts if part.interval_ns == width_ns]
@@ -219,7 +219,7 @@ def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
         return None
     by_place: dict[str, list[LossPlace]] = {}
     for trial in lossy:
-        for row in _lost(trial):
+        for row in _lost_places(trial):
             by_place.setdefault(place_name(row), []).append(row)
     # A journal of before places had stages keeps the order in which it met them.
     names = sorted(by_place, key=lambda name: by_place[name][0].stage)
@@ -245,23 +245,23 @@ def place_name(row: LossPlace) -> str:
     return f"DUT, {row.counter}" if row.place == "DUT" else row.place
 
 
-def _lost(trial: Trial) -> tuple[LossPlace, ...]:
+def _lost_places(trial: Trial) -> tuple[LossPlace, ...]:
     return tuple(row for row in trial.reading.ledger if not row.unsent)
 
 
 def _at(trial: Trial, name: str) -> int | None:
-    frames = [row.frames for row in _lost(trial) if place_name(row) == name]
+    frames = [row.frames for row in _lost_places(trial) if place_name(row) == name]
     return sum(frames) if frames else None
 
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """One counter of one part: by how much it rose in all trials, in which, and how many of these it spoilt."""
+    """One counter of one part: by how much it rose in all trials, in which, and how many of these it made invalid."""
 
     event: HealthEvent
     amount: float
     trials: tuple[str, ...]
-    spoilt: int
+    invalid_count: int
 
     @property
     def is_harmless(self) -> bool:
@@ -320,11 +320,11 @@ def _event_row(rows: list[tuple[Trial, HealthEvent]]) -> EventRow:
     # A share is of one trial: the worst of them stands for all.
     amount = max(amounts) if event.unit == "share" else sum(amounts)
     return EventRow(
-        event, amount, tuple(trial.id for trial, _ in rows), sum(_spoilt(trial, event) for trial, _ in rows)
+        event, amount, tuple(trial.id for trial, _ in rows), sum(_makes_invalid(trial, event) for trial, _ in rows)
     )
 
 
-def _spoilt(trial: Trial, event: HealthEvent) -> bool:
+def _makes_invalid(trial: Trial, event: HealthEvent) -> bool:
     reasons = (Reason.HARDWARE, Reason.LINK_CHANGED)
     return any(
         finding.reason in reasons and finding.threshold == event.measure.value for finding in trial.verdict.findings

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from nicbench.core.monitor import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.report.moved import METRICS as MOVED
-from nicbench.report.moved import Moved, moved
+from nicbench.report.moved import MovedData, moved_data
 from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, utilisation
 from nicbench.store import monitor_samples
 
@@ -87,7 +87,7 @@ class WatchedMachine:
     samples: int
     what: str = "trials"
     """What it watched: trials, rounds, or a recording that an import brought."""
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[MovedData, ...] = ()
     """Of a recording: what went through interfaces and drives."""
 
 
@@ -113,7 +113,7 @@ def watched_machines(
         return tuple(machines)
     columns = rows.filter(pc.is_in(rows["metric"], pa.array(MOVED))).to_pydict()
     return tuple(
-        replace(each, what=RECORDING, moved=moved(columns, each.host)) if each.host in recorded else each
+        replace(each, what=RECORDING, moved=moved_data(columns, each.host)) if each.host in recorded else each
         for each in machines
     )
 
@@ -154,7 +154,7 @@ def _view(
     phases: Mapping[str, str],
     what: str,
 ) -> WatchedMachine:
-    named = _named(cpus, plan)
+    named = _name_cpus(cpus, plan)
     first = next(iter(named.values()), [])
     order = dict.fromkeys(_phase(each, phases) for each in first)
     inside = [name for name in order if name != BETWEEN]
@@ -172,7 +172,7 @@ def _view(
     )
 
 
-def _named(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
+def _name_cpus(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
     """Each CPU with its role; where there are many, those without a part in measuring are taken together."""
     cores = plan.cores if plan else {}
     roles = {f"cpu{cores['worker']}": "tester"} if cores.get("worker") is not None else {}
@@ -228,12 +228,13 @@ def _row(name: str, slices: Iterable[Slice]) -> CpuRow | None:
     long = [each.spent for each in slices if each.end_s - each.begin_s >= _SHORTEST_NS / 1e9] or spent
     told = {state for each in spent for state in each.by_state}
     busy, softirq, steal = (
-        _over(spent, long, states) if told & set(states) else None for states in (BUSY, ("softirq",), ("steal",))
+        _utilisation_over(spent, long, states) if told & set(states) else None
+        for states in (BUSY, ("softirq",), ("steal",))
     )
     return CpuRow(name, busy, softirq, steal) if busy else None
 
 
-def _over(every: list[CpuStates], long: list[CpuStates], states: tuple[str, ...]) -> Utilisation | None:
+def _utilisation_over(every: list[CpuStates], long: list[CpuStates], states: tuple[str, ...]) -> Utilisation | None:
     """The mean of all samples, and the extremes of those that are long enough to have one."""
     whole, extremes = utilisation(every, states), utilisation(long, states)
     if whole is None or extremes is None:

@@ -10,7 +10,7 @@ from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
 from nicbench.core.result import ResultVerdict, number_of
 from nicbench.core.table import Goal
-from nicbench.report.answer.sentences import GAP, and_list, stated
+from nicbench.report.answer.sentences import GAP, and_list, state_rows
 from nicbench.report.comparison import Comparison
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 from nicbench.report.section import Section
@@ -28,8 +28,8 @@ def headline(comparison: Comparison) -> str:
                 return rates_sentence(table, table.rows[0], goal)
     stating = _stating(comparison)
     if stating is not None:
-        return statement_of_each(stating, comparison) or _nothing_compared(comparison)
-    return " ".join(_of_each(_first_telling(comparison))) or _nothing_compared(comparison)
+        return statement_of_each(stating, comparison) or _explain_nothing_compared(comparison)
+    return " ".join(_of_each(_first_telling(comparison))) or _explain_nothing_compared(comparison)
 
 
 def details(comparison: Comparison) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ def _of_each(section: Section | None) -> list[str]:
         )
         sentence = replace(section, rows=rows, brief=brief).sentence
         if sentence:
-            said.append(f"{named(str(name)) if name else 'The DUT'} {sentence}.")
+            said.append(f"{quote_name(str(name)) if name else 'The DUT'} {sentence}.")
     return said
 
 
@@ -84,13 +84,13 @@ def sentences_of_rates(table: RatesTable) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rates_sentence(table, row, goal) for goal in table.goals for row in ends))
 
 
-def _nothing_compared(comparison: Comparison) -> str:
+def _explain_nothing_compared(comparison: Comparison) -> str:
     if not comparison.sections:
         return "Nothing was measured that could be compared."
     if not comparison.compares:
         return f"{comparison.runs} runs were measured; the tables below give the median and range of each value."
-    named = and_list([named(name) for name in comparison.names])
-    return f"{named} were measured side by side; the tables and curves below compare them."
+    quoted = and_list([quote_name(name) for name in comparison.names])
+    return f"{quoted} were measured side by side; the tables and curves below compare them."
 
 
 def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
@@ -101,14 +101,14 @@ def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
     told = f" ({goal.name}{f', {many}' if many else ''})"
     verdicts = {result.verdict for cell in cells for result in cell.results}
     disturbed = " Some of it rests on disturbed trials." if ResultVerdict.DISTURBED in verdicts else ""
-    return f"Of {row.size_name} frames, {rates} {goal.clause}{told}.{_apart(row.told[goal.value])}{disturbed}"
+    return f"Of {row.size_name} frames, {rates} {goal.clause}{told}.{_compare_pairs(row.told[goal.value])}{disturbed}"
 
 
 def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
-    return f"{named(cell.configuration)} passes" if len(cells) > 1 else "the DUT passes"
+    return f"{quote_name(cell.configuration)} passes" if len(cells) > 1 else "the DUT passes"
 
 
-def named(configuration: str) -> str:
+def quote_name(configuration: str) -> str:
     """In quotes, for it is a word of the bench file's author in our sentence."""
     return f"“{configuration}”"
 
@@ -119,16 +119,16 @@ def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
     if cell.rate_frames_per_s is None:
         return f"less than {cell.text.removeprefix('< ')}{GAP}{table.unit(goal)}"
     bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
-    return f"{bound}{table.written(goal, cell)}"
+    return f"{bound}{table.rate_text(goal, cell)}"
 
 
-def _apart(told: Sequence[PointComparison]) -> str:
+def _compare_pairs(told: Sequence[PointComparison]) -> str:
     """Of each two: how many times as much one passes, or that no difference is shown."""
-    said = [text for text in map(_of_two, told) if text]
+    said = [text for text in map(_compare_two, told) if text]
     return f" {' '.join(said)}" if said else ""
 
 
-def _of_two(one: PointComparison) -> str:
+def _compare_two(one: PointComparison) -> str:
     """By the runs in the words of all comparisons; of few runs by the intervals within which rates were found."""
     claim = one.claim
     if claim.basis is Basis.TOO_FEW:
@@ -138,11 +138,11 @@ def _of_two(one: PointComparison) -> str:
         said = one.claim_text
         return f"{said[:1].upper()}{said[1:]}."
     if claim.higher is None:
-        return f"{named(first)} and {named(second)} are not told apart: their intervals overlap."
+        return f"{quote_name(first)} and {quote_name(second)} are not told apart: their intervals overlap."
     above, below = claim.spans if claim.higher == first else claim.spans[::-1]
     least, most = above.times(below)
     factor = f"{least:.3g} to {most:.3g} times" if not math.isinf(most) else f"at least {least:.3g} times"
-    much = f"{named(claim.higher)} passes {factor} as much as {named(claim.lower or '')}"
+    much = f"{quote_name(claim.higher)} passes {factor} as much as {quote_name(claim.lower or '')}"
     return f"{much}; their intervals do not overlap."
 
 
@@ -160,5 +160,5 @@ def statement_of_each(section: Section, comparison: Comparison) -> str | None:
             names = [configuration_of(row.result) if comparison.compares else "" for row in rows]
             notes = ["each of its own"] if comparison.compares else []
             notes += [f"medians of {comparison.runs} runs"] if comparison.runs > 1 else []
-            return stated(section, rows, names, notes)
+            return state_rows(section, rows, names, notes)
     return None

@@ -40,7 +40,7 @@ def sentences(
         said = said or [f"{len(entries)} entries side by side."]
     if said[0].startswith(_NOTHING) and (compared.tails or _states(compared)):
         said[0] = f"{list_names([entry.name for entry in entries])} are compared in the tables below, point by point."
-    return (*said, *_of_published(compared, entries))
+    return (*said, *_compare_published(compared, entries))
 
 
 def _of_many(table: RatesTable, row: RatesRow) -> str:
@@ -71,7 +71,7 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
 
 
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
-    return f"{'at least ' if cell.text.startswith('≥') else ''}{table.written(goal, cell)}"
+    return f"{'at least ' if cell.text.startswith('≥') else ''}{table.rate_text(goal, cell)}"
 
 
 def _states(compared: Comparison) -> bool:
@@ -93,7 +93,7 @@ def _extremes(table: ValueTable, column: int) -> str:
     return f"{head[:1].upper()}{head[1:]} at {table.points[column]}: from {low} to {high}."
 
 
-def _of_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:
+def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:
     """Of published rates beside measured ones: how many times as much, and that no interval backs it."""
     foreign = {entry.name for entry in entries if entry.imported is not None}
     own = [entry.name for entry in entries if entry.imported is None]

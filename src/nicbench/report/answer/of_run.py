@@ -138,7 +138,7 @@ def verdict_text(
             "quieter machine."
         )
     marked = f" {disturbed} of {total} are disturbed." if disturbed else ""
-    planned = _planned(plan) if plan else 0
+    planned = _count_planned(plan) if plan else 0
     if not complete and (not plan or total < planned):
         most = "at most " if plan and plan.runs.grows else ""
         counted = f"{total} of {most}{planned} planned results are here" if planned else f"{total} results are here"
@@ -174,7 +174,7 @@ def _verdict_of_rounds(summary: Summary, run_id: str, failures: Sequence[str], *
     return " ".join(said)
 
 
-def _planned(plan: Plan) -> int:
+def _count_planned(plan: Plan) -> int:
     """How many results there should be; of all turns."""
     return sum(turn.points for turn in plan.turns) or sum(test.points for test in plan.tests)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nicbench.report.editors.study import OneWay, Study, directory_rows, local_types
-from nicbench.report.editors.words import GAP, held_words, listed, plain_rate, target_words
+from nicbench.report.editors.words import GAP, held_words, list_words, plain_rate, target_words
 from nicbench.report.numbers import megabytes, share
 from nicbench.stats.frames import HeldInstances, SustainedInstances, Target
 
@@ -20,22 +20,22 @@ def sentences(study: Study) -> tuple[str, ...]:
     """One for each direction, and one more where counting by single instances gives less."""
     found: list[str] = []
     for way in study.ways:
-        limited = [name for name in way.configurations if way.sustained(name) is not None]
+        limited = [name for name in way.configurations if way.sustained_instances(name) is not None]
         free = [name for name in way.configurations if name not in limited and not _targets(way, name)]
         if limited:
             found.append(_of_targets(study, way, limited))
             found += _stricter(study, way, limited)
         if free:
-            found.append(_without_targets(study, way, free))
-    return (*found[:1], *_not_over_the_network(study), *found[1:])
+            found.append(_describe_without_targets(study, way, free))
+    return (*found[:1], *_describe_local(study), *found[1:])
 
 
 def _subject(study: Study, name: str) -> str:
     """Who fed them: a server only where something may have come from one."""
-    return study.named(name) or ("the local file system" if local_types(study) else "the server")
+    return study.quoted_name(name) or ("the local file system" if local_types(study) else "the server")
 
 
-def _not_over_the_network(study: Study) -> list[str]:
+def _describe_local(study: Study) -> list[str]:
     """Of local file systems: nothing of a server or of the links under test was measured there."""
     types = local_types(study)
     if types:
@@ -69,7 +69,7 @@ def brief(study: Study) -> str | None:
         each = [
             f"{_count_words(found.in_every_run)}{f' ({name})' if study.compares else ''}"
             for name in way.configurations
-            if (found := way.sustained(name)) is not None
+            if (found := way.sustained_instances(name)) is not None
         ]
         if each:
             of = f"{way.direction}: " if way.direction else ""
@@ -85,18 +85,18 @@ def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
     doing = f"{way.doing}, " if way.doing else ""
     clauses = []
     for place, name in enumerate(names):
-        found, target = way.sustained(name), way.target(name)
+        found, target = way.sustained_instances(name), way.target(name)
         assert found is not None  # noqa: S101 - those that have
         assert target is not None  # noqa: S101 - likewise
         alike = place > 0 and target == way.target(names[0])
         subject = _subject(study, name)
-        rate = "" if alike else _each(target, found)
+        rate = "" if alike else _describe_rate(target, found)
         clauses.append(f"{subject} sustained {_numbers(study, way, name, found, rate)}")
     text = f"{doing}{'; '.join(clauses)}."
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _each(target: Target, found: SustainedInstances) -> str:
+def _describe_rate(target: Target, found: SustainedInstances) -> str:
     """The rate of an editor, and how it was judged: of sums alone nobody knows whether one made up for another."""
     by_sum = ["by the sum of their rates"] if found.by_every_instance is None else []
     within = [f"within {share(target.tolerance_ratio)}"] if target.tolerance_ratio else []
@@ -105,12 +105,12 @@ def _each(target: Target, found: SustainedInstances) -> str:
 
 
 def _numbers(study: Study, way: OneWay, name: str, found: SustainedInstances, rate: str) -> str:
-    runs = {over.runs for over in way.over(name).values()}
+    runs = {over.runs for over in way.figures_over_runs(name).values()}
     imported = "imported " if study.is_imported else ""
     if runs == {1}:
-        return f"{_editors(found.in_every_run, way.over(name))}{rate} in the one {imported}run"
+        return f"{_editors(found.in_every_run, way.figures_over_runs(name))}{rate} in the one {imported}run"
     many = f"each of {runs.pop()} {imported}runs" if len(runs) == 1 else f"every {imported}run"
-    said = f"{_editors(found.in_every_run, way.over(name))}{rate} in {many}"
+    said = f"{_editors(found.in_every_run, way.figures_over_runs(name))}{rate} in {many}"
     if found.in_median_run == found.in_every_run:
         return said
     return f"{said}, {held_words(found.in_median_run)} in the median run"
@@ -141,16 +141,16 @@ def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
     """Where the sum of a run hides that an instance got less."""
     less = []
     for name in names:
-        found = way.sustained(name)
+        found = way.sustained_instances(name)
         strictest = found.by_every_instance if found else None
         if found is not None and strictest is not None and strictest.instances != found.in_every_run.instances:
-            whose = f" ({study.named(name)})" if study.named(name) else ""
+            whose = f" ({study.quoted_name(name)})" if study.quoted_name(name) else ""
             less.append(f"{held_words(strictest)}{whose}")
     if not less:
         return []
     doing = f"{way.doing}, each" if way.doing else "Each"
     return [
-        f"{doing} single editor got its rate in every run with {listed(less)} of them: the sum of a run hides less."
+        f"{doing} single editor got its rate in every run with {list_words(less)} of them: the sum of a run hides less."
     ]
 
 
@@ -158,14 +158,14 @@ def _targets(way: OneWay, name: str) -> bool:
     return any(way.at[of, count].target is not None for of, count in way.columns if of == name)
 
 
-def _without_targets(study: Study, way: OneWay, names: list[str]) -> str:
+def _describe_without_targets(study: Study, way: OneWay, names: list[str]) -> str:
     """The most that a median run moved."""
     doing = f"{way.doing} without a frame limit, " if way.doing else "Without a frame limit, "
     clauses = []
     for name in names:
         medians = [
             (over.median_frames_per_s, count)
-            for count, over in way.over(name).items()
+            for count, over in way.figures_over_runs(name).items()
             if over.median_frames_per_s is not None
         ]
         subject = _subject(study, name)

@@ -14,7 +14,7 @@ from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
 from nicbench.report.numbers import UNKNOWN, basis_words, interval, only_below, share
-from nicbench.report.section import LOAD, Row, Section, load_words, spoken
+from nicbench.report.section import LOAD, Row, Section, load_words, speak_cell
 
 _KINDS = {"kernel-forward": "kernel IP forwarding", "policer": "policer", "bridge": "Linux bridge"}
 
@@ -77,26 +77,26 @@ def statement_of(section: Section) -> str | None:
         return None
     rows = (row for row in section.rows if number_of(row.result.values.get(statement.value)) is not None)
     row = next(rows, None)
-    return None if row is None else stated(section, [row], [""])
+    return None if row is None else state_rows(section, [row], [""])
 
 
-def stated(section: Section, rows: Sequence[Row], names: Sequence[str], notes: Sequence[str] = ()) -> str:
+def state_rows(section: Section, rows: Sequence[Row], names: Sequence[str], notes: Sequence[str] = ()) -> str:
     """One sentence for the rows, each of a configuration of this name; "" where it need not be named."""
     statement = section.table.statement
     assert statement is not None  # noqa: S101 - of a section that has one
-    values = _spoken_values(section, rows, statement.value)
-    also = _spoken_values(section, rows, statement.also)
+    values = _speak_values(section, rows, statement.value)
+    also = _speak_values(section, rows, statement.also)
     words = {LOAD: load_words(rows[0].result.parameters), **_words_of(section, rows[0])}
     lead = statement.lead.format_map(words)
     noted = f" ({', '.join(notes)})" if notes else ""
     behind = f"{_beside(section, rows, names)}{''.join(dict.fromkeys(map(_caveat, rows)))}"
     if len(rows) == 1 and values == also:
         return f"{lead}{noted}, {statement.both_say.format_map(words)} {values[0]}.{behind}"
-    more = _also(statement, also, len(rows))
-    return f"{lead}{noted}, {statement.says.format_map(words)} {and_list(_named(values, names))}{more}.{behind}"
+    more = _say_also(statement, also, len(rows))
+    return f"{lead}{noted}, {statement.says.format_map(words)} {and_list(_name_rows(values, names))}{more}.{behind}"
 
 
-def _named(texts: Sequence[str], names: Sequence[str]) -> list[str]:
+def _name_rows(texts: Sequence[str], names: Sequence[str]) -> list[str]:
     return [f"{text} (“{name}”)" if name else text for text, name in zip(texts, names, strict=True)]
 
 
@@ -111,16 +111,16 @@ def _beside(section: Section, rows: Sequence[Row], names: Sequence[str]) -> str:
     if not told:
         return ""
     texts_of = [f"{writer(column, [number])(number)}{GAP}{column.unit}" for number, _ in told]
-    return f" {statement.beside_says} {and_list(_named(texts_of, [name for _, name in told]))}."
+    return f" {statement.beside_says} {and_list(_name_rows(texts_of, [name for _, name in told]))}."
 
 
-def _also(statement: Statement, also: Sequence[str], rows: int) -> str:
+def _say_also(statement: Statement, also: Sequence[str], rows: int) -> str:
     if len(also) < rows:
         return ""
     return f"{'' if rows == 1 else ','} and {statement.also_says} {and_list(also)}"
 
 
-def _spoken_values(section: Section, rows: Sequence[Row], name: str) -> list[str]:
+def _speak_values(section: Section, rows: Sequence[Row], name: str) -> list[str]:
     """Those that are known, each in the unit that suits it."""
     found = []
     for row in rows:
@@ -133,7 +133,9 @@ def _spoken_values(section: Section, rows: Sequence[Row], name: str) -> list[str
 
 
 def _words_of(section: Section, row: Row) -> dict[str, str]:
-    return {column.value: spoken(column, cell) for column, cell in zip(section.table.columns, row.cells, strict=True)}
+    return {
+        column.value: speak_cell(column, cell) for column, cell in zip(section.table.columns, row.cells, strict=True)
+    }
 
 
 def size_name(row: Row) -> str:
@@ -168,7 +170,7 @@ def _rates_sentence(subject: str, section: Section) -> str:
     for number, (goal, rate) in enumerate(rates):
         what = f" of {size_name(row)} frames" if number == 0 else ""
         if rate.passes_nothing:
-            text = f"{PASSES_NOTHING}{what} ({goal.name}: {_without_the_words(rate)})"
+            text = f"{PASSES_NOTHING}{what} ({goal.name}: {_drop_words(rate)})"
         elif only_below(rate) and rate.upper is not None:
             text = _failing_clause(goal, row, what, f"{write(rate.upper)}{GAP}{unit}")
         elif rate.value is None and rate.upper is None:  # no trial that counts: nothing is said of the DUT
@@ -181,7 +183,7 @@ def _rates_sentence(subject: str, section: Section) -> str:
         sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
     limits = dict.fromkeys(rate.limited_by for _, rate in rates if rate.limited_by is not None)
     if len(limits) == 1:
-        sentences.append(f"{capitalised(_LIMIT_CLAUSES[next(iter(limits))])}.")
+        sentences.append(f"{capitalise(_LIMIT_CLAUSES[next(iter(limits))])}.")
     else:
         sentences += [
             f"The {goal.name} is {_LIMIT_CLAUSES[rate.limited_by]}." for goal, rate in rates if rate.limited_by
@@ -212,15 +214,15 @@ def _passing_clause(
     passes = f"the line rate{what}, {value}," if rate.is_line_rate else f"{least}{value}{what}"
     named = f"({goal.name}{between})"
     if after_another:
-        return f"{capitalised(goal.clause)} it passes {passes} {named}"
+        return f"{capitalise(goal.clause)} it passes {passes} {named}"
     return f"passes {passes} {goal.clause} {named}"
 
 
-def _without_the_words(rate: Bounded) -> str:
+def _drop_words(rate: Bounded) -> str:
     return (rate.reason_null or "").removeprefix(f"{PASSES_NOTHING}: ")
 
 
-def capitalised(text: str) -> str:
+def capitalise(text: str) -> str:
     """With its first letter in capitals."""
     return f"{text[:1].upper()}{text[1:]}"
 

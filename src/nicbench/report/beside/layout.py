@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nicbench.report.beside.page import Page
-from nicbench.report.document.blocks import Block, Document, Folded
+from nicbench.report.document.blocks import Block, Document, FoldedBlocks
 from nicbench.report.document.inlines import inlines, strong
 from nicbench.report.document.tables import heading, paragraph
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.layouts import made
+from nicbench.report.layouts import make_document
 from nicbench.report.sections import beside, closing, comparing
 from nicbench.report.sections.editors import studies
 from nicbench.report.sections.statistics import statistics
@@ -27,7 +27,7 @@ def document(page: Page) -> Document:
         "were not changed."
     )
     header = (paragraph(*eyebrow, role="eyebrow"),)
-    return made(page.report, header, _sections(page, Figures(page.report)), inlines(footer))
+    return make_document(page.report, header, _sections(page, Figures(page.report)), inlines(footer))
 
 
 def _sections(page: Page, figures: Figures) -> Iterator[Block]:
@@ -38,10 +38,10 @@ def _sections(page: Page, figures: Figures) -> Iterator[Block]:
     yield heading(1, "Results side by side", id="results")
     yield from _results(page, figures)
     yield from beside.lonely(page)
-    yield from beside.published(page)
+    yield from beside.published_sources(page)
     yield heading(1, "Glossary", id="glossary")
     yield from closing.glossary(page.report)
-    yield from beside.again(page)
+    yield from beside.command_block(page)
 
 
 def _results(page: Page, figures: Figures) -> Iterator[Block]:
@@ -53,7 +53,7 @@ def _results(page: Page, figures: Figures) -> Iterator[Block]:
     every = tuple(comparing.every_value(compared, report, figures, most_bars=_MOST_BARS))
     if page.many and compared.sections:
         summary = f"Every value of every point: {len(compared.names)} entries beneath each other"
-        yield Folded(inlines(summary), every)
+        yield FoldedBlocks(inlines(summary), every)
     else:
         yield from every
     yield from statistics(report, figures)

@@ -29,7 +29,7 @@ _SETTINGS_OPEN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSource:
     """Where imported figures are from, and what their source says and does not say."""
 
     names: tuple[str, ...]
@@ -60,7 +60,7 @@ class Page:
     known: Settings
     tables: tuple[ValueTable, ...]
     lonely: tuple[Lonely, ...]
-    published: tuple[Published, ...]
+    published: tuple[PublishedSource, ...]
     command: str
 
     @property
@@ -101,8 +101,8 @@ def page_of(
     compared = comparison(summary, {}, plan_of_all(entries, title), statistics)
     assert compared is not None  # noqa: S101 - of two entries at least
     of_editors = studies(summary.counted, {}, summary.configurations)
-    compared = _without_details(compared, len(entries) > SERIES)
-    compared, lonely_goals = _shared_goals(compared)
+    compared = _drop_details(compared, len(entries) > SERIES)
+    compared, lonely_goals = _select_shared_goals(compared)
     tables = value_tables(summary)
     said = sentences(compared, of_editors, tables, entries)
     return Page(
@@ -118,12 +118,12 @@ def page_of(
         known=known,
         tables=tables,
         lonely=(*_lonely(found), *lonely_goals),
-        published=_published(entries),
+        published=_list_published(entries),
         command=command,
     )
 
 
-def _without_details(compared: Comparison, many: bool) -> Comparison:
+def _drop_details(compared: Comparison, many: bool) -> Comparison:
     """Instances of film frames are shown by their study; of many entries no curve with a line for each is drawn."""
     own = editors_parts()
     kept = [section for section in compared.sections if (section.rows[0].result.method, section.table.part) not in own]
@@ -132,7 +132,7 @@ def _without_details(compared: Comparison, many: bool) -> Comparison:
     return replace(compared, sections=tuple(kept), tails=() if many else compared.tails)
 
 
-def _shared_goals(compared: Comparison) -> tuple[Comparison, tuple[Lonely, ...]]:
+def _select_shared_goals(compared: Comparison) -> tuple[Comparison, tuple[Lonely, ...]]:
     """Without the goals that one entry alone has, which are listed instead."""
     tables, lonely = [], []
     for table in compared.rates:
@@ -213,13 +213,13 @@ def _points(test: str, points: Sequence[Point]) -> str:
     return f"{test}: {'; '.join(shown[:_MOST_POINTS])}{more}" if shown else test
 
 
-def _published(entries: Sequence[Entry]) -> tuple[Published, ...]:
+def _list_published(entries: Sequence[Entry]) -> tuple[PublishedSource, ...]:
     grouped: dict[str, list[Entry]] = {}
     for entry in entries:
         if entry.imported is not None:
             grouped.setdefault(entry.run_id, []).append(entry)
     return tuple(
-        Published(
+        PublishedSource(
             names=tuple(entry.name for entry in members),
             source=members[0].imported.named if members[0].imported else "",
             data_set=members[0].data_set,

@@ -14,7 +14,7 @@ from nicbench.methods.base import Method, main_values
 from nicbench.report.cells import number_of, texts, value_of
 from nicbench.report.editors.study import editors_parts
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.tables import in_suitable_units
+from nicbench.report.tables import scale_units
 
 _VIEWS: Final = frozenset({"size", "run", "part"})
 """Parameters that tell no points of one table apart."""
@@ -84,7 +84,7 @@ def _columns(method: str, results: Sequence[Result]) -> list[Column]:
     stated = [fitted.statement.also] if fitted.statement else []
     wanted = dict.fromkeys((*_main_names(results), *stated))
     columns = [known.get(name) or Column(value=name, head=name) for name in wanted]
-    suited = in_suitable_units(fitted.model_copy(update={"columns": tuple(columns), "further": ()}), results)
+    suited = scale_units(fitted.model_copy(update={"columns": tuple(columns), "further": ()}), results)
     return [column.model_copy(update={"head": column.name or column.head}) for column in suited.columns]
 
 

@@ -20,9 +20,9 @@ from nicbench.report.comparison import Comparison
 from nicbench.report.facts import (
     Shapes,
     dut_shapes,
+    host_name,
     label_of,
     method_shapes,
-    named,
     plain,
     tester_shapes,
     traffic_shapes,
@@ -192,7 +192,7 @@ def _of_machines(
     columns: dict[tuple[str | None, ...], list[str]] = {}
     for name, facts in inventory.items():
         told = tuple(_told(tell, facts if isinstance(facts, Mapping) else {}) for tell in subjects.values())
-        columns.setdefault(told, []).append(named(name))
+        columns.setdefault(told, []).append(host_name(name))
     rows, unknown = [], []
     for number, label in enumerate(subjects):
         texts = tuple(column[number] for column in columns)

@@ -90,12 +90,12 @@ class Cell:
     """``first`` of a group of columns; words that are ``short`` stand on one line."""
 
 
-RowLook = Literal["", "made", "about", "spoilt", "server"]
+RowLook = Literal["", "made", "about", "invalid", "server"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``look``: computed from the rows above (made), a heading of those below (about), spoilt, or the measured host."""
+    """``look``: computed from the rows above (made), a heading of those below (about), invalid, or the server."""
 
     cells: tuple[Cell, ...]
     look: RowLook = ""
@@ -147,7 +147,7 @@ class Panel:
     head: Inlines = ()
     caption: Inlines = ()
     narrow: Drawing | None = None
-    numbers: Folded | None = None
+    numbers: FoldedBlocks | None = None
 
 
 FigureLook = Literal["", "multiples", "of-runs", "testbed-picture"]
@@ -200,7 +200,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedBlocks:
     """What a page opens when it is asked; ``is_for_screens``: paper has only a sentence of it."""
 
     summary: Inlines
@@ -236,7 +236,7 @@ class Group:
 
 
 Block: TypeAlias = (
-    Heading | Paragraph | Verdict | Table | Facts | Figure | Code | Listing | Definitions | Note | Folded | Group
+    Heading | Paragraph | Verdict | Table | Facts | Figure | Code | Listing | Definitions | Note | FoldedBlocks | Group
 )
 
 
@@ -272,7 +272,7 @@ def _rows(block: Block | Fact) -> int:
             return sum(map(_rows, block.facts))
         case Fact():
             return 1 + sum(map(_rows, block.children)) + (_rows(block.beside) if block.beside else 0)
-        case Folded():
+        case FoldedBlocks():
             return block.rows
         case Group() | Note():
             return sum(map(_rows, block.blocks))

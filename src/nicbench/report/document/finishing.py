@@ -19,7 +19,7 @@ from nicbench.report.document.blocks import (
     Fact,
     Facts,
     Figure,
-    Folded,
+    FoldedBlocks,
     Group,
     Heading,
     Inlines,
@@ -56,10 +56,10 @@ _MET_AS: Final = {
 """How words are met where that is not as they are listed."""
 
 
-def finished(document: Document, *, has_contents: bool = True) -> Document:
+def finish_document(document: Document, *, has_contents: bool = True) -> Document:
     """The document with ids, names and contents; blocks are as their sections made them."""
     blocks = tuple(_with_used_words(document))
-    blocks = tuple(_Naming(blocks).named(_Ids(blocks).given(blocks)))
+    blocks = tuple(_Naming(blocks).name_blocks(_Ids(blocks).give_ids(blocks)))
     contents = tuple(block for block in walk(blocks) if isinstance(block, Heading) and block.level == 1)
     return replace(document, blocks=blocks, contents=contents if has_contents else ())
 
@@ -68,7 +68,7 @@ def walk(blocks: Iterable[Block]) -> Iterator[Block]:
     """Every block, and those within it."""
     for block in blocks:
         yield block
-        if isinstance(block, Group | Note | Folded):
+        if isinstance(block, Group | Note | FoldedBlocks):
             yield from walk(block.blocks)
 
 
@@ -76,19 +76,19 @@ class _Ids:
     """Gives every heading an id, each once."""
 
     def __init__(self, blocks: tuple[Block, ...]) -> None:
-        self._taken = {block.id for block in walk(blocks) if isinstance(block, Folded) and block.id}
+        self._taken = {block.id for block in walk(blocks) if isinstance(block, FoldedBlocks) and block.id}
 
-    def given(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
-        return tuple(map(self._given, blocks))
+    def give_ids(self, blocks: Iterable[Block]) -> tuple[Block, ...]:
+        return tuple(map(self._give_ids, blocks))
 
-    def _given(self, block: Block) -> Block:
+    def _give_ids(self, block: Block) -> Block:
         match block:
             case Heading():
                 name = _free(block.id or anchor(plain(block.inlines)), self._taken)
                 self._taken.add(name)
                 return replace(block, id=name)
-            case Group() | Note() | Folded():
-                return replace(block, blocks=self.given(block.blocks))
+            case Group() | Note() | FoldedBlocks():
+                return replace(block, blocks=self.give_ids(block.blocks))
             case _:
                 return block
 
@@ -111,12 +111,12 @@ class _Naming:
         self._folded_in = ""
         self._titles: Counter[tuple[str, str]] = Counter()
 
-    def named(self, blocks: Iterable[Block]) -> Iterator[Block]:
+    def name_blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """The blocks with their titles."""
         for block in blocks:
-            yield self._named(block)
+            yield self._name_block(block)
 
-    def _named(self, block: Block) -> Block:
+    def _name_block(self, block: Block) -> Block:
         match block:
             case Heading():
                 above = [(level, text) for level, text in self._headings if level < block.level]
@@ -129,17 +129,17 @@ class _Naming:
                 return replace(block, title=self._once("table", self._under or "Table"))
             case Figure():
                 return replace(block, title=self._once("figure", self._title(block)))
-            case Folded():
+            case FoldedBlocks():
                 return block if block.left_out else self._within(block)
             case Group() | Note():
-                return replace(block, blocks=tuple(self.named(block.blocks)))
+                return replace(block, blocks=tuple(self.name_blocks(block.blocks)))
             case _:
                 return block
 
-    def _within(self, block: Folded) -> Folded:
+    def _within(self, block: FoldedBlocks) -> FoldedBlocks:
         outer = self._folded_in, self._headings
         self._folded_in = plain(block.summary)
-        blocks = tuple(self.named(block.blocks))
+        blocks = tuple(self.name_blocks(block.blocks))
         self._folded_in, self._headings = outer
         return replace(block, blocks=blocks)
 
@@ -176,7 +176,7 @@ def _with_used_words(document: Document) -> Iterator[Block]:
     if not any(isinstance(block, Definitions) for block in walk(document.blocks)):
         yield from document.blocks
         return
-    words = (document.title, *_said(document.header), *_said(document.blocks), plain(document.footer))
+    words = (document.title, *_texts_of(document.header), *_texts_of(document.blocks), plain(document.footer))
     yield from _with_words(document.blocks, " ".join(" ".join(words).split()))
 
 
@@ -196,7 +196,7 @@ def _is_used(word: str, text: str) -> bool:
     return re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def _said(blocks: Iterable[Block]) -> Iterator[str]:
+def _texts_of(blocks: Iterable[Block]) -> Iterator[str]:
     """The texts of blocks, drawings and what only screens show among them, a glossary not."""
     for block in blocks:
         match block:
@@ -215,11 +215,11 @@ def _said(blocks: Iterable[Block]) -> Iterator[str]:
                 yield block.text
             case Listing():
                 yield from (text for item in block.items for text in _texts(item))
-            case Folded():
+            case FoldedBlocks():
                 yield from _texts(block.summary)
-                yield from _said(block.blocks)
+                yield from _texts_of(block.blocks)
             case Group() | Note():
-                yield from _said(block.blocks)
+                yield from _texts_of(block.blocks)
 
 
 def _of_table(table: Table) -> Iterator[str]:
@@ -240,7 +240,7 @@ def _of_facts(facts: Iterable[Fact]) -> Iterator[str]:
 def _of_panel(panel: Panel) -> Iterator[str]:
     yield from _texts((panel.drawing, *panel.head, *panel.caption))
     if panel.numbers:
-        yield from _said((panel.numbers,))
+        yield from _texts_of((panel.numbers,))
 
 
 def _texts(inlines: Inlines) -> Iterator[str]:

@@ -32,7 +32,7 @@ def inlines(*parts: Part) -> Inlines:
     return _tidy(_runs(parts))
 
 
-def joined(separator: str, items: Iterable[Part]) -> Inlines:
+def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
     """The items with the separator between them."""
     parts: list[Part] = []
     for item in items:
@@ -50,49 +50,49 @@ def lines(items: Iterable[Part]) -> Inlines:
 
 def strong(text: str, tone: Tone = "") -> Text:
     """Bold."""
-    return Text(_collapsed(text), strong=True, tone=tone)
+    return Text(_collapse(text), strong=True, tone=tone)
 
 
-def toned(text: str, tone: Tone, title: str = "") -> Text:
+def set_tone(text: str, tone: Tone, title: str = "") -> Text:
     """As loud as its tone."""
-    return Text(_collapsed(text), tone=tone, title=make_visible(title))
+    return Text(_collapse(text), tone=tone, title=make_visible(title))
 
 
 def small(text: str) -> Text:
     """What stands beneath a number, or beside a name."""
-    return Text(_collapsed(text), small=True, tone="quiet")
+    return Text(_collapse(text), small=True, tone="quiet")
 
 
 def badge(text: str, tone: Tone = "quiet") -> Text:
     """A word in a frame."""
-    return Text(_collapsed(text), badge=True, tone=tone)
+    return Text(_collapse(text), badge=True, tone=tone)
 
 
 def code(text: str) -> Text:
     """A command line or a name as it is typed."""
-    return Text(_collapsed(text), code=True)
+    return Text(_collapse(text), code=True)
 
 
-def raised(text: str) -> Text:
+def superscript(text: str) -> Text:
     """An exponent."""
     return Text(text, raised=True)
 
 
 def link(text: str, target: str, title: str = "") -> Text:
     """``target``: ``#`` and the id of a heading, or an address."""
-    return Text(_collapsed(text), link=target, title=title)
+    return Text(_collapse(text), link=target, title=title)
 
 
 def file_link(name: str) -> Text:
     """The name of a file of the run folder as a link to it; a name that leads elsewhere is no link."""
     parts = name.split("/")
     leads_there = all(parts) and ".." not in parts and "\\" not in name
-    return Text(_collapsed(name), link=f"./{quote(name)}" if leads_there else None)
+    return Text(_collapse(name), link=f"./{quote(name)}" if leads_there else None)
 
 
 def breakable(text: str) -> Text:
     """A long name, which may be broken after its slashes, dots and underscores."""
-    return Text(_AFTER.sub(PLACE_TO_BREAK, _collapsed(text)))
+    return Text(_AFTER.sub(PLACE_TO_BREAK, _collapse(text)))
 
 
 def breakable_code(text: str) -> Text:
@@ -100,7 +100,7 @@ def breakable_code(text: str) -> Text:
     return replace(breakable(text), code=True)
 
 
-def capitalised(text: str) -> str:
+def capitalise(text: str) -> str:
     """With its first letter in upper case, the others as they are."""
     return f"{text[:1].upper()}{text[1:]}"
 
@@ -119,7 +119,7 @@ def mark(result: Result) -> Inlines:
     if result.imported:
         return (link("†", "#errata", "erratum of the source"),) if result.imported.errata else ()
     verdict = result.verdict.value
-    return () if verdict == "valid" else (toned("*", tone_of(verdict), verdict),)
+    return () if verdict == "valid" else (set_tone("*", tone_of(verdict), verdict),)
 
 
 def tone_of(verdict: str) -> Tone:
@@ -127,14 +127,14 @@ def tone_of(verdict: str) -> Tone:
     return _TONES.get(verdict, "")
 
 
-def _collapsed(text: str) -> str:
+def _collapse(text: str) -> str:
     return _SPACE.sub(" ", make_visible(text))
 
 
 def _runs(parts: Iterable[Part]) -> Iterable[Inline]:
     for part in parts:
         if isinstance(part, str):
-            yield Text(_collapsed(part))
+            yield Text(_collapse(part))
         elif isinstance(part, Text | Drawing):
             yield part
         elif part is not None:

@@ -14,7 +14,7 @@ from nicbench.report.document.blocks import (
     Document,
     Drawing,
     Facts,
-    Folded,
+    FoldedBlocks,
     Group,
     Heading,
     Note,
@@ -53,7 +53,7 @@ def pages(document: Document) -> Pages:
     opening = tuple(_flat([*document.header, *document.blocks[: last + 1]]))
     footer = Paragraph(document.footer, "footer")
     rest = tuple(_flat([*document.blocks[last + 1 :], *([footer] if document.footer else [])]))
-    blocks = tuple(_leveled([*opening, *rest]))
+    blocks = tuple(_level_headings([*opening, *rest]))
     begun = (*opening, *rest) if last < 0 else opening
     length = len(tuple(itertools.takewhile(_leads, begun))) if last < 0 else len(opening)
     return Pages(blocks[:length], blocks[length:])
@@ -76,24 +76,24 @@ def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
                 parts = [part for badge in block.badges for part in (badge, " ")]
                 yield Paragraph(inlines(*parts, block.inlines), "verdict")
             case Facts():
-                yield _headed(facts_table(block))
+                yield _add_heads(facts_table(block))
             case Note():
                 yield Note(tuple(_flat(block.blocks)), block.look)
-            case Folded() if block.left_out:
+            case FoldedBlocks() if block.left_out:
                 yield block
-            case Folded():
-                yield Folded(block.summary, tuple(_flat(block.blocks)))
+            case FoldedBlocks():
+                yield FoldedBlocks(block.summary, tuple(_flat(block.blocks)))
             case Paragraph() if not block.inlines:
                 pass
             case Table() if not (block.head or block.body):
                 pass
             case Table():
-                yield _headed(block)
+                yield _add_heads(block)
             case _:
                 yield block
 
 
-def _headed(table: Table) -> Table:
+def _add_heads(table: Table) -> Table:
     """With a line of heads where a screen has none: a tagged file tells a reader what each column holds."""
     if table.head or table.columns < 2:
         return table
@@ -101,7 +101,7 @@ def _headed(table: Table) -> Table:
     return replace(table, head=(row(*cells),))
 
 
-def _leveled(blocks: Iterable[Block]) -> Iterator[Block]:
+def _level_headings(blocks: Iterable[Block]) -> Iterator[Block]:
     last = 0
     for block in blocks:
         if isinstance(block, Heading):
@@ -111,7 +111,7 @@ def _leveled(blocks: Iterable[Block]) -> Iterator[Block]:
             yield block
 
 
-def left_out_words(folded: Folded) -> Text:
+def left_out_words(folded: FoldedBlocks) -> Text:
     """The sentence that paper has of what stays on the page."""
     words = "".join(each.text for each in folded.summary if isinstance(each, Text))
     rows = f", {folded.rows} rows" if folded.rows else ""

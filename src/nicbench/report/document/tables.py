@@ -10,7 +10,7 @@ from nicbench.report.document.blocks import (
     Cell,
     Fact,
     Facts,
-    Folded,
+    FoldedBlocks,
     Heading,
     Listing,
     Paragraph,
@@ -23,7 +23,7 @@ from nicbench.report.document.blocks import (
     Tone,
     plain,
 )
-from nicbench.report.document.inlines import BREAK, Part, commands, inlines, toned
+from nicbench.report.document.inlines import BREAK, Part, commands, inlines, set_tone
 
 _OF_WORDS = frozenset({"facts", "system", "testbed"})
 """Tables of words, whatever stands in a cell."""
@@ -52,10 +52,10 @@ def listing(items: Iterable[Part], *, ordered: bool = False) -> Listing:
 
 def remarks(texts: Sequence[str], tone: Tone, about: str) -> Iterator[Block]:
     """A few stand below their table; many are folded away there, and printed."""
-    star = toned("*", tone) if tone else None
+    star = set_tone("*", tone) if tone else None
     told = tuple(caption(star, " " if star else None, text, ".") for text in texts)
     if len(told) > _FEW_REMARKS:
-        yield Folded(inlines(star, " " if star else None, f"{len(told)} {about}"), told, "remarks")
+        yield FoldedBlocks(inlines(star, " " if star else None, f"{len(told)} {about}"), told, "remarks")
     else:
         yield from told
 
@@ -113,7 +113,7 @@ def table(
     if look in _OF_WORDS:
         above, rows = _of_words(above), _of_words(rows)
     columns = _width(above) or _width(rows) or 1
-    return Table(columns, _filled(above, columns), _filled(rows, columns), inlines(caption), look)
+    return Table(columns, _fill_rows(above, columns), _fill_rows(rows, columns), inlines(caption), look)
 
 
 def _of_words(rows: tuple[Row, ...]) -> tuple[Row, ...]:
@@ -127,7 +127,7 @@ def facts_table(facts: Facts) -> Table:
     """The rows of facts for paper: those within others are one step further in."""
     rows = tuple(row for fact in facts.facts for row in _branches(fact, 0))
     columns = _width(rows) or 1
-    return Table(columns, (), _filled(rows, columns), title=facts.title)
+    return Table(columns, (), _fill_rows(rows, columns), title=facts.title)
 
 
 def _as_row(cells: Row | Iterable[Cell]) -> Row:
@@ -164,7 +164,7 @@ def _width(rows: tuple[Row, ...]) -> int:
     return max((sum(cell.columns for cell in row.cells) for row in rows), default=0)
 
 
-def _filled(rows: tuple[Row, ...], width: int) -> tuple[Row, ...]:
+def _fill_rows(rows: tuple[Row, ...], width: int) -> tuple[Row, ...]:
     """No cell reaches beyond the table, and none is missing."""
     if all(len(row.cells) == width and all(cell.columns == cell.rows == 1 for cell in row.cells) for row in rows):
         return rows

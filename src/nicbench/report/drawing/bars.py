@@ -17,7 +17,7 @@ import altair as alt
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.report.cells import factor_of, number_of, text_of, with_unit
-from nicbench.report.drawing.charts import Format, bar_colours, finished
+from nicbench.report.drawing.charts import Format, bar_colours, finish_chart
 from nicbench.report.drawing.svg import SERIES, inline
 from nicbench.report.section import Further, Section
 from nicbench.report.tails import TailTable
@@ -64,14 +64,14 @@ def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
             **colours,
         )
         tall = Format(form.width, max(form.height, 9 * len(points) + 12 * len(places)), form.font, form.columns)
-        return finished(chart, tall)
+        return finish_chart(chart, tall)
     chart = base.encode(
         x=alt.X("x:N", title=titles[0], sort=places, axis=place).scale(paddingInner=0.25),
         xOffset=alt.XOffset("line:N", sort=names, scale=alt.Scale(domain=names)),
         y=alt.Y("y:Q", title=titles[1], axis=heights),
         **colours,
     )
-    return finished(chart, form)
+    return finish_chart(chart, form)
 
 
 def _telling(columns: tuple[Column, ...], results: Sequence[Result]) -> tuple[Column, ...]:
@@ -144,7 +144,7 @@ def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
             y=alt.Y("value:Q", title=_SHARE, scale=alt.Scale(domain=[0, 105], nice=False), axis=share_axis),
         ),
     )
-    return finished(layers.resolve_scale(y="independent"), form)
+    return finish_chart(layers.resolve_scale(y="independent"), form)
 
 
 def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
@@ -180,4 +180,4 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
             **bar_colours("row", names, alt.Legend(orient="top", title=None, columns=columns, labelLimit=0)),
         )
     )
-    return finished(chart, form)
+    return finish_chart(chart, form)

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from nicbench.report.document.blocks import Cell, Folded, Table
+from nicbench.report.document.blocks import Cell, FoldedBlocks, Table
 from nicbench.report.document.inlines import BREAK, inlines, small
 from nicbench.report.document.tables import NOTHING, cell, head, table
 from nicbench.report.document.tables import name as name_cell
@@ -46,7 +46,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SpokenRow:
     """A row in words: of which series, at which key, which value, and from where to where it is known to lie."""
 
     series: str
@@ -63,7 +63,7 @@ class DataSet:
     key: Head
     value: Head | None
     is_stacked: bool
-    rows: tuple[Said, ...]
+    rows: tuple[SpokenRow, ...]
     units: tuple[dict[str, Any], ...]
 
 
@@ -149,7 +149,7 @@ def _read(name: str, units: list[dict[str, Any]], rows: Sequence[Mapping[str, An
     if not key or not key.get("field") or (value is None and bounds is not None):
         return None
     told = tuple(
-        Said(
+        SpokenRow(
             series=str(row.get(series, "")) if series else "",
             key=_text(row.get(key["field"])),
             value=str(row.get("words") or (_text(row.get(value["field"])) if value else "")),
@@ -187,9 +187,9 @@ _SHARED: Final = 0.6
 """So many of the cells are filled at least, where series stand side by side."""
 
 
-def numbers_behind(specification: Mapping[str, Any], label: str, source: str, name: str = "") -> Folded | None:
+def numbers_behind(specification: Mapping[str, Any], label: str, source: str, name: str = "") -> FoldedBlocks | None:
     """The tables of a chart; ``source`` is the file of the run folder that has what is left out here."""
-    groups: dict[tuple[Head, Head | None], list[Said]] = {}
+    groups: dict[tuple[Head, Head | None], list[SpokenRow]] = {}
     sets = read(specification)
     order = ("", *series_of(sets))
     for one in sets:
@@ -202,13 +202,13 @@ def numbers_behind(specification: Mapping[str, Any], label: str, source: str, na
     if not tables:
         return None
     summary = f"The numbers of this chart{f': {name}' if name else ''}"
-    return Folded(inlines(summary), tuple(tables), "numbers")
+    return FoldedBlocks(inlines(summary), tuple(tables), "numbers")
 
 
-def _table(key: Head, value: Head | None, rows: Sequence[Said]) -> tuple[Table, int]:
+def _table(key: Head, value: Head | None, rows: Sequence[SpokenRow]) -> tuple[Table, int]:
     """A table, and how many of the rows are in it."""
     series = list(dict.fromkeys(said.series for said in rows))
-    by_key: dict[str, dict[str, Said]] = {}
+    by_key: dict[str, dict[str, SpokenRow]] = {}
     for said in rows:
         by_key.setdefault(said.key, {})[said.series] = said
     filled = sum(map(len, by_key.values()))
@@ -218,7 +218,7 @@ def _table(key: Head, value: Head | None, rows: Sequence[Said]) -> tuple[Table, 
 
 
 def _abreast(
-    key: Head, value: Head, series: Sequence[str], by_key: Mapping[str, Mapping[str, Said]]
+    key: Head, value: Head, series: Sequence[str], by_key: Mapping[str, Mapping[str, SpokenRow]]
 ) -> tuple[Table, int]:
     kept = evenly(list(by_key), _MOST_ROWS)
     over = (NOTHING, head(value.name, value.explained, columns=len(series)))
@@ -227,7 +227,9 @@ def _abreast(
     return table((over, heads), body, "result"), sum(len(by_key[one]) for one in kept)
 
 
-def _one_below_another(key: Head, value: Head | None, series: Sequence[str], rows: Sequence[Said]) -> tuple[Table, int]:
+def _one_below_another(
+    key: Head, value: Head | None, series: Sequence[str], rows: Sequence[SpokenRow]
+) -> tuple[Table, int]:
     each = max(_LEAST_OF_A_SERIES, _MOST_ROWS // len(series))
     kept = [said for name in series for said in evenly([row for row in rows if row.series == name], each)]
     named = any(series)
@@ -242,7 +244,7 @@ def _one_below_another(key: Head, value: Head | None, series: Sequence[str], row
     return table((heads,), body, "result"), len(kept)
 
 
-def _caption(label: str, rows: Sequence[Said], shown: int, source: str) -> str:
+def _caption(label: str, rows: Sequence[SpokenRow], shown: int, source: str) -> str:
     if shown == len(rows):
         return label
     return f"{label}: {whole(shown)} of {whole(len(rows))} points, evenly chosen. The run folder has all, in {source}."
@@ -256,7 +258,7 @@ def _series_head(series: str) -> Cell:
     return Cell(inlines(series), is_head=True)
 
 
-def _value(said: Said | None) -> Cell:
+def _value(said: SpokenRow | None) -> Cell:
     if said is None:
         return cell(UNKNOWN)
     return cell(said.value, BREAK, small(said.span)) if said.span else cell(said.value)

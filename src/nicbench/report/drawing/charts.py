@@ -171,7 +171,7 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
                 hollow.mark_point(size=62, filled=False, opacity=1, strokeWidth=1.6, shape=mark, xOffset=shift),
                 hollow.mark_point(size=120, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW, xOffset=shift),
             ]
-    return finished(alt.layer(*layers), form)
+    return finish_chart(alt.layer(*layers), form)
 
 
 def rates_by_size_caption(section: Section) -> str:
@@ -249,7 +249,7 @@ def tail_chart(section: Section, form: Format) -> dict[str, Any] | None:
             ),
         )
     )
-    return finished(chart, form)
+    return finish_chart(chart, form)
 
 
 _BOUND_DASHES = MappingProxyType({LINE_RATE: [6, 3], CEILING: [2, 3]})
@@ -264,7 +264,7 @@ PLAIN_NUMBERS = "replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')
 """Labels of a logarithmic axis: 0.01, 1, 10 000."""
 
 
-def finished(chart: Any, form: Format) -> dict[str, Any]:
+def finish_chart(chart: Any, form: Format) -> dict[str, Any]:
     """With the size and the letters of every chart of the page."""
     styled = (
         chart.properties(width=form.width, height=form.height, background="transparent", padding=4)

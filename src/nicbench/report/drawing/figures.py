@@ -15,7 +15,7 @@ from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
 from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
-from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, plotted
+from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
 from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import CALIBRATION, Report
@@ -42,7 +42,7 @@ class Figures:
         """What stands first on the page: the first figure of the first section that has one."""
         return next((found[0] for section in self.report.sections if (found := self.of_section(section))), None)
 
-    def drawn(self, draw: Draw, subject: Any, label: str, source: str = SUMMARY, name: str = "") -> Panel | None:
+    def draw_panel(self, draw: Draw, subject: Any, label: str, source: str = SUMMARY, name: str = "") -> Panel | None:
         """Both drawings of a chart, of which the style sheet shows the one that suits, and the table behind them.
 
         ``source`` is the file of the run folder that has every number; ``name`` tells drawings of one figure apart.
@@ -57,7 +57,7 @@ class Figures:
 
     def figure(self, draw: Draw, subject: Any, label: str, caption: Part, source: str = SUMMARY) -> Figure | None:
         """The figure of one chart; None where there is nothing to draw."""
-        panel = self.drawn(draw, subject, label, source)
+        panel = self.draw_panel(draw, subject, label, source)
         return None if panel is None else Figure((panel,), inlines(caption))
 
     def _drawing(self, specification: dict[str, Any], label: str) -> Drawing:
@@ -73,20 +73,20 @@ class Figures:
         shown, title = section.table, section.table.title
         yield from self._of_searched_rates(section)
         for part, name in curves(section):
-            curve = self.drawn(curve_chart, part, f"{title}: curve{f', {name}' if name else ''}")
+            curve = self.draw_panel(curve_chart, part, f"{title}: curve{f', {name}' if name else ''}")
             if curve is not None and shown.curve is not None:
                 caption = shown.curve.caption
                 yield Figure((curve,), inlines(f"{name}: {caption}" if name else caption))
-        bars = self.drawn(bars_chart, section, f"{title}: bars")
+        bars = self.draw_panel(bars_chart, section, f"{title}: bars")
         if bars is not None and shown.bars is not None:
             yield Figure((bars,), inlines(shown.bars.caption))
-        narrowing = self.drawn(narrowing_chart, section, f"{title}: how it narrowed")
+        narrowing = self.draw_panel(narrowing_chart, section, f"{title}: how it narrowed")
         if narrowing is not None and shown.narrowing is not None:
             yield Figure((narrowing,), inlines(shown.narrowing.caption))
         for plot in shown.plots:
-            for part, name in plotted(plot, section):
+            for part, name in split_plots(plot, section):
                 label = f"{title}: {plot.y[0].head.lower()}{f', {name}' if name else ''}"
-                panel = self.drawn(partial(plot_chart, plot), part, label)
+                panel = self.draw_panel(partial(plot_chart, plot), part, label)
                 if panel is not None:
                     yield Figure((panel,), inlines(f"{name}: {plot.caption}" if name else plot.caption))
         yield from self._of_further_tables(section)

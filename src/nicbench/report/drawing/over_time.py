@@ -16,11 +16,11 @@ import altair as alt
 
 from nicbench.report.bonds import FailedLink
 from nicbench.report.document.blocks import Figure
-from nicbench.report.document.inlines import inlines, raised
-from nicbench.report.drawing.charts import DASHES, Format, finished
+from nicbench.report.document.inlines import inlines, superscript
+from nicbench.report.drawing.charts import DASHES, Format, finish_chart
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.svg import INK, MUTED, SERIES, inline
-from nicbench.report.moved import Flow, Moved
+from nicbench.report.moved import Flow, MovedData
 from nicbench.report.watched import RECORDING, CpuSeries, Slice, WatchedMachine
 from nicbench.stats.cpu import add_times
 
@@ -45,7 +45,7 @@ def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
         is_last = number == len(view.series) - 1
         draw = partial(cpu_chart, view=view, is_first=number == 0, is_last=is_last)
         label = f"{view.host}, {series.name}: time by state over the run"
-        panel = figures.drawn(draw, series, label, "monitor.parquet", series.name)
+        panel = figures.draw_panel(draw, series, label, "monitor.parquet", series.name)
         if panel is not None:
             panels.append(panel)
     if not panels:
@@ -62,7 +62,7 @@ def cpu_chart(
     series: CpuSeries, form: Format, *, view: WatchedMachine, is_first: bool, is_last: bool
 ) -> dict[str, Any] | None:
     """None where nothing was sampled."""
-    steps = stepped(series.slices, _STEPS[form.width > 500])
+    steps = merge_steps(series.slices, _STEPS[form.width > 500])
     if not steps:
         return None
     begin_s, end_s = steps[0].begin_s, steps[-1].end_s
@@ -102,10 +102,10 @@ def cpu_chart(
         named = alt.Chart(inline(labels))
         marks = named.mark_text(align=align, baseline="bottom", fontSize=form.font - 1, color=INK)
         layers.append(marks.encode(x=alt.X("at:Q", **over_time), y=alt.value(_STRIP[0] - 2), text="name:N"))
-    return finished(alt.layer(*layers), replace(form, height=_HEIGHT))
+    return finish_chart(alt.layer(*layers), replace(form, height=_HEIGHT))
 
 
-def stepped(slices: Sequence[Slice], most: int) -> tuple[Slice, ...]:
+def merge_steps(slices: Sequence[Slice], most: int) -> tuple[Slice, ...]:
     """At most about so many steps: neighbours are taken together, but never a trial with what is beside it."""
     if not slices:
         return ()
@@ -157,19 +157,23 @@ _MOVED_STEPS: Final = {True: 300, False: 120}
 _MOVED_HEADROOM: Final = 1.06
 
 
-def moved_figure(moved: Moved, host: str, figures: Figures) -> Figure | None:
+def moved_figure(moved: MovedData, host: str, figures: Figures) -> Figure | None:
     """None where nothing was moved."""
-    panel = figures.drawn(moved_chart, moved, f"{host}, {moved.kind.name.lower()}: MB/s over time")
-    below = (f"{moved.kind.name} of {host} over time, 10", raised("6"), " bytes per second, the mean of each snapshot.")
+    panel = figures.draw_panel(moved_chart, moved, f"{host}, {moved.kind.name.lower()}: MB/s over time")
+    below = (
+        f"{moved.kind.name} of {host} over time, 10",
+        superscript("6"),
+        " bytes per second, the mean of each snapshot.",
+    )
     return None if panel is None else Figure((panel,), inlines(*below))
 
 
-def moved_chart(moved: Moved, form: Format) -> dict[str, Any] | None:
+def moved_chart(moved: MovedData, form: Format) -> dict[str, Any] | None:
     """None where nothing was moved."""
     points: list[dict[str, Any]] = [
         {"t": round(at_s, 3), "rate": rate, "line": flow.name}
         for flow in moved.flows
-        for at_s, rate in _stepped(flow, _MOVED_STEPS[form.width > 500])
+        for at_s, rate in _iterate_steps(flow, _MOVED_STEPS[form.width > 500])
     ]
     top = max((point["rate"] for point in points), default=0.0)
     if not top:
@@ -193,10 +197,10 @@ def moved_chart(moved: Moved, form: Format) -> dict[str, Any] | None:
         color=alt.Color("line:N", sort=names, scale=alt.Scale(domain=names, range=colours), legend=legend),
         strokeDash=alt.StrokeDash("line:N", sort=names, scale=alt.Scale(domain=names, range=dashes), legend=legend),
     )
-    return finished(alt.layer(chart), replace(form, height=_MOVED_HEIGHT))
+    return finish_chart(alt.layer(chart), replace(form, height=_MOVED_HEIGHT))
 
 
-def _stepped(flow: Flow, most: int) -> Iterator[tuple[float, float]]:
+def _iterate_steps(flow: Flow, most: int) -> Iterator[tuple[float, float]]:
     """Where each step begins, with its rate in MB/s, and where the last one ends; neighbours are taken together."""
     steps = flow.steps
     least_s = (steps[-1].end_s - steps[0].begin_s) / most
@@ -255,7 +259,7 @@ def failed_link_chart(failed: FailedLink, form: Format) -> dict[str, Any] | None
         strokeDash=alt.StrokeDash("line:N", sort=names, scale=dashes, legend=legend),
     )
     layers = (shade, named.encode(x=alt.X("from:Q", title=title, scale=x), y=alt.value(0), text="what:N"), lines)
-    return finished(alt.layer(*layers), replace(form, height=_FAILED_LINK_HEIGHT))
+    return finish_chart(alt.layer(*layers), replace(form, height=_FAILED_LINK_HEIGHT))
 
 
 def _with_last(failed: FailedLink) -> Iterator[tuple[Any, bool]]:

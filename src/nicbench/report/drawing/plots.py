@@ -17,7 +17,7 @@ import altair as alt
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Plot
 from nicbench.report.cells import factor_of, number_of, text_of, value_of, with_unit
-from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finish_chart
 from nicbench.report.drawing.svg import SERIES, inline
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION
@@ -27,12 +27,12 @@ _NAMED = 12
 _HEADROOM = 1.06
 
 
-def plotted(plot: Plot, section: Section) -> tuple[tuple[Section, str], ...]:
+def split_plots(plot: Plot, section: Section) -> tuple[tuple[Section, str], ...]:
     """The section of each value of ``each``, with its name where there are several; else the whole one."""
-    return ((section, ""),) if plot.each is None else parted(section, plot.each)
+    return ((section, ""),) if plot.each is None else split_parts(section, plot.each)
 
 
-def parted(section: Section, each: Column) -> tuple[tuple[Section, str], ...]:
+def split_parts(section: Section, each: Column) -> tuple[tuple[Section, str], ...]:
     """The section of each value of a column, with that value in words where there are several."""
     parts: dict[str, list[Row]] = {}
     for row in section.rows:
@@ -78,7 +78,7 @@ def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | N
     if not numbered or len(places) <= 5 * _NAMED:
         shape = alt.Shape("line:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
         layers.append(base.mark_point(size=58, filled=True, opacity=1).encode(y=y, shape=shape))
-    return finished(alt.layer(*layers), form)
+    return finish_chart(alt.layer(*layers), form)
 
 
 def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ def curves(section: Section) -> tuple[tuple[Section, str], ...]:
     if curve is None:
         return ()
     names = set(_lines([row.result for row in section.rows], curve.lines)) if section.rows else set()
-    parts = parted(section, curve.lines[0]) if len(names) > len(SERIES) else ()
+    parts = split_parts(section, curve.lines[0]) if len(names) > len(SERIES) else ()
     return parts if 1 < len(parts) < len(names) else ((section, ""),)
 
 
@@ -183,7 +183,7 @@ def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
     dots = base.mark_point(size=52, filled=True, opacity=1).encode(
         shape=alt.Shape("line:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
     )
-    return finished(alt.layer(line, dots), form)
+    return finish_chart(alt.layer(line, dots), form)
 
 
 def _lines(results: Sequence[Result], columns: Sequence[Column]) -> list[str]:

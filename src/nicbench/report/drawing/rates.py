@@ -17,7 +17,7 @@ from nicbench.core.table import Goal
 from nicbench.report.document.blocks import Panel
 from nicbench.report.document.inlines import inlines, strong
 from nicbench.report.document.paper import drawing
-from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.charts import Format, finish_chart
 from nicbench.report.drawing.svg import INK, SERIES, inline, svg
 from nicbench.report.rates import RatesRow, RatesTable
 
@@ -61,7 +61,7 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
         color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
     )
     whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
-    return finished(alt.layer(bars, whiskers), form)
+    return finish_chart(alt.layer(bars, whiskers), form)
 
 
 _WIDTH: Final = 292
@@ -120,7 +120,7 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
         x=alt.X("lower:Q", scale=scale, title=f"{goal.name} [{table.unit(goal)}]"), x2="upper:Q"
     )
     marks = base.mark_point(size=30, filled=True, opacity=1, color=SERIES[0]).encode(x=x)
-    return finished(alt.layer(interval, marks), form)
+    return finish_chart(alt.layer(interval, marks), form)
 
 
 def _finite(value: float, otherwise: float) -> float:

@@ -18,7 +18,7 @@ from nicbench.core.result import number_of as plain_number
 from nicbench.core.table import Column
 from nicbench.core.trial import Trial
 from nicbench.report.cells import factor_of, number_of, text_of, with_unit
-from nicbench.report.drawing.charts import DASHES, Format, finished
+from nicbench.report.drawing.charts import DASHES, Format, finish_chart
 from nicbench.report.drawing.svg import MUTED, SERIES, inline
 from nicbench.report.section import Section
 
@@ -66,7 +66,7 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     layers: list[Any] = [alt.Chart(inline(rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash)]
     dots = alt.Chart(inline(points)).mark_point(size=62, filled=True, opacity=0.85)
     layers.append(dots.encode(x=x, y=y, color=colour, shape=shape))
-    return finished(alt.layer(*layers), form)
+    return finish_chart(alt.layer(*layers), form)
 
 
 def _loads(loads: Sequence[float]) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
         y=alt.Y("y:Q", scale=scale_y),
         strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=names, range=dashes), legend=None),
     )
-    return finished(alt.layer(band, line), form)
+    return finish_chart(alt.layer(band, line), form)
 
 
 def _range(points: list[dict[str, Any]]) -> tuple[float, float]:

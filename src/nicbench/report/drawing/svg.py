@@ -29,7 +29,7 @@ _PART: Final = "|"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class SpokenMarks:
     """What the marks of one chart say. ``heads`` and ``rows`` are by data set; parts are parted by "|".
 
     The first part of a row is the place of its series in ``series``, the others are put into the parts of the head.
@@ -41,7 +41,7 @@ class Told:
     across: tuple[bool, ...]
     """Whether all of a column says the same: an area fills it."""
 
-    def said(self, drawing: str) -> str:
+    def insert_words(self, drawing: str) -> str:
         """The drawing with the words in the place of the names of rows, and the patterns at the groups of marks."""
         drawing = _GROUP.sub(lambda found: f"{found[1]}{self._head(int(found[2]))}>", drawing)
         drawing = _UNSEEN.sub(lambda found: f'{found[1]} data-points="{self._points(found[2])}"/>', drawing)
@@ -70,7 +70,7 @@ _GROUP = re.compile(r'(<g class="mark-[a-z]+ role-mark[^>]*)>(?=<[a-z]+ aria-lab
 _UNSEEN = re.compile(r'(<g class="mark-symbol role-mark[^>]*)>((?:<path aria-label="says:[^>]* opacity="0"/>)+)</g>')
 
 
-def telling(specification: Mapping[str, Any]) -> tuple[dict[str, Any], Told]:
+def telling(specification: Mapping[str, Any]) -> tuple[dict[str, Any], SpokenMarks]:
     """The chart with marks that name what they say, and what that is."""
     chart = copy.deepcopy({key: value for key, value in specification.items() if key != "datasets"})
     chart["datasets"] = dict(specification.get("datasets", {}))
@@ -84,7 +84,7 @@ def telling(specification: Mapping[str, Any]) -> tuple[dict[str, Any], Told]:
     for _, unit in units_of(chart):
         unit["encoding"].pop("tooltip", None)
     heads, rows, across = zip(*told, strict=True) if told else ((), (), ())
-    return chart, Told(tuple(_plain(name) for name in series), heads, rows, across)
+    return chart, SpokenMarks(tuple(_plain(name) for name in series), heads, rows, across)
 
 
 def _tell(
@@ -106,7 +106,7 @@ def _tell(
         return head, tuple(_words(one, place, series) for place in range(len(plain))), False
     base = next((unit for unit in one.units if "y2" not in unit["encoding"]), one.units[-1])
     if not one.is_stacked:
-        _lay_points(base, tables, f"{one.name} points", _thinned(tables[one.name], one, most))
+        _lay_points(base, tables, f"{one.name} points", _thin_out(tables[one.name], one, most))
         return head, tuple(_words(one, place, series) for place in range(len(plain))), False
     columns, names = _columns(one, plain, base), list(dict.fromkeys(said.series for said in one.rows))
     unit_of = f" {one.value.unit}" if one.value and one.value.unit else ""
@@ -153,7 +153,7 @@ def _lay_points(unit: dict[str, Any], tables: dict[str, Any], name: str, rows: l
     unit["layer"] = [own, points]
 
 
-def _thinned(rows: Sequence[dict[str, Any]], one: DataSet, most: int) -> list[dict[str, Any]]:
+def _thin_out(rows: Sequence[dict[str, Any]], one: DataSet, most: int) -> list[dict[str, Any]]:
     kept: list[dict[str, Any]] = []
     for name in dict.fromkeys(said.series for said in one.rows):
         kept += evenly([row for row, said in zip(rows, one.rows, strict=True) if said.series == name], most)
@@ -219,9 +219,9 @@ def svg(specification: dict[str, Any], number: int, label: str) -> str:
     drawing: str = vl_convert.vegalite_to_svg(chart, vl_version="6.4")
     for stand_in, variable in _VARIABLES.items():
         drawing = drawing.replace(stand_in, variable).replace(_as_rgb(stand_in), variable)
-    drawing = _PLACES.sub(_rounded, _renamed(drawing, number))
+    drawing = _PLACES.sub(_round_numbers, _rename_ids(drawing, number))
     # Marks carry roles of their own for screen readers; until the page's script runs, the drawing is one image.
-    drawing = re.sub(r' (aria-[a-z]+|role)="[^"]*"', "", told.said(_light(drawing)))
+    drawing = re.sub(r' (aria-[a-z]+|role)="[^"]*"', "", told.insert_words(_light(drawing)))
     series = f' data-series="{escape("|".join(told.series))}"' if len(told.series) > 1 else ""
     return drawing.replace("<svg ", f'<svg role="img" aria-label="{label}"{series} font-family="{_FONT}" ', 1)
 
@@ -231,7 +231,7 @@ def _light(drawing: str) -> str:
     return _NOTHING.sub("", drawing)
 
 
-def _renamed(drawing: str, number: int) -> str:
+def _rename_ids(drawing: str, number: int) -> str:
     """The library counts its ids over the whole process; here they depend on the page alone."""
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawing))
     ours = {name: f"d{number}-{place}" for place, name in enumerate(names, start=1)}
@@ -240,7 +240,7 @@ def _renamed(drawing: str, number: int) -> str:
     return re.sub(r'href="#([^"]+)"', lambda found: f'href="#{ours[found[1]]}"', drawing)
 
 
-def _rounded(found: re.Match[str]) -> str:
+def _round_numbers(found: re.Match[str]) -> str:
     """To hundredths of a pixel: thousands of points are a file of half the size."""
     x, y = (f"{float(text):.2f}".rstrip("0").rstrip(".") for text in found.groups())
     return f"translate({x},{y})"

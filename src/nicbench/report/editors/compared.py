@@ -22,7 +22,9 @@ def count_of(way: OneWay) -> int:
 
     Up to there the target limits everybody alike, so that only from there on one can be faster.
     """
-    held = [found.in_every_run.instances or 0 for name in way.configurations if (found := way.sustained(name))]
+    held = [
+        found.in_every_run.instances or 0 for name in way.configurations if (found := way.sustained_instances(name))
+    ]
     return next((count for count in way.counts if held and count > max(held)), way.counts[-1])
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import altair as alt
 from markupsafe import Markup, escape
 
-from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.charts import Format, finish_chart
 from nicbench.report.drawing.svg import GRID, INK, SERIES, inline, svg
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.stats.frames_runs import RATE, number_of
@@ -45,10 +45,10 @@ def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[Dot
                     str(escape(f"{doing}rate of every instance of every run, {count} at once")),
                 )
             ),
-            met=_met(study, way, count),
+            met=_met_text(study, way, count),
         )
         for count in way.counts
-        if any(ran.instances for name in way.configurations for ran in _ran(way, name, count))
+        if any(ran.instances for name in way.configurations for ran in _run_dots(way, name, count))
     )
 
 
@@ -114,7 +114,7 @@ def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
             align="center", baseline="bottom", fontSize=FORM.font, fontWeight="bold", limit=round(step * stride)
         )
         layers.append(text.encode(x=x, y=alt.value(-3), text="name:N", color=colour))
-    return finished(alt.layer(*layers), FORM)
+    return finish_chart(alt.layer(*layers), FORM)
 
 
 def _ticks(runs: int) -> list[int]:
@@ -133,16 +133,16 @@ def _rates(way: OneWay) -> Iterator[float]:
                 yield rate
 
 
-def _ran(way: OneWay, name: str, count: int) -> tuple[Any, ...]:
+def _run_dots(way: OneWay, name: str, count: int) -> tuple[Any, ...]:
     found = way.at.get((name, count))
     return () if found is None else found.runs
 
 
-def _met(study: Study, way: OneWay, count: int) -> str:
+def _met_text(study: Study, way: OneWay, count: int) -> str:
     said = []
     for name in way.configurations:
         found = way.at.get((name, count))
         if found is not None and found.target is not None:
-            whose = f"{study.named(name)} " if study.named(name) else ""
+            whose = f"{study.quoted_name(name)} " if study.quoted_name(name) else ""
             said.append(f"{whose}{found.over.runs_met} of {found.over.runs}")
     return f"runs that met the target: {', '.join(said)}" if said else ""

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finished
+from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finish_chart
 from nicbench.report.drawing.svg import INK, SERIES, inline
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate, rate_decimals, rate_text, share_text
@@ -40,7 +40,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
             "most": over.maximum_frames_per_s,
         }
         for name in way.configurations
-        for count, over in way.over(name).items()
+        for count, over in way.figures_over_runs(name).items()
         if over.runs_known
     ]
     targets: list[dict[str, Any]] = [
@@ -96,18 +96,18 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
         ]
     of_a_frame = _frame_bytes(way)
     if of_a_frame is None or form.width < _BROAD:
-        return finished(alt.layer(*layers), form)
+        return finish_chart(alt.layer(*layers), form)
     # Nothing is drawn against the axis at the right: it is the left one in other units.
     bytes_axis = alt.Axis(orient="right", grid=False, title="MB/s (10^6 bytes)", labelExpr=PLAIN_NUMBERS, tickCount=6)
     bytes_scale = alt.Scale(domain=[0, top * of_a_frame / 1e6], nice=False)
     beside = alt.Chart(inline([{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0, aria=False)
     beside = beside.encode(x=x, y=alt.Y("bytes:Q", scale=bytes_scale, axis=bytes_axis))
-    return finished(alt.layer(alt.layer(*layers), beside).resolve_scale(y="independent"), form)
+    return finish_chart(alt.layer(alt.layer(*layers), beside).resolve_scale(y="independent"), form)
 
 
 def overview_caption(way: OneWay) -> str:
     """What is drawn, and nothing that is not."""
-    runs = {over.runs for name in way.configurations for over in way.over(name).values()}
+    runs = {over.runs for name in way.configurations for over in way.figures_over_runs(name).values()}
     doing = f"{way.doing}: the" if way.doing else "The"
     if max(runs, default=1) == 1:
         drawn = "A point is the one run that was made."
@@ -155,7 +155,7 @@ def sharing_rows(way: OneWay) -> tuple[SharingRow, ...]:
         by_together: dict[int, list[tuple[float, bool | None]]] = {}
         for of, count in way.columns:
             if of == name:
-                for together, rate, met in _shared(way.at[of, count]):
+                for together, rate, met in _count_shared(way.at[of, count]):
                     by_together.setdefault(together, []).append((rate, met))
         decimals = rate_decimals(rate for each in by_together.values() for rate, _ in each)
         for together, each in sorted(by_together.items()):
@@ -175,7 +175,7 @@ def sharing_rows(way: OneWay) -> tuple[SharingRow, ...]:
     return tuple(rows)
 
 
-def _shared(tried: TriedPoint) -> list[tuple[int, float, bool | None]]:
+def _count_shared(tried: TriedPoint) -> list[tuple[int, float, bool | None]]:
     """How many were on the port of each instance, itself among them; its rate; whether it met the target."""
     found = []
     for ran in tried.runs:

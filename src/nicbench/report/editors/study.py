@@ -59,7 +59,7 @@ class OneWay:
         """Every run of every number of instances."""
         return (ran for found in self.at.values() for ran in found.runs)
 
-    def over(self, configuration: str) -> dict[int, FiguresOverRuns]:
+    def figures_over_runs(self, configuration: str) -> dict[int, FiguresOverRuns]:
         """By the number of instances, rising."""
         return {count: self.at[name, count].over for name, count in self.columns if name == configuration}
 
@@ -68,9 +68,13 @@ class OneWay:
         found = {self.at[name, count].target for name, count in self.columns if name == configuration}
         return found.pop() if len(found) == 1 else None
 
-    def sustained(self, configuration: str) -> SustainedInstances | None:
+    def sustained_instances(self, configuration: str) -> SustainedInstances | None:
         """None where there was no target."""
-        return None if self.target(configuration) is None else find_sustained(self.over(configuration).values())
+        return (
+            None
+            if self.target(configuration) is None
+            else find_sustained(self.figures_over_runs(configuration).values())
+        )
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -108,7 +112,7 @@ class Study:
         """Each once."""
         return tuple(dict.fromkeys(target for way in self.ways for target in way.targets))
 
-    def named(self, configuration: str) -> str:
+    def quoted_name(self, configuration: str) -> str:
         """A configuration as a word of somebody else; of a single one that nobody named, nothing."""
         return "" if configuration == DEFAULT and not self.compares else f"“{configuration}”"
 
@@ -136,7 +140,7 @@ def editors_parts() -> frozenset[tuple[str, str | None]]:
     )
 
 
-def shown_by_studies(result: Result) -> bool:
+def is_shown_by_studies(result: Result) -> bool:
     """Whether an imported result has no value beyond what a study's own tables print."""
     known = {name for name, value in result.values.items() if value is not None}
     return known <= {RATE, SUM, "dropped_frames", "due_frames"}

@@ -11,7 +11,7 @@ from typing import Final
 
 from nicbench.core.result import Result
 from nicbench.core.table import Column
-from nicbench.report.cells import printed
+from nicbench.report.cells import printed_digits
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import held_text, rate_decimals, rate_text, share_text
 from nicbench.report.numbers import UNKNOWN, megabytes, whole
@@ -122,15 +122,15 @@ def sustained_rows(study: Study) -> tuple[SustainedRow, ...]:
         SustainedRow(
             direction=way.direction,
             configuration=name,
-            tried=_span(sorted(way.over(name))),
-            runs=_span(sorted({over.runs for over in way.over(name).values()})),
+            tried=_span(sorted(way.figures_over_runs(name))),
+            runs=_span(sorted({over.runs for over in way.figures_over_runs(name).values()})),
             in_every_run=held_text(found.in_every_run),
             in_median_run=held_text(found.in_median_run),
             by_every_instance=held_text(found.by_every_instance),
         )
         for way in study.ways
         for name in way.configurations
-        if (found := way.sustained(name)) is not None
+        if (found := way.sustained_instances(name)) is not None
     )
 
 
@@ -167,7 +167,7 @@ def _sum_cell(ran: FilmRun | None, tried: TriedPoint, decimals: int) -> Cell:
         return Cell(UNKNOWN)
     figures = ran.figures
     own = ran.whole if ran.whole is not None else next(filter(None, ran.instances), None)
-    text = (ran.whole and printed(ran.whole, _SUM)) or rate_text(figures.sum_frames_per_s, decimals)
+    text = (ran.whole and printed_digits(ran.whole, _SUM)) or rate_text(figures.sum_frames_per_s, decimals)
     return Cell(text, figures.is_met if tried.target else None, own)
 
 
@@ -262,7 +262,7 @@ def _instance_cell(result: Result | None, tried: TriedPoint, decimals: int) -> C
     rate = number_of(result, RATE)
     port = result.values.get("bond_port")
     return Cell(
-        printed(result, _RATE) or rate_text(rate, decimals),
+        printed_digits(result, _RATE) or rate_text(rate, decimals),
         tried.target.is_met(rate) if tried.target else None,
         result,
         port if isinstance(port, str) else None,

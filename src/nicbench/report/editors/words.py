@@ -63,9 +63,9 @@ def held_words(held: HeldInstances) -> str:
     if held.instances == 0:
         return "not even 1"
     bound = f"at least {held.instances}" if held.is_at_least else f"{held.instances}"
-    return f"{bound} (though not {listed(list(map(str, held.gaps)))})" if held.gaps else bound
+    return f"{bound} (though not {list_words(list(map(str, held.gaps)))})" if held.gaps else bound
 
 
-def listed(parts: list[str]) -> str:
+def list_words(parts: list[str]) -> str:
     """As in a sentence: "one, two and three"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

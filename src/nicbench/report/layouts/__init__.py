@@ -9,7 +9,7 @@ from typing import Protocol, cast
 from nicbench.core.report_options import Layout
 from nicbench.report import html
 from nicbench.report.document.blocks import Block, Document, Inlines, plain
-from nicbench.report.document.finishing import finished
+from nicbench.report.document.finishing import finish_document
 from nicbench.report.document.inlines import inlines
 from nicbench.report.document.paper import palette
 from nicbench.report.drawing.figures import Figures
@@ -29,14 +29,14 @@ def document(report: Report, layout: Layout | None = None) -> Document:
     name = (layout or report.wishes.layout).value
     chosen = cast(Sections, import_module(f"nicbench.report.layouts.{name}"))
     blocks = chosen.sections(report, Figures(report))
-    return made(report, opening.header(report), blocks, opening.footer(report))
+    return make_document(report, opening.header(report), blocks, opening.footer(report))
 
 
-def made(report: Report, header: Iterable[Block], blocks: Iterable[Block], footer: Inlines) -> Document:
+def make_document(report: Report, header: Iterable[Block], blocks: Iterable[Block], footer: Inlines) -> Document:
     """The document of any page about results."""
     generator = f"nicbench {report.nicbench_version or ''}".strip()
     author = plain(inlines(report.wishes.author))
-    return finished(
+    return finish_document(
         Document(
             title=plain(inlines(report.heading)),
             language="en",

@@ -15,7 +15,7 @@ from nicbench.report.document.blocks import (
     Document,
     Drawing,
     Figure,
-    Folded,
+    FoldedBlocks,
     Heading,
     Inlines,
     Listing,
@@ -26,7 +26,7 @@ from nicbench.report.document.blocks import (
     Text,
 )
 from nicbench.report.document.paper import left_out_words, on_paper, pages
-from nicbench.report.pdf.widths import Fitted, breakable, fitted
+from nicbench.report.pdf.widths import FittedTable, breakable, fit_tables
 
 _TOGETHER = 16
 """A table or a row of so many lines is not broken over pages."""
@@ -61,7 +61,7 @@ def _ids(blocks: Iterable[Block]) -> Iterator[str]:
     for block in blocks:
         if isinstance(block, Heading) and block.id:
             yield block.id
-        elif isinstance(block, Folded | Note):
+        elif isinstance(block, FoldedBlocks | Note):
             yield from _ids(block.blocks)
 
 
@@ -74,7 +74,7 @@ class _Maker:
     def sheets(self, blocks: Iterable[Block]) -> list[Data]:
         """Runs of blocks on paper that stands or is turned; a heading goes with what it is about."""
         sheets: list[Data] = []
-        groups = [self.blocks(group) for group in _groups(tuple(_unfolded(blocks)))]
+        groups = [self.blocks(group) for group in _groups(tuple(_unfold(blocks)))]
         for turned, run in itertools.groupby(groups, lambda made: any(block.get("turned") for block in made)):
             sheets.append({"turned": turned, "blocks": [block for made in run for block in made]})
         joined = sheets[:1]
@@ -90,7 +90,7 @@ class _Maker:
 
     def blocks(self, blocks: Iterable[Block]) -> list[Data]:
         """Each block; a paragraph before a table or a figure stays with it."""
-        made = [data for block in _unfolded(blocks) for data in self._block(block)]
+        made = [data for block in _unfold(blocks) for data in self._block(block)]
         for data, following in itertools.pairwise(made):
             if data["kind"] in ("summary", "paragraph") and following["kind"] in ("table", "figure", "code"):
                 data["sticky"] = len(str(data["text"])) < 2000
@@ -103,7 +103,7 @@ class _Maker:
             case Paragraph():
                 yield {"kind": "paragraph", "role": block.role, "text": self._inlines(block.inlines)}
             case Table():
-                for part in fitted(_all_breakable(block)):
+                for part in fit_tables(_all_breakable(block)):
                     yield self._table(part)
             case Figure():
                 yield self._figure(block)
@@ -117,7 +117,7 @@ class _Maker:
                 yield {"kind": "definitions", "pairs": pairs}
             case Note():
                 yield {"kind": "note", "blocks": self.blocks(block.blocks)}
-            case Folded():
+            case FoldedBlocks():
                 yield {"kind": "summary", "text": self._inlines(block.summary)}
 
     def _id(self, heading: Heading) -> Data:
@@ -126,7 +126,7 @@ class _Maker:
         self._given.add(heading.id)
         return {"id": heading.id}
 
-    def _table(self, part: Fitted) -> Data:
+    def _table(self, part: FittedTable) -> Data:
         table = part.table
         lines = part.lines
         return {
@@ -195,16 +195,16 @@ class _Maker:
         return made if len(made) > 1 else made["text"]
 
 
-def _unfolded(blocks: Iterable[Block]) -> Iterator[Block]:
+def _unfold(blocks: Iterable[Block]) -> Iterator[Block]:
     """What a page folds away lies open on paper, or a sentence says where it is."""
     for block in blocks:
-        if not isinstance(block, Folded):
+        if not isinstance(block, FoldedBlocks):
             yield block
         elif block.left_out:
             yield Paragraph((left_out_words(block),), "caption")
         else:
-            yield Folded(block.summary, ())
-            yield from _unfolded(block.blocks)
+            yield FoldedBlocks(block.summary, ())
+            yield from _unfold(block.blocks)
 
 
 def _height(blocks: list[Data]) -> int:
@@ -218,8 +218,8 @@ def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
     """A heading or summary with what follows it; one that has no table or figure of its own leads the next."""
     group: list[Block] = []
     for block in blocks:
-        begins = isinstance(block, Heading | Folded)
-        if begins and any(not isinstance(each, Heading | Folded | Paragraph) for each in group):
+        begins = isinstance(block, Heading | FoldedBlocks)
+        if begins and any(not isinstance(each, Heading | FoldedBlocks | Paragraph) for each in group):
             yield group
             group = []
         group.append(block)

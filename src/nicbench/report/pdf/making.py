@@ -23,7 +23,7 @@ ACCESSIBLE: Final[_Standard] = "ua-1"
 """PDF/UA-1 (ISO 14289-1): typst refuses to write what would not keep to it."""
 
 
-def made(document: Document, about: str, created: datetime) -> bytes:
+def make_pdf(document: Document, about: str, created: datetime) -> bytes:
     """The file, tagged, equal byte for byte where document and ``created`` are. NotReadyError without typst.
 
     ``about`` stands at the head of each page: "run ID".
@@ -43,13 +43,13 @@ def made(document: Document, about: str, created: datetime) -> bytes:
     with tempfile.TemporaryDirectory(prefix="nicbench-") as folder:
         _copy_faces(Path(folder))
         for with_machines, standards in ((False, [ACCESSIBLE]), (True, [ACCESSIBLE]), (True, [])):
-            found = _compiled(content, Path(folder), with_machines, standards, created)
+            found = _compile(content, Path(folder), with_machines, standards, created)
             if found is not None:
                 return found
     raise NicbenchError("typst finds no glyphs, whatever it is given", place=_TEMPLATE, next_step="report this")
 
 
-def _compiled(
+def _compile(
     content: str, faces: Path, with_machines: bool, standards: list[_Standard], created: datetime
 ) -> bytes | None:
     """None where what is to be shown cannot be by the standard: with these fonts, mostly."""

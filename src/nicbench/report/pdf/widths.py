@@ -41,7 +41,7 @@ _FEW = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class FittedTable:
     """A table, or a part of one, as it goes onto paper: widths of columns and size of type in points."""
 
     table: Table
@@ -68,28 +68,28 @@ class Fitted:
         return sum(max(1, math.ceil(extent(line) / max(1.0, width) - 0.05)) for line in _lines(cell.inlines))
 
 
-def fitted(table: Table) -> tuple[Fitted, ...]:
+def fit_tables(table: Table) -> tuple[FittedTable, ...]:
     """One; or parts that all begin with the columns that tell the rows apart.
 
     A part is what stands under one of the upper heads, where the table fits on upright paper like that; else, where
     even small type on turned paper is too wide for the whole, as many columns as fit.
     """
     least, wished = _needs(table)
-    whole = _sized(table, least, wished, _UPRIGHT)
+    whole = _choose_size(table, least, wished, _UPRIGHT)
     if whole:
         return (whole,)
     names = _names(table)
-    groups = _grouped(table, names)
+    groups = _group_columns(table, names)
     if 1 < len(groups) <= _MOST_GROUPS:
-        parts = [_fitted_part(table, names, group, number, groups) for number, group in enumerate(groups, start=1)]
+        parts = [_fit_part(table, names, group, number, groups) for number, group in enumerate(groups, start=1)]
         if all(part and part.size >= _READABLE for part in parts):
             return tuple(part for part in parts if part)
-    whole = _sized(table, least, wished, _TURNED)
+    whole = _choose_size(table, least, wished, _TURNED)
     if whole:
         return (whole,)
     names = names if _total(least[:names], _OF_PARTS) <= PORTRAIT / 2 else 1
-    groups = _divided(least, names)
-    parts = [_fitted_part(table, names, group, number, groups) for number, group in enumerate(groups, start=1)]
+    groups = _divide_columns(least, names)
+    parts = [_fit_part(table, names, group, number, groups) for number, group in enumerate(groups, start=1)]
     if not all(parts):  # every word has places to break, so that two columns fit: this would be a defect of ours
         raise NicbenchError(
             f"the table {table.title!r} has a column that is wider than the paper", next_step="report it"
@@ -97,25 +97,25 @@ def fitted(table: Table) -> tuple[Fitted, ...]:
     return tuple(part for part in parts if part)
 
 
-def _sized(
+def _choose_size(
     table: Table, least: Sequence[float], wished: Sequence[float], sizes: Sequence[tuple[float, bool]]
-) -> Fitted | None:
+) -> FittedTable | None:
     """The largest type at which no row is very high; where some is at all of them, the last, or None to be turned."""
     found = None
     for size, turned in sizes:
         width = LANDSCAPE if turned else PORTRAIT
         if _total(least, size) <= width:
-            fits = Fitted(table, _shared(least, wished, size, width), size, turned)
+            fits = FittedTable(table, _share_width(least, wished, size, width), size, turned)
             if fits.most_lines <= _MOST_LINES or len(least) < _FEW:
                 return fits
             found = fits
     return found if sizes[-1][1] else None
 
 
-def _fitted_part(table: Table, names: int, columns: list[int], number: int, groups: list[list[int]]) -> Fitted | None:
+def _fit_part(table: Table, names: int, columns: list[int], number: int, groups: list[list[int]]) -> FittedTable | None:
     part = _part(table, {*range(names), *columns}, number, len(groups))
     least, wished = _needs(part)
-    return _sized(part, least, wished, (*_UPRIGHT, *_TURNED, _CRAMPED))
+    return _choose_size(part, least, wished, (*_UPRIGHT, *_TURNED, _CRAMPED))
 
 
 def _names(table: Table) -> int:
@@ -127,7 +127,7 @@ def _names(table: Table) -> int:
     return 1
 
 
-def _grouped(table: Table, names: int) -> list[list[int]]:
+def _group_columns(table: Table, names: int) -> list[list[int]]:
     """The columns under each of the upper heads; none where there is one line of heads, or a head reaches in."""
     if len(table.head) < 2:
         return []
@@ -181,7 +181,7 @@ def _total(widths: Sequence[float], size: float) -> float:
     return sum((_SPARE * width + _PADDING) * size for width in widths)
 
 
-def _shared(least: Sequence[float], wished: Sequence[float], size: float, width: float) -> tuple[float, ...]:
+def _share_width(least: Sequence[float], wished: Sequence[float], size: float, width: float) -> tuple[float, ...]:
     """Each column has its least; of what is left those that lack little have it first, the others share the rest."""
     widths = [(_SPARE * each + _PADDING) * size for each in least]
     lacking = [_SPARE * size * (high - low) for low, high in zip(least, wished, strict=True)]
@@ -194,17 +194,17 @@ def _shared(least: Sequence[float], wished: Sequence[float], size: float, width:
     return tuple(round(each, 2) for each in widths)
 
 
-def _divided(least: Sequence[float], names: int) -> list[list[int]]:
+def _divide_columns(least: Sequence[float], names: int) -> list[list[int]]:
     """Columns of each part, without those that name the rows: as few parts as can be, of about the same width."""
-    parts = _filled(least, names, PORTRAIT)
+    parts = _fill_parts(least, names, PORTRAIT)
     for share in range(50, 100, 5):
-        even = _filled(least, names, PORTRAIT * share / 100)
+        even = _fill_parts(least, names, PORTRAIT * share / 100)
         if len(even) == len(parts):
             return even
     return parts
 
 
-def _filled(least: Sequence[float], names: int, width: float) -> list[list[int]]:
+def _fill_parts(least: Sequence[float], names: int, width: float) -> list[list[int]]:
     """One part after the other, each as full as ``width`` allows; every part has at least one column."""
     begun = _total(least[:names], _OF_PARTS)
     parts: list[list[int]] = [[]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nicbench.report.document.blocks import Block, Folded
+from nicbench.report.document.blocks import Block, FoldedBlocks
 from nicbench.report.document.inlines import inlines
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
@@ -12,24 +12,24 @@ from nicbench.report.sections import comparing
 from nicbench.report.sections.editors import studies
 from nicbench.report.sections.results import other_results, runs
 from nicbench.report.sections.statistics import statistics
-from nicbench.report.sections.watched import failed_links
+from nicbench.report.sections.watched import failed_link_parts
 
 
 def all_results(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
     """In the order in which a reader wants them."""
     yield from studies(report, figures)
-    yield from comparing.injected(report.injected)
+    yield from comparing.injected_faults(report.injected)
     compared = report.comparison
     if compared is None:
         yield from runs(report, figures, has_lead=has_lead)
         yield from statistics(report, figures)
     else:
-        yield from comparing.what_is_compared(compared, report)
+        yield from comparing.compared_configurations(compared, report)
         yield from comparing.rates(compared, report, figures)
         yield from comparing.every_value(compared, report, figures)
         yield from statistics(report, figures)
         if report.runs_by_themselves:
             summary = inlines(f"Each run by itself: {', '.join(compared.order)}")
-            yield Folded(summary, tuple(runs(report, figures, has_lead=has_lead)), "runs")
-    yield from failed_links(report.failed_links, figures)
+            yield FoldedBlocks(summary, tuple(runs(report, figures, has_lead=has_lead)), "runs")
+    yield from failed_link_parts(report.failed_links, figures)
     yield from other_results(report.other_results)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nicbench.report.beside.page import Page, Published
+from nicbench.report.beside.page import Page, PublishedSource
 from nicbench.report.beside.rows import SettingRow
 from nicbench.report.beside.values import ValueCell
-from nicbench.report.document.blocks import Block, Cell, Folded, Note
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Note
 from nicbench.report.document.inlines import (
     BREAK,
     Part,
     breakable_code,
-    capitalised,
+    capitalise,
     code,
     command,
     inlines,
-    joined,
+    join_inlines,
     lines,
     mark,
+    set_tone,
     small,
     strong,
     tone_of,
-    toned,
 )
 from nicbench.report.document.tables import (
     caption,
@@ -63,9 +63,9 @@ def answer(page: Page) -> Iterator[Block]:
     yield paragraph(page.report.headline, role="answer")
     yield from map(paragraph, page.report.details)
     if page.told:
-        told = [paragraph(f"{capitalised(text)}.") for text in page.told]
+        told = [paragraph(f"{capitalise(text)}.") for text in page.told]
         rest = told[_MOST_REMARKS:]
-        more = (Folded(inlines(f"{len(rest)} more"), tuple(rest)),) if rest else ()
+        more = (FoldedBlocks(inlines(f"{len(rest)} more"), tuple(rest)),) if rest else ()
         first = paragraph(strong("To be known before anything is concluded:"))
         yield Note((first, *told[:_MOST_REMARKS], *more))
 
@@ -83,7 +83,7 @@ def entries(page: Page) -> Iterator[Block]:
             (
                 cell(str(each.number), tone="quiet"),
                 name(each.name, words=True),
-                *(words(_told(label, each.told[label])) for label in page.columns),
+                *(words(_told_part(label, each.told[label])) for label in page.columns),
                 words(each.run, tone="quiet"),
             )
             for each in page.entries
@@ -91,13 +91,13 @@ def entries(page: Page) -> Iterator[Block]:
         "result",
     )
     if number > _MOST_ENTRIES:
-        yield Folded(inlines(f"All {number}, with their numbers here"), (shown,))
+        yield FoldedBlocks(inlines(f"All {number}, with their numbers here"), (shown,))
     else:
         yield shown
 
 
-def _told(label: str, text: str) -> Part:
-    return toned(text, tone_of(text)) if label == "Verdict" else text
+def _told_part(label: str, text: str) -> Part:
+    return set_tone(text, tone_of(text)) if label == "Verdict" else text
 
 
 def settings(page: Page) -> Iterator[Block]:
@@ -118,11 +118,11 @@ def settings(page: Page) -> Iterator[Block]:
     if page.more_settings:
         less = ", less likely to matter" if page.settings else ""
         summary = inlines(f"{len(page.more_settings)} more that differ{less}")
-        yield Folded(summary, (_settings_table(page.more_settings, known.of),), is_for_screens=True)
+        yield FoldedBlocks(summary, (_settings_table(page.more_settings, known.of),), is_for_screens=True)
     if known.apart:
-        paths = caption(joined(", ", map(breakable_code, known.apart)))
+        paths = caption(join_inlines(", ", map(breakable_code, known.apart)))
         summary = inlines(f"What is another in each run and no setting: {len(known.apart)}")
-        yield Folded(summary, (paths,), "remarks")
+        yield FoldedBlocks(summary, (paths,), "remarks")
     if known.silent and len(known.of) > 1:
         silent = ", ".join(known.silent)
         yield caption(f"Not in this table, for nothing is known of how they were made: {silent}.")
@@ -150,12 +150,12 @@ def _groups(row: SettingRow, entries: int) -> Cell:
     if len(row.groups) == entries and len(row.groups) > _MOST_GROUPS:
         some = "".join(f"{text}, " for text, _ in row.groups[:5])
         return words(f"another value in each: {some}…")
-    told: list[Part] = [inlines(strong(text), f": {_listed(who)}") for text, who in row.groups[:_MOST_GROUPS]]
+    told: list[Part] = [inlines(strong(text), f": {_list_words(who)}") for text, who in row.groups[:_MOST_GROUPS]]
     more = len(row.groups) - _MOST_GROUPS
     return words(lines([*told, *([f"and {more} more values"] if more > 0 else [])]))
 
 
-def _listed(who: Sequence[str]) -> str:
+def _list_words(who: Sequence[str]) -> str:
     if len(who) > _MOST_NAMES:
         return f"{', '.join(who[:3])} and {len(who) - 3} more"
     return ", ".join(who)
@@ -209,15 +209,15 @@ def lonely(page: Page) -> Iterator[Block]:
     )
 
 
-def published(page: Page) -> Iterator[Block]:
+def published_sources(page: Page) -> Iterator[Block]:
     """Where the published figures are from."""
     if page.published:
         yield heading(1, "Where the published figures are from", id="published")
     for one in page.published:
-        yield from _published(one, is_only=len(page.published) == 1)
+        yield from _published_source(one, is_only=len(page.published) == 1)
 
 
-def _published(one: Published, *, is_only: bool) -> Iterator[Block]:
+def _published_source(one: PublishedSource, *, is_only: bool) -> Iterator[Block]:
     shows: tuple[Part, ...] = (
         ("; ", code(f"nicbench reference show {one.data_set}"), " shows them as they are printed")
         if one.data_set
@@ -231,7 +231,7 @@ def _published(one: Published, *, is_only: bool) -> Iterator[Block]:
         "measured, and the settings of a machine beyond those it names."
     )
     if one.errata:
-        yield Folded(
+        yield FoldedBlocks(
             inlines(f"Errata of the source: {len(one.errata)}, marked † above"),
             (errata_table(one.errata),),
             is_open=is_only and len(one.errata) <= _FEW_ERRATA,
@@ -239,7 +239,7 @@ def _published(one: Published, *, is_only: bool) -> Iterator[Block]:
         )
 
 
-def again(page: Page) -> Iterator[Block]:
+def command_block(page: Page) -> Iterator[Block]:
     """The command that makes the page."""
     if page.command:
         yield heading(1, "How to make this page again")

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from nicbench import __version__
 from nicbench.report.disclosure import command
-from nicbench.report.document.blocks import Block, Code, Definitions, Folded
-from nicbench.report.document.inlines import Part, code, file_link, inlines, joined
+from nicbench.report.document.blocks import Block, Code, Definitions, FoldedBlocks
+from nicbench.report.document.inlines import Part, code, file_link, inlines, join_inlines
 from nicbench.report.document.tables import (
     caption,
     cell,
@@ -37,7 +37,7 @@ def repeat(report: Report) -> Iterator[Block]:
     yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
     yield heading(2, "What spread to expect")
     yield listing(spread(report))
-    yield Folded(inlines("The bench file"), (Code(report.bench_text),), is_open=True)
+    yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True)
 
 
 def _steps(report: Report) -> Iterator[Part]:
@@ -76,7 +76,7 @@ def source(report: Report) -> Iterator[Block]:
     told = report.imported.source
     yield heading(2, "Where it is from", id="tested")
     names = (told.file, *(more.file for more in told.more_files))
-    files = (joined(", ", map(file_link, names)), f", read as {told.format}, {told.rows} results")
+    files = (join_inlines(", ", map(file_link, names)), f", read as {told.format}, {told.rows} results")
     rows: tuple[tuple[str, tuple[Part, ...]], ...] = (
         ("Source", (told.source or "not named",)),
         ("Year", (str(told.year or "not named"),)),
@@ -97,7 +97,7 @@ def how_it_was_read(report: Report) -> Iterator[Block]:
     """How the import was made."""
     plan = report.plan
     line = (paragraph(code(f"nicbench {' '.join(plan.command)}")),) if plan and plan.command else ()
-    yield Folded(inlines("How the file was read"), (*line, Code(report.bench_text)))
+    yield FoldedBlocks(inlines("How the file was read"), (*line, Code(report.bench_text)))
 
 
 def errata(report: Report) -> Iterator[Block]:

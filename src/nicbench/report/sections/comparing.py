@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nicbench.core.table import Goal
 from nicbench.report.comparison import Comparison
-from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Panel
+from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Panel
 from nicbench.report.document.inlines import (
     BREAK,
     Part,
@@ -14,9 +14,9 @@ from nicbench.report.document.inlines import (
     inlines,
     link,
     mark,
+    set_tone,
     small,
     strong,
-    toned,
 )
 from nicbench.report.document.tables import (
     NOTHING,
@@ -40,7 +40,7 @@ from nicbench.report.sections.results import long_tail, result_table, section_bl
 from nicbench.report.study.findings import place_of_rates
 
 
-def what_is_compared(compared: Comparison, report: Report) -> Iterator[Block]:
+def compared_configurations(compared: Comparison, report: Report) -> Iterator[Block]:
     """The configurations, how they took turns, in what they differ, and how closely their means are known."""
     if compared.compares:
         each = f", {compared.runs} runs each" if compared.runs > 1 else ""
@@ -63,7 +63,7 @@ def what_is_compared(compared: Comparison, report: Report) -> Iterator[Block]:
                 (
                     (
                         name(breakable_code(row.setting), words=True),
-                        *(words(_given(row.values[each])) for each in compared.names),
+                        *(words(_given_part(row.values[each])) for each in compared.names),
                     )
                     for row in compared.differences
                 ),
@@ -77,8 +77,8 @@ def what_is_compared(compared: Comparison, report: Report) -> Iterator[Block]:
     yield from _growth(compared)
 
 
-def _given(value: str | None) -> Part:
-    return toned("not given", "quiet") if value is None else value
+def _given_part(value: str | None) -> Part:
+    return set_tone("not given", "quiet") if value is None else value
 
 
 def _growth(compared: Comparison) -> Iterator[Block]:
@@ -98,7 +98,7 @@ def _growth(compared: Comparison) -> Iterator[Block]:
         )
         shown = result_table(growth.columns, growth.rows)
         summary = inlines("How closely the mean of each main value is known")
-        yield Folded(summary, (about, shown), is_open=not growth.reached)
+        yield FoldedBlocks(summary, (about, shown), is_open=not growth.reached)
 
 
 def rates(compared: Comparison, report: Report, figures: Figures) -> Iterator[Block]:
@@ -143,7 +143,7 @@ def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figur
     if figure:
         yield figure
     if shown.is_broad:
-        yield from _turned(shown, goal)
+        yield from _transpose(shown, goal)
     if multiples := rate_multiples(shown, goal, figures.numbered):
         yield from _small_charts(shown, goal, multiples)
     if not shown.is_broad:
@@ -153,7 +153,7 @@ def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figur
 def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Iterator[Block]:
     """A chart for each frame size; of numbered rows folded away, three in a row."""
     numbered = are_numbered(shown)
-    parts = _sliced(panels, (len(panels) + 2) // 3 if numbered else 1)
+    parts = _slice_panels(panels, (len(panels) + 2) // 3 if numbered else 1)
     as_numbered = " Rows are numbered as in the table above." if numbered else ""
     below = caption(
         f"{goal.name} ({goal.clause}), a chart for each frame size; axes do not begin at 0.{as_numbered} The bar "
@@ -161,12 +161,12 @@ def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Ite
     )
     blocks: tuple[Block, ...] = (*(Figure(tuple(part), look="multiples") for part in parts), below)
     if numbered:
-        yield Folded(inlines("The same as charts, with what is known of each rate"), blocks)
+        yield FoldedBlocks(inlines("The same as charts, with what is known of each rate"), blocks)
     else:
         yield from blocks
 
 
-def _sliced(panels: Sequence[Panel], number: int) -> Iterator[Sequence[Panel]]:
+def _slice_panels(panels: Sequence[Panel], number: int) -> Iterator[Sequence[Panel]]:
     """In so many parts of nearly the same length."""
     length, longer = divmod(len(panels), number)
     at = 0
@@ -214,7 +214,7 @@ def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
     )
 
 
-def _turned(shown: RatesTable, goal: Goal) -> Iterator[Block]:
+def _transpose(shown: RatesTable, goal: Goal) -> Iterator[Block]:
     """Of many configurations: they are the rows, and the frame sizes stand across."""
     numbered = are_numbered(shown)
     over = head(f"{goal.name} [{shown.unit(goal)}], by frame size [bytes]", columns=len(shown.rows))
@@ -223,7 +223,7 @@ def _turned(shown: RatesTable, goal: Goal) -> Iterator[Block]:
         (
             (
                 name(*((small(str(place + 1)), " ") if numbered else ()), configuration, words=True),
-                *(_turned_cell(shown, goal, at, place) for at in range(len(shown.rows))),
+                *(_transposed_cell(shown, goal, at, place) for at in range(len(shown.rows))),
             )
             for place, configuration in enumerate(shown.names)
         ),
@@ -237,7 +237,7 @@ def _turned(shown: RatesTable, goal: Goal) -> Iterator[Block]:
     yield caption(f"The darker a cell, the higher its rate among those of its frame size.{beneath}")
 
 
-def _turned_cell(shown: RatesTable, goal: Goal, at: int, place: int) -> Cell:
+def _transposed_cell(shown: RatesTable, goal: Goal, at: int, place: int) -> Cell:
     row = shown.rows[at]
     rate = row.cells[goal.value][place]
     told: list[Part] = []
@@ -264,7 +264,7 @@ def every_value(
         yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=is_drawn, runs=compared.runs)
 
 
-def injected(rows: Sequence[InjectedRow]) -> Iterator[Block]:
+def injected_faults(rows: Sequence[InjectedRow]) -> Iterator[Block]:
     """What a DUT with known faults injected, beside what was measured of it."""
     if not rows:
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nicbench.report import disclosure as disclosed
 from nicbench.report.disclosure import of_configurations
-from nicbench.report.document.blocks import Block, Cell, Folded
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
 from nicbench.report.document.inlines import badge, breakable, inlines, lines, strong
 from nicbench.report.document.tables import (
     NOTHING,
@@ -24,9 +24,9 @@ from nicbench.report.document.tables import (
 from nicbench.report.facts import (
     columns,
     dut_shapes,
+    host_name,
     known_rows,
     lab_shapes,
-    named,
     plain,
     spans,
     tester_shapes,
@@ -76,7 +76,7 @@ def disclosure(report: Report) -> Iterator[Block]:
 def machines(report: Report) -> Iterator[Block]:
     """The system configuration table, what is declared, what was tuned for the test."""
     system = report.system
-    hosts, rows = columns(report.inventory, named)
+    hosts, rows = columns(report.inventory, host_name)
     yield heading(2, "System configuration", id="machines")
     clock = _clock_row(report, len(system.machines if system.rows else hosts))
     if system.rows:
@@ -95,7 +95,7 @@ def machines(report: Report) -> Iterator[Block]:
             several = "s" if len(system.machines) > 1 else ""
             labels = ", ".join(label for label, _ in system.unknown)
             told = listing(f"{label}: {reason}" for label, reason in system.unknown)
-            yield Folded(inlines(f"Not told by the machine{several}: {labels}"), (told,), "remarks")
+            yield FoldedBlocks(inlines(f"Not told by the machine{several}: {labels}"), (told,), "remarks")
         known = known_rows(rows)
         whole = table(
             ((NOTHING, *map(head, hosts)),),
@@ -104,7 +104,7 @@ def machines(report: Report) -> Iterator[Block]:
         )
         of = "machines" if len(hosts) > 1 else "machine"
         summary = f"Everything that is known of the {of}: {len(known)} facts"
-        yield Folded(inlines(summary), (whole,), is_for_screens=True)
+        yield FoldedBlocks(inlines(summary), (whole,), is_for_screens=True)
     else:
         told_rows = ((name(breakable(label)), *map(cell, texts)) for label, texts in rows)
         yield table(((NOTHING, *map(head, hosts)),), (*told_rows, *clock), "facts")
@@ -122,10 +122,10 @@ def machines(report: Report) -> Iterator[Block]:
             ),
             "facts",
         )
-    yield from _tuned(report.tuned)
+    yield from _tuned_settings(report.tuned)
 
 
-def _tuned(rows: Sequence[TunedRow]) -> Iterator[Block]:
+def _tuned_settings(rows: Sequence[TunedRow]) -> Iterator[Block]:
     """What was changed for the test, and what was to be."""
     if not rows:
         return
@@ -140,7 +140,7 @@ def _tuned(rows: Sequence[TunedRow]) -> Iterator[Block]:
         yield _tuned_table(changed)
     if others:
         went_wrong = any(row.wrong for row in others)
-        yield Folded(inlines(f"Not changed: {len(others)}"), (_tuned_table(others),), is_open=went_wrong)
+        yield FoldedBlocks(inlines(f"Not changed: {len(others)}"), (_tuned_table(others),), is_open=went_wrong)
 
 
 def _tuned_table(rows: Iterable[TunedRow]) -> Block:

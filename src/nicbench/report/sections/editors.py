@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Group, Panel, Row, TableLook
+from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Group, Panel, Row, TableLook
 from nicbench.report.document.inlines import (
     BREAK,
     Part,
     breakable,
-    capitalised,
+    capitalise,
     inlines,
     mark,
-    raised,
+    set_tone,
     small,
     strong,
-    toned,
+    superscript,
 )
 from nicbench.report.document.paper import drawing
 from nicbench.report.document.tables import (
@@ -167,7 +167,7 @@ def _about_sums(study: Study, way: OneWay) -> Iterator[Part]:
     if way.targets:
         yield strong("Bold")
         yield ": the target was met; "
-        yield toned("dotted", "missed")
+        yield set_tone("dotted", "missed")
         yield ": it was missed. Target is that of all instances together. "
     if way.has_several_runs:
         yield "Average and median are over the runs."
@@ -180,7 +180,7 @@ def _about_measures(found: Sequence[tables.Measure]) -> Iterator[Part]:
     if any(each.head.startswith("Fairness") for each in found):
         yield " Fairness is Jain’s index: 1 where all instances had the same."
     if any("MB/s" in each.head for each in found):
-        yield from (" MB/s are 10", raised("6"), " bytes.")
+        yield from (" MB/s are 10", superscript("6"), " bytes.")
 
 
 def _sums(study: Study, shown: tables.SumTable) -> Block:
@@ -239,7 +239,7 @@ def _instances(
         Panel(
             drawing(str(figure.drawing)),
             inlines(strong(_counted(figure.instances))),
-            inlines(capitalised(figure.met)),
+            inlines(capitalise(figure.met)),
         )
         for figure in dots
     )
@@ -255,7 +255,7 @@ def _instances(
         parts += _instance_table(study, way, each)
     summary = inlines(f"The rates behind these charts: {len(shown)} tables")
     many = sum(each.instances for each in shown) > _PRINTED_INSTANCES
-    yield Folded(summary, tuple(parts), is_for_screens=many)
+    yield FoldedBlocks(summary, tuple(parts), is_for_screens=many)
 
 
 def _instance_table(study: Study, way: OneWay, shown: tables.InstanceTable) -> Iterator[Block]:

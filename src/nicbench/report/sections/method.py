@@ -10,8 +10,8 @@ from nicbench.core.judging import OF_ROUNDS, REPEATS_OF_ROUNDS, REPEATS_OF_TRIAL
 from nicbench.core.units import format_duration_s
 from nicbench.report import facts as facts_of_plan
 from nicbench.report.disclosure import of_configurations, threshold_why
-from nicbench.report.document.blocks import Block, Fact, Facts, Folded, Row
-from nicbench.report.document.inlines import breakable, code, inlines, strong, toned
+from nicbench.report.document.blocks import Block, Fact, Facts, FoldedBlocks, Row
+from nicbench.report.document.inlines import breakable, code, inlines, set_tone, strong
 from nicbench.report.document.tables import (
     caption,
     cell,
@@ -48,7 +48,9 @@ def method(report: Report) -> Iterator[Block]:
         yield paragraph(procedure.text)
         if procedure.parameters:
             title = f"{procedure.title[:1].lower()}{procedure.title[1:]}"
-            yield Folded(inlines(f"Parameters of {title}"), (facts(procedure.parameters, shapes=procedure.shapes),))
+            yield FoldedBlocks(
+                inlines(f"Parameters of {title}"), (facts(procedure.parameters, shapes=procedure.shapes),)
+            )
     yield heading(2, "How far to trust it")
     yield from trust_rounds(report) if report.rounds else trust_trials(report)
     yield from thresholds(report)
@@ -107,7 +109,7 @@ def endpoints(rows: tuple[EndpointRow, ...]) -> Iterator[Block]:
         (
             Row(
                 (
-                    name(*(() if row.is_server else (toned("└", "quiet"), " ")), row.name),
+                    name(*(() if row.is_server else (set_tone("└", "quiet"), " ")), row.name),
                     *(words(getattr(row, column)) for column in shown),
                 ),
                 "server" if row.is_server else "",
@@ -123,24 +125,24 @@ def trust_trials(report: Report) -> Iterator[Block]:
     counts, policy = report.counts, REPEATS_OF_TRIALS
     calibrated = f" and {counts.calibrating} calibrated the tester" if counts.calibrating else ""
     took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
-    of_calibrating = f" and {counts.spoilt_calibrating} of the calibrating" if counts.calibrating else ""
+    of_calibrating = f" and {counts.invalid_calibrating} of the calibrating" if counts.calibrating else ""
     yield paragraph(
-        f"{counts.measuring} trials measured the DUT{calibrated}{took}. {counts.spoilt_measuring} of the measuring"
+        f"{counts.measuring} trials measured the DUT{calibrated}{took}. {counts.invalid_measuring} of the measuring"
         f"{of_calibrating} trials were invalid, because of the tester or of other work. An invalid trial is repeated "
         f"at most {policy.maximum_repeats} times, and repeats take at most {share(policy.budget_share)} of a test’s "
         "time; after that the least disturbed one is used and a result that it decides is marked. "
-        f"{counts.spoilt_used} invalid {'trial was' if counts.spoilt_used == 1 else 'trials were'} used like this. "
+        f"{counts.invalid_used} invalid {'trial was' if counts.invalid_used == 1 else 'trials were'} used like this. "
         "Whether a trial is invalid never depends on how many frames it lost."
     )
 
 
 def trust_rounds(report: Report) -> Iterator[Block]:
     """How many rounds, how many went wrong, and what is checked of every one."""
-    spoilt = sum(group.spoilt for group in report.rounds)
+    bad = sum(group.invalid_count for group in report.rounds)
     total = sum(len(group.rounds) for group in report.rounds)
     took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
     yield paragraph(
-        f"{total} rounds were played{took}; in {spoilt} of them a tool failed or something disturbed a machine. Such a "
+        f"{total} rounds were played{took}; in {bad} of them a tool failed or something disturbed a machine. Such a "
         f"round is repeated at most {REPEATS_OF_ROUNDS.maximum_repeats} times, where a repeat may help and a test’s "
         "time allows it; after that the one with the fewest failures is used, and every result that it decides is "
         "marked. "

@@ -41,7 +41,7 @@ def foreign(report: Report) -> Inlines:
     return inlines(strong("Imported: not measured by nicbench.")) if report.imported else ()
 
 
-def named(kind: str, test: str, configuration: str, *, several: bool) -> str:
+def table_name(kind: str, test: str, configuration: str, *, several: bool) -> str:
     """What a table is called: with its test where there are several, with a configuration that has a name."""
     of_test = f": {test}" if several else ""
     return f"{kind}{of_test}{'' if configuration == 'default' else f' ({configuration})'}"

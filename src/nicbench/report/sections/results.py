@@ -8,10 +8,10 @@ from nicbench.core.reading import PassedFrames, PortFigures
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s
-from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Tone
+from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Tone
 from nicbench.report.document.inlines import (
     BREAK,
-    capitalised,
+    capitalise,
     inlines,
     mark,
     median_and_runs,
@@ -39,7 +39,7 @@ from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, significant, whole
 from nicbench.report.ports import PortsTable
 from nicbench.report.section import Further, Row, Section, heads_above, names_line_rate
-from nicbench.report.sections.opening import foreign, named
+from nicbench.report.sections.opening import foreign, table_name
 from nicbench.report.study.findings import place_of_section
 from nicbench.report.tails import TailTable
 from nicbench.report.timing import ClockRow, Timing
@@ -64,7 +64,7 @@ def section_blocks(
     """The section of a method: figures, what is across, every row, and what is said below."""
     kind = section.table.title
     alike = {each.test for each in report.sections if each.table.title == kind}
-    title = named(kind, section.test, section.configuration, several=len(alike) > 1)
+    title = table_name(kind, section.test, section.configuration, several=len(alike) > 1)
     yield heading(2, title, id=place_of_section(section).id)
     if section.says_caption:
         yield caption(foreign(report), " ", " ".join(_caption(section, report)))
@@ -73,7 +73,7 @@ def section_blocks(
             yield Figure(figure.panels, inlines(foreign(report), " ", figure.caption), figure.look)
     for grid in section.grids:
         if grid.title:
-            yield heading(3, capitalised(grid.title))
+            yield heading(3, capitalise(grid.title))
         yield _grid(grid)
     if section.is_abridged and section.brief:
         yield _rows(section.table.columns, section.brief)
@@ -81,7 +81,7 @@ def section_blocks(
     if section.grids or section.is_abridged:
         points = section.grids and not report.rounds and not report.imported
         about = "Every point with its frames" if points else "All rows"
-        yield Folded(inlines(f"{about}: {len(section.rows)}"), (every,))
+        yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,))
     else:
         yield every
     yield from (caption(f"{note}.") for note in section.notes)
@@ -178,7 +178,7 @@ def _timing(timing: Timing) -> Iterator[Block]:
         "time that the reading took."
     )
     clocks = table((titles,), map(_clock, timing.clocks))
-    yield Folded(inlines("The clocks that stamped these frames"), (about, clocks))
+    yield FoldedBlocks(inlines("The clocks that stamped these frames"), (about, clocks))
 
 
 def _clock(clock: ClockRow) -> Iterator[Cell]:
@@ -207,7 +207,7 @@ def long_tail(
     several = len({each.test for each in report.tails}) > 1
     yield heading(2, f"Long tail at {tail.load}{f': {tail.test}' if several else ''}")
     if report.imported:
-        told = f"{capitalised(tail.what)} by their latency; lost frames have no latency and are in no bin."
+        told = f"{capitalise(tail.what)} by their latency; lost frames have no latency and are in no bin."
         yield caption(foreign(report), " ", told)
     elif messages:
         yield caption(
@@ -221,11 +221,11 @@ def long_tail(
             else ""
         )
         yield caption(
-            f"{capitalised(tail.what)} by their latency, beside how many were timed. A bound is as exact as the "
+            f"{capitalise(tail.what)} by their latency, beside how many were timed. A bound is as exact as the "
             f"histogram, 0.1 %. Lost frames have no latency and are in no bin.{spread}"
         )
     if is_drawn:
-        what = f"{capitalised(tail.what)} in each latency bin"
+        what = f"{capitalise(tail.what)} in each latency bin"
         below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar had none.")
         figure = figures.figure(bins_chart, tail, f"Long tail at {tail.load}", inlines(*below))
         if figure:
@@ -277,7 +277,7 @@ def ports(tables: Sequence[PortsTable]) -> Iterator[Block]:
         for number, row in enumerate(shown.rows):
             found = row.figures
             summary = f"{row.name}: {len(found.ways)} ways, {len(found.ports)} ports, trial {found.trial}"
-            yield Folded(inlines(summary), (_ways(found), _ports(found)), is_open=number == 0)
+            yield FoldedBlocks(inlines(summary), (_ways(found), _ports(found)), is_open=number == 0)
 
 
 def _ways(found: PortFigures) -> Block:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nicbench.report.bonds import BondRow
-from nicbench.report.document.blocks import Block, Cell, Folded, Group, Listing
-from nicbench.report.document.inlines import breakable, code, inlines, joined, lines, raised, toned
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Listing
+from nicbench.report.document.inlines import breakable, code, inlines, join_inlines, lines, set_tone, superscript
 from nicbench.report.document.tables import (
     NOTHING,
     caption,
@@ -31,7 +31,7 @@ def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
     told = caption(
         "A round is tools that run at the same time. Of each: what it was asked, what it said (payload, what the "
         "receiver counted; MB/s are 10",
-        raised("6"),
+        superscript("6"),
         " bytes), when its client began after the first of the round, and where its output is in the run folder. "
         "Interfaces count whole frames, headers and acknowledgements included, from before the first tool was started "
         "until after the last had ended.",
@@ -40,20 +40,22 @@ def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
 
 
 def _group(group: RoundGroup) -> Block:
-    spoilt = (", ", toned(f"{group.spoilt} in which something was wrong", "warn")) if group.spoilt else ()
-    summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *spoilt)
-    return Folded(summary, tuple(map(_round, group.rounds)))
+    invalid = (
+        (", ", set_tone(f"{group.invalid_count} in which something was wrong", "warn")) if group.invalid_count else ()
+    )
+    summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *invalid)
+    return FoldedBlocks(summary, tuple(map(_round, group.rounds)))
 
 
 def _round(one: RoundRow) -> Block:
-    verdict = toned("valid", "good") if one.valid else toned("invalid", "warn")
+    verdict = set_tone("valid", "good") if one.valid else set_tone("invalid", "warn")
     summary = inlines(f"{one.id}: {one.what} ", verdict)
-    return Folded(summary, tuple(_parts(one)), "round", is_open=not one.valid)
+    return FoldedBlocks(summary, tuple(_parts(one)), "round", is_open=not one.valid)
 
 
 def _parts(one: RoundRow) -> Iterator[Block]:
     if one.findings:
-        yield Listing(tuple(inlines(toned(text, "warn")) for text in one.findings))
+        yield Listing(tuple(inlines(set_tone(text, "warn")) for text in one.findings))
     yield table(
         (
             (
@@ -63,7 +65,7 @@ def _parts(one: RoundRow) -> Iterator[Block]:
                 head("Took", "s"),
             ),
         ),
-        (row(*_job(job), look="spoilt" if job.failure else "") for job in one.jobs),
+        (row(*_job(job), look="invalid" if job.failure else "") for job in one.jobs),
     )
     if one.counted:
         yield _counted(one.counted)
@@ -72,7 +74,7 @@ def _parts(one: RoundRow) -> Iterator[Block]:
     for bond in one.bonds:
         yield from _bond(bond)
     yield from (caption(f"CPUs of {text}.") for text in one.cpu)
-    yield Folded(inlines("Command lines and files"), tuple(_files(one.jobs)), "remarks")
+    yield FoldedBlocks(inlines("Command lines and files"), tuple(_files(one.jobs)), "remarks")
 
 
 def _job(job: JobRow) -> tuple[Cell, ...]:
@@ -131,10 +133,10 @@ def _bond(bond: BondRow) -> Iterator[Block]:
     yield caption(bond.verdict)
     if bond.connections:
         summary = f"Connections in the midst of the round: {len(bond.connections)}"
-        yield Folded(inlines(summary), tuple(map(caption, bond.connections)), "remarks")
+        yield FoldedBlocks(inlines(summary), tuple(map(caption, bond.connections)), "remarks")
 
 
 def _files(jobs: Sequence[JobRow]) -> Iterator[Block]:
     for job in jobs:
         yield from (caption(code(line)) for line in job.commands)
-        yield caption(joined(", ", map(breakable, job.files)))
+        yield caption(join_inlines(", ", map(breakable, job.files)))

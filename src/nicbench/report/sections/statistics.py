@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nicbench.compare.compared import PointComparison
-from nicbench.report.document.blocks import Block, Cell, Figure, Folded, Panel
-from nicbench.report.document.inlines import BREAK, capitalised, inlines, small, strong
+from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Panel
+from nicbench.report.document.inlines import BREAK, capitalise, inlines, small, strong
 from nicbench.report.document.paper import drawing
 from nicbench.report.document.tables import (
     caption,
@@ -69,7 +69,7 @@ def _over_runs(test: TestStatistics, found: StatisticsView, report: Report, figu
         )
     medians = _medians(test)
     if len(test.rows) > _MOST_ROWS:
-        yield Folded(inlines(f"Median, spread and outliers: {len(test.rows)} rows"), (medians,))
+        yield FoldedBlocks(inlines(f"Median, spread and outliers: {len(test.rows)} rows"), (medians,))
     else:
         yield medians
     several = "s" if len(test.rows) > 1 else ""
@@ -77,9 +77,9 @@ def _over_runs(test: TestStatistics, found: StatisticsView, report: Report, figu
         "The sample standard deviation has n − 1 in its divisor (the runs stand for all that could be made), that of "
         "the population n (they are all there is). The coefficient of variation is the former over the mean."
     )
-    notes = (caption(f"{capitalised(note)}.") for note in test.notes)
+    notes = (caption(f"{capitalise(note)}.") for note in test.notes)
     summary = f"Mean, standard deviations, least and greatest: {len(test.rows)} row{several}"
-    yield Folded(inlines(summary), (about, _means(test), *notes))
+    yield FoldedBlocks(inlines(summary), (about, _means(test), *notes))
 
 
 def _places(test: TestStatistics) -> tuple[Cell, ...]:
@@ -154,18 +154,18 @@ def _differences(found: StatisticsView, report: Report) -> Iterator[Block]:
         yield caption(foreign(report) if number == 0 else None, " ", sentence)
     shown = _comparisons(all_of_them, has_values=found.compared_values > 1)
     if len(all_of_them) > _MOST_COMPARISONS:
-        yield Folded(inlines(f"Every comparison: {len(all_of_them)}"), (shown,))
+        yield FoldedBlocks(inlines(f"Every comparison: {len(all_of_them)}"), (shown,))
     else:
         yield shown
     sentences = (
         paragraph(
-            f"{capitalised(one.sentence)}.",
+            f"{capitalise(one.sentence)}.",
             BREAK,
-            small(f"{one.arithmetic}.{f' {capitalised(one.could_show)}.' if one.could_show else ''}"),
+            small(f"{one.arithmetic}.{f' {capitalise(one.could_show)}.' if one.could_show else ''}"),
         )
         for one in all_of_them
     )
-    yield Folded(inlines("The same in sentences, each with its arithmetic"), tuple(sentences))
+    yield FoldedBlocks(inlines("The same in sentences, each with its arithmetic"), tuple(sentences))
 
 
 def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) -> Block:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from nicbench.core.reading import Capture, Counts
 from nicbench.core.trial import Trial
-from nicbench.report.document.blocks import Block, Cell, Folded, Group, Note
-from nicbench.report.document.inlines import BREAK, Part, file_link, inlines, strong, toned
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Note
+from nicbench.report.document.inlines import BREAK, Part, file_link, inlines, set_tone, strong
 from nicbench.report.document.tables import (
     NOTHING,
     caption,
@@ -50,7 +50,7 @@ def every_trial(groups: Sequence[TrialGroup], *, has_unknown_counts: bool) -> It
 
 
 def _trials(group: TrialGroup) -> Block:
-    invalid = f", {group.spoilt} invalid" if group.spoilt else ""
+    invalid = f", {group.invalid_count} invalid" if group.invalid_count else ""
     columns = (
         head("Trial"),
         head("At", "s"),
@@ -65,8 +65,8 @@ def _trials(group: TrialGroup) -> Block:
         head("Core clock", "GHz"),
         *word_heads("Verdict"),
     )
-    body = (row(*_trial(trial), look="" if trial.verdict.valid else "spoilt") for trial in group.trials)
-    return Folded(
+    body = (row(*_trial(trial), look="" if trial.verdict.valid else "invalid") for trial in group.trials)
+    return FoldedBlocks(
         inlines(f"{group.test}: {len(group.trials)} trials{invalid}"),
         (table((columns,), body),),
         is_for_screens=len(group.trials) > PRINTED_TRIALS,
@@ -134,7 +134,7 @@ def ledger(shown: LedgerTable | None) -> Iterator[Block]:
         "column lost none. A frame that several counters saw is counted once. Unexplained is what no counter accounts "
         f"for.{summary}"
     )
-    whole_ledger = Folded(
+    whole_ledger = FoldedBlocks(
         inlines(f"Loss ledger: {len(shown.rows)} trials"),
         (_ledger_table(shown), *_ledger_notes(shown)),
         is_for_screens=len(shown.rows) > PRINTED_TRIALS,
@@ -178,7 +178,7 @@ def _ledger_row(one: LedgerRow) -> tuple[Cell, ...]:
         cell(_load(one.trial, 3)),
         cell(_unsent(reading.counts), tone="quiet"),
         cell(whole(reading.counts.lost)),
-        *(cell(toned("·", "quiet") if frames is None else whole(frames)) for frames in one.cells),
+        *(cell(set_tone("·", "quiet") if frames is None else whole(frames)) for frames in one.cells),
         cell(whole(reading.unexplained), tone="warn" if reading.unexplained else ""),
     )
 
@@ -234,8 +234,8 @@ def _hardware(shown: MachineTable) -> Iterator[Block]:
                     ),
                     cell(f"{len(one.trials)} ({', '.join(one.trials[:3])}{', ...' if len(one.trials) > 3 else ''})"),
                     words(
-                        toned(f"made {one.spoilt} invalid", "warn")
-                        if one.spoilt
+                        set_tone(f"made {one.invalid_count} invalid", "warn")
+                        if one.invalid_count
                         else "of interest: corrected blocks lose nothing"
                         if one.is_harmless
                         else "a warning: below its threshold"
@@ -276,7 +276,7 @@ def frame_by_frame(tables: Sequence[DetailTable], captures: Sequence[Capture]) -
         "unattributed."
     )
     files = (
-        (Folded(inlines(f"Captured frames: {len(captures)} files"), (listing(map(_capture, captures)),)),)
+        (FoldedBlocks(inlines(f"Captured frames: {len(captures)} files"), (listing(map(_capture, captures)),)),)
         if captures
         else ()
     )
@@ -315,7 +315,7 @@ def _detail(shown: DetailTable) -> Block:
     )
     trials = "trial" if len(shown.rows) == 1 else "trials"
     summary = f"{shown.test}: {len(shown.rows)} {trials}"
-    return Folded(inlines(summary), (table((columns,), map(_detail_row, shown.rows)), *notes))
+    return FoldedBlocks(inlines(summary), (table((columns,), map(_detail_row, shown.rows)), *notes))
 
 
 def _detail_row(one: DetailRow) -> Iterator[Cell]:
@@ -335,5 +335,5 @@ def _detail_row(one: DetailRow) -> Iterator[Cell]:
         yield cell(UNKNOWN)
     else:
         between = f"{mpps(over.lowest_frames_per_s, 3)} to {mpps(over.highest_frames_per_s, 3)}"
-        yield cell(sparkline(over), BREAK, toned(between, "quiet"))
+        yield cell(sparkline(over), BREAK, set_tone(between, "quiet"))
     yield cell(one.trial.id, tone="quiet")

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from nicbench.core.units import format_duration_s
 from nicbench.report.bonds import FailedLink
-from nicbench.report.document.blocks import Block, Cell, Folded
-from nicbench.report.document.inlines import capitalised, inlines, strong
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
+from nicbench.report.document.inlines import capitalise, inlines, strong
 from nicbench.report.document.tables import (
     NOTHING,
     caption,
@@ -22,7 +22,7 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, watched_figure
-from nicbench.report.moved import Moved
+from nicbench.report.moved import MovedData
 from nicbench.report.numbers import UNKNOWN, seconds, significant
 from nicbench.report.watched import RECORDING, WatchedMachine
 from nicbench.stats.cpu import Utilisation
@@ -30,7 +30,7 @@ from nicbench.stats.cpu import Utilisation
 _MOST_IDLE = 12
 
 
-def watched(machines: tuple[WatchedMachine, ...], figures: Figures) -> Iterator[Block]:
+def watched_parts(machines: tuple[WatchedMachine, ...], figures: Figures) -> Iterator[Block]:
     """A part for each machine."""
     if not machines:
         return
@@ -50,13 +50,13 @@ def _machine(view: WatchedMachine, figures: Figures) -> Iterator[Block]:
         yield _phases(view)
         yield caption(_shares_words(view, is_recording=is_recording))
     for moved in view.moved:
-        yield from _moved(moved, view.host, figures)
+        yield from _moved_data(moved, view.host, figures)
     yield caption(_recording_words(view) if is_recording else _sampling_words(view))
     missing = view.plan.missing if view.plan else {}
     if missing:
         summary = f"{len(missing)} sources are not there on this machine: {', '.join(missing).replace('_', ' ')}"
         told = (caption(f"{source.replace('_', ' ').capitalize()}: {reason}.") for source, reason in missing.items())
-        yield Folded(inlines(summary), tuple(told), "remarks")
+        yield FoldedBlocks(inlines(summary), tuple(told), "remarks")
 
 
 def _phases(view: WatchedMachine) -> Block:
@@ -136,7 +136,7 @@ def _sampling_words(view: WatchedMachine) -> str:
     return f"{how}{took}{rest}"
 
 
-def _moved(moved: Moved, host: str, figures: Figures) -> Iterator[Block]:
+def _moved_data(moved: MovedData, host: str, figures: Figures) -> Iterator[Block]:
     """What went through interfaces or drives over time."""
     if figure := moved_figure(moved, host, figures):
         yield figure
@@ -165,7 +165,7 @@ def _moved(moved: Moved, host: str, figures: Figures) -> Iterator[Block]:
         yield caption(told)
 
 
-def failed_links(failed: tuple[FailedLink, ...], figures: Figures) -> Iterator[Block]:
+def failed_link_parts(failed: tuple[FailedLink, ...], figures: Figures) -> Iterator[Block]:
     """Links that failed on purpose, and what each connection did meanwhile."""
     if not failed:
         return
@@ -177,7 +177,7 @@ def failed_links(failed: tuple[FailedLink, ...], figures: Figures) -> Iterator[B
     )
     for one in failed:
         yield heading(3, f"{one.id}: {one.what}")
-        yield paragraph(f"{capitalised(one.when)}.")
+        yield paragraph(f"{capitalise(one.when)}.")
         if figure := failed_link_figure(one, figures):
             yield figure
         if one.rows:

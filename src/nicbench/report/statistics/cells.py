@@ -28,7 +28,7 @@ def within(lower: float | None, upper: float | None) -> str:
     if width <= 0.0:
         return f"[{plain(lower)}, {plain(upper)}]"
     decimals = max(0, min(_MOST_DECIMALS, 1 - math.floor(math.log10(width))))
-    return f"[{_fixed(lower, decimals)}, {_fixed(upper, decimals)}]"
+    return f"[{_fixed_text(lower, decimals)}, {_fixed_text(upper, decimals)}]"
 
 
 def percent(ratio: float | None) -> str:
@@ -36,7 +36,7 @@ def percent(ratio: float | None) -> str:
     return UNKNOWN if ratio is None else plain(100.0 * ratio, 3)
 
 
-def _fixed(value: float, decimals: int) -> str:
+def _fixed_text(value: float, decimals: int) -> str:
     return f"{value:,.{decimals}f}".replace(",", THIN_SPACE)
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import altair as alt
 from markupsafe import Markup, escape
 
-from nicbench.report.drawing.charts import Format, finished
+from nicbench.report.drawing.charts import Format, finish_chart
 from nicbench.report.drawing.svg import GRID, INK, SERIES, inline, svg
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
 
@@ -35,7 +35,7 @@ def runs_figures(test: TestStatistics, numbered: Iterator[int]) -> tuple[RunsFig
         if row.found.n >= _FEWEST_RUNS:
             grouped.setdefault((row.of.point.given, row.of.value.name), []).append(row)
     found = []
-    for rows in _shown(list(grouped.values())):
+    for rows in _select_shown(list(grouped.values())):
         head = rows[0].point
         heading = f"{head}: {rows[0].of.value.quantity.name}" if test.values else head
         label = str(escape(f"{heading}: {rows[0].of.value.quantity.name} of every run"))
@@ -44,7 +44,7 @@ def runs_figures(test: TestStatistics, numbered: Iterator[int]) -> tuple[RunsFig
     return tuple(found)
 
 
-def _shown(groups: list[list[OverRuns]]) -> list[list[OverRuns]]:
+def _select_shown(groups: list[list[OverRuns]]) -> list[list[OverRuns]]:
     """In the order of the table."""
     if len(groups) <= _MOST_FIGURES:
         return groups
@@ -132,7 +132,7 @@ def _chart(rows: Sequence[OverRuns], *, compares: bool) -> dict[str, Any]:
             aria=False,
         )
         layers.append(text.encode(x=x, y=alt.value(-3), text="name:N", color=colour))
-    return finished(alt.layer(*layers), FORM)
+    return finish_chart(alt.layer(*layers), FORM)
 
 
 def _ticks(rows: Sequence[OverRuns], stride: int) -> tuple[list[int], str]:

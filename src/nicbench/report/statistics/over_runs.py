@@ -90,7 +90,7 @@ class TestStatistics:
         return tuple(f"{note} ({count} of {many} rows)" if many > 1 else note for note, count in counts.items())
 
 
-def over_runs(
+def statistics_over_runs(
     points: Iterable[PointValues], configurations: Sequence[str], asked: IntervalSpec
 ) -> tuple[TestStatistics, ...]:
     """Of those that several runs measured, in the order of the results."""

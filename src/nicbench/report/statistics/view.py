@@ -18,7 +18,7 @@ from nicbench.core.registry import find
 from nicbench.core.result import Result, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.methods.base import Method
-from nicbench.report.statistics.over_runs import OverRuns, TestStatistics, over_runs
+from nicbench.report.statistics.over_runs import OverRuns, TestStatistics, statistics_over_runs
 from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.drift import Drift, Drifts, find_drifts
 from nicbench.stats.sample import Series
@@ -146,7 +146,7 @@ def statistics_view(summary: Summary, tests: Mapping[str, str], plan: Plan | Non
     return StatisticsView(
         seed=asked.seed,
         resamples=asked.resamples,
-        tests=over_runs(points, names, asked),
+        tests=statistics_over_runs(points, names, asked),
         comparisons=compare_sides(sides, seed=asked.seed, in_rounds=in_rounds, points=points)
         if len(sides) > 1
         else None,

@@ -45,7 +45,7 @@ def _procedures(report: Report) -> Iterator[Procedure]:
             options = disclosure.in_bits(test.options) if report.endpoints else test.options
             whose = f" ({names})" if names else ""
             title = f"Test “{test.name}”{whose}"
-            parameters = {"method": test.method, **disclosure.asked(options)}
+            parameters = {"method": test.method, **disclosure.asked_options(options)}
             yield Procedure(title, text_of(test), parameters, method_shapes(test.method))
 
 

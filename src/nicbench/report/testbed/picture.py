@@ -9,7 +9,7 @@ from markupsafe import escape
 from nicbench.report.document.blocks import Figure, Panel
 from nicbench.report.document.inlines import inlines
 from nicbench.report.document.paper import drawing
-from nicbench.report.testbed.placing import Box, Cable, Scene, Text, placed
+from nicbench.report.testbed.placing import Box, Cable, Scene, Text, place_diagram
 from nicbench.report.testbed.wiring import Direction, Wiring
 
 WIDE, NARROW = 760.0, 360.0
@@ -24,7 +24,7 @@ _HEAD_LENGTH, _HEAD_HALF = 8.0, 4.0
 def pictures(of_configurations: Iterable[tuple[str, Wiring]]) -> Iterator[Figure]:
     """A diagram of each different testbed, with the name of whose it is, for a broad page and for a phone."""
     for name, wiring in of_configurations:
-        wide, narrow = (drawing(svg(placed(wiring, width), wiring.words)) for width in (WIDE, NARROW))
+        wide, narrow = (drawing(svg(place_diagram(wiring, width), wiring.words)) for width in (WIDE, NARROW))
         whose = f" of {name}" if name else ""
         below = f"The testbed{whose}. {wiring.words} Arrows say where the traffic that counts goes."
         yield Figure((Panel(wide, narrow=narrow),), inlines(below), "testbed-picture")

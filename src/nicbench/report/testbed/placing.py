@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from nicbench.report.glyphs import width, wrapped
+from nicbench.report.glyphs import width, wrap
 from nicbench.report.testbed.wiring import Direction, LinkPart, MachinePart, PortPart, Wiring
 
 TITLE, SMALL = 13.0, 11.0
@@ -126,7 +126,7 @@ class _Columns:
         return self.machine - 2 * _PAD
 
 
-def placed(wiring: Wiring, wide: float = 760.0) -> Scene:
+def place_diagram(wiring: Wiring, wide: float = 760.0) -> Scene:
     """The diagram on so much width; its height follows."""
     scene = Scene(wide)
     edge = _PAD if wiring.around else 1.0
@@ -257,6 +257,6 @@ def _block_of_label(text: str, room: float) -> _Block:
 def _lines(
     text: str, room: float, size: float, *, bold: bool = False, muted: bool = False
 ) -> list[tuple[str, float, bool, bool, str | None]]:
-    made = wrapped(text, room, size, most=_MOST_LINES, bold=bold)
+    made = wrap(text, room, size, most=_MOST_LINES, bold=bold)
     whole = text if any("…" in line for line in made) else None
     return [(line, size, bold, muted, whole) for line in made]

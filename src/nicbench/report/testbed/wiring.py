@@ -100,7 +100,7 @@ def _of_frames(plan: Plan) -> Wiring | None:
     names = [str(port.get("name", number)) for number, port in enumerate(ports)] or list(joined)
     if not names:
         return None
-    sending, receiving = _used(plan, len(names))
+    sending, receiving = _used_ports(plan, len(names))
     tester = MachinePart("Tester", _told(_program(plan), _space(plan, "tester")))
     dut = MachinePart("Device under test (DUT)", _told(dut_name(plan), _space(plan, "dut")))
     links = []
@@ -163,13 +163,13 @@ def _ends(links: Sequence[Any]) -> Iterator[tuple[str, str]]:
             yield left.strip(), right.strip()
 
 
-def _used(plan: Plan, ports: int) -> tuple[set[int], set[int]]:
+def _used_ports(plan: Plan, ports: int) -> tuple[set[int], set[int]]:
     """Which ports send and which receive what is counted; learning frames, which go all ways, are not."""
-    loaded = _loaded(plan, ports)
+    loaded = _loaded_ways(plan, ports)
     return {transmit for transmit, _ in loaded}, {receive for _, receive in loaded}
 
 
-def _loaded(plan: Plan, ports: int) -> tuple[Way, ...]:
+def _loaded_ways(plan: Plan, ports: int) -> tuple[Way, ...]:
     try:
         pattern = Pattern(plan.traffic.get("pattern", Pattern.ONE_TO_ONE))
         found = ways_of(pattern, ports, bidirectional=bool(plan.traffic.get("bidirectional"))).loaded
@@ -185,7 +185,9 @@ def _loaded(plan: Plan, ports: int) -> tuple[Way, ...]:
 
 
 def _frame_words(plan: Plan, names: Sequence[str]) -> str:
-    loaded = [(names[here], names[there]) for here, there in _loaded(plan, len(names)) if max(here, there) < len(names)]
+    loaded = [
+        (names[here], names[there]) for here, there in _loaded_ways(plan, len(names)) if max(here, there) < len(names)
+    ]
     said = f"Tester with {_counted(len(names), 'port')} ({', '.join(names)}), DUT: {dut_name(plan) or 'not named'}."
     if not loaded:
         return said
