@@ -271,6 +271,7 @@ def _line(event: Event, bound: str) -> str | None:
 def _trial_line(trial: Trial) -> str:
     counts = trial.reading.counts
     verdict = "valid" if trial.verdict.valid else "invalid: " + ", ".join(trial.verdict.reasons)
+    verdict = "adjusted" if trial.verdict.adjusted else verdict
     place = f"{trial.test}  {_point(trial.parameters)}{trial.request.purpose}"
     load = _load(trial.request.load_frames_per_s)
     refused = f", refused {counts.unsent_backpressure}" if counts.unsent_backpressure else ""

@@ -36,11 +36,12 @@ _MOST_LINES: Final = 6
 """Of disturbances, and of ways between ports: a terminal is no report."""
 _STYLES = {
     ResultVerdict.VALID: "green",
+    ResultVerdict.ADJUSTED: "green",
     ResultVerdict.DISTURBED: "yellow",
     ResultVerdict.INCOMPLETE: "red",
     ResultVerdict.IMPORTED: "cyan",
 }
-_RELIABLE = (ResultVerdict.VALID, ResultVerdict.IMPORTED)
+_RELIABLE = (ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED)
 
 
 def print_summary(console: Console, summary: Summary) -> None:

@@ -141,7 +141,7 @@ def _number_of(value: Value) -> float | None:
     return float(value)
 
 
-_USABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.IMPORTED})
+_USABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED})
 
 
 @dataclass(frozen=True, slots=True)

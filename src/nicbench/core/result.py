@@ -183,6 +183,8 @@ class ResultVerdict(StrEnum):
     """Whether a result, or a run, may be relied on."""
 
     VALID = "valid"
+    ADJUSTED = "adjusted"
+    """Since format 1.5: others used the DUT's core in some trials, and the result allows for it."""
     DISTURBED = "disturbed"
     INCOMPLETE = "incomplete"
     IMPORTED = "imported"

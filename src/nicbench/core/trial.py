@@ -83,6 +83,8 @@ class TrialRequest(Frozen):
     """Loads one after another in one transmission; ``load_frames_per_s`` is the first's, ``duration_s`` the sum."""
     interruption: Interruption | None = None
     """What is done to the DUT meanwhile."""
+    adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)
+    """Whoever asks allows for what somebody else took of the DUT's core."""
 
     @property
     def size(self) -> Size:

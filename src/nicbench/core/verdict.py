@@ -12,6 +12,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal
 
+from pydantic import Field
+
 from nicbench.core.base import Frozen
 
 
@@ -41,14 +43,16 @@ class Finding(Frozen):
 
 
 class Verdict(Frozen):
-    """Valid when there is no finding."""
+    """Valid when there is no finding, or ``adjusted``: what was found enters what is computed of the trial."""
 
     findings: tuple[Finding, ...] = ()
+    adjusted: bool = Field(default=False, exclude_if=lambda adjusted: not adjusted)
+    """Somebody else used the DUT's core, and nothing else was found: a search that estimates allows for that."""
 
     @property
     def valid(self) -> bool:
         """Whether what was measured may be charged to the DUT."""
-        return not self.findings
+        return self.adjusted or not self.findings
 
     @property
     def reasons(self) -> tuple[Reason, ...]:

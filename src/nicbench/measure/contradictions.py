@@ -39,7 +39,8 @@ def _demoted(result: Result, method: Method | None, steady: Sequence[Trial]) -> 
         if isinstance(rate, Bounded) and rate.limited_by is LimitedBy.DUT:
             values[promise.value] = rate.model_copy(update={"limited_by": None})
     reasons = tuple(_say(promise, trial) for promise, trial in broken)
-    verdict = ResultVerdict.DISTURBED if result.verdict is ResultVerdict.VALID else result.verdict
+    stood = result.verdict in (ResultVerdict.VALID, ResultVerdict.ADJUSTED)
+    verdict = ResultVerdict.DISTURBED if stood else result.verdict
     return result.model_copy(
         update={"values": values, "verdict": verdict, "disturbances": (*result.disturbances, *reasons)}
     )

@@ -193,6 +193,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
             nonlocal traffic_ns
             asked = request.model_copy(update={"load_frames_per_s": load_frames_per_s, "duration_s": duration_s})
+            asked = asked.model_copy(update={"adjusts": search.adjusts})
             try:
                 trial, disturbed = await self._measure(point, asked)
             except CeilingReached as reached:
@@ -201,11 +202,15 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 raise
             trial_ids.append(trial.id)
             traffic_ns += trial.reading.transmit_ns
+            looks, slow = self._maker.looks(trial)
             return Sample(
                 load_frames_per_s=load_frames_per_s,
                 duration_s=duration_s,
                 counts=trial.reading.counts,
                 valid=not disturbed,
+                adjusted=trial.verdict.adjusted,
+                slow_share=slow / looks if looks else None,
+                looks=looks,
                 pacing_uncertainty=_held_up_ns(trial.reading.health) / max(1, trial.reading.transmit_ns),
                 trial_ids=(trial.id,),
             )

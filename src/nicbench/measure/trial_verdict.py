@@ -15,6 +15,7 @@ from nicbench.core.verdict import Finding, Reason, Verdict
 
 # Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
 TRANSMIT_REFUSED_COUNTER = "xdp_tx_invalid_descs"
+SHARED_CORE = "dut_contended_share"
 
 
 class PortEvidence(Frozen):
@@ -94,9 +95,14 @@ class Evidence(Frozen):
         )
 
 
-def judge(evidence: Evidence, thresholds: Thresholds) -> Verdict:
-    """Every threshold that was passed, in the order of the table."""
-    return Verdict(findings=tuple(_findings(evidence, thresholds)))
+def judge(evidence: Evidence, thresholds: Thresholds, *, adjusts: bool = False) -> Verdict:
+    """Every threshold that was passed, in the order of the table.
+
+    Where whoever asked for the trial ``adjusts`` for a core that others use too, that alone does not make it invalid.
+    """
+    findings = tuple(_findings(evidence, thresholds))
+    shared = bool(findings) and all(finding.threshold == SHARED_CORE for finding in findings)
+    return Verdict(findings=findings, adjusted=adjusts and shared)
 
 
 def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
@@ -177,7 +183,7 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
         ("dut_foreign_cpu_share", foreign, f"other programs used {_percent(foreign)} of {core}"),
         ("dut_steal_share", stolen, f"the hypervisor took {_percent(stolen)} of {core}"),
         (
-            "dut_contended_share",
+            SHARED_CORE,
             shared,
             f"the physical core of {core} was shared in {_percent(shared)} of the looks at it",
         ),

@@ -84,7 +84,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             **self.record_of(slot),
             request=request,
             reading=reading,
-            verdict=judge(evidence, self._thresholds),
+            verdict=judge(evidence, self._thresholds, adjusts=request.adjusts),
         )
         return trial, None if failure is None else _dead_dut_error(failure, f"{slot.test}, trial {trial.id}")
 
@@ -161,6 +161,11 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     def ports(self) -> int:
         """How many of the tester's ports its frames leave or come to."""
         return len({port for way in self._setup.addressing for port in (way.transmit, way.receive)})
+
+    def looks(self, trial: Trial) -> tuple[int, int]:
+        """How many looks at the DUT's cores a trial took, and how many of them found the core slow."""
+        cpus = [cpu for cpu in trial.reading.health.cpus if cpu.cpu in self._setup.dut_cpus]
+        return sum(cpu.speed_samples or 0 for cpu in cpus), sum(cpu.slow_samples or 0 for cpu in cpus)
 
     @property
     def dut(self) -> FrameDut:

@@ -8,7 +8,7 @@ and a trial that the tester made invalid is not the DUT's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
@@ -21,12 +21,8 @@ from nicbench.core.quantity import FramesPerSecond, Ratio
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, number_of
 from nicbench.core.table import (
-    Column,
-    FurtherTable,
-    Goal,
     ImportColumn,
     ImportTable,
-    RateBars,
     ResultTable,
     SearchedRates,
 )
@@ -34,6 +30,19 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
+from nicbench.methods._rate_columns import (
+    CEILING,
+    FRAME,
+    LINE_RATE_COLUMN,
+    RATE,
+    columns_of,
+    explain_rates,
+    goals_of,
+    in_bits,
+    keys_of_goals,
+    overview_of,
+    zero_loss,
+)
 from nicbench.methods._results import measure_sizes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
@@ -58,14 +67,6 @@ _NDR_SHARE = ImportColumn(
     also=("NDR % of line rate", "line rate %", "line rate percent"),
 )
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
-
-
-_RATE = "_frames_per_s"
-_BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
-"""Rates of a result that no search was for."""
-_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
-_LINE_RATE = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
-_CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
 
 
 class SearchChoice(Frozen):
@@ -140,9 +141,11 @@ class Throughput(FrameMethod):
         return self.options.frame_bytes
 
     def promises(self, result: Result) -> tuple[Promise, ...]:
-        """Each rate that was found: up to it the goal is met."""
+        """Each rate that was found: up to it the goal is met. An estimate promises no single trial anything."""
+        if self.options.search.build().adjusts:
+            return ()
         rates = (
-            (name, f"{name.lower()}{_RATE}", ratio, number_of(result.values.get(f"{name.lower()}{_RATE}")))
+            (name, f"{name.lower()}{RATE}", ratio, number_of(result.values.get(f"{name.lower()}{RATE}")))
             for name, ratio in self.options.search.goals.items()
         )
         return tuple(
@@ -200,8 +203,8 @@ class Throughput(FrameMethod):
                 "The rate is the highest load that met the goal; the interval ends at the lowest load that did not."
             ),
             basis_of="Frame rates",
-            columns=(_SIZE, _LINE_RATE),
-            overview=(_CEILING,),
+            columns=(FRAME, LINE_RATE_COLUMN),
+            overview=(CEILING,),
             search_notes="Search",
             notes=(SELF_CHECK,),
         )
@@ -210,7 +213,7 @@ class Throughput(FrameMethod):
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
         """Each rate in bits, without and with what a frame takes on the wire beside itself."""
         frame_bytes = result.parameters.get("frame_bytes")
-        rates = {key: number_of(result.values[f"{key}{_RATE}"]) for key in _keys((result,))}
+        rates = {key: number_of(result.values[f"{key}{RATE}"]) for key in keys_of_goals((result,))}
         if not isinstance(frame_bytes, int | float):
             return {}
         return {
@@ -221,23 +224,22 @@ class Throughput(FrameMethod):
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
         """Four columns for each goal, whatever the bench file calls it; the same in bits; and the zero-loss table."""
-        goals = _goals(results, options)
+        goals = goals_of(results, options)
         lossless = next((goal for goal in goals if goal.loss_ratio == 0.0), None)
         # Of a virtual link no rate is a share of anything, and a table of shares says nothing.
         has_lossless = lossless and any(
             number_of(result.values.get(lossless.value)) and number_of(result.values.get(lossless.share or ""))
             for result in results
         )
-        told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
-        caption = " ".join((table.caption, *told, *explain_confirmation(results)))
-        further = (*((_zero_loss(lossless),) if lossless and has_lossless else ()), _in_bits(goals))
+        caption = explain_rates(table, results, goals, options)
+        further = (*((zero_loss(lossless),) if lossless and has_lossless else ()), in_bits(goals))
         return table.model_copy(
             update={
                 "caption": caption,
-                "columns": (_SIZE, *(column for goal in goals for column in _of_goal(goal)), _LINE_RATE),
-                "rates": SearchedRates(goals=goals, line_rate=_LINE_RATE.value, ceiling=_CEILING.value),
+                "columns": (FRAME, *(column for goal in goals for column in columns_of(goal)), LINE_RATE_COLUMN),
+                "rates": SearchedRates(goals=goals, line_rate=LINE_RATE_COLUMN.value, ceiling=CEILING.value),
                 "further": further,
-                "overview": (*(column for goal in goals for column in _overview(goal)), _CEILING),
+                "overview": (*(column for goal in goals for column in overview_of(goal)), CEILING),
             }
         )
 
@@ -292,94 +294,6 @@ class Throughput(FrameMethod):
         return {} if name is None else known_rate_values(context, size, outcomes[name], self.options.trial.duration)
 
 
-def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
-    """How long the longest trial was that a rate passed, in a sentence; none where the results do not say."""
-    found = (number_of(result.values.get(f"{key}_passed_for_s")) for result in results for key in _keys((result,)))
-    lengths = {length for length in found if length is not None}
-    if not lengths:
-        return ()
-    if len(lengths) == 1:
-        return (f"Every rate has passed a trial of {min(lengths):g} s.",)
-    return (f"Every rate has passed a trial of {min(lengths):g} s at least, and {max(lengths):g} s at most.",)
-
-
-def _keys(results: Iterable[Result]) -> tuple[str, ...]:
-    """What begins the names of the values of each goal: "ndr"."""
-    names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
-    keys = dict.fromkeys(name.removesuffix(_RATE) for name in names if name.endswith(_RATE))
-    return tuple(key for key in keys if key not in _BOUNDS)
-
-
-def _goals(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goal, ...]:
-    """The goals of the results, strictest first; their loss ratios are in the options of the test."""
-    search = options.get("search")
-    written = search.get("goals") if isinstance(search, Mapping) else None
-    ratios = written if isinstance(written, Mapping) else {}
-    known = {str(name).lower(): (str(name), float(ratio)) for name, ratio in ratios.items()}
-    goals = []
-    for key in _keys(results):
-        name, ratio = known.get(key, (key.upper(), None))
-        goals.append(Goal(value=f"{key}{_RATE}", share=f"{key}_percent_of_line_rate", name=name, loss_ratio=ratio))
-    return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
-
-
-def _of_goal(goal: Goal) -> tuple[Column, ...]:
-    rate = Column(
-        value=goal.value,
-        head="Frame rate",
-        name=goal.name,
-        group=goal.name,
-        aspect="rate",
-        is_main=True,
-        better="higher",
-        comparative="faster",
-    )
-    return (
-        rate,
-        Column(value=goal.value, head="Interval", group=goal.name, aspect="interval", is_minor=True),
-        Column(value=goal.value, head="Limited by", group=goal.name, aspect="limit"),
-        Column(value=goal.share, head="% of line rate", group=goal.name, form="percent", is_optional=True),
-    )
-
-
-def _overview(goal: Goal) -> tuple[Column, ...]:
-    return (
-        Column(value=goal.value, head=goal.name, aspect="span", is_main=True),
-        Column(value=goal.share, head="% of line rate", form="percent", is_optional=True),
-        Column(value=goal.value, head="limited by", aspect="limit"),
-    )
-
-
-def _in_bits(goals: Iterable[Goal]) -> FurtherTable:
-    layers = [
-        Column(value=goal.value.replace(_RATE, f"_{layer}_bits_per_s"), head=layer.upper(), group=goal.name)
-        for goal in goals
-        for layer in ("l2", "l1")
-    ]
-    trials = Column(value="search_trials", head="Trials of the search", form="whole", is_minor=True, is_optional=True)
-    traffic = Column(value="search_traffic_s", head="Its traffic", unit="s", is_minor=True, is_optional=True)
-    return FurtherTable(
-        title="The same in bits",
-        caption=(
-            "L2 counts the frame with its FCS; L1 adds the 20 bytes of preamble, start delimiter and inter-frame gap."
-        ),
-        columns=(_SIZE, *layers, trials, traffic, _CEILING),
-    )
-
-
-def _zero_loss(goal: Goal) -> FurtherTable:
-    size = Column(value="size", head="Frame size", unit="bytes", form="text")
-    rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)
-    line_rate = Column(value=_LINE_RATE.value, head="Line rate")
-    share = Column(value=goal.share, head="% of line rate", form="trimmed")
-    return FurtherTable(
-        title="Zero packet loss",
-        caption="The highest frame rate at which every frame came back.",
-        columns=(size, rate, line_rate, share),
-        bars=RateBars(x=size, rate=rate, share=share),
-    )
-
-
 def _percent(rate: Bounded, line_rate: float) -> float | None:
     """The same basis on both sides: one port, one direction."""
     return None if rate.value is None else 100.0 * rate.value / line_rate
@@ -389,8 +303,10 @@ def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:
     """Without one usable trial nothing is known of the DUT, which is not the same as a DUT that passes nothing."""
     if any(outcome.trials == 0 for outcome in outcomes.values()):
         return ResultVerdict.INCOMPLETE
-    disturbed = any(outcome.disturbed for outcome in outcomes.values())
-    return ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
+    if any(outcome.disturbed for outcome in outcomes.values()):
+        return ResultVerdict.DISTURBED
+    adjusted = any(outcome.adjusted for outcome in outcomes.values())
+    return ResultVerdict.ADJUSTED if adjusted else ResultVerdict.VALID
 
 
 def _notes(outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:

@@ -155,6 +155,7 @@ def outcome_of_fit(found: Fit, limits: Limits, *, settled: bool, passed_for_s: f
         passed_for_s=passed_for_s,
         trials=len(samples),
         disturbed=any(not sample.valid for sample in deciding),
+        adjusted=any(sample.adjusted for sample in samples),
         deciding_trial_ids=tuple(name for sample in deciding for name in sample.trial_ids),
         notes=tuple(notes),
         estimate=_estimate(found),

@@ -33,6 +33,9 @@ class Sample(Frozen):
     slow_share: float | None = Field(default=None, ge=0.0, le=1.0)
     """The share of the looks at the DUT's core that found it slow; None where nobody looked."""
     looks: int = 0
+    adjusted: bool = False
+    """Somebody else used the core for so much of the time that the trial counts only because the search allows for it.
+    """
     trial_ids: tuple[str, ...] = ()
 
     @property
@@ -164,6 +167,8 @@ class Outcome(Frozen):
     contradictions: tuple[Contradiction, ...] = ()
     trials: int = 0
     disturbed: bool = False
+    adjusted: bool = False
+    """Trials count whose DUT shared its core with somebody else."""
     deciding_trial_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     estimate: Estimate | None = None
@@ -193,6 +198,8 @@ class Search(DescribedPlugin, ABC):
 
     kind: ClassVar[str]
     Options: ClassVar[type[SearchOptions]] = SearchOptions
+    adjusts: ClassVar[bool] = False
+    """Whether it allows for what somebody else took of the DUT's core: a trial need not be repeated for that."""
 
     def __init__(self, options: SearchOptions | None = None) -> None:
         self.options = options if options is not None else self.Options()

@@ -53,6 +53,7 @@ class EstimateSearch(DrivenSearch):
     """Fits a model to all trials, and places each next one where it tells most."""
 
     kind = "estimate"
+    adjusts = True
     Options = EstimateOptions
 
     def __init__(self, options: SearchOptions | None = None) -> None:
@@ -78,7 +79,8 @@ class EstimateSearch(DrivenSearch):
         bounds = super().conclude(samples, goal, limits)
         found = self._fit(samples, goal, limits)
         if found is None or _was_misled(samples, goal, limits):
-            return bounds
+            adjusted = any(sample.adjusted for sample in samples)
+            return bounds.model_copy(update={"adjusted": adjusted and bounds.rate.value is not None})
         validated = limits.validation_duration_s is None or _is_validated(found, limits)
         narrow = found.width <= limits.precision * (1.0 + CLOSE) and validated
         passed_for_s = max(

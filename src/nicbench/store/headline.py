@@ -20,7 +20,7 @@ MOST_NAMES: Final = 64
 _FIELD: Final = "\x1f"
 _NAME: Final = "\x1e"
 """Separators of the fields of a line, and of the names in a field: characters that no clean text has."""
-_VERDICTS: Final = frozenset({"", "valid", "disturbed", "incomplete", "imported"})
+_VERDICTS: Final = frozenset({"", "valid", "adjusted", "disturbed", "incomplete", "imported"})
 _FIELDS: Final = 17
 _LONGEST_LINE: Final = 200_000
 """Characters: more than all names and texts of a headline can have."""

@@ -131,6 +131,13 @@ def verdict_text(
     disturbed = sum(1 for result in summary.counted if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict is ResultVerdict.VALID:
         return "Every result rests on trials in which the tester kept its pace and nothing disturbed it."
+    if summary.verdict is ResultVerdict.ADJUSTED:
+        adjusted = sum(1 for result in summary.counted if result.verdict is ResultVerdict.ADJUSTED)
+        return (
+            f"{adjusted} of {len(summary.counted)} results are adjusted: others used the device's core in some of "
+            "their trials, and the rate of a core of its own is estimated from how the rate falls with the share of "
+            "looks that found the core shared."
+        )
     if summary.verdict is ResultVerdict.DISTURBED:
         return (
             f"{disturbed} of {len(summary.counted)} results rest on at least one trial that other work on the machine "

@@ -99,7 +99,8 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     clocks = health.core_clock_hz
     yield cell(f"{clocks[0] / 1e9:.2f}, {clocks[1] / 1e9:.2f}" if clocks else UNKNOWN)
     told = "; ".join(f"{label_of(each.reason.value)}: {each.text}" for each in trial.verdict.findings)
-    yield words("valid" if trial.verdict.valid else told)
+    said = f"adjusted for: {told}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else told
+    yield words(said)
 
 
 def _size(trial: Trial) -> str:

@@ -1,0 +1,121 @@
+"""The columns of a throughput's tables: of each goal its rate, interval, limit and share; and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from nicbench.core.result import Result, number_of
+from nicbench.core.table import Column, FurtherTable, Goal, RateBars, ResultTable
+
+ESTIMATED = (
+    "The rate is an estimate from all trials: the load that half of them would carry if nobody else used the device's "
+    "core. The interval holds it with the confidence of the search."
+)
+RATE = "_frames_per_s"
+_BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
+"""Rates of a result that no search was for."""
+FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
+LINE_RATE_COLUMN = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
+CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
+
+
+def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
+    """How long the longest trial was that a rate passed, in a sentence; none where the results do not say."""
+    found = (
+        number_of(result.values.get(f"{key}_passed_for_s")) for result in results for key in keys_of_goals((result,))
+    )
+    lengths = {length for length in found if length is not None}
+    if not lengths:
+        return ()
+    if len(lengths) == 1:
+        return (f"Every rate has passed a trial of {min(lengths):g} s.",)
+    return (f"Every rate has passed a trial of {min(lengths):g} s at least, and {max(lengths):g} s at most.",)
+
+
+def keys_of_goals(results: Iterable[Result]) -> tuple[str, ...]:
+    """What begins the names of the values of each goal: "ndr"."""
+    names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
+    keys = dict.fromkeys(name.removesuffix(RATE) for name in names if name.endswith(RATE))
+    return tuple(key for key in keys if key not in _BOUNDS)
+
+
+def goals_of(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goal, ...]:
+    """The goals of the results, strictest first; their loss ratios are in the options of the test."""
+    search = options.get("search")
+    written = search.get("goals") if isinstance(search, Mapping) else None
+    ratios = written if isinstance(written, Mapping) else {}
+    known = {str(name).lower(): (str(name), float(ratio)) for name, ratio in ratios.items()}
+    goals = []
+    for key in keys_of_goals(results):
+        name, ratio = known.get(key, (key.upper(), None))
+        goals.append(Goal(value=f"{key}{RATE}", share=f"{key}_percent_of_line_rate", name=name, loss_ratio=ratio))
+    return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
+
+
+def columns_of(goal: Goal) -> tuple[Column, ...]:
+    rate = Column(
+        value=goal.value,
+        head="Frame rate",
+        name=goal.name,
+        group=goal.name,
+        aspect="rate",
+        is_main=True,
+        better="higher",
+        comparative="faster",
+    )
+    return (
+        rate,
+        Column(value=goal.value, head="Interval", group=goal.name, aspect="interval", is_minor=True),
+        Column(value=goal.value, head="Limited by", group=goal.name, aspect="limit"),
+        Column(value=goal.share, head="% of line rate", group=goal.name, form="percent", is_optional=True),
+    )
+
+
+def overview_of(goal: Goal) -> tuple[Column, ...]:
+    return (
+        Column(value=goal.value, head=goal.name, aspect="span", is_main=True),
+        Column(value=goal.share, head="% of line rate", form="percent", is_optional=True),
+        Column(value=goal.value, head="limited by", aspect="limit"),
+    )
+
+
+def in_bits(goals: Iterable[Goal]) -> FurtherTable:
+    layers = [
+        Column(value=goal.value.replace(RATE, f"_{layer}_bits_per_s"), head=layer.upper(), group=goal.name)
+        for goal in goals
+        for layer in ("l2", "l1")
+    ]
+    trials = Column(value="search_trials", head="Trials of the search", form="whole", is_minor=True, is_optional=True)
+    traffic = Column(value="search_traffic_s", head="Its traffic", unit="s", is_minor=True, is_optional=True)
+    return FurtherTable(
+        title="The same in bits",
+        caption=(
+            "L2 counts the frame with its FCS; L1 adds the 20 bytes of preamble, start delimiter and inter-frame gap."
+        ),
+        columns=(FRAME, *layers, trials, traffic, CEILING),
+    )
+
+
+def zero_loss(goal: Goal) -> FurtherTable:
+    size = Column(value="size", head="Frame size", unit="bytes", form="text")
+    rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)
+    line_rate = Column(value=LINE_RATE_COLUMN.value, head="Line rate")
+    share = Column(value=goal.share, head="% of line rate", form="trimmed")
+    return FurtherTable(
+        title="Zero packet loss",
+        caption="The highest frame rate at which every frame came back.",
+        columns=(size, rate, line_rate, share),
+        bars=RateBars(x=size, rate=rate, share=share),
+    )
+
+
+def explain_rates(
+    table: ResultTable, results: Sequence[Result], goals: Iterable[Goal], options: Mapping[str, Any]
+) -> str:
+    """What the rates are, by the search that found them, and what each goal asks for."""
+    told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
+    search = options.get("search")
+    if isinstance(search, Mapping) and search.get("kind") == "estimate":
+        return " ".join((ESTIMATED, *told))
+    return " ".join((table.caption, *told, *explain_confirmation(results)))
