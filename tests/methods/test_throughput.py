@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.methods.base import SearchResult
 from nicbench.methods.throughput import Throughput
-from nicbench.search.base import Goal, Limits, Outcome, Search
+from nicbench.search.base import Estimate, Goal, Limits, Outcome, Search
 
 from .known import KnownContext, run
 
@@ -41,3 +41,43 @@ async def searched(learnt: float | None) -> Result:
 async def test_the_ceiling_beside_a_rate_is_the_one_that_held_it_down() -> None:
     assert (await searched(625_000.0)).values["ceiling_frames_per_s"] == 625_000.0
     assert (await searched(None)).values["ceiling_frames_per_s"] == CALIBRATED
+
+
+class Estimated(Searched):
+    """Its searches end at an estimate, of trials whose core was shared."""
+
+    async def search(
+        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+    ) -> SearchResult:
+        rate = Bounded(value=98_000.0, lower=96_000.0, upper=99_000.0, limited_by=LimitedBy.DUT)
+        estimate = Estimate(
+            slope=0.4, half_frames_per_s=90_000.0, nine_tenths_frames_per_s=70_000.0, scatter=0.01, least_share=0.0
+        )
+        outcomes = {
+            goal.name: Outcome(
+                goal=goal.name,
+                outcome="interval",
+                rate=rate,
+                converged=True,
+                trials=9,
+                adjusted=True,
+                estimate=estimate,
+            )
+            for goal in goals
+        }
+        return SearchResult(outcomes=outcomes, trial_ids=(), traffic_s=1.0, ceiling_frames_per_s=None)
+
+
+async def test_an_estimate_stands_beside_what_the_machine_bore_and_is_adjusted() -> None:
+    throughput = Throughput(
+        "t", Throughput.Options.model_validate({"frame_bytes": (64,), "search": {"kind": "estimate"}})
+    )
+    (result,) = await run(throughput, Estimated(None))
+    assert result.verdict is ResultVerdict.ADJUSTED
+    assert result.values["pdr_borne_by_half_frames_per_s"] == 90_000.0
+    assert throughput.promises(result) == ()
+    table = Throughput.table_for(Throughput.table(), [result], {"search": {"kind": "estimate", "goals": {"NDR": 0.0}}})
+    assert table.further[0].title == "As the machine was"
+    assert table.caption.startswith("The rate is an estimate")
+    assert table.rates is not None
+    assert {goal.value for goal in table.rates.goals} == {"ndr_frames_per_s", "pdr_frames_per_s"}

@@ -7,7 +7,7 @@ import pytest
 from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search._simulated_neighbour import SimulatedNeighbour
-from nicbench.search.base import NDR, PDR, Limits, Measure, Outcome, Sample
+from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Measure, Outcome, Sample
 from nicbench.search.estimate import EstimateOptions, EstimateSearch
 
 GOALS = (NDR, PDR)
@@ -116,3 +116,38 @@ def test_a_rate_that_drifts_is_not_estimated_but_told_as_it_was_seen() -> None:
     assert outcome.rate.upper is not None
     assert outcome.rate.lower <= 1.02 * 400_000 * 0.97 ** (len(made) - 1)
     assert any("drifts" in note or "differ by" in note for note in outcome.notes)
+
+
+def test_a_maximum_that_passed_beside_a_failure_elsewhere_is_not_offered_again_and_again() -> None:
+    machine = SimulatedMachine(SimulatedDut(400_000), 1)
+    made: list[float] = []
+
+    def tiring(load: float, duration_s: float) -> Sample:
+        made.append(load)
+        if len(made) == 2:
+            raise CeilingReached(390_000)
+        return machine.measure(load, duration_s)
+
+    outcome = EstimateSearch().run(tiring, (PDR,), limits())["PDR"]
+    assert len(made) <= 5
+    assert outcome.outcome == "at_least"
+
+
+def test_a_disturbed_trial_that_fell_short_counts_at_what_was_sent_and_is_no_ceiling() -> None:
+    machine = SimulatedMachine(SimulatedDut(400_000), 1)
+    made: list[float] = []
+
+    def short(load: float, duration_s: float) -> Sample:
+        made.append(load)
+        sample = machine.measure(load, duration_s)
+        if len(made) != 2:
+            return sample
+        sent = int(0.97 * sample.counts.sent)
+        counts = sample.counts.model_copy(
+            update={"sent": sent, "received": sent, "lost": 0, "unsent_tester": sample.counts.intended - sent}
+        )
+        return sample.model_copy(update={"counts": counts, "valid": False})
+
+    outcome = EstimateSearch().run(short, (PDR,), limits())["PDR"]
+    assert outcome.rate.limited_by is LimitedBy.DUT
+    assert outcome.rate.value == pytest.approx(400_000 / 0.995, rel=0.01)

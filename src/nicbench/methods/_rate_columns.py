@@ -13,6 +13,8 @@ ESTIMATED = (
     "core. The interval holds it with the confidence of the search."
 )
 RATE = "_frames_per_s"
+BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
+FALL = "_fall_percent"
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Rates of a result that no search was for."""
 FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -36,7 +38,8 @@ def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
 def keys_of_goals(results: Iterable[Result]) -> tuple[str, ...]:
     """What begins the names of the values of each goal: "ndr"."""
     names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
-    keys = dict.fromkeys(name.removesuffix(RATE) for name in names if name.endswith(RATE))
+    rates = (name for name in names if name.endswith(RATE) and not name.endswith((BORNE_BY_HALF, BORNE_BY_MOST)))
+    keys = dict.fromkeys(name.removesuffix(RATE) for name in rates)
     return tuple(key for key in keys if key not in _BOUNDS)
 
 
@@ -108,6 +111,34 @@ def zero_loss(goal: Goal) -> FurtherTable:
         columns=(size, rate, line_rate, share),
         bars=RateBars(x=size, rate=rate, share=share),
     )
+
+
+def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tuple[FurtherTable, ...]:
+    """What the device bore beside others that used its core; none where no trial found it shared."""
+    keys = {goal.value.removesuffix(RATE): goal for goal in goals}
+    known = {key: goal for key, goal in keys.items() if any(f"{key}{FALL}" in result.values for result in results)}
+    if not known:
+        return ()
+    columns = [
+        column
+        for key, goal in known.items()
+        for column in (
+            Column(value=goal.value, head="Core of its own", group=goal.name),
+            Column(value=f"{key}{BORNE_BY_HALF}", head="Half of the trials", group=goal.name),
+            Column(value=f"{key}{BORNE_BY_MOST}", head="Nine of ten", group=goal.name),
+            Column(value=f"{key}{FALL}", head="Falls by", group=goal.name, is_minor=True),
+        )
+    ]
+    table = FurtherTable(
+        title="As the machine was",
+        caption=(
+            "Others used the device's core in a share of the looks that differed from trial to trial: what the device "
+            "bore in half of the trials and in nine of ten, beside the rate of a core of its own. The rate falls by "
+            "the last column where the core is shared all the time."
+        ),
+        columns=(FRAME, *columns),
+    )
+    return (table,)
 
 
 def explain_rates(

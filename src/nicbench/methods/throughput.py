@@ -31,10 +31,14 @@ from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
 from nicbench.methods._rate_columns import (
+    BORNE_BY_HALF,
+    BORNE_BY_MOST,
     CEILING,
+    FALL,
     FRAME,
     LINE_RATE_COLUMN,
     RATE,
+    as_the_machine_was,
     columns_of,
     explain_rates,
     goals_of,
@@ -233,6 +237,7 @@ class Throughput(FrameMethod):
         )
         caption = explain_rates(table, results, goals, options)
         further = (*((zero_loss(lossless),) if lossless and has_lossless else ()), in_bits(goals))
+        further = (*as_the_machine_was(results, goals), *further)
         return table.model_copy(
             update={
                 "caption": caption,
@@ -277,6 +282,7 @@ class Throughput(FrameMethod):
                 **{f"{name}_frames_per_s": rate for name, rate in rates.items()},
                 **{f"{name}_percent_of_line_rate": _percent(rate, line_rate) for name, rate in rates.items()},
                 **{f"{name.lower()}_passed_for_s": outcome.passed_for_s for name, outcome in found.outcomes.items()},
+                **_borne(found.outcomes),
                 "line_rate_frames_per_s": line_rate,
                 "ceiling_frames_per_s": ceiling,
                 **self._known_rate(context, size, found.outcomes),
@@ -297,6 +303,21 @@ class Throughput(FrameMethod):
 def _percent(rate: Bounded, line_rate: float) -> float | None:
     """The same basis on both sides: one port, one direction."""
     return None if rate.value is None else 100.0 * rate.value / line_rate
+
+
+def _borne(outcomes: Mapping[str, Outcome]) -> Values:
+    """What an estimate says of the machine as it was; nothing where no trial found the core shared."""
+    estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items()}
+    return {
+        name: value
+        for key, estimate in estimates.items()
+        if estimate is not None and estimate.slope is not None
+        for name, value in (
+            (f"{key}{BORNE_BY_HALF}", estimate.half_frames_per_s),
+            (f"{key}{BORNE_BY_MOST}", estimate.nine_tenths_frames_per_s),
+            (f"{key}{FALL}", 100.0 * estimate.slope),
+        )
+    }
 
 
 def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:

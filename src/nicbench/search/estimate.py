@@ -21,7 +21,7 @@ from nicbench.core.quantity import Ratio
 from nicbench.search._drive import DrivenSearch, Recorder
 from nicbench.search._interval import is_long, read
 from nicbench.search._narrowing import TrialRequest, choose_near_knee, next_trial
-from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
+from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, SearchOptions
 
 if TYPE_CHECKING:  # NumPy loads slowly, and many commands search nothing
     from nicbench.search._estimating import Fit
@@ -38,6 +38,8 @@ LEAST_TRIALS = 4
 """An interval of fewer trials is narrow by luck."""
 MOST_VALIDATIONS = 3
 """A rate on a shared core is not confirmed where so many long trials failed."""
+CEILING_AFTER = 3
+"""So many disturbed shortfalls in a row are a ceiling of the tester."""
 _DIGITS = 9
 
 
@@ -68,11 +70,20 @@ class EstimateSearch(DrivenSearch):
 
     def drive(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
         """Makes one trial after another until every goal is settled."""
+        shortfalls = 0
         while True:
             request = self._next(recorder.samples, goals, limits, recorder.trials_left)
             if request is None:
                 return
-            recorder.measure(*request)
+            try:
+                recorder.measure(*request)
+            except CeilingReached as ceiling:
+                # A disturbed tester that fell short once has no ceiling there: the trial counts at what it sent.
+                shortfalls += 1
+                if not ceiling.disturbed or shortfalls >= CEILING_AFTER:
+                    raise
+            else:
+                shortfalls = 0
 
     def conclude(self, samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome:
         """Returns the estimate, or the bounds where no estimate is possible."""
@@ -137,6 +148,13 @@ class EstimateSearch(DrivenSearch):
         if not _has_pass(found):
             lowest = min(sample.load_frames_per_s for sample in found.samples)
             return lowest <= limits.minimum_load_frames_per_s * (1.0 + CLOSE)
+        most = limits.maximum_load_frames_per_s
+        bears_most = any(
+            found.goal.passed_by(sample) and sample.load_frames_per_s >= most * (1.0 - CLOSE)
+            for sample in found.samples
+        )
+        if bears_most and found.middle * found.expected_drop() >= most:
+            return True  # no higher load can be offered
         near = len(found.near(limits))
         if near >= self._knobs.enough or len(found.samples) >= 2 * self._knobs.enough:
             return True
