@@ -59,6 +59,7 @@ def statistics(reference: Path) -> ImportedResults:
         units=dict.fromkeys(names, FPS),
         ignore=("table",),
         configurations=("configuration",),
+        errata=True,
     )
 
 

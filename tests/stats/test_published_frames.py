@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import pytest
 
-from nicbench.importing.reference.data_sets import data_set
+from nicbench.importing.reference.data_sets import data_set, errata_of
 from nicbench.stats.frames import (
     FiguresOverRuns,
     Instance,
@@ -156,13 +156,18 @@ class Erratum:
 
 
 def declared(name: str) -> Iterator[Erratum]:
-    """Those that the data set brings along, by the cells that it names: they are written nowhere else."""
+    """Those that the data set declares or the import finds, by the cells that they name."""
     chosen = data_set(name)
     with (REFERENCE / chosen.table).open() as file:
         rows = list(csv.DictReader(file))
-    for one in chosen.errata:
-        row = rows[one.line - 2]
-        key = (row["table"], one.metric or "sum", int(row["run"]) if row["run"] else None, int(row["instances"]))
+    for one in errata_of(chosen):
+        row = rows[int(one.place.partition(":")[0]) - 2]
+        key = (
+            row["table"],
+            row.get("statistic", "sum"),
+            int(row["run"]) if row["run"] else None,
+            int(row["instances"]),
+        )
         yield Erratum(key, one.printed.removesuffix(" fps"), (one.computed or "").removesuffix(" fps"))
 
 

@@ -52,6 +52,13 @@ class ImportedFile(Frozen):
     sha256: str
 
 
+class ImportCheck(Frozen):
+    """One kind of comparison that an import made of printed figures: ``what`` was compared, and how many times."""
+
+    what: str
+    comparisons: int
+
+
 class ImportOrigin(Frozen):
     """Of a whole run: the source and the file. ``file`` lies in the run folder as it was given, ``raw/NAME``."""
 
@@ -67,6 +74,9 @@ class ImportOrigin(Frozen):
     ignored_columns: tuple[str, ...] = ()
     more_files: tuple[ImportedFile, ...] = Field(default=(), exclude_if=lambda files: files == ())
     """Since format 1.4, where there are several: all but the first."""
+
+    checks: tuple[ImportCheck, ...] = Field(default=(), exclude_if=lambda checks: checks == ())
+    """Since format 1.5: what the figures were held against."""
 
     @property
     def named(self) -> str:

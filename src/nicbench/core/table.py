@@ -294,16 +294,31 @@ class ImportColumn(Frozen):
     """What a ``text`` may be, where that is bounded."""
 
 
-class ImportTotal(Frozen):
-    """``total`` is the sum of ``part`` over the rows, alike in all else, whose ``place`` is from 1 to ``number``.
+class ImportStatistics(Frozen):
+    """What a row (a whole) may print of others: its ``parts``, alike in all else, whose ``place`` is from 1 to
+    ``number``.
 
-    Else is what tells rows apart.
+    Else is what tells rows apart, without ``below``. Without a ``number`` the parts are all there where their places
+    leave no gap. ``of`` tells wholes apart: a row that has it is one although none of its parts is in the file. Without
+    a ``part`` the file has no parts, and what a row prints is held against itself. Where the ``place`` is a text, a
+    whole has the word ``named`` there, and all values ``if_said``.
     """
 
-    total: str
-    part: str
-    place: str
-    number: str
+    parts: str
+    """What the parts are called: "instances"."""
+    part: str | None = None
+    place: str | None = None
+    number: str | None = None
+    of: str | None = None
+    below: tuple[str, ...] = ()
+    named: str | None = None
+    if_said: tuple[str, ...] = ()
+    total: str | None = None
+    average: str | None = None
+    median: str | None = None
+    deviation: str | None = None
+    minimum: str | None = None
+    maximum: str | None = None
 
 
 class ImportShare(Frozen):
@@ -326,7 +341,8 @@ class ImportTable(Frozen):
     ``bit_rates``: a frame rate and the bit rate on layer 2 that it makes. ``rising``: values none of which may be
     smaller than the one before it. ``complements``: two percentages that make 100. ``percentages``: one that follows
     from two counts, part and whole. ``lossless``: a rate found without loss, and the loss in percent beside it.
-    ``totals`` and ``same_shares`` are about several rows.
+    ``sums`` are counts of which the first is that of all others. ``statistics`` and ``same_shares`` are about several
+    rows; of ``statistics``, those of few rows stand before those of their sums.
     ``load_of`` is what 100 % of a load is where the heading does not say; None where it must say.
     """
 
@@ -339,7 +355,8 @@ class ImportTable(Frozen):
     complements: tuple[tuple[str, str], ...] = ()
     percentages: tuple[tuple[str, str, str], ...] = ()
     lossless: tuple[tuple[str, str], ...] = ()
-    totals: tuple[ImportTotal, ...] = ()
+    sums: tuple[tuple[str, ...], ...] = ()
+    statistics: tuple[ImportStatistics, ...] = ()
     same_shares: tuple[ImportShare, ...] = ()
     load_of: str | None = None
     overload: bool = False

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from nicbench.core.errors import UsageError
+from nicbench.core.imported import ImportCheck
 from nicbench.core.result import Result
 from nicbench.importing.cells import MOST_ROWS, Cell, Sheet, decode, read_bytes
 from nicbench.importing.columns import ImportOptions, choose_rows
@@ -94,7 +96,11 @@ def import_files(
             )
     columns = {column.head.text: column for one in found for column in one.columns}
     ignored = dict.fromkeys(name for one in found for name in one.ignored)
-    return ImportedResults(tuple(results), tuple(columns.values()), tuple(ignored))
+    counted = Counter[str]()
+    for check in (check for one in found for check in one.checks):
+        counted[check.what] += check.comparisons
+    checks = tuple(ImportCheck(what=what, comparisons=number) for what, number in counted.items())
+    return ImportedResults(tuple(results), tuple(columns.values()), tuple(ignored), checks)
 
 
 def _import_one(

@@ -45,6 +45,7 @@ def provenance(
         more_files=tuple(more),
         rows=len(found.results),
         ignored_columns=found.ignored,
+        checks=found.checks,
         **{name: as_text(value) if isinstance(value, str) else value for name, value in said.items()},
     )
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nicbench.core.errors import Problem, UsageError, WrongFileError
-from nicbench.core.imported import Erratum, ImportedRow
+from nicbench.core.imported import Erratum, ImportCheck, ImportedRow
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import ImportTable
 from nicbench.core.units import l2_bits_per_s
+from nicbench.importing.across_rows import find_contradicting_shares, plausible_rows
 from nicbench.importing.cells import Sheet
 from nicbench.importing.columns import AssignedColumn, ImportOptions, add_given_columns, assign
-from nicbench.importing.plausible import Finding, find_contradicting_shares, find_implausible, find_wrong_totals
+from nicbench.importing.plausible import Comparison, Finding, compare_figures
+from nicbench.importing.printed_statistics import compare_statistics
 from nicbench.importing.rows import Figure, ReadRow, find_same_points, read_rows
 from nicbench.importing.units import scope_of
 from nicbench.methods.base import Method, Values
@@ -24,11 +27,14 @@ _NOT_IN_NAMES = frozenset({"size", "load_of", "link", "duplex"})
 
 @dataclass(frozen=True, slots=True)
 class ImportedResults:
-    """The results of an import; ``columns`` maps the file's columns, ``ignored`` lists those not used."""
+    """The results of an import; ``columns`` maps the file's columns, ``ignored`` lists those not used; ``checks`` are
+    the comparisons made.
+    """
 
     results: tuple[Result, ...]
     columns: tuple[AssignedColumn, ...]
     ignored: tuple[str, ...]
+    checks: tuple[ImportCheck, ...] = ()
 
     @property
     def errata(self) -> tuple[tuple[Result, Erratum], ...]:
@@ -67,9 +73,8 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
         raise WrongFileError(path, problems)
     keys = [_key(row, table) for row in rows]
     problems = find_same_points(rows, keys)
-    findings = [find_implausible(row, table) for row in rows]
-    problems += find_contradicting_shares(rows, findings, table)
-    findings = find_wrong_totals(rows, findings, table)
+    findings, checks, contradictions = _check(rows, table)
+    problems += contradictions
     if not options.errata:
         problems += [_to_problem(finding) for of_row in findings for finding in of_row]
     problems += _check_not_empty(rows, table, assignment.columns)
@@ -77,7 +82,27 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
         raise WrongFileError(path, problems)
     names = {one.column.value for one in assignment.columns}
     results = [_result(row, method, names, options, of_row) for row, of_row in zip(rows, findings, strict=True)]
-    return ImportedResults(tuple(results), assignment.columns, assignment.ignored)
+    return ImportedResults(tuple(results), assignment.columns, assignment.ignored, checks)
+
+
+def _check(
+    rows: Sequence[ReadRow], table: ImportTable
+) -> tuple[list[list[Finding]], tuple[ImportCheck, ...], list[Problem]]:
+    """Makes every comparison; returns the findings of each row, what was compared, and targets that contradict."""
+    compared = [compare_figures(row, table) for row in rows]
+    findings = [[one.finding for one in of_row if one.finding is not None] for of_row in compared]
+    plausible = plausible_rows(rows, findings)
+    problems, shares = find_contradicting_shares(plausible, table)
+    made = [one for of_row in compared for one in of_row]
+    made += [Comparison("targets of an instance with those of rows before")] * shares
+    for index, comparison in compare_statistics(plausible, table):
+        made.append(comparison)
+        found = {finding.value for finding in findings[index]}
+        if comparison.finding is not None and comparison.finding.value not in found:
+            findings[index].append(comparison.finding)
+    counted = Counter(comparison.what for comparison in made)
+    checks = tuple(ImportCheck(what=what, comparisons=number) for what, number in counted.items())
+    return findings, checks, problems
 
 
 def _key(row: ReadRow, table: ImportTable) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from nicbench.core.table import Column, ImportColumn, ImportShare, ImportTable, ImportTotal, ResultTable
+from nicbench.core.table import Column, ImportColumn, ImportShare, ImportStatistics, ImportTable, ResultTable
 from nicbench.methods._failures import SILENT
 from nicbench.methods.base import Values
 from nicbench.stats.frames_runs import BYTES, INSTANCES, RATE, RUNS, SUM, SUMMARY, TARGET
@@ -109,6 +109,8 @@ _STATISTICS: Final = {
     "average_frames_per_s": ("average", "mean"),
     "median_frames_per_s": ("median",),
     "standard_deviation_frames_per_s": ("standard deviation", "std deviation", "stdev", "deviation"),
+    "minimum_frames_per_s": ("minimum", "min", "least"),
+    "maximum_frames_per_s": ("maximum", "max", "greatest"),
 }
 
 
@@ -123,6 +125,15 @@ def _place(value: str, *, most: int | None = None, is_required: bool = False) ->
         most=most,
     )
 
+
+_ROLES: Final = {
+    "average": "average_frames_per_s",
+    "median": "median_frames_per_s",
+    "deviation": "standard_deviation_frames_per_s",
+    "minimum": "minimum_frames_per_s",
+    "maximum": "maximum_frames_per_s",
+}
+_OF_INSTANCES: Final = {"parts": "instances", "place": "instance", "number": "instances", "of": "run"}
 
 IMPORTS: Final = ImportTable(
     columns=(
@@ -143,8 +154,17 @@ IMPORTS: Final = ImportTable(
         _place("instance", most=MOST_INSTANCES),
     ),
     any_of=(RATE, SUM, TARGET, *_STATISTICS),
-    rising=(("dropped_frames", "due_frames"), ("instance", "instances")),
-    totals=(ImportTotal(total=SUM, part=RATE, place="instance", number="instances"),),
+    rising=(
+        ("dropped_frames", "due_frames"),
+        ("instance", "instances"),
+        *((_ROLES["minimum"], _ROLES[middle], _ROLES["maximum"]) for middle in ("average", "median")),
+    ),
+    statistics=(
+        ImportStatistics(part=RATE, total=SUM, **_OF_INSTANCES, **_ROLES),
+        ImportStatistics(part=SUM, parts="runs", place="run", below=("instance",), **_ROLES),
+        ImportStatistics(part="dropped_frames", total="dropped_frames", **_OF_INSTANCES),
+        ImportStatistics(part="due_frames", total="due_frames", **_OF_INSTANCES),
+    ),
     same_shares=(
         ImportShare(
             value=TARGET,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from nicbench.core.table import ImportColumn, ImportTable
+from nicbench.core.table import ImportColumn, ImportStatistics, ImportTable
 from nicbench.methods.base import Values
 
 SIZE: Final = ImportColumn(
@@ -43,6 +43,7 @@ RETURNED_SHARE: Final = ImportColumn(
 
 COUNTS: Final = (OFFERED, RETURNED, LOST)
 COUNTS_RISE: Final = (("returned_frames", "offered_frames"), ("lost_frames", "offered_frames"))
+COUNTED_SUMS: Final = (("offered_frames", "returned_frames", "lost_frames"),)
 COUNTED_SHARES: Final = (
     ("loss_percent", "lost_frames", "offered_frames"),
     ("returned_percent", "returned_frames", "offered_frames"),
@@ -79,6 +80,18 @@ IMPORTS: Final = ImportTable(
     ),
     any_of=("throughput_bits_per_s",),
     rising=(("server_cpu_minimum_percent", "server_cpu_mean_percent", "server_cpu_maximum_percent"),),
+    # Ports measured alone do not add up to all at once: only rows that say what ran at once are held against them.
+    statistics=(
+        ImportStatistics(
+            parts="ports",
+            part="throughput_bits_per_s",
+            total="throughput_bits_per_s",
+            place="port",
+            below=("client",),
+            named=ALL_PORTS,
+            if_said=("at_once",),
+        ),
+    ),
     caption="Payload in Mb/s / busy CPUs of the server in percent, of each port.",
 )
 
@@ -138,6 +151,16 @@ BACK_TO_BACK_IMPORTS: Final = ImportTable(
     rising=(
         ("minimum_frames", _LONGEST.value, "maximum_frames"),
         ("corrected_buffer_time_us", "implied_buffer_time_us"),
+    ),
+    statistics=(
+        ImportStatistics(
+            parts="repetitions",
+            number="repetitions",
+            average=_LONGEST.value,
+            deviation="standard_deviation_frames",
+            minimum="minimum_frames",
+            maximum="maximum_frames",
+        ),
     ),
     caption="The longest burst of which nothing was lost (RFC 2544 section 26.4).",
 )

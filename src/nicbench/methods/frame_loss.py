@@ -20,7 +20,17 @@ from nicbench.core.quantity import Percent
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Curve, Grid, ImportTable, ResultTable
 from nicbench.core.trial import Purpose, Trial
-from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
+from nicbench.methods._imports import (
+    COUNTED_SHARES,
+    COUNTED_SUMS,
+    COUNTS,
+    COUNTS_RISE,
+    LOAD,
+    LOAD_RATE,
+    LOSS,
+    RETURNED_SHARE,
+    SIZE,
+)
 from nicbench.methods._loads import LINE_RATE, FullLoad, FullRate, full_rate, full_rate_words
 from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, result_at, returned_values, verdict_of
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
@@ -164,6 +174,7 @@ class FrameLoss(FrameMethod):
             rising=COUNTS_RISE,
             complements=((LOSS.value, RETURNED_SHARE.value),),
             percentages=COUNTED_SHARES,
+            sums=COUNTED_SUMS,
             load_of=full_rate_words(LINE_RATE),
             caption="The share of the offered frames that did not come back, at each load.",
         )

@@ -19,7 +19,17 @@ from nicbench.core.quantity import LoadPercent
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Curve, Grid, ImportColumn, ImportTable, ResultTable
 from nicbench.core.trial import Purpose, Trial
-from nicbench.methods._imports import COUNTED_SHARES, COUNTS, COUNTS_RISE, LOAD, LOAD_RATE, LOSS, RETURNED_SHARE, SIZE
+from nicbench.methods._imports import (
+    COUNTED_SHARES,
+    COUNTED_SUMS,
+    COUNTS,
+    COUNTS_RISE,
+    LOAD,
+    LOAD_RATE,
+    LOSS,
+    RETURNED_SHARE,
+    SIZE,
+)
 from nicbench.methods._loads import LINE_RATE, FullLoad, FullRate, full_rate, full_rate_words, link_words
 from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, returned_values, values_not_offered, verdict_of
 from nicbench.methods._trial_times import TrialTimes
@@ -135,6 +145,7 @@ class LoadSweep(FrameMethod):
             rising=COUNTS_RISE,
             complements=((RETURNED_SHARE.value, LOSS.value),),
             percentages=COUNTED_SHARES,
+            sums=COUNTED_SUMS,
             load_of=full_rate_words(LINE_RATE),
             overload=True,
             caption="The share of the offered frames that came back intact.",

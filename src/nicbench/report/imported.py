@@ -9,7 +9,7 @@ from nicbench.core.imported import ImportOrigin
 from nicbench.core.registry import find
 from nicbench.core.result import Result, Summary
 from nicbench.methods.base import Method
-from nicbench.report.numbers import trim
+from nicbench.report.numbers import trim, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,27 @@ class ImportedView:
     @property
     def checked(self) -> str:
         """How far nicbench vouches for them."""
-        checks = (
-            "What nicbench did: it converted units, and looked for figures that exceed the line rate, are negative, or "
-            "contradict one another by more than their rounding."
-        )
+        said = f"What nicbench did: it converted units {self._compared}. {self._found}"
+        return f"{said} How the numbers were measured it cannot know."
+
+    @property
+    def _compared(self) -> str:
+        if not self.source.rows:
+            return "and found no figures to compare"
+        if not self.source.checks:  # of a summary that was written before checks were counted
+            return (
+                "and looked for figures that exceed the line rate, are negative, or contradict one another by more "
+                "than their rounding"
+            )
+        compared = "; ".join(f"{whole(one.comparisons)} {one.what}" for one in self.source.checks)
+        return f"and compared, within the rounding of the printed digits: {compared}"
+
+    @property
+    def _found(self) -> str:
         if not self.errata:
-            return f"{checks} It found none. How the numbers were measured it cannot know."
-        cells = "one cell" if len(self.errata) == 1 else f"{len(self.errata)} cells"
-        return f"{checks} It found {cells}, listed as errata. How the numbers were measured it cannot know."
+            return "It found no contradiction."
+        cells = "One cell is" if len(self.errata) == 1 else f"{len(self.errata)} cells are"
+        return f"{cells} listed as errata."
 
     @property
     def added(self) -> str | None:
