@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nicbench.core.result import Bounded, LimitedBy
-from nicbench.search._interval import DISTURBED_SHARE, explain_none, read
+from nicbench.search._interval import explain_none, read
 from nicbench.search.base import CLOSE, Estimate, Goal, Limits, Outcome, Sample
 from nicbench.stats.capacity import LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
@@ -65,7 +65,10 @@ class Fit:
 
 
 def observe(sample: Sample, goal: Goal) -> Observation:
-    """Converts one trial; what the tester did not send was no load."""
+    """Converts one trial; what the tester did not send was no load.
+
+    A disturbed trial counts like others: half its likelihood would make the scatter look larger, and find no rate.
+    """
     counts = sample.counts
     offered = max(1, counts.sent + counts.unsent_backpressure)
     load = sample.load_frames_per_s * min(1.0, sample.sent_share)
@@ -83,7 +86,6 @@ def observe(sample: Sample, goal: Goal) -> Observation:
         share=sample.slow_share or 0.0,
         looks=effective_looks(sample.looks, sample.duration_s) if sample.slow_share is not None else 0.0,
         resolution=resolution,
-        weight=1.0 if sample.valid else DISTURBED_SHARE,
     )
 
 
