@@ -44,7 +44,8 @@ def test_no_difference_is_said_with_the_interval_that_holds_one_and_the_runs_it_
     first, second = [48.0, 47.1, 49.0, 48.4, 47.5, 48.8], [48.1, 47.0, 49.3, 48.6, 47.2, 49.1]
     found = of(first, second)
     assert sentence(found, RATES, "with 2 instances") == (
-        "with 2 instances, no difference is shown between 1x100 and 4x25: the ratio's interval [0.972, 1.029] holds 1"
+        "with 2 instances, the medians of 1x100 and 4x25 (48.20 and 48.35 frames/s) differ, but no difference can be "
+        "claimed: the ratio's interval [0.972, 1.029] holds 1; about 820 runs of each would show it"
     )
     assert could_show(found, RATES) == (
         "runs that vary as these would show a difference of 4.1 % or more with a probability of 80 %; to show the "
@@ -77,26 +78,43 @@ def test_counts_with_zeros_are_told_apart_by_their_difference() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        ([1.0, 2.0, 3.0], [11.0, 12.0, 13.0], "3 runs and 3 runs are too few to show any, however large"),
-        ([1.0], [2.0], "there is no interval (one value alone says nothing of how it varies)"),
+        (
+            [1.0, 2.0, 3.0],
+            [11.0, 12.0, 13.0],
+            "3 runs and 3 runs are too few to show any, however large; about 4 runs of each would show it",
+        ),
+        (
+            [1.0],
+            [2.0],
+            "there is no interval (one value alone says nothing of how it varies); at least 4 runs of each are needed",
+        ),
         ([], [2.0], "there is no interval (no value is known)"),
         (
             [*(10 + run / 100 for run in range(12)), 1.0, 1.1, 1.2],
             [9.0, 9.1, 9.2, 9.3, 9.4],
-            "the ratio's interval [1.07, 1.12] leaves out 1, but Mann-Whitney U has p = 0.053, above 0.05",
+            "the ratio's interval [1.07, 1.12] leaves out 1, but Mann-Whitney U has p = 0.053, above 0.05; about 1,400 "
+            + "runs of each would show it",
         ),
         ([24.0] * 9, [24.0] * 9, "all runs gave the same value"),
         ([0.0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], "too many runs gave the same value"),
     ],
 )
 def test_why_nothing_is_shown_is_said(first: list[float], second: list[float], said: str) -> None:
-    assert sentence(of(first, second), RATES) == f"no difference is shown between 1x100 and 4x25: {said}"
+    found = of(first, second)
+    told = sentence(found, RATES)
+    assert told.endswith(f": {said}")
+    medians = found.first.sample.median, found.second.sample.median
+    equal = None in medians or medians[0] == medians[1]
+    assert told.startswith(
+        "no difference is shown between 1x100 and 4x25" if equal else "the medians of 1x100 and 4x25"
+    )
 
 
 def test_pairs_are_called_pairs() -> None:
     found = compare_pairs(("a", [1.0, 2.0, 3.0]), ("b", [1.1, 2.3, None]), ASKED)
     assert sentence(found, RATES) == (
-        "no difference is shown between a and b: 2 runs of each are too few to show any, however large"
+        "the medians of a and b (1.500 and 1.700 frames/s) differ, but no difference can be claimed: 2 runs of each "
+        "are too few to show any, however large; about 6 pairs would show it"
     )
     assert "2 runs of a (1 more unknown)" in arithmetic(found, RATES)
     assert (could_show(found, RATES) or "").endswith("6 pairs could; to show the one seen, about 6 pairs are needed")

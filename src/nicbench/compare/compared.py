@@ -14,7 +14,7 @@ from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import Comparison, compare, compare_pairs, correct_by_holm
 from nicbench.stats.numerals import figures, probability
 from nicbench.stats.rank_tests import fewest_runs
-from nicbench.stats.wording import arithmetic, could_show, sentence
+from nicbench.stats.wording import arithmetic, could_show, explain_no_claim, sentence
 
 MOST_SIDES: Final = 5
 """That are compared each with each; of more, each with the first."""
@@ -74,7 +74,6 @@ class PointComparison:
     def claim_text(self) -> str:
         """The sentence without its circumstances."""
         quoted, claim, quantity = _quote_names(self.comparison), self.claim, self.value.quantity
-        names = f"no difference is shown between {quoted.first.name} and {quoted.second.name}"
         if claim.basis is Basis.RUNS:
             text = sentence(quoted, quantity)
             return f"{text}, or more: no load that was offered was too much for “{claim.higher}”" if (
@@ -83,9 +82,10 @@ class PointComparison:
         if claim.basis is Basis.INTERVALS:
             return self._interval_sentence()
         if claim.basis is Basis.SEARCHES_OVERLAP:
-            return f"{names}: the runs differ by less than the intervals within which their rates were found"
+            reason = "the runs differ by less than the intervals within which their rates were found"
+            return explain_no_claim(quoted, quantity, reason, more_runs_help=False)
         if claim.basis is Basis.INTERVALS_OVERLAP:
-            return f"{names}: their intervals overlap"
+            return explain_no_claim(quoted, quantity, "their intervals overlap")
         return sentence(quoted, quantity)
 
     def _interval_sentence(self) -> str:

@@ -6,20 +6,21 @@ from nicbench.stats.bootstrap import Interval
 from nicbench.stats.compare import MOST_RUNS, ClaimOutcome, Comparison
 from nicbench.stats.drift import Drift, Drifts
 from nicbench.stats.numerals import Quantity, figures, format_alike, percent, probability
-from nicbench.stats.rank_tests import Exactness
+from nicbench.stats.rank_tests import Exactness, fewest_runs
 from nicbench.stats.sample import Sample
 
 
 def sentence(comparison: Comparison, quantity: Quantity, circumstances: str = "") -> str:
     """States the result, such as "with 10 instances, 1x100 is 1.24 times faster than 4x25 [1.19, 1.31]".
 
-    Where no difference is shown: "with 2 instances, no difference is shown between 1x100 and 4x25: the ratio's interval
-    [0.97, 1.05] holds 1". ``circumstances`` come first ("with 10 instances").
+    Where none can be claimed, it states what was seen, why, and how many runs a claim needs: "with 2 instances, the
+    medians of 1x100 and 4x25 (48.2 and 47.9 fps) differ, but no difference can be claimed: the ratio's interval [0.97,
+    1.05] holds 1; about 40 runs of each would show it". ``circumstances`` come first ("with 10 instances").
     """
     text = (
         _describe_difference(comparison, quantity)
         if comparison.claim.shown is ClaimOutcome.YES
-        else _explain_not_shown(comparison)
+        else explain_no_claim(comparison, quantity, _reason_not_shown(comparison))
     )
     return f"{circumstances}, {text}" if circumstances else text
 
@@ -135,31 +136,63 @@ def _effect_of_higher(comparison: Comparison) -> tuple[float, float, float]:
     return turned[0], turned[2], turned[1]
 
 
-def _explain_not_shown(comparison: Comparison) -> str:
-    names = f"no difference is shown between {comparison.first.name} and {comparison.second.name}"
+def explain_no_claim(comparison: Comparison, quantity: Quantity, reason: str, *, more_runs_help: bool = True) -> str:
+    """States what was seen of two sides, the ``reason`` why no difference can be claimed, and the runs that it needs.
+
+    What was seen may differ, as an answer elsewhere may say: only where the medians are equal is there no difference.
+    """
+    first, second = comparison.first, comparison.second
+    known = [median for side in (first, second) if (median := side.sample.median) is not None]
+    if len(known) < 2 or known[0] == known[1]:
+        return f"no difference is shown between {first.name} and {second.name}: {reason}"
+    texts = tuple(map(figures, known))
+    if texts[0] == texts[1]:
+        texts = format_alike(known, 0.0)
+    seen = f"{texts[0]} and {texts[1]} {quantity.unit}".rstrip()
+    needed = runs_needed(comparison) if more_runs_help else None
+    return (
+        f"the medians of {first.name} and {second.name} ({seen}) differ, but no difference can be claimed: {reason}"
+        f"{f'; {needed}' if needed else ''}"
+    )
+
+
+def runs_needed(comparison: Comparison) -> str | None:
+    """States how many runs would show the difference that was seen; None where that cannot be known."""
+    found, paired = comparison.detectable, comparison.kind.is_paired
+    each = "pairs" if paired else "runs of each"
+    if found is not None and found.runs_for_seen is not None:
+        return f"about {_round_count(found.runs_for_seen)} {each} would show it"
+    if comparison.claim.shown in (ClaimOutcome.NO_INTERVAL, ClaimOutcome.TOO_FEW):
+        least = fewest_runs(round(1.0 - comparison.effect.confidence_ratio, 12), paired=paired)
+        return f"at least {least} {each} are needed"
+    if found is not None and found.difference is not None:
+        return f"more than {MOST_RUNS:,} {each} are needed"
+    return None
+
+
+def _reason_not_shown(comparison: Comparison) -> str:
     first, second = comparison.first.sample, comparison.second.sample
     effect, test = comparison.effect, comparison.test
     what = "ratio" if comparison.kind.is_ratio else "difference"
     if comparison.claim.shown is ClaimOutcome.NO_INTERVAL or test is None:
-        return f"{names}: there is no interval ({'; '.join(effect.notes)})"
+        return f"there is no interval ({'; '.join(effect.notes)})"
     if comparison.claim.shown is ClaimOutcome.TOO_FEW:
         counts = (
             f"{_runs(first.n)} and {_runs(second.n)}" if not comparison.kind.is_paired else f"{_runs(first.n)} of each"
         )
-        return f"{names}: {counts} are too few to show any, however large"
+        return f"{counts} are too few to show any, however large"
     if comparison.claim.shown is ClaimOutcome.TOO_ALIKE:
-        text = (
+        return (
             "all runs gave the same value"
             if not (_varies(comparison) or _differs(comparison))
             else "too many runs gave the same value"
         )
-        return f"{names}: {text}"
     ends = _format_interval(comparison)
     if comparison.claim.shown is ClaimOutcome.INTERVAL_HOLDS:
-        return f"{names}: the {what}'s interval {ends} holds {comparison.kind.of_no_difference:.0f}"
+        return f"the {what}'s interval {ends} holds {comparison.kind.of_no_difference:.0f}"
     level = round(1.0 - effect.confidence_ratio, 12)
     leaves_out = f"interval {ends} leaves out {comparison.kind.of_no_difference:.0f}"
-    return f"{names}: the {what}'s {leaves_out}, but {test.name} has {probability(test.p)}, above {level:g}"
+    return f"the {what}'s {leaves_out}, but {test.name} has {probability(test.p)}, above {level:g}"
 
 
 def _effect(comparison: Comparison, quantity: Quantity) -> str:
