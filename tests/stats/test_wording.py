@@ -92,8 +92,10 @@ def test_counts_with_zeros_are_told_apart_by_their_difference() -> None:
         (
             [*(10 + run / 100 for run in range(12)), 1.0, 1.1, 1.2],
             [9.0, 9.1, 9.2, 9.3, 9.4],
-            "the ratio's interval [1.07, 1.12] leaves out 1, but Mann-Whitney U has p = 0.053, above 0.05; about 1,400 "
-            + "runs of each would show it",
+            (
+                "the ratio's interval [1.07, 1.12] leaves out 1, but Mann-Whitney U has p = 0.053, above 0.05; about "
+                "1,400 runs of each would show it"
+            ),
         ),
         ([24.0] * 9, [24.0] * 9, "all runs gave the same value"),
         ([0.0] * 5, [0.0, 0.0, 0.0, 0.0, 1.0], "too many runs gave the same value"),
