@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from nicbench.core.errors import WrongFileError
+from nicbench.importing.files import GivenFile
+from nicbench.importing.folder import provenance, summary_of
 from nicbench.importing.results import ImportedResults
+from nicbench.report.imported import imported_view
 
 Imported = Callable[..., ImportedResults]
 HEADS = "instances,run,instance,rate [fps],sum [fps],average [fps],median [fps],stdev [fps],minimum [fps],maximum [fps]"
@@ -138,3 +142,15 @@ def test_counts_are_the_sum_of_their_parts(imported: Imported) -> None:
     assert imported(f"{heads}\n64,100,10.0,1000,900,100", "frame-loss").results
     with pytest.raises(WrongFileError, match="901 frames and 100 frames make another; computed: 1001 frames"):
         imported(f"{heads}\n64,100,10.0,1000,901,100", "frame-loss")
+
+
+def test_the_report_says_what_was_compared_and_how_often(imported: Imported) -> None:
+    taken = imported(
+        "\n".join((HEADS, "2,1,1,24.0,,,,,,", "2,1,2,26.0,,,,,,", "2,1,,,51.0,,,,,")), "frames", errata=True
+    )
+    known = provenance(
+        (GivenFile(Path("x.csv"), b""),), taken, source=None, year=None, device=None, method="frames", format="plain"
+    )
+    view = imported_view(summary_of("x", taken, known))
+    assert view is not None
+    assert "sums with their instances: 1. One cell is an erratum." in view.checked

@@ -52,15 +52,14 @@ class ImportedView:
                 "and looked for figures that exceed the line rate, are negative, or contradict one another by more "
                 "than their rounding"
             )
-        compared = "; ".join(f"{whole(one.comparisons)} {one.what}" for one in self.source.checks)
-        return f"and compared, within the rounding of the printed digits: {compared}"
+        compared = "; ".join(f"{one.what}: {whole(one.comparisons)}" for one in self.source.checks)
+        return f"and compared, within the rounding of the printed digits, so many {compared}"
 
     @property
     def _found(self) -> str:
         if not self.errata:
             return "It found no contradiction."
-        cells = "One cell is" if len(self.errata) == 1 else f"{len(self.errata)} cells are"
-        return f"{cells} listed as errata."
+        return "One cell is an erratum." if len(self.errata) == 1 else f"{len(self.errata)} cells are listed as errata."
 
     @property
     def added(self) -> str | None:
