@@ -1,6 +1,6 @@
-//! Watches each of the DUT's cores for what no counter of a virtual machine says. Five hundred times a second a thread
-//! looks for a microsecond how much of the physical core there is (a neighbour on the other hyperthread takes up to
-//! half of it); and it reads whether the CPU stood still in the meantime.
+//! Watches each of the DUT's cores for what no counter of a virtual machine says. Two hundred and fifty times a second
+//! a thread looks for a microsecond how much of the physical core there is (a neighbour on the other hyperthread takes
+//! up to half of it); and it reads whether the CPU stood still in the meantime.
 //!
 //! What limits the rate is the interrupt that wakes the thread, not the look: on a virtual machine one takes up to
 //! 20 microseconds of the core. So looks come when interrupts come anyway: at multiples of their period by the
@@ -23,8 +23,8 @@ use crate::task_times::CORE_WATCH_THREAD;
 use series::Series;
 pub use speeds::{Speed, Speeds};
 
-/// Between two looks.
-pub const PERIOD_NS: u64 = stall_detector::PERIOD_NS;
+/// Between two looks: two beats of the timer that finds pauses, so that they come with it.
+pub const PERIOD_NS: u64 = 2 * stall_detector::PERIOD_NS;
 /// Looks that find the best speed before the first trial.
 const FIRST_LOOKS: u32 = 50;
 /// Slower than so many hundredths of the best: somebody else is on the core. Two hyperthreads at work leave each half
