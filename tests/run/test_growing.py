@@ -114,8 +114,8 @@ def test_one_run_after_one_to_warm_up_is_shown_apart_from_it(tmp_path: Path, mon
     assert (found.over_runs, len(found.counted), len(found.results)) == ((), 1, 2)
     page = text_of(folder)
     assert "n = 1 run, after 1 to warm up" in page
-    assert "Load sweep: sweep (run 1 (warm-up))" in page
-    assert "Load sweep: sweep (run 2)" in page
+    assert "Load sweep (run 1 (warm-up))" in page
+    assert "Load sweep (run 2)" in page
 
 
 def without(bench: str) -> str:
@@ -137,8 +137,8 @@ def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_k
         "n = 6 of at most 8 runs of each configuration, after 1 to warm up, which is part of no statistics.",
         "95 % confidence interval of the mean: reached: the widest interval is",
         "fast: sweep, 64 bytes returned_percent 6 ",
-        "Load sweep: sweep (slow, run 1 (warm-up))",
-        "Load sweep: sweep (slow, run 7)",
+        "Load sweep (slow, run 1 (warm-up))",
+        "Load sweep (slow, run 7)",
     ):
         assert text in page
 

@@ -18,6 +18,8 @@ from nicbench.testbed import l3fwd_build as builder
 from nicbench.testbed.duts.base import Dut
 from nicbench.tuning.stack import UndoStack
 
+from .lab import come_back
+
 pytestmark = pytest.mark.lab
 
 BENCH = """
@@ -59,10 +61,10 @@ async def one_trial(
 async def test_the_reflector_without_faults_gives_every_frame_back_and_counts_its_cycles() -> None:
     trial, dut = await one_trial("nb-test-reflect", "{kind: reflector, huge_pages: false}")
     counts = trial.reading.counts
-    assert counts.received == counts.sent > 0
+    assert come_back(counts)
     assert (counts.duplicated, counts.corrupted, counts.reordered) == (0, 0, 0)
     assert trial.reading.dut_work is not None
-    assert trial.reading.dut_work.packets >= counts.sent
+    assert trial.reading.dut_work.packets >= counts.received
     assert dut.disclosure()["configuration"]["faults"] == {}
 
 
@@ -86,8 +88,8 @@ async def test_four_ports_are_two_pairs_or_four_that_give_back(dut: str, topolog
     trial, made = await one_trial("nb-test-four", f"{dut}, huge_pages: false}}", topology=topology, ports=4)
     streams = trial.reading.streams
     assert [stream.name for stream in streams] == ways
-    # Frames of a way that leads elsewhere would all be lost, or foreign; a pause of one of two busy cores costs a few.
-    assert all(stream.counts.received > 0.5 * stream.counts.sent > 0 for stream in streams)
+    # Frames of a way that leads elsewhere would all be lost, or foreign.
+    assert all(come_back(stream.counts) for stream in streams)
     assert sum(port.foreign for port in trial.reading.ports) == 0
     if made.kind == "testpmd":
         there = [0, 1, 2, 3] if topology == "same-port" else [1, 0, 3, 2]
@@ -99,6 +101,6 @@ async def test_four_ports_are_two_pairs_or_four_that_give_back(dut: str, topolog
 @pytest.mark.parametrize(("topology", "ip"), [("crossed", 4), ("same-port", 6)])
 async def test_l3fwd_routes_between_the_test_networks(topology: str, ip: int) -> None:
     trial, dut = await one_trial("nb-test-l3fwd", "{kind: l3fwd, huge_pages: false}", topology=topology, ip=ip)
-    assert trial.reading.counts.received == trial.reading.counts.sent > 0
+    assert come_back(trial.reading.counts)
     assert trial.reading.dut_work is None
     assert dut.disclosure()["patch"] == builder.PATCH

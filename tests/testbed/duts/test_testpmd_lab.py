@@ -25,6 +25,8 @@ from nicbench.testbed.labs.memif import socket_folder
 from nicbench.testbed.testers.base import Tester
 from nicbench.tuning.stack import UndoStack
 
+from .lab import come_back
+
 pytestmark = pytest.mark.lab
 
 BENCH = """
@@ -83,10 +85,10 @@ async def one_trial(topology: str, mode: str, *, huge_pages: bool = False) -> Re
 @pytest.mark.parametrize(("topology", "mode"), [("crossed", "csum"), ("same-port", "5tswap")])
 async def test_frames_pass_through_and_the_cycles_they_took_are_read_back(topology: str, mode: str) -> None:
     reading = await one_trial(topology, mode)
-    assert reading.counts.received == reading.counts.sent > 0
+    assert come_back(reading.counts)
     assert reading.counts.corrupted == 0
     assert reading.dut_work is not None
-    assert reading.dut_work.packets >= reading.counts.sent
+    assert reading.dut_work.packets >= reading.counts.received
     assert reading.dut_work.tsc_cycles_per_packet is not None
     assert reading.dut_work.core_cycles_per_packet is not None
 
@@ -96,7 +98,7 @@ async def test_with_huge_pages_nothing_is_copied_by_the_tester_and_the_pages_go_
     pages = Path("/proc/sys/vm/nr_hugepages")
     before = pages.read_text()
     reading = await one_trial("crossed", "macswap", huge_pages=True)
-    assert reading.counts.received == reading.counts.sent > 0
+    assert come_back(reading.counts)
     assert pages.read_text() == before
 
 
