@@ -11,7 +11,7 @@ from nicbench.store.folder import RunFolder
 
 from .lab_bench import make_folder, run_async
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.acceptance]  # minutes on an emulated machine
 
 FAILING = """
 nicbench: 1

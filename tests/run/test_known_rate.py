@@ -149,6 +149,7 @@ tests:
 """
 
 
+@pytest.mark.acceptance
 def test_an_outage_of_known_length_after_an_overload_is_the_recovery_time(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, LAB + OUTAGE + TOLERANT)
     result = next(result for result in summary.results if result.method == "system-recovery")

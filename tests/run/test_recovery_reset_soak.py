@@ -182,6 +182,7 @@ tests:
 @pytest.mark.lab
 @pytest.mark.alone
 @pytest.mark.slow
+@pytest.mark.acceptance
 def test_a_reset_of_a_known_time_is_measured_with_real_packets(tmp_path: Path) -> None:
     summary, trials = run_bench(tmp_path, RESET + TOLERANT + RESET_TESTS)
     result = next(result for result in summary.results if result.method == "reset")

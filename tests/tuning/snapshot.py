@@ -91,7 +91,7 @@ def main() -> None:
         "mounts": mounts(),
         "namespaces": namespaces,
         "processes": processes(),
-        "records": sorted(glob.glob("/run/nicbench*/**", recursive=True)),
+        "records": sorted(path for path in glob.glob("/run/nicbench*/**", recursive=True) if not os.path.isdir(path)),
         "networks": {name: in_namespace(name) for name in [None, *namespaces]},
     }
     snapshot["networks"] = {name or "first": content for name, content in snapshot["networks"].items()}
