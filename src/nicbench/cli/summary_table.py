@@ -28,6 +28,7 @@ from nicbench.report.comparison import runs_lines
 from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable
 from nicbench.report.imported import errata_words
+from nicbench.report.numbers import UNKNOWN
 from nicbench.report.section import Section
 from nicbench.report.tables import configuration_of, sections, side_by_side
 
@@ -258,7 +259,8 @@ def overview_columns(sections: Sequence[Section], verdict_words: Callable[[Resul
         results = [point.of.get(number) for point in points]
         for column in members[0].table.overview:
             known = [result for result in results if result is not None]
-            if not (column.is_minor and all(value_of(result, column.value) is None for result in known)):
+            is_left_out = column.is_minor or (column.is_optional and not column.is_main)
+            if not (is_left_out and all(value_of(result, column.value) is None for result in known)):
                 shown.append(_column(column, results))
     verdicts = tuple(verdict_words(_worst(point.of.values())) for point in points)
     return [*shown, ShownColumn(escape_texts("", "verdict"), verdicts, rank=0, right=False)]
@@ -293,7 +295,7 @@ def _column(column: Column, results: Sequence[Result | None]) -> ShownColumn:
     rank = 4 if column.is_minor else _RANKS[column.is_main]
     return ShownColumn(
         escape_texts(*head),
-        escape_texts(*("-" if result is None else next(cells) for result in results)),
+        escape_texts(*(UNKNOWN if result is None else next(cells) for result in results)),
         rank,
         right=column.form != "text",
     )

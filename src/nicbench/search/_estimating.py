@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nicbench.core.result import Bounded, LimitedBy
+from nicbench.core.units import format_rate
 from nicbench.search._interval import explain_none, read
 from nicbench.search.base import CLOSE, Estimate, Goal, Limits, Outcome, Sample
 from nicbench.stats.capacity import LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
@@ -20,6 +21,8 @@ ABOVE_THE_MAXIMUM = 2.0
 """How far above the highest load that can be offered a rate may be estimated, of a core of its own."""
 EXTRAPOLATED = 0.1
 """The rate of a core of its own is extrapolated where every trial found a larger share of slow looks."""
+WORTH_SAYING = 0.01
+"""As the machine was, the DUT bore less than on a core of its own by more than this, or nothing is said of it."""
 RECENT = 3
 """So many trials say which share of slow looks the next one is likely to find."""
 NEAR = 4.0
@@ -207,10 +210,11 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
             "losses begin below what came back of an overload: the rate is the load at which half of the trials would "
             "lose nothing, by how the losses grow with the load"
         )
-    if estimate.slope is not None and estimate.half_frames_per_s and estimate.nine_tenths_frames_per_s:
+    half, most = estimate.half_frames_per_s, estimate.nine_tenths_frames_per_s
+    if estimate.slope is not None and half and most and most < (1.0 - WORTH_SAYING) * found.middle:
         notes.append(
-            f"the rate is that of a core of its own; as the machine was, half of the trials bore "
-            f"{estimate.half_frames_per_s:.0f} frames/s and nine of ten {estimate.nine_tenths_frames_per_s:.0f}"
+            f"the rate is that of a core of its own; as the machine was, half of the trials bore {format_rate(half)} "
+            f"and nine of ten {format_rate(most)}"
         )
     if estimate.extrapolated and estimate.least_share is not None:
         notes.append(
