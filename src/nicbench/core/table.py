@@ -151,12 +151,14 @@ class SearchedRates(Frozen):
     """Rates that a search found, one for each goal, the strictest first; a row for each frame size.
 
     The report makes the first sentence of them, draws them with their intervals, and lays those of several
-    configurations side by side. ``line_rate`` and ``ceiling`` name the values that bound them.
+    configurations side by side. ``line_rate`` and ``ceiling`` name the values that bound them. Those that are
+    ``estimated`` rest on a model of all trials, and no single trial passed them.
     """
 
     goals: tuple[Goal, ...]
     line_rate: str
     ceiling: str
+    estimated: bool = False
 
 
 class RateBars(Frozen):

@@ -141,12 +141,17 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
     return (table,)
 
 
+def is_estimated(options: Mapping[str, Any]) -> bool:
+    """Whether the search of a test with these options estimates its rates by a model of all trials."""
+    search = options.get("search")
+    return isinstance(search, Mapping) and search.get("kind") == "estimate"
+
+
 def explain_rates(
     table: ResultTable, results: Sequence[Result], goals: Iterable[Goal], options: Mapping[str, Any]
 ) -> str:
     """What the rates are, by the search that found them, and what each goal asks for."""
     told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
-    search = options.get("search")
-    if isinstance(search, Mapping) and search.get("kind") == "estimate":
+    if is_estimated(options):
         return " ".join((ESTIMATED, *told))
     return " ".join((table.caption, *told, *explain_confirmation(results)))

@@ -43,6 +43,7 @@ from nicbench.methods._rate_columns import (
     explain_rates,
     goals_of,
     in_bits,
+    is_estimated,
     keys_of_goals,
     overview_of,
     zero_loss,
@@ -242,7 +243,12 @@ class Throughput(FrameMethod):
             update={
                 "caption": caption,
                 "columns": (FRAME, *(column for goal in goals for column in columns_of(goal)), LINE_RATE_COLUMN),
-                "rates": SearchedRates(goals=goals, line_rate=LINE_RATE_COLUMN.value, ceiling=CEILING.value),
+                "rates": SearchedRates(
+                    goals=goals,
+                    line_rate=LINE_RATE_COLUMN.value,
+                    ceiling=CEILING.value,
+                    estimated=is_estimated(options),
+                ),
                 "further": further,
                 "overview": (*(column for goal in goals for column in overview_of(goal)), CEILING),
             }

@@ -179,7 +179,8 @@ def _rates_sentence(subject: str, section: Section) -> str:
             reason = f": {rate.reason_null}" if rate.reason_null else ""
             text = f"passed no load{what} {goal.clause} ({goal.name}{reason})"
         else:
-            text = _passing_clause(rate, goal, what, write, unit, after_another=number > 0)
+            estimated = section.table.rates is not None and section.table.rates.estimated
+            text = _passing_clause(rate, goal, what, write, unit, after_another=number > 0, estimated=estimated)
         sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
     limits = dict.fromkeys(rate.limited_by for _, rate in rates if rate.limited_by is not None)
     if len(limits) == 1:
@@ -206,9 +207,16 @@ def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:
 
 
 def _passing_clause(
-    rate: Bounded, goal: Goal, what: str, write: Callable[[float], str], unit: str, *, after_another: bool
+    rate: Bounded,
+    goal: Goal,
+    what: str,
+    write: Callable[[float], str],
+    unit: str,
+    *,
+    after_another: bool,
+    estimated: bool,
 ) -> str:
-    least = "at least " if rate.at_least else ""
+    least = "at least " if rate.at_least else "about " if estimated else ""
     between = "" if rate.at_least or rate.is_bare else f", interval {interval(rate, write)}{GAP}{unit}"
     value = f"{write(rate.value or 0.0)}{GAP}{unit}"
     passes = f"the line rate{what}, {value}," if rate.is_line_rate else f"{least}{value}{what}"
@@ -235,7 +243,8 @@ def largest_sentence(section: Section) -> str | None:
         return None
     goal, rate = found
     write, unit = _rate_words(row, [found])
-    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else ""
+    about = "about " if section.table.rates is not None and section.table.rates.estimated else ""
+    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else about
     passes = f"{least}{write(rate.value or 0.0)}{GAP}{unit} {goal.clause}"
     l2 = number_of(row.result.values.get(goal.value.replace("_frames_per_s", "_l2_bits_per_s")))
     bits = Column(value="l2_bits_per_s", head="", form=suitable_form("gigabits", l2 or 0.0))
