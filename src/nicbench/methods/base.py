@@ -184,6 +184,11 @@ class Method(DescribedPlugin, ABC):
         """The name of the earlier test whose results it works on, if any."""
         return None
 
+    @property
+    def adjusts(self) -> bool:
+        """Whether it makes use of trials during which others used the DUT's core too, by the share that they had."""
+        return False
+
     def deviations(self) -> tuple[str, ...]:
         """Where its options fall short of the RFC it follows, in words for the report."""
         return ()

@@ -145,9 +145,13 @@ class Throughput(FrameMethod):
     def frame_sizes(self) -> tuple[int | str, ...]:
         return self.options.frame_bytes
 
+    @property
+    def adjusts(self) -> bool:
+        return self.options.search.build().adjusts
+
     def promises(self, result: Result) -> tuple[Promise, ...]:
         """Each rate that was found: up to it the goal is met. An estimate promises no single trial anything."""
-        if self.options.search.build().adjusts:
+        if self.adjusts:
             return ()
         rates = (
             (name, f"{name.lower()}{RATE}", ratio, number_of(result.values.get(f"{name.lower()}{RATE}")))

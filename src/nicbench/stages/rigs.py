@@ -15,12 +15,13 @@ from typing import Any, Final, Generic, Self, TypeVar
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.clock import ClockOffset
 from nicbench.core.cpus import NumaNode
-from nicbench.core.errors import NotReadyError
+from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.core.events import Bus, StageStarted, TestStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Result
 from nicbench.core.turn import Turn
+from nicbench.doctor.checks.neighbours import foretell, look_at
 from nicbench.hosts.asking import numa_nodes
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.ceiling import Ceilings
@@ -42,6 +43,8 @@ from nicbench.testbed.labs.base import EndpointTestbed, FrameLab, Testbed, TestH
 from nicbench.testbed.testers.base import Tester, TesterFacts
 from nicbench.tuning.stack import UndoStack
 
+LOOK_FIRST_S: Final = 5.0
+"""A run whose searches adjust for neighbours looks for them so long before its first trial."""
 ContextT = TypeVar("ContextT", LiveFrameContext, LiveRoundContext)
 
 
@@ -236,7 +239,20 @@ class FrameRig(Rig[LiveFrameContext]):
         self._ceilings = Ceilings(self._maker, self._lab, testbed, setting.changes, self._ways)
 
     async def calibrate(self) -> None:
+        if any(test.build().adjusts for test in self.setting.bench.tests):
+            await self._look_for_neighbours()
         await calibrate(self.setting.bench, self._ceilings, self.setting.bus)
+
+    async def _look_for_neighbours(self) -> None:
+        """Says in one line how much of the DUT's core others use just now, before anybody waits for results."""
+        cpus = self.dut.cpus(self._testbed)
+        if not cpus or self._testbed.simulated or self.setting.folder.journal.trials():
+            return
+        try:
+            looks = await look_at(self._testbed.dut or self._testbed.tester, cpus, LOOK_FIRST_S)
+        except NicbenchError:  # what it would say decides nothing, and a trial that cannot look says so
+            return
+        self.setting.bus.publish(StageStarted(stage="neighbours", text=foretell(looks, LOOK_FIRST_S)))
 
     def make_context(self, test: TestSetting) -> LiveFrameContext:
         offered = OfferedTraffic(

@@ -23,6 +23,7 @@ _WARM_UP_S, _LOOK_S, _ANSWER_S = 0.3, 1.0, 5.0
 """A core that was idle is slow at first; that is no neighbour."""
 _STEAL = 7  # proc(5), /proc/stat
 _MAY_TAKE = 0.01
+_NEARLY_ALWAYS = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,23 +43,23 @@ class Neighbours(Examination):
     async def examine(self, host: Host) -> tuple[Check, ...]:
         cpus = await measuring_cpus(host)
         try:
-            command = (str(find_binary("nicbench-packets")), "measure", "sharing", *map(str, cpus))
             before = await host.read_file("/proc/stat") or ""
-            looks = await _look(host, command)
+            looks = await look_at(host, cpus, _LOOK_S)
         except NicbenchError as error:
             return (warning(_NAME, f"cannot be looked for: {error.message}", _MEND),)
         return (judge(looks, stolen_ratio(before, await host.read_file("/proc/stat") or "", cpus)),)
 
 
-async def _look(host: Host, command: Sequence[str]) -> tuple[Looks, ...]:
-    process = await host.start(command)
+async def look_at(host: Host, cpus: Sequence[int], duration_s: float) -> tuple[Looks, ...]:
+    """What looks at these CPUs found for so long; HostError where the host cannot look."""
+    process = await host.start((str(find_binary("nicbench-packets")), "measure", "sharing", *map(str, cpus)))
     try:
         await process.write_line("")
         await process.read_line(_ANSWER_S)
         await asyncio.sleep(_WARM_UP_S)
         await process.write_line("")
         await process.read_line(_ANSWER_S)
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(duration_s)
         await process.write_line("")
         return parse_looks(await process.read_line(_ANSWER_S) or "")
     finally:
@@ -73,6 +74,22 @@ def parse_looks(line: str) -> tuple[Looks, ...]:
         return tuple(Looks(int(cpu["cpu"]), int(cpu["looks"]), int(cpu["slow"])) for cpu in json.loads(line)["cpus"])
     except (ValueError, LookupError, TypeError) as error:
         raise HostError(f"`measure sharing` answers {line[:80]!r}", next_step=_MEND) from error
+
+
+def foretell(looks: Sequence[Looks], duration_s: float) -> str:
+    """How noisy the machine is, and what will come of it in a search that adjusts for a core that others use too."""
+    busiest = max((look for look in looks if look.looks), key=lambda look: look.slow / look.looks, default=None)
+    if busiest is None:
+        return "no look at the DUT's core succeeded: other programs keep it busy"
+    share = busiest.slow / busiest.looks
+    if share <= Thresholds().dut_contended_share:
+        comes = "a quiet machine, whose trials are likely to be valid"
+    elif share < _NEARLY_ALWAYS:
+        comes = "trials count at the share of the core that they have (`adjusted`)"
+    else:
+        comes = "the rate of a core of its own will be extrapolated"
+    seen = f"{100 * share:.0f} % of {busiest.looks} looks at CPU {busiest.cpu} in {duration_s:g} s"
+    return f"{seen} found its physical core in use by somebody else too: {comes}"
 
 
 def stolen_ratio(before: str, after: str, cpus: Sequence[int]) -> float | None:
