@@ -1,8 +1,9 @@
-"""The one rule by which a difference between two sides is claimed, wherever nicbench compares. Pure.
+"""The single rule by which a difference between two sides is claimed, wherever nicbench compares results.
 
-Where both sides have runs enough for a rank test to show anything, the runs must show it (stats/compare.py); and of
-rates that a search enclosed, the intervals of the median runs must not overlap, for a search is no finer than its
-interval. With fewer runs only such intervals can show anything: those of all runs together.
+Everything here is a pure function. Where both sides have enough runs for a rank test to show a difference, the runs
+must show it (stats/compare.py). For rates that a search enclosed in intervals, the intervals of the median runs must
+also not overlap, because a search is no finer than its interval. With fewer runs, only the intervals of all runs
+together can show a difference.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nicbench.stats.sample import Span, bounds_of, span_of
 
 
 class Basis(StrEnum):
-    """What a difference is claimed by; or why none is."""
+    """The evidence by which a difference is claimed, or the reason why none is claimed."""
 
     RUNS = "the runs"
     INTERVALS = "the intervals of all runs, which do not overlap"
@@ -30,15 +31,17 @@ class Basis(StrEnum):
 
     @property
     def is_shown(self) -> bool:
-        """Whether there is a difference by it."""
+        """Whether this basis shows a difference."""
         return self in (Basis.RUNS, Basis.INTERVALS)
 
 
 @dataclass(frozen=True, slots=True)
 class SideClaim:
-    """``higher`` and ``lower`` name sides only where a difference is shown; ``spans`` are what intervals it rests on.
+    """What is claimed about the difference between two sides.
 
-    ``is_at_least``: the higher side may do more than any load that was tried, so the ratio is a lower bound.
+    ``higher`` and ``lower`` name the sides and are set only where a difference is shown. ``spans`` are the intervals
+    that the claim, or the lack of one, rests on. With ``is_at_least``, the higher side may do more than the highest
+    load that was tried, so the ratio is a lower bound.
     """
 
     basis: Basis
@@ -48,12 +51,12 @@ class SideClaim:
     is_at_least: bool = False
 
     def better(self, *, higher_is_better: bool | None) -> str | None:
-        """The name of the better side; None where no difference is shown, or neither way is better."""
+        """Returns the name of the better side; None where no difference is shown or neither direction is better."""
         return None if higher_is_better is None else self.higher if higher_is_better else self.lower
 
 
 def claim_of(comparison: Comparison, first: Sequence[Value], second: Sequence[Value]) -> SideClaim:
-    """``first`` and ``second`` are the values that the comparison was made of, as results have them."""
+    """Returns the claim for a comparison; ``first`` and ``second`` are the compared values as results store them."""
     names = (comparison.first.name, comparison.second.name)
     shown = comparison.claim.shown
     if shown in (ClaimOutcome.NO_INTERVAL, ClaimOutcome.TOO_FEW):
@@ -84,7 +87,7 @@ def _claim_by_intervals(spans: tuple[Span, Span], names: tuple[str, str]) -> Sid
 
 
 def _spans_of_sides(first: Sequence[Value], second: Sequence[Value], *, of_median: bool) -> tuple[Span, Span] | None:
-    """Of both sides, where each rate was found within an interval; None of plain numbers."""
+    """Returns the interval of each side where a search enclosed every rate in an interval; None for plain numbers."""
     make = _median_span if of_median else span_of
     found = []
     for side in (first, second):
@@ -96,7 +99,7 @@ def _spans_of_sides(first: Sequence[Value], second: Sequence[Value], *, of_media
 
 
 def _median_span(rates: Sequence[Bounded]) -> Span | None:
-    """From the median of the highest loads that passed to that of the lowest that failed."""
+    """Returns the interval from the median of the highest passing loads to the median of the lowest failing loads."""
     bounds = [bound for rate in rates if (bound := bounds_of(rate)) is not None]
     if not bounds:
         return None

@@ -1,4 +1,4 @@
-"""Every two sides at every point that both measured: effect, test, claim, and sentences with their arithmetic."""
+"""Compares every pair of sides at every point that both measured: effect, test, claim, and sentences about them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from nicbench.stats.rank_tests import fewest_runs
 from nicbench.stats.wording import arithmetic, could_show, explain_no_claim, sentence
 
 MOST_SIDES: Final = 5
-"""That are compared each with each; of more, each with the first."""
+"""With up to this many sides, every pair is compared; with more, each side is compared with the first only."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointComparison:
-    """Two sides at one point in one main value. Numbers are in the unit of ``value.quantity``, first over second.
+    """The comparison of two sides at one point in one main value.
 
-    ``p_corrected`` is for all comparisons that were made together, by Holm's method; None where no test was made.
+    Numbers are in the unit of ``value.quantity``; ratios and differences are of the first side relative to the second.
+    ``p_corrected`` is the p-value corrected by Holm's method for all comparisons made together; None where no test was
+    made.
     """
 
     point: Point
@@ -36,18 +38,18 @@ class PointComparison:
 
     @property
     def better(self) -> str | None:
-        """The side that is better; None where no difference is shown, or neither way is better."""
+        """The name of the better side; None where no difference is shown or neither direction is better."""
         return self.claim.better(higher_is_better=self.value.quantity.higher_is_better)
 
     @property
     def sentence(self) -> str:
-        """For instance "with 10 instances, “1x100” is 1.24 times faster [1.19, 1.31]". Without a stop at its end."""
+        """The claim without a full stop: "with 10 instances, “1x100” is 1.24 times faster [1.19, 1.31]"."""
         said = self.claim_text
         return f"{self.point.circumstances}, {said}" if self.point.circumstances else said
 
     @property
     def arithmetic(self) -> str:
-        """What the sentence rests on: medians, ratio with interval and seed, test, Cliff's delta; a clause each."""
+        """The numbers behind the sentence, in clauses: medians, ratio with interval and seed, test, Cliff's delta."""
         parts = [arithmetic(_quote_names(self.comparison), self.value.quantity)]
         if self.p_corrected is not None and self.made_together > 1:
             told = probability(self.p_corrected)
@@ -61,18 +63,18 @@ class PointComparison:
 
     @property
     def could_show(self) -> str | None:
-        """What so many runs could have shown, and how many the difference seen would need."""
+        """What this number of runs could have shown, and how many runs the observed difference would need."""
         return could_show(self.comparison, self.value.quantity)
 
     @property
     def holds_together(self) -> bool:
-        """Whether the difference is still shown when all comparisons are corrected together."""
+        """Whether the difference is still shown after correction for all comparisons made together."""
         level = round(1.0 - self.comparison.effect.confidence_ratio, 12)
         return self.claim.basis is Basis.RUNS and self.p_corrected is not None and self.p_corrected <= level
 
     @property
     def claim_text(self) -> str:
-        """The sentence without its circumstances."""
+        """The claim as a sentence that does not name the circumstances of the point."""
         quoted, claim, quantity = _quote_names(self.comparison), self.claim, self.value.quantity
         if claim.basis is Basis.RUNS:
             text = sentence(quoted, quantity)
@@ -102,14 +104,14 @@ class PointComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """All that were made together. ``only``: points that not every side measured, each with a side that did."""
+    """All comparisons made together; ``only`` has points that some side lacks, each with a side that measured it."""
 
     all: tuple[PointComparison, ...]
     only: tuple[tuple[str, Point], ...]
     asked: IntervalSpec
     is_in_pairs: bool
     with_first: str | None = None
-    """With which each other is compared, where they are too many to compare each with each."""
+    """The side that every other is compared with, where there are too many sides to compare every pair; else None."""
 
     @property
     def tests(self) -> int:
@@ -118,16 +120,16 @@ class Comparisons:
 
     @property
     def shown(self) -> tuple[PointComparison, ...]:
-        """Those in which a difference is claimed."""
+        """The comparisons in which a difference is claimed."""
         return tuple(one for one in self.all if one.claim.basis.is_shown)
 
     @property
     def rule(self) -> tuple[str, ...]:
-        """How a difference is claimed, and how many comparisons were made: sentences to be told once."""
+        """The rule by which a difference is claimed and the number of comparisons, as sentences to be printed once."""
         return tuple(_explain_rule(self))
 
     def of_method(self, method: str) -> tuple[PointComparison, ...]:
-        """Those of a method's results."""
+        """Returns the comparisons of the results of one method."""
         return tuple(one for one in self.all if one.point.method == method)
 
 
@@ -139,11 +141,11 @@ def compare_sides(
     tests: Mapping[str, str] | None = None,
     points: Sequence[PointValues] | None = None,
 ) -> Comparisons:
-    """Each two of the sides (of more than ``MOST_SIDES`` each with the first) at every point that both have.
+    """Compares every pair of sides (with more than ``MOST_SIDES``, each with the first) at every point that both have.
 
-    ``in_rounds``: the n-th runs of all sides were made one right after the other, as turns are (model/turn.py); where
-    there are enough of them to show anything they are compared in pairs. ``tests``: see ``point_of``. ``points``: what
-    ``match_sides`` made of the sides, where that is known already.
+    With ``in_rounds``, the n-th runs of all sides were made one right after the other, as turns are (core/turn.py);
+    they are compared in pairs where there are enough of them for a test to show a difference. ``tests`` is described at
+    ``point_of``. ``points`` is the result of ``match_sides`` for these sides, where the caller already has it.
     """
     asked = IntervalSpec(seed=seed)
     points = match_sides(sides, tests) if points is None else points
@@ -182,7 +184,7 @@ def _compare_pair(of: PointValues, first: str, second: str, asked: IntervalSpec,
 
 
 def _p_value(one: PointComparison) -> float | None:
-    """None of a test that could not show anything in any outcome: it is none."""
+    """Returns the p-value of the rank test; None without a test, or with one that could not show a difference."""
     test = one.comparison.test
     level = round(1.0 - one.comparison.effect.confidence_ratio, 12)
     if test is None or one.claim.basis is Basis.TOO_FEW or not test.can_show(level):
@@ -191,7 +193,7 @@ def _p_value(one: PointComparison) -> float | None:
 
 
 def _quote_names(comparison: Comparison) -> Comparison:
-    """With the names of sides in quotes: they are words of somebody else in our sentence."""
+    """Returns the comparison with the sides' names in quotation marks, because users chose these names."""
     first, second = (replace(side, name=f"“{side.name}”") for side in (comparison.first, comparison.second))
     claim = comparison.claim
     if claim.higher is not None:

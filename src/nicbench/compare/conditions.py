@@ -1,4 +1,4 @@
-"""Under which conditions an entry's results were made, as far as it says: what comparability is judged by. Pure."""
+"""The conditions under which an entry's results were made, by which comparability is judged. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from nicbench.core.result import Result, ResultVerdict, name_of_test
 from nicbench.methods.base import Method
 
 _TIMES: Final = frozenset({"duration", "overload_time", "recovery_time", "longest_burst"})
-"""Options of a test that say how long it sends, in seconds."""
+"""Names of the options of a test that say for how many seconds it sends."""
 _BASES: Final = ("latency_basis", "basis")
-"""Values that say whether a latency is one way or of the round trip."""
+"""Names of the values that say whether a latency is one-way or round-trip."""
 ONE_WAY: Final = "one way"
 _NOT_SAID: Final = "as the source gives them"
 
 
 @dataclass(frozen=True, slots=True)
 class TestConditions:
-    """Of one test. ``times_s`` and ``goals`` by the option's name; what nobody says is not in them."""
+    """The conditions of one test; ``times_s`` is by option name; what nobody states is left out."""
 
     __test__ = False
 
     test: str
     method: str
     scopes: frozenset[str]
-    """On what rates are based (per port, a sum of ports); None of a source that does not say it is left out."""
+    """What rates are based on (per port, or a sum of ports); a source that does not say it adds nothing here."""
     times_s: Mapping[str, float]
     goals: Mapping[str, float]
-    """Loss ratios by the goal's name."""
+    """Loss ratios by the name of the goal."""
     latencies: frozenset[str]
-    """One way, half of the round trip: as the tool says."""
+    """What the latencies measure, as the tool states it: one way, or half of the round trip."""
     tools: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Of one entry. ``nominal``: whether the line rate is what a virtual link claims; None where nobody knows."""
+    """The conditions of one entry; ``nominal``: the line rate is only a virtual link's claim (None if unknown)."""
 
     name: str
     origin: Origin
@@ -54,12 +54,12 @@ class Conditions:
     runs: int = 1
 
     def of_test(self, test: str, method: str) -> TestConditions | None:
-        """The test of this name and method."""
+        """Returns the conditions of the test with this name and method; None if there is none."""
         return next((one for one in self.tests if (one.test, one.method) == (test, method)), None)
 
 
 def conditions_of(entry: Entry) -> Conditions:
-    """From its results and its plan."""
+    """Collects the conditions of an entry from its results and its plan."""
     plan = entry.plan
     known = plan is not None and entry.origin is not Origin.IMPORTED
     return Conditions(

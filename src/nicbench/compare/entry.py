@@ -1,4 +1,4 @@
-"""What is laid side by side: a configuration of a run, or published results, and the name that tells it apart."""
+"""What is compared side by side: a configuration of a run or published results, with a name that distinguishes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nicbench.core.turn import DEFAULT
 
 
 class Origin(StrEnum):
-    """Whose numbers they are."""
+    """Where the numbers of an entry come from."""
 
     MEASURED = "measured"
     SIMULATED = "simulated"
@@ -24,10 +24,11 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """``results`` are those of every run of the configuration that counts; ``plan`` is the configuration's own.
+    """One thing that is compared: a configuration of a run, or published results.
 
-    ``told`` is everything that the run says of its settings, by machine (``read_settings``); empty where imported.
-    ``moment`` is when it was made, in UTC and in words; None where nobody says.
+    ``results`` are those of every run of the configuration that counts; ``plan`` is the plan of this configuration
+    alone. ``told`` has all settings that the run discloses, by machine (``read_settings``); it is empty for imported
+    results. ``moment`` is the time at which the results were made, as UTC text; None where it is unknown.
     """
 
     name: str
@@ -38,26 +39,26 @@ class Entry:
     verdict: ResultVerdict = ResultVerdict.VALID
     finished: bool = True
     troubles: tuple[str, ...] = ()
-    """What of its files is not as the run left it, in words."""
+    """Sentences about files of the run folder that are no longer as the run left them."""
     plan: Plan | None = None
     imported: ImportOrigin | None = None
     data_set: str | None = None
-    """The name of the built-in data set."""
+    """The name of the built-in data set; None for results from elsewhere."""
     notes: tuple[str, ...] = ()
-    """What a data set says of itself."""
+    """Remarks that the built-in data set makes about itself."""
     tags: tuple[str, ...] = ()
     moment: str | None = None
     machines: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Cards, processors and kernels of its machines, by these words."""
+    """Network cards, processors and kernels of its machines, by the keys ``card``, ``processor`` and ``kernel``."""
     links: tuple[str, ...] = ()
-    """What a source calls the links of its results."""
+    """The names that the source gives to the links of its results."""
     told: Mapping[str, Any] = field(default_factory=dict)
     is_named: bool = False
-    """Whether the user gave the name."""
+    """Whether the user chose the name."""
 
     @property
     def origin(self) -> Origin:
-        """Imported results are nobody's measurement here, whatever they are of."""
+        """Where the numbers come from; imported results count as imported even if they are results of a simulation."""
         if self.imported is not None:
             return Origin.IMPORTED
         return Origin.SIMULATED if self.plan is not None and self.plan.simulated else Origin.MEASURED
@@ -69,7 +70,7 @@ class Entry:
 
     @property
     def published(self) -> str | None:
-        """How imported results are marked in every name: "published 2019", "imported"."""
+        """The mark of imported results in every name: "published 2019", "published", "imported"; else None."""
         if self.imported is None:
             return None
         if self.imported.source is None and self.imported.year is None:
@@ -78,14 +79,15 @@ class Entry:
 
 
 LONGEST = 40
-"""Of a title that serves as a name, in characters."""
+"""Maximum length in characters of a title that serves as a name."""
 
 
 def name_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The same entries with names that are all different; one that the user gave stays.
+    """Returns the entries with distinct names; a name that the user chose is kept.
 
-    First the configuration, where it has a name; else the title; else when it was made; and last the run's id. What was
-    not measured here says so in its name, so that no table and no figure shows it without.
+    An entry is named after its configuration, where that has a name, else after its title, else after the time at which
+    it was made; the run's id is added last, where names are still equal. The name of imported results says that they
+    were not measured here, so that every table and figure shows it.
     """
     names = [entry.name if entry.is_named else _base_name(entry, entries) for entry in entries]
     for more in _MORE:
@@ -126,7 +128,7 @@ def _append_detail(name: str, more: str | None, entry: Entry) -> str:
 
 
 def _number_copies(names: Sequence[str]) -> list[str]:
-    """Copies of one run folder have everything in common."""
+    """Numbers names that are still equal, because copies of one run folder have everything in common."""
     seen: Counter[str] = Counter()
     counts = Counter(names)
     found = []

@@ -14,7 +14,7 @@ from nicbench.store.folder import RunFolder
 from nicbench.store.headline import INVENTORY, machines_of
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})
-"""Of imported results, which number their runs there."""
+"""Parameters that do not identify a point: imported results have the number of their run among the parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FinishedRun:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What two results must share to be of the same thing. ``parameters`` are JSON with sorted keys."""
+    """What two results must have in common to measure the same thing; ``parameters`` are JSON text with sorted keys."""
 
     test: str
     method: str
@@ -43,14 +43,14 @@ class Point:
 
     @property
     def words(self) -> str:
-        """For people: the test and the parameters."""
+        """The test and the parameters as text for a reader."""
         given = ", ".join(f"{name} {value}" for name, value in json.loads(self.parameters).items())
         named = self.test if self.configuration == DEFAULT else f"{self.test} ({self.configuration})"
         return f"{named}: {given}" if given else named
 
 
 def require_finished(folder: RunFolder) -> FinishedRun | str:
-    """The run; a sentence where it cannot be compared. HostError where its files are damaged."""
+    """Returns the run, or a sentence why it cannot be compared; HostError where its files are damaged."""
     summary = folder.summary()
     if summary is None or not folder.finished:
         return f"{folder.run_id} is not finished"
@@ -58,7 +58,7 @@ def require_finished(folder: RunFolder) -> FinishedRun | str:
 
 
 def group_by_point(runs: Sequence[FinishedRun]) -> dict[Point, list[Result]]:
-    """Every result of all of these runs that counts, in order."""
+    """Groups the results of all these runs that count (no warm-up) by their points, in order."""
     found: dict[Point, list[Result]] = {}
     for run in runs:
         for result in run.summary.counted:
@@ -78,7 +78,7 @@ _MISSING: Final = object()
 
 
 def find_objections(run: FinishedRun, other: FinishedRun) -> tuple[str, ...]:
-    """A sentence for each reason; none where they may be compared."""
+    """Returns a sentence for each reason why two runs must not be compared; empty where they may be."""
     return tuple(dict.fromkeys(_list_objections(run, other)))
 
 
@@ -124,7 +124,7 @@ def _compare_plans(plan: Plan, other: Plan) -> Iterator[str]:
             yield f"the test {test.name} is of the method {test.method} instead of {before_test.method}"
             continue
         for path, now, before in _find_differences(test.options, before_test.options, test.name):
-            # A list are points: those that both have are compared.
+            # A list holds points; those that both runs have are compared.
             if not (isinstance(now, list) and isinstance(before, list)):
                 yield f"{path} is {_words_of(now)} instead of {_words_of(before)}"
 
@@ -154,7 +154,7 @@ def _find_differences(one: Any, other: Any, path: str) -> Iterator[tuple[str, An
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
             yield from _find_differences(one.get(name, _MISSING), other.get(name, _MISSING), f"{path}.{name}")
-    elif one != other and _MISSING not in (one, other):  # an option that an older nicbench did not know had its default
+    elif one != other and _MISSING not in (one, other):  # an option unknown to an older nicbench had its default
         yield path, one, other
 
 

@@ -1,4 +1,4 @@
-"""How much a setting that differs is likely to change results, and its values in words."""
+"""How likely a setting that differs is to change results, and the text of its values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any, Final
 
 NOT_RECORDED: Final = object()
-"""In the place of a value of which a run says nothing at all."""
+"""Marks a value that a run does not record at all, as opposed to one that it records as unknown."""
 LONGEST: Final = 160
 
 
 def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
-    """For people, on one line and cut where it is longer than so many characters."""
+    """Returns a value as one line of text, cut where it is longer than ``longest`` characters."""
     if value is NOT_RECORDED:
         return "not tuned" if path.startswith("tuning.") else "not recorded"
     if value is None:
@@ -28,13 +28,13 @@ def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """``rank`` counts from 1, the most important; ``why`` is for the reader."""
+    """How much a setting matters: ``rank`` counts from 1, the most important; ``why`` explains it to the reader."""
 
     rank: int
     why: str
 
 
-# Patterns of ``subject.fact.field``, without the machine; the first that fits counts. `*` also stands for dots.
+# Patterns of ``subject.fact.field``, without the machine; the first that matches applies. `*` also matches dots.
 _TABLE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("dut", "dut.*"), "another DUT, or other options of it"),
     (("tuning", "tuning.*"), "set for the test by its tuning"),
@@ -108,17 +108,17 @@ _VOLATILE: Final = (
     *("inventory.*counters*", "inventory.*statistics*", "inventory.*current_hz*", "inventory.*xdp*.id"),
     *("inventory.interrupts.*.number", "inventory.queueing.*.handle", "inventory.queueing.*.parent"),
 )
-"""What is another each time one looks, and no setting."""
+"""Patterns of facts that differ at every reading and are not settings."""
 
 _IDENTITY: Final = (
     *("inventory.*serial*", "inventory.*uuid*", "inventory.*asset_tag", "inventory.*.mac", "inventory.*macs*"),
     *("inventory.*guid*", "inventory.bios_settings.identity*", "addressing*mac*", "tester.*mac*"),
 )
-"""Which specimen it is, not of which kind."""
+"""Patterns of facts that identify one specimen of a device and not its type."""
 
 
 def importance_of(path: str) -> Importance:
-    """Of a difference at this path."""
+    """Returns the importance of a difference at this path."""
     for rank, (patterns, why) in enumerate(_TABLE, 1):
         if _compile(patterns).fullmatch(path):
             return Importance(rank, why)
@@ -126,12 +126,12 @@ def importance_of(path: str) -> Importance:
 
 
 def is_volatile(path: str) -> bool:
-    """Whether it differs between two runs of one setting."""
+    """Whether the fact at this path differs even between two runs with the same settings."""
     return _compile(_VOLATILE).fullmatch(path) is not None
 
 
 def is_identity(path: str) -> bool:
-    """Whether it names a specimen: another of the same kind gives the same results."""
+    """Whether the fact identifies one specimen; another specimen of the same type gives the same results."""
     return _compile(_IDENTITY).fullmatch(path) is not None
 
 

@@ -1,8 +1,8 @@
-"""The same thing measured by several entries: their tests laid to each other, and the parameters of their points.
+"""Finds the results of several entries that measure the same thing: matches their tests and their points' parameters.
 
-Tests of one method are matched by their names; where each entry has but one of them, they are the same whatever they
-are called. A parameter that only some entries give (a table's own word for its link) does not keep points apart, as
-long as each entry's points can be told apart without it.
+Tests of one method are matched by their names; where each entry has only one test of the method, these are matched
+whatever their names. A parameter that only some entries state (for example a published table's name for its link) does
+not keep points apart, as long as the points of each entry can be told apart without it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from nicbench.core.frame_size import label_of
 from nicbench.core.result import Result, name_of_test
 
 _NEVER: Final = frozenset({"run", "size"})
-"""Of imported results, which number their runs there; and the label of a size, which is a view of it."""
+"""Parameters that never identify a point: the run number of imported results, and the label of a frame size."""
 
 _LINK: Final = "link"
 
 Kind = tuple[str, str, str]
-"""Test, method and part of a result: what has points of one kind."""
+"""Test, method and part of a result: the results that share them have points of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What is measured by several; ``parameters`` are those by which entries tell points apart, in their order."""
+    """A thing that entries measure; ``parameters`` are the names and values that identify it, sorted by name."""
 
     test: str
     method: str
@@ -35,16 +35,17 @@ class Point:
 
     @property
     def words(self) -> str:
-        """For people: "throughput: frame_bytes 64"."""
+        """The test and the parameters as text for a reader: "throughput: frame_bytes 64"."""
         given = ", ".join(f"{name} {value}" for name, value in self.parameters if value is not None and name != "part")
         return f"{self.test}: {given}" if given else self.test
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedEntries:
-    """``entries`` have results whose tests and parameters agree where they are of the same thing.
+    """Entries whose tests and parameters are equal where they measure the same thing.
 
-    ``has`` are the names of the entries that have each point; ``remarks`` say what was laid to what.
+    ``has`` maps each point to the names of the entries that have it; ``remarks`` say which tests and parameters were
+    matched.
     """
 
     entries: tuple[Entry, ...]
@@ -58,12 +59,12 @@ class MatchedEntries:
 
     @property
     def lonely(self) -> Mapping[Point, tuple[str, ...]]:
-        """The points that not every entry has, with those that have them."""
+        """The points that at least one entry lacks, each with the names of the entries that have it."""
         return {point: names for point, names in self.has.items() if len(names) < len(self.entries)}
 
 
 def match_points(entries: Sequence[Entry]) -> MatchedEntries:
-    """The entries with their tests and points laid to each other."""
+    """Returns the entries with their tests and points matched."""
     with_tests, remarks = _match_tests(entries)
     same, said = _match_parameters(with_tests)
     has: dict[Point, list[str]] = {}
@@ -76,7 +77,7 @@ def match_points(entries: Sequence[Entry]) -> MatchedEntries:
 
 
 def point_of(result: Result) -> Point:
-    """Of a result that was matched."""
+    """Returns the point of a result whose test and parameters have been matched."""
     given = {name: value for name, value in result.parameters.items() if name not in _NEVER}
     return Point(name_of_test(result, {}), result.method, tuple(sorted(given.items())))
 
@@ -110,7 +111,7 @@ def _tests_by_method(entry: Entry) -> dict[str, list[str]]:
 
 
 def _rename(entry: Entry, names: Mapping[tuple[str, str], str]) -> Entry:
-    """Every result says its test, by the new name where it has one; and the plan as well."""
+    """Renames tests in the results and the plan of an entry, and names the test in every result."""
     results = tuple(
         result.model_copy(update={"test": names.get((result.method, test), test)})
         for result in entry.results
@@ -134,7 +135,7 @@ def _match_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]
         names = [{name for result in results for name in result.parameters} - _NEVER for _, results in having]
         some = set[str]().union(*names) - names[0].intersection(*names[1:])
         if len({_link_of(results) for _, results in having}) > 1 and all(_link_of(results) for _, results in having):
-            some.add(_LINK)  # each was measured on one link: it says where, and tells no points of an entry apart
+            some.add(_LINK)  # each entry has one link only, which thus tells none of its points apart
         droppable = frozenset(
             name for name in some if all(_are_distinct_without(results, some) for _, results in having)
         )
@@ -156,7 +157,7 @@ def _match_parameters(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]
 
 
 def _link_of(results: Sequence[Result]) -> str | None:
-    """The link of all of these; None where they do not say one, or not the same."""
+    """Returns the link that all these results name; None where one names no link or they differ."""
     links = {result.parameters.get(_LINK) for result in results}
     return str(links.pop()) if len(links) == 1 and None not in links else None
 
@@ -194,7 +195,7 @@ def _are_distinct_without(results: Sequence[Result], names: Iterable[str]) -> bo
 
 
 def _reduce(result: Result, drop: Mapping[Kind, frozenset[str]]) -> Result:
-    """Without what only some say; numbers that are whole are the same as whole numbers (64, 64.0)."""
+    """Removes parameters that only some entries state, and makes whole numbers integers (64.0 to 64)."""
     dropped = drop.get(_kind_of(result), frozenset())
     kept = {name: _to_integer(value) for name, value in result.parameters.items() if name not in dropped}
     if label_of(kept) is not None:
@@ -207,7 +208,10 @@ def _to_integer(value: Any) -> Any:
 
 
 def rename_results(entries: Iterable[Entry]) -> tuple[Result, ...]:
-    """Every result under its entry's name as the configuration, its id beginning with it; single runs are the first."""
+    """Returns all results with the entry's name as their configuration.
+
+    The id of each begins with the entry's name, and a result without a run number becomes one of run 1.
+    """
     return tuple(
         result.model_copy(
             update={

@@ -1,4 +1,4 @@
-"""Summaries: of a run as far as it went, and one of all entries that are compared, on one basis of ports."""
+"""Makes summaries: of a run as far as it went, and of all compared entries, with rates on one port basis."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from nicbench.stats.runs import count_runs, summarise_over_runs
 
 
 def summarise_points(results: Sequence[Result], asked: Runs, run_id: str) -> tuple[Result, ...]:
-    """Each point over all runs of its configuration, its main values with their statistics."""
+    """Summarises each point over all runs of its configuration, with statistics of its main values."""
     return restate_over_runs(summarise_over_runs(results, asked, main_values, seed_of(run_id)))
 
 
 def unfinished_summary(results: Sequence[Result], plan: Plan | None, run_id: str, title: str) -> Summary:
-    """The summary of a run that wrote none, or goes on: what there is, and ``incomplete``."""
+    """Returns an ``incomplete`` summary of the results so far, for a run that is still going or ended without one."""
     asked = plan.runs if plan else ONCE
     over = summarise_points(results, asked, run_id)
     return Summary(
@@ -44,7 +44,7 @@ PER_PORT: Final = "per port"
 
 
 def divide_by_ports(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
-    """The entries, those whose scope is a sum of ports divided; and a sentence on what was done to whom."""
+    """Divides rates that are sums of ports by the number of ports; returns the entries and sentences on the changes."""
     found, changed = [], []
     for entry in entries:
         results = tuple(_divide(result) for result in entry.results)
@@ -71,7 +71,7 @@ def _divide(result: Result) -> Result:
     ports = int(match[1])
     values = {name: _share(value, ports) if name.endswith(_RATES) else value for name, value in result.values.items()}
     imported = result.imported
-    if imported is not None:  # what is printed is not what is shown
+    if imported is not None:  # the printed digits are not those of the divided rates
         printed = {name: one for name, one in imported.printed.items() if not name.endswith(_RATES)}
         imported = imported.model_copy(update={"printed": printed})
     return result.model_copy(update={"values": values, "scope": PER_PORT, "imported": imported})
@@ -88,7 +88,7 @@ def _share(value: Value, ports: int) -> Value:
 
 
 def merge_summaries(found: MatchedEntries, title: str) -> Summary:
-    """Points that one entry alone has are left out: what is beside nothing is listed instead (``Matched.lonely``)."""
+    """Merges the entries' results; points that only one entry has are left out (see ``MatchedEntries.lonely``)."""
     entries = tuple(
         replace(entry, results=tuple(one for one in entry.results if len(found.has[point_of(one)]) > 1))
         for entry in found.entries
@@ -106,7 +106,7 @@ def merge_summaries(found: MatchedEntries, title: str) -> Summary:
 
 
 def _summarise_entries(results: Sequence[Result], names: Iterable[str]) -> tuple[Result, ...]:
-    """Medians and ranges where an entry has several runs, the results of its one run where not."""
+    """Returns medians and ranges for each entry that has several runs, and the plain results of every other entry."""
     found: list[Result] = []
     for name in names:
         own = tuple(result for result in results if result.configuration == name)
@@ -115,7 +115,7 @@ def _summarise_entries(results: Sequence[Result], names: Iterable[str]) -> tuple
 
 
 def unify_scopes(summary: Summary) -> Summary:
-    """The same with one scope for each test: where entries differ in it (``--force``) the scope names all."""
+    """Gives each test one scope; where entries differ in it (only with ``--force``), the scope names all of them."""
     scopes: dict[tuple[str, str], dict[str, None]] = {}
     for result in summary.results:
         scopes.setdefault((name_of_test(result, {}), result.method), {})[result.scope] = None
@@ -133,7 +133,7 @@ def unify_scopes(summary: Summary) -> Summary:
 
 
 def plan_of_all(entries: Sequence[Entry], title: str) -> Plan:
-    """What tables ask a plan for: loss ratios of goals on which all agree, and whether a line rate is nominal."""
+    """Makes the plan that tables read: loss ratios on which all entries agree, and whether the line rate is nominal."""
     plans = [entry.plan for entry in entries if entry.plan is not None]
     goals: dict[tuple[str, str], dict[str, set[float]]] = {}
     for plan in plans:

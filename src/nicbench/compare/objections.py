@@ -1,8 +1,9 @@
-"""Why entries must not be compared, and what of their making must be known to compare them. Pure.
+"""Reasons why entries must not be compared, and facts that a reader must know when they are compared.
 
-What *blocks* changes the meaning of a number: two rates of which one allows loss, one of a port and one of two, one of
-a trial of 1 s and one of 60 s, one of a network card and one of a simulation. What is only *told* may be the very thing
-that is compared: cards, kernels, settings, links.
+Everything here is a pure function. An objection *blocks* where it changes the meaning of a number: one rate allows loss
+and the other does not, one is of a port and the other of two, one is of a trial of 1 s and the other of 60 s, one is of
+a network card and the other of a simulation. An objection that does not block is only reported, because it may be the
+very thing that is compared: cards, kernels, settings, links.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Value = TypeVar("Value", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """One reason in a sentence without its full stop; ``blocks`` where nothing may be compared without ``--force``."""
+    """One reason as a sentence without full stop; where it ``blocks``, entries are compared only with ``--force``."""
 
     text: str
     blocks: bool
@@ -32,7 +33,7 @@ class Objection:
 
 
 def find_objections(every: Sequence[Conditions]) -> tuple[Objection, ...]:
-    """Everything that speaks against comparing these, what blocks first."""
+    """Returns all objections to comparing these entries, those that block first."""
     found = dict.fromkeys((*_check_files(every), *_check_origins(every), *_check_tests(every), *_check_links(every)))
     return tuple(sorted(found, key=lambda one: not one.blocks))
 
@@ -111,7 +112,7 @@ def _check_links(every: Sequence[Conditions]) -> Iterator[Objection]:
 
 
 def _sends_frames(method: str) -> bool:
-    """By the method's own word; False of one that nobody knows any more."""
+    """Whether the method sends frames, as it declares itself; False for a method that no longer exists."""
     known = find_one("nicbench.methods", Method, method)
     return known is not None and known.measures == "frames"
 
@@ -181,7 +182,7 @@ Subject = TypeVar("Subject")
 
 
 def _group_names(every: Iterable[tuple[str, Subject]], of: Callable[[Subject], Value | None]) -> dict[Value, list[str]]:
-    """The names by what each of them says; those that say nothing are left out."""
+    """Groups the names by the value that ``of`` gives for their subjects; subjects without a value are left out."""
     found: dict[Value, list[str]] = {}
     for name, subject in every:
         value = of(subject)
@@ -203,12 +204,12 @@ def _percent(ratio: float) -> str:
 
 
 def names_with_verb(names: Sequence[str]) -> str:
-    """The names and their verb: "“A” was", "“A” and “B” were"."""
+    """Returns the names with their verb: "“A” was", "“A” and “B” were"."""
     return f"{list_names(names)} {'was' if len(names) == 1 else 'were'}"
 
 
 def list_names(names: Sequence[str]) -> str:
-    """Some of the names, and how many more there are."""
+    """Returns the first few names in quotation marks, and how many more there are."""
     shown = [f"“{name}”" for name in names[:MOST_NAMED]]
     more = len(names) - MOST_NAMED
     if more > 0:

@@ -1,4 +1,4 @@
-"""From the words of a command line to entries: run folders, their configurations, tags, published data sets."""
+"""Opens the entries that a command line names: run folders, their configurations, tags, published data sets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from nicbench.store.tags import tags_of
 
 REFERENCE: Final = "reference:"
 MOST: Final = 100
-"""Entries of one comparison: more are no page that anybody reads."""
+"""Maximum number of entries in one comparison; a page with more is not readable."""
 
 Tagged = Callable[[str], Sequence[Path]]
-"""The folders of the runs that have a tag, oldest first."""
+"""A function that returns the folders of the runs with a given tag, oldest first."""
 
 
 def entries_of(words: Sequence[str], output: Path, tagged: Tagged, *, damaged: bool = False) -> tuple[Entry, ...]:
-    """One for each configuration of what each word names; only names that are given are set yet.
+    """Returns an entry for each configuration of everything that the words name.
 
-    A word is ``[NAME=]RUN[:CONFIGURATION]``, where RUN may be a tag or ``reference:DATA-SET``. UsageError where it
-    names nothing, or nothing that could be compared; HostError where a folder is damaged, unless that is let pass.
+    A word is ``[NAME=]RUN[:CONFIGURATION]``, where RUN may be a tag or ``reference:DATA-SET``. Only names that the user
+    gives are final; ``name_entries`` chooses the others. UsageError where a word names nothing, or nothing that can be
+    compared; HostError where a folder is damaged, unless ``damaged`` allows it.
     """
     found: list[Entry] = []
     for word in words:
@@ -60,7 +61,7 @@ def entries_of(words: Sequence[str], output: Path, tagged: Tagged, *, damaged: b
 
 
 def _name_of(word: str) -> tuple[str | None, str]:
-    """``old=2026-01-31T120000Z-title``: a name for the page, unless a folder is called so."""
+    """Splits ``old=2026-01-31T120000Z-title`` into name and run; an existing path is never split."""
     name, given, rest = word.partition("=")
     if not given or not name.strip() or "/" in name or Path(word).exists():
         return None, word
@@ -80,12 +81,12 @@ def _open_entries(word: str, output: Path, tagged: Tagged, *, damaged: bool) -> 
                 yield from open_folder(open_run(str(path), output, damaged=damaged), configuration, head)
             return
     if "/" in word:
-        open_run(word, output)  # says what is wrong with the path
+        open_run(word, output)  # raises an error that says what is wrong with the path
     raise UsageError("is neither a run nor a tag", place=repr(word), next_step="`nicbench list` shows runs and tags")
 
 
 def _split_word(word: str) -> Iterator[tuple[str, str | None]]:
-    """The whole word first; then what is before each of its colons, and a configuration after it."""
+    """Yields the whole word, then for each colon, last first, the text before it and the configuration after it."""
     yield word, None
     for place in range(len(word) - 1, 0, -1):
         if word[place] == ":":
@@ -93,7 +94,10 @@ def _split_word(word: str) -> Iterator[tuple[str, str | None]]:
 
 
 def open_folder(folder: RunFolder, configuration: str | None, word: str) -> Iterator[Entry]:
-    """One entry for each configuration of a run, or that one; a run that ended early has what is in its journal."""
+    """Yields an entry for each configuration of a run, or only for the one that is named.
+
+    A run that ended early has the results that are in its journal.
+    """
     plan, summary = folder.plan(), folder.summary()
     finished = folder.finished and summary is not None
     if summary is None:
@@ -150,7 +154,7 @@ def _open_data_set(word: str) -> Iterator[Entry]:
 
 
 def _links(results: Sequence[Result]) -> tuple[str, ...]:
-    """The parameter is a published table's; results of our own say their link in the plan."""
+    """Returns the links that results of published tables name; a run that nicbench measured has them in its plan."""
     return tuple(dict.fromkeys(clean(link) for one in results if isinstance(link := one.parameters.get("link"), str)))
 
 
@@ -164,7 +168,7 @@ def _group_by_configuration(results: Sequence[Result]) -> dict[str, tuple[Result
 def _choose_configuration(
     found: Mapping[str, tuple[Result, ...]], wanted: str | None, word: str
 ) -> Mapping[str, tuple[Result, ...]]:
-    """Those, or the one that is meant: by its name, else by a part of it that no other has."""
+    """Returns the results of all configurations, or of the wanted one: by its name or an unambiguous part of it."""
     if not found:
         raise UsageError("has no results", place=word, next_step="name a run that measured something")
     if wanted is None:

@@ -1,6 +1,6 @@
-"""What is compared: points, main values as quantities, and sides with the values that all runs of each have of a point.
+"""What is compared: points, main values with their quantities, and sides with their values at each point from all runs.
 
-A point is a test, method, scope and parameters that results share.
+A point is the test, method, scope and parameters that results have in common.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nicbench.stats.numerals import Quantity
 from nicbench.stats.sample import known_numbers
 
 _NOT_OF_A_POINT: Final = frozenset({"run"})
-"""Of imported results, which number their runs there."""
+"""Parameters that do not identify a point: imported results have the number of their run among the parameters."""
 
 _ALWAYS_TOLD: Final = frozenset(
     {"part", "frame_bytes", "mix", "load_percent", "load_of", "direction", "instances", "instance"}
@@ -30,40 +30,43 @@ _ALWAYS_TOLD: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Of any configuration and run. ``given`` are the parameters as JSON with sorted keys, for it is a key."""
+    """A point of measurement in any configuration and run; ``given``: its parameters as JSON with sorted keys."""
 
     test: str
     method: str
     scope: str
     given: str
     untold: tuple[str, ...] = field(default=(), compare=False)
-    """Parameters that are the same at all points of the test, and so are not told."""
+    """Names of parameters that are the same at all points of the test and are therefore not printed."""
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As results have them, but for the run."""
+        """The parameters as results have them, without the run number."""
         return cast(dict[str, Any], json.loads(self.given))
 
     @property
     def circumstances(self) -> str:
-        """To begin a sentence: "with 64-byte frames"; "" where there is nothing to tell."""
+        """The parameters as the beginning of a sentence: "with 64-byte frames"; "" where there is nothing to say."""
         return _circumstances(self.method, self.given, self.untold)
 
     @property
     def words(self) -> str:
-        """In a table: "throughput: with 64-byte frames"."""
+        """The test and its circumstances as text for a table: "throughput: with 64-byte frames"."""
         return f"{self.test}: {self.circumstances}" if self.circumstances else self.test
 
 
 def point_of(result: Result, tests: Mapping[str, str] | None = None) -> Point:
-    """``tests`` maps the id of a result that is too old to say its test to the test's name."""
+    """Returns the point of a result; ``tests`` maps ids of old results, which do not name their test, to test names."""
     given = {name: value for name, value in result.parameters.items() if name not in _NOT_OF_A_POINT}
     text = json.dumps(given, sort_keys=True, default=str)
     return Point(name_of_test(result, tests or {}), result.method, result.scope, text)
 
 
 def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
-    """Each point as one that tells, beside frames, load and instances, only what differs among those of its test."""
+    """Maps each point to one that prints only the parameters that tell it apart from others of its test.
+
+    Frame sizes, loads, directions and instances are always printed.
+    """
     by_test: dict[tuple[str, str], list[Point]] = {}
     for point in dict.fromkeys(points):
         by_test.setdefault((point.test, point.method), []).append(point)
@@ -88,9 +91,9 @@ def _circumstances(method: str, given: str, untold: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MainValue:
-    """One of the values that a method's result is about. ``name`` is its key among the values of a result.
+    """One of the main values of a method's result; ``name`` is its key among the values of a result.
 
-    A value over ``factor`` is in the unit of ``quantity``; ``form`` is how its column is written.
+    A value divided by ``factor`` is in the unit of ``quantity``; ``form`` is the number format of its column.
     """
 
     name: str
@@ -99,31 +102,34 @@ class MainValue:
 
     @property
     def factor(self) -> float:
-        """What a value is divided by to be in that unit."""
+        """The number by which a value is divided to be in the unit of ``quantity``."""
         return 1.0 / SCALES[self.form].factor if self.form in SCALES else 1.0
 
     def value_in(self, result: Result) -> Value:
-        """The value as it stands; None of one that its source prints and that cannot be so."""
+        """Returns the value as the result has it; None for a printed value that its errata declare wrong."""
         errata = result.imported.errata if result.imported else ()
         if any(erratum.value == self.name and not erratum.stands for erratum in errata):
             return None
         return result.values.get(self.name)
 
     def scale_to(self, greatest: float) -> MainValue:
-        """In the unit that suits values of which the greatest, in the base unit, is this."""
+        """Returns the same main value in the unit that suits ``greatest``, the greatest value in the base unit."""
         form = suitable_form(self.form, greatest)
         if form == self.form or form not in SCALES:
             return self
         return replace(self, quantity=replace(self.quantity, unit=SCALES[form].unit), form=form)
 
     def number_of(self, result: Result) -> float | None:
-        """In the unit of the quantity. 0 of a DUT that passes nothing; None of what is unknown or no number."""
+        """Returns the number in the unit of ``quantity``: 0 if the DUT passes nothing, None if there is no number."""
         number = number_of(self.value_in(result))
         return None if number is None else number / self.factor
 
 
 def number_of(value: Value) -> float | None:
-    """Of a rate its value, of several runs their median; 0 of a DUT that passes nothing; else None where unknown."""
+    """Returns the number of a value: of a rate its value, of several runs their median.
+
+    It is 0 for a DUT that passes nothing, and None where the value is unknown or not a number.
+    """
     if isinstance(value, Bounded):
         value = 0.0 if value.passes_nothing else value.value
     elif isinstance(value, Spread):
@@ -134,7 +140,7 @@ def number_of(value: Value) -> float | None:
 
 
 def main_values_of(result: Result) -> tuple[MainValue, ...]:
-    """Those that the result has, in the order in which its method names them."""
+    """Returns the main values that the result has, in the order in which its method names them."""
     return tuple(
         MainValue(name, quantity_of(result, name), _form(_column(result, name)))
         for name in dict.fromkeys(main_values(result))
@@ -143,7 +149,7 @@ def main_values_of(result: Result) -> tuple[MainValue, ...]:
 
 
 def quantity_of(result: Result, name: str) -> Quantity:
-    """Of a value of no table of its method: its bare name, and nothing is said of which way is better."""
+    """Returns the quantity of a value; one that is in no table has its bare name and no better direction."""
     column = _column(result, name)
     if column is None:
         return Quantity(name.replace("_", " "), "")
@@ -165,7 +171,7 @@ def _form(column: Column | None) -> Form:
 
 
 def _insert_parameters(unit: str | None, parameters: Mapping[str, Any]) -> str:
-    """With the parameters that it names: "% of {load_of}"."""
+    """Replaces names of parameters in a unit by their values, for example in "% of {load_of}"."""
     text = unit or ""
     for name, value in parameters.items():
         text = text.replace(f"{{{name}}}", str(value))
@@ -173,19 +179,19 @@ def _insert_parameters(unit: str | None, parameters: Mapping[str, Any]) -> str:
 
 
 def _uncapitalise(head: str) -> str:
-    """A heading within a sentence: small, unless its first word is written in capitals."""
+    """Returns a heading as it reads inside a sentence: in lower case, unless its first word is written in capitals."""
     return head if head[1:2].isupper() else f"{head[:1].lower()}{head[1:]}"
 
 
 def seed_of(*run_ids: str) -> int:
-    """0 to 2^32 - 1; the order of the runs does not matter. It is printed wherever an interval is."""
+    """Returns a seed from 0 to 2^32 - 1 that does not depend on the order of the runs; printed with every interval."""
     text = "\n".join(sorted(run_ids))
     return int.from_bytes(hashlib.sha256(f"nicbench statistics\n{text}".encode()).digest()[:4], "big")
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared: a configuration, or a run; by name, with the results of all its runs that count."""
+    """One side of a comparison, a configuration or a run: its name and the results of all its runs that count."""
 
     name: str
     results: tuple[Result, ...]
@@ -193,7 +199,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """One result of a run. ``place`` counts from 0 in the order of the side's results."""
+    """One result of a run; ``place`` counts from 0 in the order of the side's results."""
 
     run: int | None
     place: int
@@ -202,25 +208,26 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class PointValues:
-    """A main value of one point; ``of`` has each side's runs, in their order, and none where it did not measure it."""
+    """A main value at one point; ``of`` maps each side that measured it to its results, in the order of the runs."""
 
     point: Point
     value: MainValue
     of: Mapping[str, tuple[RunResult, ...]] = field(default_factory=dict)
 
     def numbers(self, side: str) -> list[float | None]:
-        """In the unit of the quantity, one for each run."""
+        """Returns the numbers of a side in the unit of the quantity, one for each run."""
         return [self.value.number_of(ran.result) for ran in self.of.get(side, ())]
 
     def values(self, side: str) -> list[Value]:
-        """As results have them."""
+        """Returns the values of a side as its results have them."""
         return [self.value.value_in(ran.result) for ran in self.of.get(side, ())]
 
 
 def match_sides(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -> tuple[PointValues, ...]:
-    """Every main value of every point that any side has, in the order in which they come up.
+    """Returns every main value of every point that any side has, in the order of first occurrence.
 
-    Runs that warm up are no part of it. What a method makes of single results, as a sum over instances, is made first.
+    Warm-up runs are left out. Results that a method derives from single results, such as a sum over instances, are
+    added first.
     """
     found: dict[tuple[Point, str], tuple[MainValue, dict[str, list[RunResult]]]] = {}
     for side in sides:
@@ -237,7 +244,7 @@ def match_sides(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -
 
 
 def scale_units(points: Sequence[PointValues]) -> tuple[PointValues, ...]:
-    """As the tables of results have them: each value in the unit that suits the greatest of its name."""
+    """Scales values as result tables do: each to the unit that suits the greatest value of the same name."""
     greatest: dict[str, float] = {}
     for of in points:
         known = [abs(number) * of.value.factor for side in of.of for number in of.numbers(side) if number is not None]
@@ -250,7 +257,7 @@ def _order_of(ran: RunResult) -> tuple[int, int]:
 
 
 def _counted_results(results: Iterable[Result]) -> list[Result]:
-    """Those that count, with what their methods make of them."""
+    """Returns the results that count (no warm-up), with those that their methods derive from them."""
     methods = find("nicbench.methods", Method)
     by_method: dict[str, list[Result]] = {}
     for result in results:

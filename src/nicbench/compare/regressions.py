@@ -1,4 +1,4 @@
-"""Whether a run is worse than others: every main value that both have, judged. What cannot be told is told apart."""
+"""Judges whether a run is worse than earlier runs, for every main value; what cannot be judged is reported as such."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from nicbench.stats.numerals import figures
 from nicbench.stats.sample import Span, span_of
 
 FEWEST_RUNS: Final = 4
-"""Of each side, from which on a rank test at 95 % can show a difference at all."""
+"""Fewest runs on each side with which a rank test at 95 % confidence can show a difference at all."""
 _SEED: Final = 8219
-"""Of the intervals' resamples: the same two runs are always judged alike."""
+"""Seed of the bootstrap resampling, fixed so that the same two runs always get the same judgement."""
 
 
 class Outcome(StrEnum):
-    """Of one value."""
+    """The outcome of the comparison of one value."""
 
     WORSE = "worse"
     UNKNOWN = "cannot be told"
     DIFFERENT = "different"
-    """Of a value that is neither better higher nor lower."""
+    """The value changed, but neither a higher nor a lower one is better."""
     BETTER = "better"
     SAME = "no difference shown"
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """``before`` and ``after`` are medians over the runs; ``change_ratio`` is after over before less 1.
+    """The judgement of one value, with its medians over the runs and the reason.
 
-    None where a side has no value, or none but 0 before.
+    ``before`` and ``after`` are None where a side has no value. ``change_ratio`` is ``after`` divided by ``before``,
+    less 1; None where a value is missing, or ``before`` is 0 and ``after`` is not.
     """
 
     outcome: Outcome
@@ -50,7 +51,7 @@ class Judgement:
 def judge(
     before: Sequence[Value], after: Sequence[Value], *, higher_is_better: bool | None, tolerance_ratio: float
 ) -> Judgement:
-    """Of one value of one point: each side has it once a run."""
+    """Judges one value at one point; ``before`` and ``after`` have one value for each run."""
     numbers = [[number for value in side if (number := _number_of(value)) is not None] for side in (before, after)]
     if not numbers[0] or not numbers[1]:
         return Judgement(Outcome.UNKNOWN, f"there is no value {'before' if not numbers[0] else 'of this run'}")
@@ -77,13 +78,14 @@ def judge(
 def _judge_by_runs(
     before: Sequence[Value], after: Sequence[Value], old: Sequence[float], new: Sequence[float]
 ) -> tuple[bool, str] | None:
-    """Whether the runs show a difference; None where there are too few of them, or they are too alike, to show any.
+    """Judges by a rank test whether the runs show a difference, and says why.
 
-    ``old`` and ``new`` are the numbers of the values ``before`` and ``after``.
+    Returns None where there are too few runs, or runs too much alike, to show a difference. ``old`` and ``new`` are the
+    numbers of the values ``before`` and ``after``.
     """
     if min(len(old), len(new)) < FEWEST_RUNS:
         return None
-    from nicbench.compare.claims import Basis, claim_of  # here: single runs need none of it, and it takes long to load
+    from nicbench.compare.claims import Basis, claim_of  # here: slow to import, and not needed for single runs
     from nicbench.stats.bootstrap import IntervalSpec
     from nicbench.stats.compare import ClaimOutcome, compare
 
@@ -102,7 +104,11 @@ def _judge_by_runs(
 
 
 def _judge_by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tuple[bool | None, str]:
-    """Whether intervals are apart; None where this run's rate may be higher than it was tried."""
+    """Judges whether the intervals of both sides are disjoint, and says why.
+
+    The judgement is None where a side has no value, or where the tester was the limit and the rate of this run may be
+    higher than what was tried.
+    """
     old, new = _span_of(before), _span_of(after)
     if old is None or new is None:
         return None, "a run says nothing of the value"
@@ -131,7 +137,7 @@ def _interval_text(span: Span) -> str:
 
 
 def _number_of(value: Value) -> float | None:
-    """0 of a DUT that passes nothing; None of what is unknown or no number."""
+    """Returns the number of a value: 0 for a DUT that passes nothing, None where it is unknown or not a number."""
     if isinstance(value, Bounded):
         value = 0.0 if value.passes_nothing else value.value
     elif isinstance(value, Spread):
@@ -146,7 +152,7 @@ _USABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultV
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One value of one point."""
+    """The judgement of one value at one point."""
 
     point: Point
     value: str
@@ -155,18 +161,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """``rows`` are those of points that were measured before; ``new`` are points that were not."""
+    """A check: ``rows`` judge values of points that were measured before; ``new`` are points that were not."""
 
     rows: tuple[Row, ...]
     new: tuple[Point, ...]
 
     def rows_with(self, outcome: Outcome) -> tuple[Row, ...]:
-        """The rows that came to this."""
+        """Returns the rows with this outcome."""
         return tuple(row for row in self.rows if row.judgement.outcome is outcome)
 
 
 def check_regressions(run: FinishedRun, against: Sequence[FinishedRun], tolerance_ratio: float) -> Check:
-    """Values of the same test, configuration and parameters; each side may have several runs of them."""
+    """Judges the values that share test, configuration and parameters; each side may have several runs of them."""
     now, before = group_by_point([run]), group_by_point(against)
     rows = [row for point, results in before.items() for row in _rows(point, results, now.get(point), tolerance_ratio)]
     order = list(Outcome)

@@ -1,4 +1,4 @@
-"""What differs between two runs, from all that each discloses of itself."""
+"""Finds what differs between two runs in everything that they disclose about themselves."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nicbench.store.folder import RunFolder
 
 _REASONS: Final = "reasons_null"
 _STATES: Final = ("during", "asked")
-"""Of a setting that was tuned: what it read during the test, or what was asked for where nobody read it."""
+"""State of a tuned setting: what was read during the test, or what was asked for where nothing was read."""
 
 
 def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[str, dict[str, Any]]:
-    """Bench file as resolved, tuning, inventory, map of cores and versions.
+    """Returns all settings that a run discloses, by machine; the run itself has the key "".
 
-    Of a run that compares configurations each is a place of its own; with ``configuration`` that one alone is told, as
-    the run itself.
+    They are the resolved bench file, tuning, inventory, map of cores and versions. If the run compares configurations,
+    each configuration has a key of its own; with ``configuration``, only that one is returned, under "".
     """
     plan = folder.plan()
     found: dict[str, dict[str, Any]] = {"": {}}
@@ -51,21 +51,21 @@ def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[s
 
 
 def index_by_name(value: Any) -> dict[str, Any] | None:
-    """A list of things with names, by name; one without, by number: the second entry of both is then compared."""
+    """Maps the items of a list of mappings by their names, an unnamed one by its number; None for any other value."""
     if not isinstance(value, list) or not value or not all(isinstance(item, Mapping) for item in value):
         return None
     return {str(item.get("name", number)): item for number, item in enumerate(value, 1)}
 
 
 def _drop_reasons(facts: Any) -> Any:
-    """Why a fact is unknown says nothing that the fact does not say."""
+    """Removes the reasons why facts are unknown, because they add no information to be compared."""
     if isinstance(facts, Mapping):
         return {name: _drop_reasons(value) for name, value in facts.items() if name != _REASONS}
     return [_drop_reasons(value) for value in facts] if isinstance(facts, list) else facts
 
 
 def _tuning_of(folder: RunFolder, only: str | None) -> dict[str, dict[str, Any]]:
-    """Settings of tuning.json by machine, item and interface, with what each came to."""
+    """Returns the settings of tuning.json by machine, item and interface, each with the state that was reached."""
     content = folder.read_json("tuning.json")
     rows = content.get("settings", []) if isinstance(content, Mapping) else []
     found: dict[str, dict[str, Any]] = {}
@@ -89,9 +89,10 @@ _TUNING: Final = "tuning"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One value: ``path`` without the machine, ``places`` the machines where it differs, both values, why it matters.
+    """One value that differs: its path without the machine, its places, both values, and why it matters.
 
-    A value is ``NOT_RECORDED`` where its run says nothing of it at all, None where it says that it is not known.
+    ``places`` are the machines or configurations in which it differs. A value is ``NOT_RECORDED`` where its run does
+    not mention it at all, and None where the run says that it is unknown.
     """
 
     path: str
@@ -103,23 +104,23 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """``settings`` matter, most important first; the others are told apart, for they say nothing of a setting."""
+    """Differences between two runs: ``settings``, most important first, and by kind what is not a setting."""
 
     settings: tuple[Difference, ...]
     identities: tuple[Difference, ...]
     volatile: tuple[Difference, ...]
     redacted: tuple[Difference, ...]
     lacking: tuple[str, ...]
-    """Files that one run has not, or neither, in words."""
+    """Sentences about files that one of the runs, or both, do not have."""
 
     @property
     def equal(self) -> bool:
-        """Whether the runs were made in the same way on the same settings, as far as both say."""
+        """Whether both runs were made in the same way with the same settings, as far as both disclose them."""
         return not self.settings and not self.lacking
 
 
 def find_differences(one: RunFolder, other: RunFolder) -> Differences:
-    """Of bench file as resolved, tuning, inventory, map of cores and versions."""
+    """Finds the differences in the resolved bench file, tuning, inventory, map of cores and versions."""
     says = [read_settings(folder) for folder in (one, other)]
     found: dict[tuple[str, str], list[str]] = {}
     rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
@@ -154,7 +155,7 @@ def _kind_of(row: Difference) -> str:
 
 
 def kind_of(path: str, values: Iterable[Any]) -> str:
-    """What a difference is: of ``settings``, ``identities``, ``volatile`` or ``redacted``."""
+    """Returns the kind of a difference: ``settings``, ``identities``, ``volatile`` or ``redacted``."""
     if is_volatile(path):
         return "volatile"
     if any(_has_token(value) for value in values):
@@ -177,10 +178,10 @@ def _find_lacking(one: RunFolder, other: RunFolder) -> Iterator[str]:
 
 
 def _find_differences(one: Any, other: Any, path: str) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Leaves that differ; where one side has nothing below a path, that path alone."""
+    """Yields the leaves that differ; where one side has nothing below a path, only that path."""
     if one == other and type(one) is type(other):
         return
-    if path.startswith(_TUNING):  # each setting by itself, also where the other run has none
+    if path.startswith(_TUNING):  # lists each setting, even where the other run has none
         one = {} if one is NOT_RECORDED and isinstance(other, Mapping) else one
         other = {} if other is NOT_RECORDED and isinstance(one, Mapping) else other
     if isinstance(one, Mapping) and isinstance(other, Mapping):

@@ -1,4 +1,4 @@
-"""What differs between the makings of several entries: each setting once, most important first."""
+"""Finds the settings that differ between several entries: each setting once, most important first."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from nicbench.compare.importance import NOT_RECORDED, importance_of
 from nicbench.compare.run_differences import index_by_name, kind_of
 
 _LAST_THAT_MATTERS: Final = importance_of("inventory.clock_source").rank
-"""Beyond it (diff/importance.py) are versions of tools, and the rest of the machine."""
+"""The last rank that matters; ranks after it are versions of tools and remaining facts (compare/importance.py)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting that is not the same in all entries; ``values`` in their order, ``NOT_RECORDED`` where one has none.
+    """One setting that differs between entries.
 
-    ``place`` is the machine, "" the run itself.
+    ``values`` are in the order of the entries, ``NOT_RECORDED`` where an entry does not state it. ``places`` are the
+    machines on which it differs; it is empty for a setting of the run itself.
     """
 
     path: str
@@ -30,9 +31,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``main`` change results; ``others`` are less likely to; ``apart`` are names of what says nothing of a setting.
+    """The settings that differ between entries, by their importance.
 
-    ``of`` are the names of the entries that say how they were made: of the others nothing is known.
+    ``main`` change results; ``others`` are less likely to. ``apart`` has the paths of differences that are no settings.
+    ``of`` names the entries that disclose their settings, ``silent`` those that do not.
     """
 
     of: tuple[str, ...]
@@ -43,7 +45,7 @@ class Settings:
 
 
 def compare_settings(entries: Sequence[Entry]) -> Settings:
-    """Of those entries that say anything of their making; nothing where fewer than two do."""
+    """Compares the entries that disclose their settings; without any difference where fewer than two do."""
     telling = [entry for entry in entries if entry.told]
     silent = tuple(entry.name for entry in entries if not entry.told)
     names = tuple(entry.name for entry in telling)
@@ -69,11 +71,11 @@ def compare_settings(entries: Sequence[Entry]) -> Settings:
 
 
 def _find_differences(values: Sequence[Any], path: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Leaves that are not the same in all; where an entry has nothing below a path, that path alone."""
+    """Yields the leaves that differ between entries; where an entry has nothing below a path, only that path."""
     first = values[0]
     if all(value is first or (value == first and type(value) is type(first)) for value in values[1:]):
         return
-    if path.startswith("tuning") or not path:  # each by itself, also where an entry has none
+    if path.startswith("tuning") or not path:  # lists each setting, even where an entry has none
         values = [{} if value is NOT_RECORDED else value for value in values]
     if all(isinstance(value, Mapping) for value in values):
         for name in dict.fromkeys(name for value in values for name in value):
