@@ -1,1 +1,1 @@
-"""How many editors one server feeds: instances against a target, over their number and over runs (docs/studies.md)."""
+"""How many editors one server feeds: rates of instances against a target, by their number (docs/studies.md)."""

@@ -1,4 +1,4 @@
-"""What may be said of two configurations of a study of editors: at one number of instances, chosen before looking."""
+"""Comparisons of two configurations in a study of editors, at one number of instances that is chosen in advance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nicbench.stats.frames_runs import RUNS
 
 
 def compared_sentences(study: Study, statistics: StatisticsView) -> tuple[str, ...]:
-    """For each direction and each two configurations one sentence, in the words of all comparisons."""
+    """Returns one sentence for each direction and pair of configurations, worded like all other comparisons."""
     found = []
     for way in study.ways:
         for one in _at(study, way, statistics, count_of(way)):
@@ -18,9 +18,10 @@ def compared_sentences(study: Study, statistics: StatisticsView) -> tuple[str, .
 
 
 def count_of(way: OneWay) -> int:
-    """The fewest instances tried that nobody sustained in every run; where all were sustained, the most.
+    """Returns the number of instances at which configurations are compared.
 
-    Up to there the target limits everybody alike, so that only from there on one can be faster.
+    It is the fewest tried that no configuration sustained in every run, or the most tried if there is no such number.
+    With fewer instances the target limits every configuration alike, so none can be faster.
     """
     held = [
         found.in_every_run.instances or 0 for name in way.configurations if (found := way.sustained_instances(name))

@@ -15,13 +15,13 @@ from nicbench.report.editors.study import OneWay, Study
 from nicbench.stats.frames_runs import RATE, number_of
 
 FORM: Final = Format(width=292, height=150, font=11, columns=4)
-"""As narrow as a phone: on a broad page several stand in a row."""
+"""Width and height fit a narrow phone screen; on a wide page several charts stand in a row."""
 _HEADROOM: Final = 1.08
 
 
 @dataclass(frozen=True, slots=True)
 class DotFigure:
-    """One number of instances; ``met`` says of each configuration in how many runs the target was met."""
+    """A chart for one number of instances; ``met`` says in how many runs each configuration met the target."""
 
     instances: int
     drawing: Markup
@@ -29,7 +29,7 @@ class DotFigure:
 
 
 def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[DotFigure, ...]:
-    """All on one scale, so that they compare; none where only sums are known."""
+    """Makes the charts of all numbers of instances on one scale; none where only sums of instances are known."""
     top = _HEADROOM * max((*_rates(way), *(target.frames_per_s for target in way.targets)), default=0.0)
     if not way.has_instances or top <= 0.0:
         return ()
@@ -53,12 +53,12 @@ def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[Dot
 
 
 def _stride(way: OneWay) -> int:
-    """From a configuration to the next: a column is free at both sides of the runs."""
+    """Returns the distance in columns from one configuration to the next, with an empty column on each side."""
     return len(way.runs) + 2
 
 
 def _points(way: OneWay, count: int) -> dict[str, list[dict[str, Any]]]:
-    """What is drawn: ``filled`` instances that met their target, ``hollow`` ones that did not, and the ``targets``."""
+    """Returns the points: ``filled`` instances that met their target, ``hollow`` ones that did not, and ``targets``."""
     runs = way.runs
     found: dict[str, list[dict[str, Any]]] = {"filled": [], "hollow": [], "targets": []}
     for number, name in enumerate(way.configurations):
@@ -81,7 +81,7 @@ def _points(way: OneWay, count: int) -> dict[str, list[dict[str, Any]]]:
 
 
 def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
-    """Everything but the points: a column for each run, a part for each configuration. The same for all numbers."""
+    """Returns the chart without points, the same for all numbers of instances: a column per run, by configuration."""
     names, runs, stride = way.configurations, way.runs, _stride(way)
     columns = len(names) * stride
     ticks = [begin + place for begin in range(0, columns, stride) for place in _ticks(len(runs))]
@@ -118,7 +118,7 @@ def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
 
 
 def _ticks(runs: int) -> list[int]:
-    """The first run, and then every fifth; of few all."""
+    """Returns the numbers of the runs with a tick: the first and then every fifth or so; all if there are few."""
     if runs <= 6:
         return list(range(1, runs + 1))
     step = 5 if runs <= 25 else 10 * -(-runs // 60)

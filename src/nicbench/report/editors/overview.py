@@ -1,6 +1,7 @@
-"""The sum of all instances against their number, from the least run to the greatest; over a bond also what each had.
+"""The chart of the sum of all instances against their number, and the rates of instances that share a bond's port.
 
-What an instance had is told by how many instances were on its port, so that a halved rate is explained.
+The rates of single instances are grouped by how many instances were on the same port of the bond, which explains, for
+example, a rate that is half as high.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from nicbench.report.editors.words import plain_rate, rate_decimals, rate_text, 
 from nicbench.stats.frames_runs import RATE, FilmRun, TriedPoint, number_of
 
 _APART: Final = 9
-"""Pixels between configurations at one number of instances."""
+"""Horizontal distance in pixels between configurations at one number of instances."""
 _HEADROOM: Final = 1.06
 _DASH: Final = [5, 3]
 _BROAD: Final = 500
-"""Pixels; less has no room for a second axis."""
+"""Least width in pixels at which a chart has room for a second axis."""
 _ALIKE: Final = 0.005
-"""Relatively: rates are measured over whole frames."""
+"""Largest relative difference between frame sizes that are taken as equal; rates are measured over whole frames."""
 
 
 def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, Any] | None:
-    """None where no sum is known. A single configuration is not named."""
+    """Returns the chart, None where no sum is known; the configuration is named only if ``compares``."""
     names = [_name(name, compares) for name in way.configurations]
     points: list[dict[str, Any]] = [
         {
@@ -81,7 +82,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
         base = alt.Chart(inline(of_line)).encode(x=x, color=colour)
         y = alt.Y("sum:Q", title=y_title, scale=y_scale, axis=y_axis)
         layers.append(base.mark_line(strokeWidth=1.5, strokeDash=_DASH).encode(y=y))
-        if len(counts) == 1:  # which make no line
+        if len(counts) == 1:  # a single point makes no line
             layers.append(base.mark_point(shape="stroke", size=900, strokeWidth=1.5, opacity=1).encode(y=y))
     for number, name in enumerate(names):
         shift = (number - (len(names) - 1) / 2) * _APART
@@ -97,7 +98,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
     of_a_frame = _frame_bytes(way)
     if of_a_frame is None or form.width < _BROAD:
         return finish_chart(alt.layer(*layers), form)
-    # Nothing is drawn against the axis at the right: it is the left one in other units.
+    # No data uses the right axis: it is the left axis in another unit.
     bytes_axis = alt.Axis(orient="right", grid=False, title="MB/s (10^6 bytes)", labelExpr=PLAIN_NUMBERS, tickCount=6)
     bytes_scale = alt.Scale(domain=[0, top * of_a_frame / 1e6], nice=False)
     beside = alt.Chart(inline([{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0, aria=False)
@@ -106,7 +107,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
 
 
 def overview_caption(way: OneWay) -> str:
-    """What is drawn, and nothing that is not."""
+    """Returns a caption that explains only what the chart shows."""
     runs = {over.runs for name in way.configurations for over in way.figures_over_runs(name).values()}
     doing = f"{way.doing}: the" if way.doing else "The"
     if max(runs, default=1) == 1:
@@ -122,7 +123,7 @@ def _name(configuration: str, compares: bool) -> str:
 
 
 def _frame_bytes(way: OneWay) -> float | None:
-    """Where all frames are of one size: then bytes/s are frames/s in another unit."""
+    """Returns the bytes of a frame where all frames have one size, so that an axis in MB/s can be drawn; else None."""
     found = [
         ran.bytes_per_s / ran.figures.sum_frames_per_s
         for ran in way.ran
@@ -137,7 +138,7 @@ def _target_name(frames_per_s: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SharingRow:
-    """Instances of all runs that were ``together`` on a port of the bond, so many; rates are in frames/s."""
+    """Rates in frames/s of instances that shared one port of a bond in groups of ``together``, over all runs."""
 
     configuration: str
     together: int
@@ -149,7 +150,7 @@ class SharingRow:
 
 
 def sharing_rows(way: OneWay) -> tuple[SharingRow, ...]:
-    """Of the runs in which the port of every instance is known for sure; nothing without a bond."""
+    """Returns rows from the runs in which the port of every instance is known; none without a bond."""
     rows = []
     for name in way.configurations:
         by_together: dict[int, list[tuple[float, bool | None]]] = {}
@@ -176,7 +177,7 @@ def sharing_rows(way: OneWay) -> tuple[SharingRow, ...]:
 
 
 def _count_shared(tried: TriedPoint) -> list[tuple[int, float, bool | None]]:
-    """How many were on the port of each instance, itself among them; its rate; whether it met the target."""
+    """Returns for each instance how many shared its port (itself included), its rate, and if it met the target."""
     found = []
     for ran in tried.runs:
         ports = _ports(ran)
@@ -189,7 +190,7 @@ def _count_shared(tried: TriedPoint) -> list[tuple[int, float, bool | None]]:
 
 
 def _ports(ran: FilmRun) -> list[tuple[str, str]]:
-    """Of every instance, with whose bond it is of; none where one of them is only predicted, or has several."""
+    """Returns bond and port of every instance; empty where a port is only predicted or an instance has several."""
     known = [one.values for one in ran.instances if one is not None]
     ports = [(values.get("bond_end"), values.get("bond_port")) for values in known]
     sure = [(str(end), port) for end, port in ports if isinstance(port, str) and len(port.split()) == 1]

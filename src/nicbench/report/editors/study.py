@@ -1,7 +1,7 @@
-"""A study of film frames: from results to what was tried, by direction, configuration and number of instances.
+"""A study of film frames: groups results by direction, configuration and number of instances.
 
-Also where its frames were: each instance's directory and the file system that its client had there. A share that is not
-mounted is the client's own disk: then nothing went over the links, and no server fed anybody.
+It also says where the frames were: the directory of each instance and the file system that its client had there. A
+share that is not mounted is the client's own disk: then nothing crossed the network, and no server was involved.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _DOING: Final = {"read": "Reading", "write": "Writing"}
 
 @dataclass(frozen=True, slots=True)
 class OneWay:
-    """One direction: everything that was tried, by configuration and number of instances.
+    """One direction of a study: everything that was tried, by configuration and number of instances.
 
-    ``direction`` is None where a source does not say it; ``configurations`` are in the order of the bench file.
+    ``direction`` is None where a source does not state it; ``configurations`` are in the order of the bench file.
     """
 
     direction: str | None
@@ -36,7 +36,7 @@ class OneWay:
 
     @property
     def doing(self) -> str | None:
-        """As a sentence begins: "Reading"."""
+        """The direction as the first word of a sentence: "Reading"; None where the direction is not known."""
         return None if self.direction is None else _DOING.get(self.direction, self.direction.capitalize())
 
     @property
@@ -51,7 +51,7 @@ class OneWay:
 
     @property
     def columns(self) -> tuple[tuple[str, int], ...]:
-        """Configuration and number of instances, of everything that was tried."""
+        """Each configuration and number of instances that was tried."""
         return tuple((name, count) for name in self.configurations for count in self.counts if (name, count) in self.at)
 
     @property
@@ -60,16 +60,16 @@ class OneWay:
         return (ran for found in self.at.values() for ran in found.runs)
 
     def figures_over_runs(self, configuration: str) -> dict[int, FiguresOverRuns]:
-        """By the number of instances, rising."""
+        """Returns the figures of a configuration over its runs, by number of instances in rising order."""
         return {count: self.at[name, count].over for name, count in self.columns if name == configuration}
 
     def target(self, configuration: str) -> Target | None:
-        """Of an instance; None where it was not limited, or not always to the same."""
+        """Returns the target of one instance; None where there was none, or not always the same."""
         found = {self.at[name, count].target for name, count in self.columns if name == configuration}
         return found.pop() if len(found) == 1 else None
 
     def sustained_instances(self, configuration: str) -> SustainedInstances | None:
-        """None where there was no target."""
+        """Returns how many instances were sustained; None where there was no single target."""
         return (
             None
             if self.target(configuration) is None
@@ -78,19 +78,19 @@ class OneWay:
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Each once, of all configurations that have one."""
+        """The targets of all configurations, each once."""
         known = (found.target for found in self.at.values())
         return tuple(dict.fromkeys(target for target in known if target is not None))
 
     @property
     def has_instances(self) -> bool:
-        """Whether the rates of single instances are known, of any run."""
+        """Whether the rates of single instances are known in any run."""
         return any(ran.instances for ran in self.ran)
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """One test. ``configurations`` are in the order of the bench file, else in that of the results."""
+    """The study made by one test; ``configurations`` are in the order of the bench file, else of the results."""
 
     test: str
     configurations: tuple[str, ...]
@@ -99,28 +99,28 @@ class Study:
 
     @property
     def compares(self) -> bool:
-        """Whether there is a configuration beside another."""
+        """Whether the study compares several configurations."""
         return len(self.configurations) > 1
 
     @property
     def assumes_target(self) -> bool:
-        """Whether the source names no target, so that the usual one was taken."""
+        """Whether the source names no target, so that the default target is assumed."""
         return any(found.is_assumed for way in self.ways for found in way.at.values())
 
     @property
     def targets(self) -> tuple[Target, ...]:
-        """Each once."""
+        """The targets of all directions, each once."""
         return tuple(dict.fromkeys(target for way in self.ways for target in way.targets))
 
     def quoted_name(self, configuration: str) -> str:
-        """A configuration as a word of somebody else; of a single one that nobody named, nothing."""
+        """Returns the configuration's name in quotation marks; "" for a single configuration that has no name."""
         return "" if configuration == DEFAULT and not self.compares else f"“{configuration}”"
 
 
 def studies(results: Iterable[Result], tests: Mapping[str, str], order: Sequence[str] = ()) -> tuple[Study, ...]:
-    """One for each test whose method says that it is one; ``order`` is that of the configurations.
+    """Returns a study for each test whose method declares its results as one.
 
-    ``tests`` maps a result's id to the name of its test.
+    ``tests`` maps a result's id to the name of its test; ``order`` is the order of the configurations.
     """
     parts = editors_parts()
     grouped: dict[str, list[Result]] = {}
@@ -133,7 +133,7 @@ def studies(results: Iterable[Result], tests: Mapping[str, str], order: Sequence
 
 
 def editors_parts() -> frozenset[tuple[str, str | None]]:
-    """Methods, each with a part of theirs, whose results are summed up so."""
+    """Returns the methods, and the part of each method's results, that are summed up as studies."""
     methods = find("nicbench.methods", Method)
     return frozenset(
         (kind, table.part) for kind, method in methods.items() for table in method.tables() if table.editors
@@ -180,7 +180,7 @@ _OVER_NETWORK: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRow:
-    """Of one instance; ``file_system`` is its type and source as the client's kernel names them."""
+    """The directory of an instance; ``file_system`` is the type and source that the client's kernel reports."""
 
     configuration: str
     instance: int
@@ -191,7 +191,7 @@ class DirectoryRow:
 
 
 def directory_rows(study: Study) -> tuple[DirectoryRow, ...]:
-    """Each directory once, by configuration and instance; nothing where no file system is known."""
+    """Returns each directory once, sorted by configuration and instance; none where no file system is known."""
     found = {
         DirectoryRow(
             configuration=configuration,
@@ -211,14 +211,14 @@ def directory_rows(study: Study) -> tuple[DirectoryRow, ...]:
 
 
 def local_types(study: Study) -> tuple[str, ...]:
-    """The types of the file systems where every instance's is known, and is a local one; else nothing."""
+    """Returns the file system types if every instance's file system is known and local; else none."""
     found = [_file_system(result) for _, result in _instances(study)]
     known = [where for where in found if where is not None and kind_of(where) == "local"]
     return tuple(dict.fromkeys(where.partition(" ")[0] for where in known)) if len(known) == len(found) else ()
 
 
 def kind_of(file_system: str) -> Kind:
-    """By its type and source: a colon or two slashes before a host are how network file systems are named (GNU df)."""
+    """Returns the kind of a file system by its type and source; ``host:`` and ``//host`` are network ones (GNU df)."""
     kind, _, source = file_system.partition(" ")
     if kind.startswith("fuse"):
         return "FUSE"
@@ -226,7 +226,7 @@ def kind_of(file_system: str) -> Kind:
 
 
 def _instances(study: Study) -> Iterator[tuple[str, Result]]:
-    """With their configurations; an instance that has no result is in no directory that anybody knows."""
+    """Yields the results of all instances with their configurations; instances without a result are left out."""
     for way in study.ways:
         for (configuration, _), of_configuration in way.at.items():
             for ran in of_configuration.runs:

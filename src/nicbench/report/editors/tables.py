@@ -1,4 +1,4 @@
-"""The tables of a study: sums by run, what they come to, streams sustained, and each instance of each run."""
+"""The tables of a study: sums by run and what they amount to, streams sustained, and each instance of each run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from nicbench.stats.frames import RunFigures
 from nicbench.stats.frames_runs import RATE, SUM, FilmRun, TriedPoint, number_of
 
 MOST_COLUMNS: Final = 26
-"""So many columns of numbers stand in one table; more are a table for each configuration."""
+"""Maximum number of columns in one table of numbers; with more, each configuration has a table of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``met`` is None where there is nothing to meet; ``result`` is what it rests on, ``beneath`` is written below."""
+    """A cell: ``met`` is None without a target, ``result`` is its origin, ``beneath`` is text printed below."""
 
     text: str
     met: bool | None = None
@@ -34,7 +34,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``is_sum``: it is made of the rows above."""
+    """A row of a table; with ``is_sum`` it is computed from the rows above it."""
 
     head: str
     cells: tuple[Cell, ...]
@@ -43,25 +43,25 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SumTable:
-    """The sum of each run by configuration (``heads``) and number of instances, then what the runs come to."""
+    """The sum of each run by configuration (``heads``) and number of instances, then averages, medians and targets."""
 
     columns: tuple[tuple[str, int], ...]
     rows: tuple[Row, ...]
 
     @property
     def firsts(self) -> tuple[bool, ...]:
-        """Whether a column is the first of a configuration that stands right of another."""
+        """For each column, whether it is the first one of a configuration other than the leftmost."""
         return tuple(place > 0 and name != self.columns[place - 1][0] for place, (name, _) in enumerate(self.columns))
 
     @property
     def heads(self) -> tuple[tuple[str, int], ...]:
-        """Each configuration, and over how many columns it reaches."""
+        """Each configuration and the number of columns that it spans."""
         return tuple((name, len(list(same))) for name, same in groupby(name for name, _ in self.columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What the runs come to beyond their sums: a row for each configuration, a column for each number of instances."""
+    """A measure over all runs other than their sums: a row per configuration, a column per number of instances."""
 
     head: str
     rows: tuple[Row, ...]
@@ -69,7 +69,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class SustainedRow:
-    """Numbers of instances, in words; ``runs`` is how many there were of each."""
+    """Numbers of instances that one configuration sustained, as text; ``runs``: how many runs each number had."""
 
     direction: str | None
     configuration: str
@@ -82,7 +82,7 @@ class SustainedRow:
 
 @dataclass(frozen=True, slots=True)
 class InstanceTable:
-    """Of one configuration and number of instances: a column for each run, and beneath it what limited it."""
+    """The instances of one configuration and number of instances: a column for each run, below it what limited it."""
 
     configuration: str
     instances: int
@@ -92,7 +92,7 @@ class InstanceTable:
 
 
 def sum_tables(way: OneWay) -> tuple[SumTable, ...]:
-    """One with all configurations side by side; where that is too broad, one for each."""
+    """Returns one table with all configurations side by side, or one for each where it would have too many columns."""
     if len(way.columns) <= MOST_COLUMNS:
         return (_sum_table(way, way.columns),)
     return tuple(
@@ -101,7 +101,7 @@ def sum_tables(way: OneWay) -> tuple[SumTable, ...]:
 
 
 def measures(way: OneWay) -> tuple[Measure, ...]:
-    """Shares that met the target, dropped frames, fairness and bytes, as far as any of it is known."""
+    """Returns the measures that are known: shares that met the target, dropped frames, fairness and MB/s."""
     found = (
         Measure(
             head,
@@ -117,7 +117,7 @@ def measures(way: OneWay) -> tuple[Measure, ...]:
 
 
 def sustained_rows(study: Study) -> tuple[SustainedRow, ...]:
-    """A row for each direction and configuration that has a target."""
+    """Returns a row for each direction and configuration that has a target."""
     return tuple(
         SustainedRow(
             direction=way.direction,
@@ -135,7 +135,7 @@ def sustained_rows(study: Study) -> tuple[SustainedRow, ...]:
 
 
 def instance_tables(way: OneWay) -> tuple[InstanceTable, ...]:
-    """By number of instances, configurations beneath each other; only where instances are known."""
+    """Returns tables by number of instances, then configuration, where the rates of single instances are known."""
     return tuple(
         _instance_table(name, way.at[name, count])
         for count in way.counts
@@ -172,7 +172,7 @@ def _sum_cell(ran: FilmRun | None, tried: TriedPoint, decimals: int) -> Cell:
 
 
 def _summing_up(found: Sequence[TriedPoint], decimals: int, *, several: bool) -> list[Row]:
-    """Average, Median and Target, as published; of single runs there is nothing to average."""
+    """Returns the rows Average, Median and Target; average and median only where there are several runs."""
     overs = [each.over for each in found]
     targets = [each.target.for_instances(each.instances) if each.target else None for each in found]
     rows = []
@@ -212,14 +212,14 @@ def _fairness(runs: Sequence[FilmRun], of: Callable[[list[float]], float]) -> st
 
 
 def fairness_text(fairness: float | None) -> str:
-    """Jain's index to three decimals; 1 is only what is wholly equal."""
+    """Returns Jain's fairness index with three decimals; "1" is printed only where all rates are equal."""
     if fairness is None:
         return UNKNOWN
     return "1" if fairness > 1.0 - 1e-9 else f"{min(fairness, 0.999):.3f}"
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """None where one is not known."""
+    """Returns the mean of the values; None where any of them is unknown."""
     every = list(values)
     known = [value for value in every if value is not None]
     return statistics.fmean(known) if known and len(known) == len(every) else None
@@ -270,7 +270,7 @@ def _instance_cell(result: Result | None, tried: TriedPoint, decimals: int) -> C
 
 
 def _limits(runs: Sequence[FilmRun]) -> tuple[str, ...]:
-    """What limited runs, and who shared a port of a bond: each sentence once with the runs that it is of."""
+    """Returns what limited the runs and who shared a bond's port, each sentence once with the numbers of its runs."""
     by_words: dict[str, list[int]] = {}
     for ran in runs:
         for name in ("limit", "bond"):
@@ -287,7 +287,7 @@ def _of_runs(numbers: Sequence[int], all_runs: int) -> str:
 
 
 def _span(numbers: Sequence[int]) -> str:
-    """Rising numbers in short: "1 to 12", "1 to 5, 7", "4, 8"."""
+    """Shortens a rising sequence of numbers: "1 to 12", "1 to 5, 7", "4, 8"."""
     stretches: list[list[int]] = []
     for number in numbers:
         if stretches and stretches[-1][-1] == number - 1:

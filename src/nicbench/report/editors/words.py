@@ -1,4 +1,4 @@
-"""Rates of film frames as text, and what is said of the number of streams that were sustained."""
+"""Text of film-frame rates and of the number of streams that were sustained."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ GAP = "\u00a0"  # a number and its unit stay on one line
 
 
 def rate_decimals(rates: Iterable[float | None]) -> int:
-    """Of a table of rates: three significant digits of the smallest above 0; tenths at least, thousandths at most."""
+    """Returns the decimals (1 to 3) for a table of rates: three significant digits of the smallest rate above 0."""
     known = [rate for rate in rates if rate is not None and rate > 0.0]
     return min(3, max(1, *(2 - math.floor(math.log10(rate)) for rate in known))) if known else 1
 
 
 def rate_text(frames_per_s: float | None, decimals: int) -> str:
-    """In frames/s, without the unit."""
+    """Returns a rate in frames/s as text, without the unit."""
     if frames_per_s is None:
         return UNKNOWN
     return f"{frames_per_s:,.{decimals}f}".replace(",", THIN_SPACE)
 
 
 def plain_rate(frames_per_s: float) -> str:
-    """As people say it: 24, 23.976, 235.1."""
+    """Returns a rate in frames/s without trailing zeros: 24, 23.976, 235.1."""
     decimals = 3 if frames_per_s < 100.0 else 1
     text = rate_text(frames_per_s, decimals)
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def share_text(ratio: float | None) -> str:
-    """In percent without its sign; 0 is none and 100 is all."""
+    """Returns a ratio in percent without the sign; "0" and "100" are printed only where they are exact."""
     if ratio is None:
         return UNKNOWN
     percent = 100.0 * ratio
@@ -42,12 +42,12 @@ def share_text(ratio: float | None) -> str:
 
 
 def target_words(target: Target) -> str:
-    """The rate of an instance with its unit: "24 frames/s"."""
+    """Returns the target rate of an instance with its unit: "24 frames/s"."""
     return f"{plain_rate(target.frames_per_s)}{GAP}frames/s"
 
 
 def held_text(held: HeldInstances | None) -> str:
-    """In the cell of a table: "9", "≥ 12", "8 (not 5, 6)"; unknown is a dash."""
+    """Returns the sustained instances for a table cell: "9", "≥ 12", "8 (not 5, 6)"; a dash where unknown."""
     if held is None:
         return UNKNOWN
     if held.instances is None:
@@ -57,7 +57,7 @@ def held_text(held: HeldInstances | None) -> str:
 
 
 def held_words(held: HeldInstances) -> str:
-    """In a sentence: "9", "at least 12", "8 (though not 5)", "not even 1"."""
+    """Returns the sustained instances for a sentence: "9", "at least 12", "8 (though not 5)", "not even 1"."""
     if held.instances is None:
         return "not even the fewest that were tried"
     if held.instances == 0:
@@ -67,5 +67,5 @@ def held_words(held: HeldInstances) -> str:
 
 
 def list_words(parts: list[str]) -> str:
-    """As in a sentence: "one, two and three"."""
+    """Joins words as in a sentence: "one, two and three"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

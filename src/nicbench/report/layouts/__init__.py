@@ -1,4 +1,4 @@
-"""Layouts of a report: each is a file of the name that ``--layout`` takes, with a function ``sections``."""
+"""Layouts of a report: each module is named like a value of ``--layout`` and has a function ``sections``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from nicbench.report.sections import opening
 
 
 class Sections(Protocol):
-    """What a layout is: the sections of a report in its order."""
+    """The interface of a layout module: it yields the sections of a report in the order of the layout."""
 
     def sections(self, report: Report, figures: Figures) -> Iterator[Block]:
-        """Everything between title and footer."""
+        """Yields all blocks between the title and the footer."""
 
 
 def document(report: Report, layout: Layout | None = None) -> Document:
-    """The report of a run, laid out as ``layout`` or as its bench file wishes."""
+    """Makes the document of a run's report in the given ``layout``, or in the one that its bench file asks for."""
     name = (layout or report.wishes.layout).value
     chosen = cast(Sections, import_module(f"nicbench.report.layouts.{name}"))
     blocks = chosen.sections(report, Figures(report))
@@ -33,7 +33,7 @@ def document(report: Report, layout: Layout | None = None) -> Document:
 
 
 def make_document(report: Report, header: Iterable[Block], blocks: Iterable[Block], footer: Inlines) -> Document:
-    """The document of any page about results."""
+    """Makes the document of a page about results from its header, blocks and footer."""
     generator = f"nicbench {report.nicbench_version or ''}".strip()
     author = plain(inlines(report.wishes.author))
     return finish_document(

@@ -1,4 +1,4 @@
-"""A sheet for each test: setup, settings, results and figure, for whoever compares sheets."""
+"""The datasheet layout: a sheet for each test with setup, settings, results and figure, to be compared with others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nicbench.report.testbed.wiring import wirings
 
 
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
-    """The answer, the testbed, a sheet for each test, and what is about all of them."""
+    """Yields the answer, the testbed, a sheet for each test, then statistics, errata, deviations and glossary."""
     yield from opening.imported_note(report)
     yield from opening.answer(report)
     if not report.imported:
@@ -54,7 +54,7 @@ def _sheet(sheet: Sheet, report: Report, figures: Figures, *, is_first: bool) ->
 
 
 def _card(card: Card) -> Iterator[Block]:
-    """A line a fact, a column a machine."""
+    """Yields a table of facts with a row for each fact and a column for each machine."""
     width = max(len(card.machines), 1)
     above = ((NOTHING, *map(head, card.machines)),) if card.machines else ()
     yield table(above, ((name(row.label), *_texts(row, width)) for row in card.rows), "system")

@@ -1,4 +1,4 @@
-"""From the question to the answer, for whoever wants to know and to repeat it."""
+"""The study layout: from the question to the answer, for a reader who wants to understand and repeat the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nicbench.report.sections.watched import watched_parts
 
 
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
-    """A section for each step from question to appendix."""
+    """Yields a section for each step, from the question to the appendix."""
     yield from opening.imported_note(report)
     yield from opening.question(report)
     yield _section("Answer", "answer", opening.answer(report), "opening")

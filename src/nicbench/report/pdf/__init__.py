@@ -1,4 +1,4 @@
-"""report.pdf: the document as data, laid out by a fixed typst template. No text of a run ever becomes typst code."""
+"""The PDF report: a document as data, laid out by a fixed typst template. No text of a run becomes typst code."""
 
 from nicbench.report.pdf.making import make_pdf
 

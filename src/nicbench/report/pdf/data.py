@@ -1,4 +1,4 @@
-"""The document as plain data for the template: what is turned, what stays together, which links lead somewhere."""
+"""The document as plain data for the typst template: page orientation, unbroken groups, and valid links."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from nicbench.report.document.paper import left_out_words, on_paper, pages
 from nicbench.report.pdf.widths import FittedTable, breakable, fit_tables
 
 _TOGETHER = 16
-"""A table or a row of so many lines is not broken over pages."""
+"""A table or row with up to this many lines is not broken across pages."""
 _SHORT = 40
-"""Lines; what is shorter stays on turned paper between what is turned."""
+"""Upright content of up to this many lines between two landscape sheets is put on landscape paper as well."""
 _LONGEST_TITLE = 400
 _LONGEST_CODE = 100_000
 _CODE_LINE = 86
@@ -41,7 +41,7 @@ Data = dict[str, Any]
 
 
 def data_of(document: Document, about: str) -> Data:
-    """What the template reads as JSON."""
+    """Returns the document as data that the template reads as JSON."""
     shown = pages(document)
     maker = _Maker(frozenset(_ids([*shown.front, *shown.blocks])), document.palette)
     return {
@@ -72,7 +72,7 @@ class _Maker:
         self._given: set[str] = set()
 
     def sheets(self, blocks: Iterable[Block]) -> list[Data]:
-        """Runs of blocks on paper that stands or is turned; a heading goes with what it is about."""
+        """Groups blocks into upright and landscape sheets; a heading stays with the blocks that follow it."""
         sheets: list[Data] = []
         groups = [self.blocks(group) for group in _groups(tuple(_unfold(blocks)))]
         for turned, run in itertools.groupby(groups, lambda made: any(block.get("turned") for block in made)):
@@ -80,7 +80,7 @@ class _Maker:
         joined = sheets[:1]
         for sheet in sheets[1:-1]:
             if not sheet["turned"] and _height(sheet["blocks"]) <= _SHORT:
-                sheet = {**sheet, "turned": True}  # too little for a sheet of its own between two that are turned
+                sheet = {**sheet, "turned": True}  # too short for a sheet between two landscape ones
             joined.append(sheet)
         joined += sheets[-1:] if len(sheets) > 1 else []
         return [
@@ -89,7 +89,7 @@ class _Maker:
         ]
 
     def blocks(self, blocks: Iterable[Block]) -> list[Data]:
-        """Each block; a paragraph before a table or a figure stays with it."""
+        """Converts blocks to data; a paragraph before a table, figure or code is marked to stay with it."""
         made = [data for block in _unfold(blocks) for data in self._block(block)]
         for data, following in itertools.pairwise(made):
             if data["kind"] in ("summary", "paragraph") and following["kind"] in ("table", "figure", "code"):
@@ -174,7 +174,7 @@ class _Maker:
         return {"kind": "figure", "title": figure.title, "caption": self._inlines(figure.caption), "panels": panels}
 
     def _inlines(self, inlines: Inlines) -> str | list[Any]:
-        """Plain text as itself, which most cells are; else a list of runs."""
+        """Returns plain text as a string, anything else as a list of runs of text."""
         if not inlines:
             return ""
         if len(inlines) == 1 and isinstance(inlines[0], Text) and inlines[0] == Text(inlines[0].text):
@@ -196,7 +196,7 @@ class _Maker:
 
 
 def _unfold(blocks: Iterable[Block]) -> Iterator[Block]:
-    """What a page folds away lies open on paper, or a sentence says where it is."""
+    """Yields folded blocks unfolded, or a sentence that says where those left out of the PDF are found."""
     for block in blocks:
         if not isinstance(block, FoldedBlocks):
             yield block
@@ -208,14 +208,14 @@ def _unfold(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _height(blocks: list[Data]) -> int:
-    """Lines, roughly: whether a sheet of its own is worth while."""
+    """Estimates the height in lines, to decide whether the blocks need a sheet of their own."""
     return sum(
         len(block["body"]) + 4 if block["kind"] == "table" else 30 if "panels" in block else 4 for block in blocks
     )
 
 
 def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
-    """A heading or summary with what follows it; one that has no table or figure of its own leads the next."""
+    """Groups each heading or summary with its content; one without a table or figure leads the next group."""
     group: list[Block] = []
     for block in blocks:
         begins = isinstance(block, Heading | FoldedBlocks)
@@ -228,7 +228,7 @@ def _groups(blocks: tuple[Block, ...]) -> Iterator[list[Block]]:
 
 
 def _all_breakable(table: Table) -> Table:
-    """Widths are those of what is printed, with every place to break."""
+    """Returns the table with all places to break in its text, so that widths are computed from what is printed."""
 
     def opened(run: Text | Drawing) -> Text | Drawing:
         return replace(run, text=breakable(run.text)) if isinstance(run, Text) else run

@@ -1,4 +1,4 @@
-"""Has typst lay out a document: our template, our fonts, no file of the machine and no network."""
+"""Makes a PDF by typst from our template and fonts alone: typst reads no file of the machine and no network."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ from nicbench.store.files import json_text
 _TEMPLATE = "report.typ"
 _FACES = ("Regular", "Semibold", "Bold", "It")
 _OF_STANDARD = "PDF/UA"
-"""How typst begins what it says where it could write a file, but none of the standard."""
+"""The beginning of typst's error messages where a document could be written, but would violate the standard."""
 _Standard = Literal["ua-1"]
 ACCESSIBLE: Final[_Standard] = "ua-1"
-"""PDF/UA-1 (ISO 14289-1): typst refuses to write what would not keep to it."""
+"""The standard PDF/UA-1 (ISO 14289-1): typst refuses to write a file that violates it."""
 
 
 def make_pdf(document: Document, about: str, created: datetime) -> bytes:
-    """The file, tagged, equal byte for byte where document and ``created`` are. NotReadyError without typst.
+    """Returns the PDF file, tagged, and identical byte for byte for the same document and ``created``.
 
-    ``about`` stands at the head of each page: "run ID".
-
-    Characters that our fonts lack come from those of the machine; where it has none either, the file is tagged all the
-    same, but bears no mark of PDF/UA-1.
+    ``about`` is printed at the head of each page: "run ID". Characters that our fonts lack are taken from the machine's
+    fonts; where these lack them too, the file is tagged all the same but does not declare PDF/UA-1. NotReadyError where
+    typst or the fonts are not installed.
     """
     needed = [name for name in ("typst", "font_source_sans_pro") if importlib.util.find_spec(name) is None]
     if needed:
@@ -52,8 +51,8 @@ def make_pdf(document: Document, about: str, created: datetime) -> bytes:
 def _compile(
     content: str, faces: Path, with_machines: bool, standards: list[_Standard], created: datetime
 ) -> bytes | None:
-    """None where what is to be shown cannot be by the standard: with these fonts, mostly."""
-    import typst  # here: 30 MB that only who wants a PDF loads
+    """Returns the PDF; None where the content violates the standard, mostly because these fonts lack a character."""
+    import typst  # here: loads 30 MB, needed for a PDF alone
 
     template = (files("nicbench.report.pdf") / _TEMPLATE).read_bytes()
     fonts = typst.Fonts(include_system_fonts=with_machines, font_paths=[faces])
@@ -76,7 +75,7 @@ def _compile(
 
 
 def _copy_faces(folder: Path) -> None:
-    """The package has every face in several formats, of which typst takes the one that the disk names first."""
+    """Copies the TTF faces alone: of the formats in the package, typst takes the one that the disk lists first."""
     faces = files("font_source_sans_pro") / "files"
     for face in _FACES:
         name = f"SourceSansPro-{face}.ttf"

@@ -1,6 +1,6 @@
-"""How wide the columns of a table are, and what gives way where they do not fit: type, paper turned, or parts.
+"""Fits tables onto paper: column widths, and smaller type, landscape paper or several parts where a table is too wide.
 
-Long names and numbers must not run over the edge of the paper: they get places to break.
+Long names and numbers get places to break, so that they do not run off the paper.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from nicbench.report.document.inlines import PLACE_TO_BREAK
 from nicbench.report.glyphs import extent
 
 LONGEST = 24
-"""Characters in a row without a place to break."""
+"""Maximum number of characters in a row without a place to break."""
 MOST = 4000
-"""Characters of one text: more would fill many sheets, and nobody reads them on paper."""
+"""Maximum number of characters of one text; a longer one would fill many sheets that nobody reads on paper."""
 _LONG = re.compile(rf"[^\s{PLACE_TO_BREAK}]{{{LONGEST + 1},}}")
 _AFTER = re.compile(r"(?<=[/._:,;=&?+@\-])(?=\w)")
 PORTRAIT = 510.0
-"""Points between the margins of A4; the template has the same margins."""
+"""Width in points between the margins of A4; the template has the same margins."""
 LANDSCAPE = 757.0
 _PADDING = 0.9
-"""Left and right of a cell together, in units of the type's size, as all estimates are."""
+"""Left and right padding of a cell together, in units of the type size, like all estimated widths."""
 _SPARE = 1.04
-"""Glyphs are estimated, not measured: so much wider is a column."""
+"""Factor by which a column is wider than estimated, because glyph widths are only estimates."""
 _UPRIGHT = ((8.5, False), (8.0, False), (7.5, False), (7.0, False), (6.5, False))
 _TURNED = ((8.0, True), (7.0, True), (6.5, True))
 _CRAMPED = (5.0, True)
-"""Of a part that even turned paper does not hold: the columns that name its rows, and a single one beside them."""
+"""Type size for a part too wide even for landscape: the columns that name its rows and a single other column."""
 _OF_PARTS = 7.5
 _MOST_GROUPS = 4
 _READABLE = 7.0
 _MOST_LINES = 5
 _FEW = 5
-"""Tables of words have fewer columns: a long cell makes their type no smaller."""
+"""In a table with fewer columns, long cells do not make the type smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """A table, or a part of one, as it goes onto paper: widths of columns and size of type in points."""
+    """A table, or a part of one, as it is put on paper: column widths and type size in points."""
 
     table: Table
     widths: tuple[float, ...]
@@ -51,12 +51,12 @@ class FittedTable:
 
     @property
     def most_lines(self) -> int:
-        """Of the highest row, about."""
+        """The estimated number of lines of the highest row."""
         return max(self.lines, default=0)
 
     @property
     def lines(self) -> list[int]:
-        """How many each row of the body has, about."""
+        """The estimated number of lines of each row of the body."""
         places = _places(self.table.body, self.table.columns)
         return [
             max((self._lines(cell, at) for cell, at in zip(row.cells, placed, strict=True)), default=1)
@@ -69,10 +69,10 @@ class FittedTable:
 
 
 def fit_tables(table: Table) -> tuple[FittedTable, ...]:
-    """One; or parts that all begin with the columns that tell the rows apart.
+    """Returns the table as a whole, or parts that all begin with the columns that tell the rows apart.
 
-    A part is what stands under one of the upper heads, where the table fits on upright paper like that; else, where
-    even small type on turned paper is too wide for the whole, as many columns as fit.
+    The parts are the groups of columns below the upper headings, where these fit on upright paper. Otherwise, where the
+    whole does not fit on landscape paper even in small type, each part has as many columns as fit.
     """
     least, wished = _needs(table)
     whole = _choose_size(table, least, wished, _UPRIGHT)
@@ -90,7 +90,7 @@ def fit_tables(table: Table) -> tuple[FittedTable, ...]:
     names = names if _total(least[:names], _OF_PARTS) <= PORTRAIT / 2 else 1
     groups = _divide_columns(least, names)
     parts = [_fit_part(table, names, group, number, groups) for number, group in enumerate(groups, start=1)]
-    if not all(parts):  # every word has places to break, so that two columns fit: this would be a defect of ours
+    if not all(parts):  # two columns always fit, as every word has places to break: a defect of nicbench
         raise NicbenchError(
             f"the table {table.title!r} has a column that is wider than the paper", next_step="report it"
         )
@@ -100,7 +100,11 @@ def fit_tables(table: Table) -> tuple[FittedTable, ...]:
 def _choose_size(
     table: Table, least: Sequence[float], wished: Sequence[float], sizes: Sequence[tuple[float, bool]]
 ) -> FittedTable | None:
-    """The largest type at which no row is very high; where some is at all of them, the last, or None to be turned."""
+    """Returns the table in the largest type at which no row has too many lines.
+
+    Where some row has too many lines at every size that fits, the last such size is used. None where no size fits, or
+    where ``sizes`` ends with an upright size, so that landscape can be tried next.
+    """
     found = None
     for size, turned in sizes:
         width = LANDSCAPE if turned else PORTRAIT
@@ -119,7 +123,7 @@ def _fit_part(table: Table, names: int, columns: list[int], number: int, groups:
 
 
 def _names(table: Table) -> int:
-    """How many columns, from the first on, tell the rows apart; at most four."""
+    """Returns how many columns, at most four, counted from the left, are needed to tell the rows apart."""
     for names in range(1, min(5, table.columns)):
         told = [tuple(plain(cell.inlines) for cell in row.cells[:names]) for row in table.body if row.look != "about"]
         if len(set(told)) == len(told):
@@ -128,7 +132,7 @@ def _names(table: Table) -> int:
 
 
 def _group_columns(table: Table, names: int) -> list[list[int]]:
-    """The columns under each of the upper heads; none where there is one line of heads, or a head reaches in."""
+    """Returns the columns below each upper heading; none with one heading row, or where a heading spans row names."""
     if len(table.head) < 2:
         return []
     groups: list[list[int]] = []
@@ -142,7 +146,7 @@ def _group_columns(table: Table, names: int) -> list[list[int]]:
 
 
 def _needs(table: Table) -> tuple[list[float], list[float]]:
-    """Of each column, in units of the type's size: the least it takes, and what it would need to break no line."""
+    """Returns for each column, in units of the type size, its minimum width and the width at which no line breaks."""
     least, wished = [1.0] * table.columns, [1.0] * table.columns
     spanning: list[tuple[int, int, float]] = []
     for rows, in_head in ((table.head, True), (table.body, False)):
@@ -182,7 +186,7 @@ def _total(widths: Sequence[float], size: float) -> float:
 
 
 def _share_width(least: Sequence[float], wished: Sequence[float], size: float, width: float) -> tuple[float, ...]:
-    """Each column has its least; of what is left those that lack little have it first, the others share the rest."""
+    """Gives each column its minimum width, then shares the remaining width, satisfying the smallest needs first."""
     widths = [(_SPARE * each + _PADDING) * size for each in least]
     lacking = [_SPARE * size * (high - low) for low, high in zip(least, wished, strict=True)]
     room = width - sum(widths)
@@ -195,7 +199,7 @@ def _share_width(least: Sequence[float], wished: Sequence[float], size: float, w
 
 
 def _divide_columns(least: Sequence[float], names: int) -> list[list[int]]:
-    """Columns of each part, without those that name the rows: as few parts as can be, of about the same width."""
+    """Divides the columns that do not name rows into as few parts as possible, of about the same width."""
     parts = _fill_parts(least, names, PORTRAIT)
     for share in range(50, 100, 5):
         even = _fill_parts(least, names, PORTRAIT * share / 100)
@@ -205,7 +209,7 @@ def _divide_columns(least: Sequence[float], names: int) -> list[list[int]]:
 
 
 def _fill_parts(least: Sequence[float], names: int, width: float) -> list[list[int]]:
-    """One part after the other, each as full as ``width`` allows; every part has at least one column."""
+    """Fills one part after another up to ``width``; every part has at least one column."""
     begun = _total(least[:names], _OF_PARTS)
     parts: list[list[int]] = [[]]
     taken = begun
@@ -243,7 +247,7 @@ def _cut(rows: tuple[Row, ...], columns: int, kept: set[int]) -> tuple[Row, ...]
 
 
 def _places(rows: tuple[Row, ...], columns: int) -> list[list[int]]:
-    """The first column of every cell; cells from above are gone around."""
+    """Returns the first column of every cell; places that cells of earlier rows reach into are skipped."""
     found = []
     reaching = [0] * columns
     for row in rows:
@@ -261,7 +265,7 @@ def _places(rows: tuple[Row, ...], columns: int) -> list[list[int]]:
 
 
 def breakable(text: str, longest: int = LONGEST) -> str:
-    """The text with places to break in every long word: behind its punctuation, else anywhere."""
+    """Returns the text with places to break in every long word: after punctuation where possible, else anywhere."""
     if len(text) > MOST:
         text = f"{text[:MOST]} … ({len(text) - MOST:,} more characters are in report.html)"
     return _LONG.sub(lambda word: _broken(word[0], longest), text)
@@ -275,5 +279,5 @@ def _broken(word: str, longest: int) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """What stands between places to break."""
+    """Returns the pieces of text between places to break."""
     return [token for token in re.split(rf"[ \n{PLACE_TO_BREAK}]+", text) if token]

@@ -1,1 +1,1 @@
-"""The sections of a page: a function each, from what is known to blocks. Layouts put them in order."""
+"""The sections of a report: each function makes the blocks of one section; layouts put the sections in order."""

@@ -1,4 +1,4 @@
-"""Every result, side by side where there are several, and each run by itself."""
+"""The results section: every result, configurations side by side where there are several, then each run by itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nicbench.report.sections.watched import failed_link_parts
 
 
 def all_results(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
-    """In the order in which a reader wants them."""
+    """Yields the blocks of all results in the order in which a reader needs them."""
     yield from studies(report, figures)
     yield from comparing.injected_faults(report.injected)
     compared = report.comparison

@@ -1,4 +1,4 @@
-"""What the page of a comparison has of its own: its entries, their settings, main values and published figures."""
+"""The sections of a comparison page alone: entries, their settings, their main values, and published sources."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _FEW_ERRATA = 6
 
 
 def objections(page: Page) -> Iterator[Block]:
-    """What speaks against the comparison, and was overruled."""
+    """Yields the objections to the comparison that the user overruled by ``--force``."""
     if page.forced:
         first = paragraph(
             strong("Not comparable, and compared all the same ("),
@@ -59,7 +59,7 @@ def objections(page: Page) -> Iterator[Block]:
 
 
 def answer(page: Page) -> Iterator[Block]:
-    """The first sentences, and what is to be known before anything is concluded."""
+    """Yields the first sentences, and what a reader must know before drawing conclusions."""
     yield paragraph(page.report.headline, role="answer")
     yield from map(paragraph, page.report.details)
     if page.told:
@@ -71,7 +71,7 @@ def answer(page: Page) -> Iterator[Block]:
 
 
 def entries(page: Page) -> Iterator[Block]:
-    """What is compared."""
+    """Yields the table of the entries that are compared."""
     number = len(page.entries)
     yield heading(1, "What is compared", id="compared")
     if page.alike:
@@ -101,7 +101,7 @@ def _told_part(label: str, text: str) -> Part:
 
 
 def settings(page: Page) -> Iterator[Block]:
-    """What differs in how the entries were made."""
+    """Yields the settings in which the entries differ, the most important first."""
     known = page.known
     yield heading(1, "What differs in how they were made", id="making")
     if page.settings:
@@ -146,7 +146,7 @@ def _settings_table(rows: Sequence[SettingRow], names: Sequence[str]) -> Block:
 
 
 def _groups(row: SettingRow, entries: int) -> Cell:
-    """Each value, and who has it."""
+    """Returns a cell with each value of a setting and the entries that have it."""
     if len(row.groups) == entries and len(row.groups) > _MOST_GROUPS:
         some = "".join(f"{text}, " for text, _ in row.groups[:5])
         return words(f"another value in each: {some}…")
@@ -162,7 +162,7 @@ def _list_words(who: Sequence[str]) -> str:
 
 
 def main_values(page: Page) -> Iterator[Block]:
-    """Entries down, points across; of few entries the tables of the results have them so."""
+    """Yields tables of main values with an entry in each row; with few entries the tables of results suffice."""
     shown = [each for each in page.tables if not each.is_searched and not page.few]
     if shown:
         yield heading(2, "Main values, side by side")
@@ -185,7 +185,7 @@ def _value(one: ValueCell) -> Cell:
 
 
 def lonely(page: Page) -> Iterator[Block]:
-    """What not all of the entries have."""
+    """Yields the table of points that at least one entry lacks."""
     if not page.lonely:
         return
     yield heading(1, "What not all of them have", id="only")
@@ -210,7 +210,7 @@ def lonely(page: Page) -> Iterator[Block]:
 
 
 def published_sources(page: Page) -> Iterator[Block]:
-    """Where the published figures are from."""
+    """Yields the sources of the published figures."""
     if page.published:
         yield heading(1, "Where the published figures are from", id="published")
     for one in page.published:
@@ -240,7 +240,7 @@ def _published_source(one: PublishedSource, *, is_only: bool) -> Iterator[Block]
 
 
 def command_block(page: Page) -> Iterator[Block]:
-    """The command that makes the page."""
+    """Yields the command that makes this page again."""
     if page.command:
         yield heading(1, "How to make this page again")
         yield paragraph(command(page.command))

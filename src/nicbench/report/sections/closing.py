@@ -1,4 +1,4 @@
-"""What stands last: how to repeat it, where imported numbers are from, the revision history, the glossary."""
+"""The last sections: how to repeat the run, the source of imported numbers, revision history and glossary."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from nicbench.report.study.sentences import adaptations, prerequisites, spread
 
 
 def repeat(report: Report) -> Iterator[Block]:
-    """Everything a stranger needs to do it again."""
+    """Yields everything that another person needs to repeat the run."""
     yield heading(2, "Prerequisites")
     yield listing(prerequisites(report.plan) or (inlines("What ", code("nicbench doctor"), " names."),))
     yield heading(2, "Commands")
@@ -70,7 +70,7 @@ def _steps(report: Report) -> Iterator[Part]:
 
 
 def source(report: Report) -> Iterator[Block]:
-    """Of results that were not measured by nicbench: whose they are, and what nicbench knows of them."""
+    """Yields the source of imported results and how far to trust them; nothing for a run that nicbench measured."""
     if report.imported is None:
         return
     told = report.imported.source
@@ -94,14 +94,14 @@ def source(report: Report) -> Iterator[Block]:
 
 
 def how_it_was_read(report: Report) -> Iterator[Block]:
-    """How the import was made."""
+    """Yields how the file was imported: the command and the bench file, folded."""
     plan = report.plan
     line = (paragraph(code(f"nicbench {' '.join(plan.command)}")),) if plan and plan.command else ()
     yield FoldedBlocks(inlines("How the file was read"), (*line, Code(report.bench_text)))
 
 
 def errata(report: Report) -> Iterator[Block]:
-    """Cells of the source that cannot be so."""
+    """Yields the table of printed values in the source that cannot be correct."""
     if report.imported and report.imported.errata:
         yield heading(2, "Errata of the source", id="errata")
         yield caption("Cells that cannot be so, marked † above, where they stand as they are printed.")
@@ -109,7 +109,7 @@ def errata(report: Report) -> Iterator[Block]:
 
 
 def errata_table(rows: Sequence[ErratumRow]) -> Block:
-    """A row for each cell."""
+    """Returns the errata table, a row for each wrong cell of the source."""
     return table(
         (
             (
@@ -134,7 +134,7 @@ def errata_table(rows: Sequence[ErratumRow]) -> Block:
 
 
 def revisions(report: Report) -> Iterator[Block]:
-    """When it was measured and by what, and what its author wrote of later editions."""
+    """Yields the revision history: when the run was measured and by which version, and the author's later revisions."""
     yield table(
         (word_heads("When", "What"),),
         (
@@ -146,6 +146,6 @@ def revisions(report: Report) -> Iterator[Block]:
 
 
 def glossary(report: Report) -> Iterator[Block]:
-    """The words a stranger needs; those that the document does not use are left out of it."""
+    """Yields definitions of technical terms; the finished document leaves out those that it does not use."""
     entries = OF_ROUNDS if report.rounds else OF_FRAMES
     yield Definitions(tuple((inlines(word), inlines(meaning)) for word, meaning in entries.items()))

@@ -1,4 +1,4 @@
-"""Configurations beside each other, or the runs of one: what differs first, then each test."""
+"""The sections that compare configurations, or the runs of one configuration: differences first, then each test."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from nicbench.report.study.findings import place_of_rates
 
 
 def compared_configurations(compared: Comparison, report: Report) -> Iterator[Block]:
-    """The configurations, how they took turns, in what they differ, and how closely their means are known."""
+    """Yields the configurations, the order of their runs, their differences, and how closely their means are known."""
     if compared.compares:
         each = f", {compared.runs} runs each" if compared.runs > 1 else ""
         calibrates = "" if report.rounds else ", calibrates the tester"
@@ -102,7 +102,7 @@ def _growth(compared: Comparison) -> Iterator[Block]:
 
 
 def rates(compared: Comparison, report: Report, figures: Figures) -> Iterator[Block]:
-    """The rates that a search found of each configuration, side by side."""
+    """Yields the rates that a search found for each configuration, side by side."""
     for shown in compared.rates:
         of_test = f": {shown.test}" if len(compared.rates) > 1 else ""
         beside = " side by side" if compared.compares else ""
@@ -151,7 +151,7 @@ def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figur
 
 
 def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Iterator[Block]:
-    """A chart for each frame size; of numbered rows folded away, three in a row."""
+    """Yields a chart for each frame size; where rows are numbered, folded and with three charts in a row."""
     numbered = are_numbered(shown)
     parts = _slice_panels(panels, (len(panels) + 2) // 3 if numbered else 1)
     as_numbered = " Rows are numbered as in the table above." if numbered else ""
@@ -167,7 +167,7 @@ def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Ite
 
 
 def _slice_panels(panels: Sequence[Panel], number: int) -> Iterator[Sequence[Panel]]:
-    """In so many parts of nearly the same length."""
+    """Splits the panels into ``number`` parts of nearly equal length."""
     length, longer = divmod(len(panels), number)
     at = 0
     for part in range(number):
@@ -177,7 +177,7 @@ def _slice_panels(panels: Sequence[Panel], number: int) -> Iterator[Sequence[Pan
 
 
 def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
-    """A column for each configuration; that of the share of the line rate only where some line has one."""
+    """Returns a table with columns for each configuration, those of line-rate shares only where a share is known."""
     rates = [rate for row in shown.rows for rate in row.cells[goal.value]]
     has_shares = any(rate.percent_of_line_rate != UNKNOWN for rate in rates)
     of_names = (
@@ -215,7 +215,7 @@ def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
 
 
 def _transpose(shown: RatesTable, goal: Goal) -> Iterator[Block]:
-    """Of many configurations: they are the rows, and the frame sizes stand across."""
+    """Yields a table with a row for each of many configurations and a column for each frame size."""
     numbered = are_numbered(shown)
     over = head(f"{goal.name} [{shown.unit(goal)}], by frame size [bytes]", columns=len(shown.rows))
     yield table(
@@ -255,7 +255,7 @@ def _rate(rate: RateCell) -> tuple[Part, ...]:
 def every_value(
     compared: Comparison, report: Report, figures: Figures, *, most_bars: int | None = None
 ) -> Iterator[Block]:
-    """The sections of methods and the long tails; a tail of more rows than ``most_bars`` has no figure."""
+    """Yields the methods' sections and the long tails; a tail with more than ``most_bars`` rows gets no figure."""
     for section in compared.sections:
         if not section.is_bare:
             yield from section_blocks(section, report, figures)
@@ -265,7 +265,7 @@ def every_value(
 
 
 def injected_faults(rows: Sequence[InjectedRow]) -> Iterator[Block]:
-    """What a DUT with known faults injected, beside what was measured of it."""
+    """Yields a table of the faults that a DUT injected on purpose, beside what was measured of them."""
     if not rows:
         return
     other = sum(1 for row in rows if row.agrees is False)

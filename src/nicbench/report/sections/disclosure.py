@@ -1,4 +1,4 @@
-"""The machines, the settings, versions and command lines."""
+"""The disclosure section: machines, settings, versions and command lines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from nicbench.report.system_table import TunedRow
 
 
 def disclosure(report: Report) -> Iterator[Block]:
-    """Everything that a reader must know to judge the numbers, as far as it is known."""
+    """Yields everything known that a reader needs to judge the numbers."""
     plan = report.plan
     if plan is None:
         yield paragraph("The run ended before its plan was written: nothing more is known than the bench file says.")
@@ -74,7 +74,7 @@ def disclosure(report: Report) -> Iterator[Block]:
 
 
 def machines(report: Report) -> Iterator[Block]:
-    """The system configuration table, what is declared, what was tuned for the test."""
+    """Yields the system configuration table, the declared facts, and the settings made for the test."""
     system = report.system
     hosts, rows = columns(report.inventory, host_name)
     yield heading(2, "System configuration", id="machines")
@@ -126,7 +126,7 @@ def machines(report: Report) -> Iterator[Block]:
 
 
 def _tuned_settings(rows: Sequence[TunedRow]) -> Iterator[Block]:
-    """What was changed for the test, and what was to be."""
+    """Yields the settings that were changed for the test, and those that were asked for but not changed."""
     if not rows:
         return
     changed = [row for row in rows if row.changed]
@@ -165,7 +165,7 @@ def _label(label: str, *, is_declared: bool) -> Cell:
 
 
 def _cells(texts: Iterable[str | None]) -> tuple[Cell, ...]:
-    """What is the same of machines that stand beside each other is said once: namespaces of one, mostly."""
+    """Returns the cells of a row; adjacent machines with the same text (mostly namespaces of one host) share a cell."""
     return tuple(cell(UNKNOWN if text is None else text, columns=width) for text, width in spans(tuple(texts)))
 
 

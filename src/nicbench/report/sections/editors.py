@@ -1,4 +1,4 @@
-"""A study of film frames: the chart that answers, streams sustained, sums by run, and every instance of every run."""
+"""The sections of a study of film frames: overview chart, streams sustained, sums by run, and every instance."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from nicbench.report.study.findings import place_of_study
 
 _PRINTED_INSTANCES = 100
 _BROAD = 14
-"""A table of more columns has smaller type."""
+"""A table with more columns than this has smaller type."""
 
 
 def studies(report: Report, figures: Figures) -> Iterator[Block]:
-    """Each study of the report."""
+    """Yields the sections of each study in the report."""
     for study in report.studies:
         yield from _study(study, report, figures)
 
@@ -147,7 +147,7 @@ def _directories(study: Study, of_test: str) -> Iterator[Block]:
 
 
 def _way(study: Study, way: OneWay, report: Report, figures: Figures, of_test: str) -> Iterator[Block]:
-    """One direction: reading, writing, or the only one."""
+    """Yields the tables of one direction: reading, writing, or the only one there is."""
 
     def doing(text: str) -> str:
         return f"{way.doing}: {text[:1].lower()}{text[1:]}" if way.doing else text

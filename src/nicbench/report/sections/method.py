@@ -1,4 +1,4 @@
-"""How it was measured: testbed, procedures, what makes a trial invalid, and where a standard asks for more."""
+"""The method section: testbed, procedures, what makes a trial invalid, and deviations from the standards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from nicbench.report.testbed.wiring import wirings
 
 
 def method(report: Report) -> Iterator[Block]:
-    """Of a run that nicbench measured."""
+    """Yields the method section of a run that nicbench measured."""
     yield heading(2, "What was tested", id="tested")
     if report.plan:
         drawn = tuple(pictures(wirings(report.plan, report.bonds)))
@@ -65,7 +65,7 @@ def method(report: Report) -> Iterator[Block]:
 
 
 def facts(*values: Mapping[str, Any], shapes: facts_of_plan.Shapes = MappingProxyType({})) -> Facts:
-    """Disclosed values by their labels; several mappings one after another. ``shapes`` say what is declared of them."""
+    """Returns the values of all mappings in order, with their labels; ``shapes`` has what is declared of them."""
     return Facts(tuple(_fact(each) for mapping in values for each in facts_of_plan.facts(mapping, shapes)))
 
 
@@ -96,7 +96,7 @@ _ENDPOINT_COLUMNS = {
 
 
 def endpoints(rows: tuple[EndpointRow, ...]) -> Iterator[Block]:
-    """Which client leads to which port of the measured host."""
+    """Yields the table that shows which client leads to which port of the measured host."""
     several = len({row.machine for row in rows}) > 1
     shown = [
         column
@@ -121,7 +121,7 @@ def endpoints(rows: tuple[EndpointRow, ...]) -> Iterator[Block]:
 
 
 def trust_trials(report: Report) -> Iterator[Block]:
-    """How many trials, and how many were invalid."""
+    """Yields a paragraph on how many trials were made and how many of them were invalid."""
     counts, policy = report.counts, REPEATS_OF_TRIALS
     calibrated = f" and {counts.calibrating} calibrated the tester" if counts.calibrating else ""
     took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
@@ -137,7 +137,7 @@ def trust_trials(report: Report) -> Iterator[Block]:
 
 
 def trust_rounds(report: Report) -> Iterator[Block]:
-    """How many rounds, how many went wrong, and what is checked of every one."""
+    """Yields a paragraph on how many rounds were played, how many went wrong, and what is checked in each."""
     bad = sum(group.invalid_count for group in report.rounds)
     total = sum(len(group.rounds) for group in report.rounds)
     took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"
@@ -171,7 +171,7 @@ def trust_rounds(report: Report) -> Iterator[Block]:
 
 
 def thresholds(report: Report) -> Iterator[Block]:
-    """What makes a trial or a round invalid."""
+    """Yields the table of thresholds beyond which a trial or a round is invalid."""
     rows = report.plan.thresholds if report.plan else ()
     if rows:
         yield table(
@@ -190,7 +190,7 @@ def thresholds(report: Report) -> Iterator[Block]:
 
 
 def tester_limits(report: Report) -> Iterator[Block]:
-    """What the tester by itself can do."""
+    """Yields the table of what the tester itself achieves without the DUT: its ceiling and its latency."""
     if not report.tester_limits:
         return
     turns = report.comparison is not None
@@ -219,7 +219,7 @@ def tester_limits(report: Report) -> Iterator[Block]:
 
 
 def deviations(report: Report) -> Iterator[Block]:
-    """Where the run does less than a standard asks for."""
+    """Yields the list of points in which the run does less than a standard asks for."""
     for number, (whose, plan) in enumerate(of_configurations(report.plan, "deviations") if report.plan else ()):
         if plan.deviations:
             title = f"Deviations from the standards{f' ({whose})' if whose else ''}"

@@ -1,4 +1,4 @@
-"""What stands first: title, question, answer, what it is worth, and what else the results say."""
+"""The first sections: title, question, answer with its verdict, and key findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nicbench.report.study.sentences import questions
 
 
 def header(report: Report) -> Iterator[Block]:
-    """When it was measured, by whom, and what it is about; the title is the document's own."""
+    """Yields the lines below the title: when and by whom the run was measured, and its description."""
     imported = "imported " if report.imported else ""
     started = f" · {imported}{report.started}" if report.started else ""
     yield paragraph(strong("nicbench"), f"{started} · run {report.run_id}", role="eyebrow")
@@ -24,7 +24,7 @@ def header(report: Report) -> Iterator[Block]:
 
 
 def footer(report: Report) -> Inlines:
-    """What made the page, and where the numbers are."""
+    """Returns the text of the footer: which nicbench made the page, and where the raw numbers are."""
     made = f"Made by nicbench {report.nicbench_version or ''} from the run folder {report.run_id} alone. "
     if report.imported:
         source = report.imported.source
@@ -37,24 +37,24 @@ def footer(report: Report) -> Inlines:
 
 
 def foreign(report: Report) -> Inlines:
-    """Before whatever is said of numbers that nicbench did not measure."""
+    """Returns the note that precedes every statement about imported numbers; empty for measured ones."""
     return inlines(strong("Imported: not measured by nicbench.")) if report.imported else ()
 
 
 def table_name(kind: str, test: str, configuration: str, *, several: bool) -> str:
-    """What a table is called: with its test where there are several, with a configuration that has a name."""
+    """Returns the title of a table, with the test if there are several, and the configuration unless default."""
     of_test = f": {test}" if several else ""
     return f"{kind}{of_test}{'' if configuration == 'default' else f' ({configuration})'}"
 
 
 def imported_note(report: Report) -> Iterator[Block]:
-    """That and whose, above everything else."""
+    """Yields the note at the top of an imported report that nicbench did not measure the numbers, and who did."""
     if report.imported:
         yield Note((paragraph(strong(report.imported.sentence)),))
 
 
 def answer(report: Report) -> Iterator[Block]:
-    """The first sentence, and what it is worth."""
+    """Yields the first sentence, the verdict, and notes on how far the answer can be trusted."""
     yield paragraph(report.headline, role="answer")
     verdict = report.verdict.value
     badges = (badge(verdict, tone_of(verdict)), *map(badge, report.labels))
@@ -74,14 +74,14 @@ def answer(report: Report) -> Iterator[Block]:
 
 
 def question(report: Report) -> Iterator[Block]:
-    """What the run was to find out."""
+    """Yields the question that the run was to answer."""
     if asked := _questions(report):
         texts = (paragraph(text, role="question") for text in asked)
         yield Group((heading(1, "Question", id="question"), *texts), "opening")
 
 
 def findings(report: Report) -> Iterator[Block]:
-    """Sentences, each with the table that it is from."""
+    """Yields the key findings, each with a link to the table that holds its numbers."""
     if told := found.findings(report):
         items = tuple(
             inlines(each.text, " ", link(f"Table: {each.place.heading}", f"#{each.place.id}") if each.place else None)
@@ -97,6 +97,6 @@ def _questions(report: Report) -> tuple[str, ...]:
 
 
 def _imported_beside(report: Report) -> tuple[str, ...]:
-    """Configurations that an import brought, of which its plan knows nothing."""
+    """Returns the configurations that an import brought, which its plan does not list."""
     of_studies = next((study.configurations for study in report.studies if study.compares), ())
     return of_studies or (found.configurations_of(report) if report.imported else ())

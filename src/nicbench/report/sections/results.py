@@ -1,4 +1,4 @@
-"""What was measured: the table that each method brings, the long tail, the ports, and values without a table."""
+"""The results of single runs: tables of methods, long tails, ports, and values of methods without a table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from nicbench.report.timing import ClockRow, Timing
 
 
 def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
-    """Every test by itself: of a run, or of each run of each configuration."""
+    """Yields every test of the run, or of each run of each configuration."""
     lead = figures.lead if has_lead else None
     if lead:
         before = "Imported: not measured by nicbench. " if report.imported else ""
@@ -61,7 +61,7 @@ def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator
 def section_blocks(
     section: Section, report: Report, figures: Figures, *, lead: Figure | None = None, is_drawn: bool = True
 ) -> Iterator[Block]:
-    """The section of a method: figures, what is across, every row, and what is said below."""
+    """Yields the section of one method: figures, grids, the table of every row, and the notes below it."""
     kind = section.table.title
     alike = {each.test for each in report.sections if each.table.title == kind}
     title = table_name(kind, section.test, section.configuration, several=len(alike) > 1)
@@ -109,7 +109,7 @@ def _caption(section: Section, report: Report) -> Iterator[str]:
 
 
 def _further(further: Further, scope: str) -> Iterator[Block]:
-    """The same rows in other columns."""
+    """Yields a further table of the same results with other columns."""
     yield heading(3, further.table.title)
     yield caption(f"{further.table.caption} Rates are {basis_words(scope)}.")
     yield _rows(further.table.columns, further.rows)
@@ -138,9 +138,9 @@ def _rows(columns: Sequence[Column], rows: Iterable[Row]) -> Block:
 def result_table(
     columns: Sequence[Column], rows: Iterable[tuple[Sequence[str], Result]], *, has_words: bool = True
 ) -> Block:
-    """Columns as a method has them, the headings of groups above; the first column names the row.
+    """Returns a table with the columns of a method, group headings above them; the first column names the row.
 
-    ``has_words``: columns of text stand left.
+    With ``has_words``, columns of text are left-aligned.
     """
     of_words = [has_words and column.form == "text" and at > 0 for at, column in enumerate(columns)]
 
@@ -161,7 +161,7 @@ def result_table(
 
 
 def _timing(timing: Timing) -> Iterator[Block]:
-    """What is wrong with the time stamps, and the clocks that made them."""
+    """Yields the problems of the time stamps, and the clocks that made them."""
     yield from (caption(strong("Time stamps:"), f" {text}.") for text in timing.warnings)
     if not timing.clocks:
         return
@@ -202,7 +202,7 @@ def _clock(clock: ClockRow) -> Iterator[Cell]:
 def long_tail(
     tail: TailTable, report: Report, figures: Figures, *, is_first: bool, is_drawn: bool = True, runs: int = 1
 ) -> Iterator[Block]:
-    """The long tail of one latency test at one load; of several ``runs`` side by side."""
+    """Yields the long tail of one latency test at one load, with several ``runs`` side by side."""
     messages = tail.what == "messages"
     several = len({each.test for each in report.tails}) > 1
     yield heading(2, f"Long tail at {tail.load}{f': {tail.test}' if several else ''}")
@@ -264,7 +264,7 @@ def long_tail(
 
 
 def ports(tables: Sequence[PortsTable]) -> Iterator[Block]:
-    """Every way between two ports, their sum, and every port."""
+    """Yields a table of every way (ordered pair of ports) with their sum, and a table of every port."""
     for shown in tables:
         yield heading(2, f"Ports{f': {shown.test}' if len(tables) > 1 else ''}")
         traffic = f"Traffic is {shown.pattern}. " if shown.pattern else ""
@@ -341,7 +341,7 @@ def _ports(found: PortFigures) -> Block:
 
 
 def other_results(results: Sequence[Result]) -> Iterator[Block]:
-    """Results of methods without a table of their own: each value by its name."""
+    """Yields the results of methods that have no table of their own, each value by its name."""
     if results:
         yield heading(2, "Further results")
     for result in results:

@@ -1,4 +1,4 @@
-"""The appendix of a run of workloads: every round, every tool, its word and that of the interfaces."""
+"""The appendix of a run of workloads: every round, every tool, what the tool reported and what interfaces counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from nicbench.report.rounds import CountedRow, JobRow, RoundGroup, RoundRow
 
 
 def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
-    """Each round of each test, folded away."""
+    """Yields every round of every test, folded."""
     if not groups:
         return
     told = caption(

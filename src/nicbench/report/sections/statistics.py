@@ -1,4 +1,4 @@
-"""What the runs come to, what may be said of two configurations, and whether anything drifted."""
+"""The statistics section: summaries over the runs, comparisons of configurations, and drift."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_COMPARISONS = 30
 
 
 def statistics(report: Report, figures: Figures) -> Iterator[Block]:
-    """Of every test, then of every two configurations, then of what moved while the run went on."""
+    """Yields the statistics of every test, the comparisons of every two configurations, then what drifted."""
     found = report.statistics
     if found is None:
         return

@@ -1,4 +1,4 @@
-"""The appendix of a run of frames: every trial, where frames were lost, what the receiver saw, how the hardware was."""
+"""The appendix of a run of frames: every trial, where frames were lost, what the receiver saw, hardware health."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, s
 from nicbench.report.trial_tables import DetailRow, DetailTable, LedgerRow, LedgerTable, MachineTable, sparkline
 
 PRINTED_TRIALS = 400
-"""A table of more is printed only where the reader has opened it: it would fill more than a dozen sheets."""
+"""A table with more trials would fill over a dozen sheets and is printed only if the reader has unfolded it."""
 _MOST_FAULTS = 8
 _MOST_COUNTERS = 6
 _MOST_BESIDE = 12
 
 
 def every_trial(groups: Sequence[TrialGroup], *, has_unknown_counts: bool) -> Iterator[Block]:
-    """Each trial of each test, folded away."""
+    """Yields every trial of every test, folded."""
     if not groups:
         return
     unknown = " Where a count is an en dash it is not measured by this tester." if has_unknown_counts else ""
@@ -118,7 +118,7 @@ def _unsent(counts: Counts) -> str:
 
 
 def ledger(shown: LedgerTable | None) -> Iterator[Block]:
-    """Where frames were lost: one row a trial, the places in the order of the path."""
+    """Yields the loss ledger: a row for each trial, a column for each place of loss, in the order of the path."""
     if shown is None:
         return
     summary = ""
@@ -205,7 +205,7 @@ def _more(items: Sequence[object], most: int) -> str:
 
 
 def hardware(shown: MachineTable | None) -> Iterator[Block]:
-    """What the hardware of the hosts said of itself."""
+    """Yields what the hardware of the hosts reported about itself."""
     if shown is not None:
         yield Group(tuple(_hardware(shown)))
 
@@ -265,7 +265,7 @@ def _hardware(shown: MachineTable) -> Iterator[Block]:
 
 
 def frame_by_frame(tables: Sequence[DetailTable], captures: Sequence[Capture]) -> Iterator[Block]:
-    """What the receiver saw of single trials, folded away until somebody asks."""
+    """Yields what the receiver saw in single trials, frame by frame, folded."""
     if not tables and not captures:
         return
     told = caption(

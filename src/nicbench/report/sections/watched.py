@@ -1,4 +1,4 @@
-"""What each machine did over the run, what watching it cost, and links that failed because a test asked for it."""
+"""What each machine did during the run, what monitoring it cost, and links that a test made fail on purpose."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_IDLE = 12
 
 
 def watched_parts(machines: tuple[WatchedMachine, ...], figures: Figures) -> Iterator[Block]:
-    """A part for each machine."""
+    """Yields the monitoring results of each machine."""
     if not machines:
         return
     several = len(machines) > 1
@@ -137,7 +137,7 @@ def _sampling_words(view: WatchedMachine) -> str:
 
 
 def _moved_data(moved: MovedData, host: str, figures: Figures) -> Iterator[Block]:
-    """What went through interfaces or drives over time."""
+    """Yields a figure and a table of the data that interfaces or drives moved over time."""
     if figure := moved_figure(moved, host, figures):
         yield figure
         yield table(
@@ -166,7 +166,7 @@ def _moved_data(moved: MovedData, host: str, figures: Figures) -> Iterator[Block
 
 
 def failed_link_parts(failed: tuple[FailedLink, ...], figures: Figures) -> Iterator[Block]:
-    """Links that failed on purpose, and what each connection did meanwhile."""
+    """Yields the links that failed on purpose, and what each connection did meanwhile."""
     if not failed:
         return
     yield heading(2, "Links that failed on purpose")

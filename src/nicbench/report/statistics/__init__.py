@@ -1,1 +1,1 @@
-"""Statistics on the page: what runs come to, what may be said of two configurations, and whether anything drifted."""
+"""Statistics on the page: summaries over runs, comparisons of configurations, and drift."""

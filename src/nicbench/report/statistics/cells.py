@@ -1,4 +1,4 @@
-"""Comparisons of configurations as the cells of a table: so many digits as the interval of a number makes sense of."""
+"""Text of comparisons for table cells, with as many digits as the interval of a number justifies."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _MOST_DECIMALS: Final = 6
 
 
 def plain(value: float | None, digits: int = 4) -> str:
-    """So many significant digits; unknown is a dash."""
+    """Returns the value with ``digits`` significant digits; a dash if unknown."""
     return UNKNOWN if value is None else figures(value, digits).replace(",", THIN_SPACE)
 
 
 def within(lower: float | None, upper: float | None) -> str:
-    """An interval: two digits of its width, four of its ends where it has none."""
+    """Returns an interval as text, with two significant digits of its width, or four of its ends if it has no width."""
     if lower is None or upper is None:
         return UNKNOWN
     width = upper - lower
@@ -32,7 +32,7 @@ def within(lower: float | None, upper: float | None) -> str:
 
 
 def percent(ratio: float | None) -> str:
-    """A share in percent, three significant digits, without the sign."""
+    """Returns a ratio in percent with three significant digits, without the sign."""
     return UNKNOWN if ratio is None else plain(100.0 * ratio, 3)
 
 
@@ -42,7 +42,7 @@ def _fixed_text(value: float, decimals: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonCells:
-    """One comparison; ``effect`` is a ratio, or with its unit a difference."""
+    """The cells of one comparison; ``effect`` is a ratio, or a difference with its unit."""
 
     place: str
     sides: str
@@ -55,7 +55,7 @@ class ComparisonCells:
 
 
 def comparison_cells(one: PointComparison) -> ComparisonCells:
-    """What cannot be said is a dash."""
+    """Returns the cells of a comparison; a dash stands for what cannot be determined."""
     found, effect = one.comparison, one.comparison.effect
     unit = "" if found.kind.is_ratio else f" {one.value.quantity.unit}".rstrip()
     known = [end for end in (effect.estimate, effect.lower, effect.upper) if end is not None]
@@ -86,14 +86,14 @@ def _p(value: float) -> str:
 
 
 def unit_head(test: TestStatistics) -> str:
-    """In brackets, where all rows are in one unit."""
+    """Returns the unit in brackets for the heading of a column, if all rows have the same unit; else ""."""
     units = {row.unit for row in test.rows}
     unit = units.pop() if len(units) == 1 else ""
     return f" [{unit}]" if unit else ""
 
 
 def unit_beside(test: TestStatistics, row: OverRuns) -> str:
-    """After a number, where rows have units of their own."""
+    """Returns the unit to be printed after a number, if rows have different units; else ""."""
     return f" {row.unit}" if row.unit and not unit_head(test) else ""
 
 

@@ -22,14 +22,17 @@ _HEADROOM: Final = 0.12
 
 @dataclass(frozen=True, slots=True)
 class RunsFigure:
-    """One point: its circumstances and the drawing."""
+    """A chart of the runs at one point: the point's circumstances as heading, and the drawing."""
 
     heading: str
     drawing: Markup
 
 
 def runs_figures(test: TestStatistics, numbered: Iterator[int]) -> tuple[RunsFigure, ...]:
-    """One for each point and value with three runs or more; of many those whose runs vary most, outliers first."""
+    """Makes a chart for each point and value that has three runs or more.
+
+    If there are too many charts, only those with the most outliers or the greatest variation are made.
+    """
     grouped: dict[tuple[str, str], list[OverRuns]] = {}
     for row in test.rows:
         if row.found.n >= _FEWEST_RUNS:
@@ -45,7 +48,7 @@ def runs_figures(test: TestStatistics, numbered: Iterator[int]) -> tuple[RunsFig
 
 
 def _select_shown(groups: list[list[OverRuns]]) -> list[list[OverRuns]]:
-    """In the order of the table."""
+    """Selects the groups to draw if there are too many; they stay in the order of the table."""
     if len(groups) <= _MOST_FIGURES:
         return groups
     chosen = sorted(range(len(groups)), key=lambda place: _restlessness(groups[place]), reverse=True)[:_OF_MANY]
@@ -53,13 +56,13 @@ def _select_shown(groups: list[list[OverRuns]]) -> list[list[OverRuns]]:
 
 
 def _restlessness(rows: Sequence[OverRuns]) -> tuple[int, float]:
-    """How many outliers there are, then the greatest coefficient of variation."""
+    """Returns a sort key for variation: the number of outliers, then the greatest coefficient of variation."""
     outliers = sum(len(row.found.outliers) for row in rows)
     return outliers, max(row.found.coefficient_of_variation or 0.0 for row in rows)
 
 
 def _chart(rows: Sequence[OverRuns], *, compares: bool) -> dict[str, Any]:
-    """A column for each run, a part for each configuration."""
+    """Makes a chart with a column for each run and a part for each configuration."""
     runs = max(len(row.runs) for row in rows)
     stride = runs + 2
     columns = len(rows) * stride
@@ -136,7 +139,7 @@ def _chart(rows: Sequence[OverRuns], *, compares: bool) -> dict[str, Any]:
 
 
 def _ticks(rows: Sequence[OverRuns], stride: int) -> tuple[list[int], str]:
-    """Places of ticks, and for each place of the axis its label as words of an expression: a number of ours."""
+    """Returns the tick positions, and the labels of all axis positions as items of a Vega expression, digits only."""
     labels = [""] * (len(rows) * stride)
     for number, row in enumerate(rows):
         for place, (run, _) in enumerate(row.runs, start=1):

@@ -1,4 +1,4 @@
-"""What the runs of each configuration come to in each main value: the rows of a table for each test."""
+"""Statistics of each configuration's main values over its runs: the rows of a table for each test."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FEWEST_RUNS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class OverRuns:
-    """One main value of one point of one configuration; numbers are in ``unit``.
+    """The statistics of one main value at one point in one configuration; numbers are in ``unit``.
 
-    ``runs`` are the numbers of its runs with their values, None where a run has none.
+    ``runs`` pairs the number of each run with its value, None where the run has none.
     """
 
     of: PointValues
@@ -30,29 +30,29 @@ class OverRuns:
 
     @property
     def unit(self) -> str:
-        """Of the value, "" of none."""
+        """The unit of the value; "" for a value without unit."""
         return self.of.value.quantity.unit
 
     @property
     def point(self) -> str:
-        """In the first column: the circumstances, else the test."""
+        """The text of the first column: the circumstances of the point, or the test's name if there are none."""
         text = self.of.point.circumstances or self.of.point.test
         return f"{text[:1].upper()}{text[1:]}"
 
     @property
     def counted(self) -> str:
-        """How many runs have the value: "15", "14 of 15"."""
+        """The number of runs that have the value: "15", "14 of 15"."""
         return f"{self.found.n}" if self.found.n == len(self.runs) else f"{self.found.n} of {len(self.runs)}"
 
     @property
     def outliers(self) -> str:
-        """The runs that lie far off: "3, 7"; a dash where there is none."""
+        """The numbers of the outlier runs: "3, 7"; a dash if there are none."""
         return ", ".join(f"{one.run}" for one in self.found.outliers) or UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
 class TestStatistics:
-    """The rows of one test."""
+    """The rows of statistics of one test."""
 
     __test__ = False
 
@@ -61,27 +61,27 @@ class TestStatistics:
 
     @property
     def points(self) -> int:
-        """How many charts there would be of all."""
+        """The number of charts if every point and value were drawn."""
         return len({(row.of.point.given, row.of.value.name) for row in self.rows})
 
     @property
     def compares(self) -> bool:
-        """Whether configurations must be named."""
+        """Whether configurations must be named, because there is any besides the default."""
         return {row.configuration for row in self.rows} != {DEFAULT}
 
     @property
     def values(self) -> bool:
-        """Whether there are several main values, so that each row must say which it is of."""
+        """Whether there are several main values, so that each row must name its own."""
         return len({row.of.value.name for row in self.rows}) > 1
 
     @property
     def with_outliers(self) -> tuple[OverRuns, ...]:
-        """Rows in which a run lies far off."""
+        """The rows in which a run is an outlier."""
         return tuple(row for row in self.rows if row.found.outliers)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What makes intervals worth less, each once with how many it is about."""
+        """What weakens the intervals, each note once with the number of rows that it concerns."""
         counts: dict[str, int] = {}
         for row in self.rows:
             for note in dict.fromkeys((*row.found.median_interval.notes, *row.found.mean_interval.notes)):
@@ -93,7 +93,7 @@ class TestStatistics:
 def statistics_over_runs(
     points: Iterable[PointValues], configurations: Sequence[str], asked: IntervalSpec
 ) -> tuple[TestStatistics, ...]:
-    """Of those that several runs measured, in the order of the results."""
+    """Returns the rows of each test for points measured in two runs or more, in the order of the results."""
     by_test: dict[str, list[OverRuns]] = {}
     for of in points:
         for name in configurations:

@@ -1,7 +1,6 @@
-"""All statistics of a page, from its results alone: computed once, printed by ``sections/statistics.py``.
+"""All statistics of a page, computed once from its results and printed by ``sections/statistics.py``.
 
-Among them whether values moved while the run went on: over the runs in their order, and within a run
-over its intervals.
+They include drift: over the runs in their order, and within a run over its intervals.
 """
 
 from __future__ import annotations
@@ -26,19 +25,19 @@ from nicbench.stats.wording import drift_sentence, drift_summary
 
 _FEWEST_RUNS: Final = 3
 _MOST_MOMENTS: Final = 200
-"""Of a series of intervals; of more, so many consecutive ones in a row count as one, by their median."""
+"""Maximum length of a series; in a longer one, consecutive intervals are replaced by their median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drifting:
-    """One family of tests: of values over runs, or over the intervals of a run. ``what`` is what a place of it is."""
+    """One family of drift tests, over runs or over the intervals of a run; ``what`` is "run" or "interval"."""
 
     what: str
     found: Drifts
 
     @property
     def sentence(self) -> str:
-        """How many drift, of how many, by how many tests."""
+        """A sentence that says how many of how many series drift, and by how many tests."""
         text = drift_summary(self.found)
         if self.what != "run":
             text = text.replace("over the run", "within a run").replace("too few runs", f"too few {self.what}s")
@@ -46,17 +45,17 @@ class Drifting:
 
     @property
     def rows(self) -> tuple[Drift, ...]:
-        """Those that drift."""
+        """The series that drift."""
         return self.found.shown
 
     def words(self, drift: Drift) -> str:
-        """How far it moved and by which test, without its name."""
+        """Returns how far a series moved and by which test, without the name of the series."""
         text = drift_sentence(drift).removeprefix(f"{drift.name}: ")
         return text if self.what == "run" else text.replace(" runs", f" {self.what}s")
 
 
 def drift_over_runs(points: Iterable[PointValues], configurations: Sequence[str]) -> Drifting | None:
-    """None where nothing was measured three times: then there is no order to speak of."""
+    """Tests for drift over runs; None where nothing was measured in at least three runs."""
     series = [
         Series(_name(name, of), of.numbers(name))
         for of in points
@@ -67,7 +66,7 @@ def drift_over_runs(points: Iterable[PointValues], configurations: Sequence[str]
 
 
 def drift_within_runs(results: Iterable[Result]) -> Drifting | None:
-    """Of methods that measure in intervals; None where none did."""
+    """Tests for drift within a run, for methods that measure in intervals; None where none did."""
     methods = find("nicbench.methods", Method)
     by_method: dict[str, list[Result]] = {}
     for result in results:
@@ -89,7 +88,7 @@ def _name(configuration: str, of: PointValues) -> str:
 
 
 def _thin_out(series: Series) -> Series:
-    """Trends over thousands of intervals would take minutes, and say no more."""
+    """Shortens a long series to medians: trend tests over thousands of intervals take minutes and show no more."""
     step = -(-len(series.values) // _MOST_MOMENTS)
     if step == 1:
         return series
@@ -104,7 +103,7 @@ def _thin_out(series: Series) -> Series:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsView:
-    """``comparisons`` is None of a single configuration. ``seed`` is that of every interval."""
+    """All statistics of a page; ``comparisons`` is None for a single configuration, all intervals use ``seed``."""
 
     seed: int
     resamples: int
@@ -115,28 +114,28 @@ class StatisticsView:
 
     @property
     def differences(self) -> tuple[PointComparison, ...]:
-        """Comparisons of which there is something to say beyond that there are too few runs."""
+        """All comparisons; none where every one of them had too few runs to show anything."""
         found = self.comparisons.all if self.comparisons else ()
         return found if any(one.claim.basis is not Basis.TOO_FEW for one in found) else ()
 
     @property
     def compared_values(self) -> int:
-        """How many main values were compared."""
+        """The number of main values that were compared."""
         return len({one.value.name for one in self.differences})
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to print."""
+        """Whether there are no statistics to print."""
         return not (self.tests or self.differences or self.drift_within)
 
     def of(self, point: Point, value: str) -> tuple[PointComparison, ...]:
-        """What was compared at a point in one main value."""
+        """Returns the comparisons of one main value at one point."""
         found = self.comparisons.all if self.comparisons else ()
         return tuple(one for one in found if one.point == point and one.value.name == value)
 
 
 def statistics_view(summary: Summary, tests: Mapping[str, str], plan: Plan | None, run_id: str) -> StatisticsView:
-    """``tests`` maps a result's id to the name of its test."""
+    """Computes the statistics of a page; ``tests`` maps a result's id to the name of its test."""
     counted = summary.counted
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in counted))
     sides = [Side(name, tuple(one for one in counted if one.configuration == name)) for name in names]

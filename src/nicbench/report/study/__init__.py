@@ -1,1 +1,1 @@
-"""What a study says around its results: the question, the key findings, how each test is made, and how to repeat it."""
+"""The text of a study around its results: question, key findings, procedures, and how to repeat the run."""

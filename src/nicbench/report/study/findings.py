@@ -1,4 +1,4 @@
-"""Key findings: the sentences that the results say, each with the table that holds its numbers."""
+"""Key findings: sentences that follow from the results, each with the table that holds its numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nicbench.report.rates import RatesTable
 from nicbench.report.section import Section
 
 _MOST = 12
-"""A list of more is not what is key."""
+"""Maximum number of findings in the list, so that it has only key ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ _DIFFERENCES: Final = Place("differences", "Differences between configurations")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence; ``place`` is the table that it is from, None where it is from several."""
+    """One key finding; ``place`` is the table that it comes from, None where it comes from several."""
 
     text: str
     place: Place | None = None
 
 
 def findings(report: Report) -> tuple[Finding, ...]:
-    """What the answer does not say: its details, then every test of which nothing was said."""
+    """Returns the details of the answer, then a sentence for every test that answer and details do not mention."""
     origins = dict(_origins(report))
     told = [Finding(sentence, origins.get(_plain(sentence))) for sentence in report.details]
     said = {_plain(report.headline), *(_plain(finding.text) for finding in told)}
@@ -52,12 +52,12 @@ def findings(report: Report) -> tuple[Finding, ...]:
 
 
 def _plain(sentence: str) -> str:
-    """Without its subject, so that what is said of the same thing in two ways is known as one."""
+    """Removes the subject "It" and the full stop, so that equal statements in different places are recognised."""
     return sentence.removeprefix("It ").removesuffix(".")
 
 
 def _origins(report: Report) -> Iterator[tuple[str, Place]]:
-    """Which table a sentence is from."""
+    """Yields each known sentence with the table that it comes from."""
     yield from _origins_beside(report)
     if report.statistics is not None and report.statistics.differences:
         for study in report.studies:
@@ -79,7 +79,7 @@ def _origins(report: Report) -> Iterator[tuple[str, Place]]:
 
 
 def _origins_beside(report: Report) -> Iterator[tuple[str, Place]]:
-    """Of configurations, or of several runs."""
+    """Yields the sentences that compare configurations or runs, with their tables."""
     compared = report.comparison
     if compared is None:
         return
@@ -92,7 +92,7 @@ def _origins_beside(report: Report) -> Iterator[tuple[str, Place]]:
 
 
 def _of_tests(report: Report) -> Iterator[Finding]:
-    """Where results are of several configurations, each sentence says of which."""
+    """Yields a finding for each section; where there are several configurations, it names its own."""
     several = len(configurations_of(report)) > 1
     tests = {section.test for section in report.sections if section.table.rates is not None}
     for section in in_order(report.sections):
@@ -105,21 +105,21 @@ def _of_tests(report: Report) -> Iterator[Finding]:
 
 
 def configurations_of(report: Report) -> tuple[str, ...]:
-    """Those of the tables of single runs, in their order; more than one where an import brought several."""
+    """Returns the configurations of the tables of single runs, in order; an import can bring several."""
     return tuple(dict.fromkeys(section.configuration for section in in_order(report.sections)))
 
 
 def place_of_section(section: Section) -> Place:
-    """Of a section that a method brings."""
+    """Returns the place of the section of a method."""
     title, name = section.table.title, section.configuration
     return Place(anchor(title, section.test, name), title if name == DEFAULT else f"{title} ({name})")
 
 
 def place_of_study(study: Study) -> Place:
-    """Of how many streams were sustained."""
+    """Returns the place of the table of streams sustained."""
     return Place(anchor("sustained", study.test), "Streams sustained")
 
 
 def place_of_rates(table: RatesTable) -> Place:
-    """Of rates side by side."""
+    """Returns the place of the table of rates side by side."""
     return Place(anchor("rates", table.test), table.title)

@@ -1,4 +1,4 @@
-"""The revision history: when a run was started, resumed, finished or imported, and what its author wrote of it."""
+"""The revision history: when a run was started, resumed, finished or imported, and the author's revisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nicbench.core.report_options import ReportWishes
 
 
 def label_of_time(wall_time: str) -> str:
-    """An ISO time as people read it; anything else as it is, for it only labels."""
+    """Returns an ISO time in readable form; text that is no ISO time is returned unchanged."""
     try:
         moment = datetime.fromisoformat(wall_time)
     except ValueError:
@@ -23,14 +23,14 @@ def label_of_time(wall_time: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RevisionRow:
-    """One line; ``when`` is empty where the journal does not tell."""
+    """One line of the revision history; ``when`` is empty where the journal has no time."""
 
     when: str
     what: str
 
 
 def revision_rows(events: Iterable[Event], wishes: ReportWishes, *, imported: bool) -> tuple[RevisionRow, ...]:
-    """The journal's first, in its order, then the author's."""
+    """Returns the revisions from the journal in their order, followed by those of the author."""
     rows = [row for event in events if (row := _row(event, imported=imported))]
     rows += [RevisionRow(f"{each.date:%Y-%m-%d}", each.text) for each in wishes.revisions]
     return tuple(rows)

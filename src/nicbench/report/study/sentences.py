@@ -1,8 +1,7 @@
-"""What a study says in words: the question that a run answers, how each test was made, and how a stranger repeats it.
+"""The text of a study: the question of a run, the procedure of each test, and how to repeat the run.
 
-The question is its author's, else one for each way of measuring in the order of the tests. Each test is told in plain
-words, with the options that it had. Repeating is told by what it takes, what has to be adapted, and how far apart
-repeats may lie.
+The question is the author's, or else one for each method in the order of the tests. Each procedure is in plain words
+with the options of the test. Repeating is described by prerequisites, adaptations, and the spread to be expected.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from nicbench.report.model import Report
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """One test; ``parameters`` are its options, as they were resolved."""
+    """The procedure of one test; ``parameters`` are its options with all defaults filled in."""
 
     title: str
     text: str
@@ -33,7 +32,7 @@ class Procedure:
 
 
 def procedures(report: Report) -> tuple[Procedure, ...]:
-    """One for each test of the plan; of configurations whose tests have other options, one for each."""
+    """Returns a procedure for each test of the plan, once for each set of options that configurations give it."""
     return tuple(_procedures(report))
 
 
@@ -50,7 +49,7 @@ def _procedures(report: Report) -> Iterator[Procedure]:
 
 
 def text_of(test: PlannedTest) -> str:
-    """As the plan has it; plans of before 2026-11 have one sentence, and the method says the rest."""
+    """Returns the procedure from the plan; plans from before 2026-11 lack it, so the method's own text is used."""
     if test.procedure:
         return test.procedure
     known = find("nicbench.methods", Method).get(test.method)
@@ -61,7 +60,7 @@ _SIMULATED = "simulated"
 
 
 def prerequisites(plan: Plan | None) -> tuple[str, ...]:
-    """What the machines need before the first command; a sentence each."""
+    """Returns a sentence for each thing that the machines need before the first command."""
     return tuple(_prerequisites(plan)) if plan else ()
 
 
@@ -85,7 +84,7 @@ def _prerequisites(plan: Plan) -> Iterator[str]:
 
 
 def adaptations(plan: Plan | None, report: Report) -> tuple[str, ...]:
-    """What of the bench file is of these machines alone; a sentence each."""
+    """Returns a sentence for each part of the bench file that is specific to these machines."""
     return tuple(_adaptations(plan, report)) if plan else ()
 
 
@@ -110,7 +109,7 @@ def _adaptations(plan: Plan, report: Report) -> Iterator[str]:
 
 
 def spread(report: Report) -> tuple[str, ...]:
-    """How far a repeat may be off without anything being wrong; a sentence each."""
+    """Returns sentences on how far the results of a repeat may differ without anything being wrong."""
     return tuple(_spread(report))
 
 
@@ -156,7 +155,11 @@ _OPENINGS = ("The ", "This ")
 def questions(
     plan: Plan | None, wishes: ReportWishes, methods: Iterable[str], compared: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """``methods`` are those of the results, for a run whose plan was not written; ``compared`` are configurations."""
+    """Returns the questions that the run answers.
+
+    They are the author's question, or else one for each method and one about what compared configurations differ in.
+    ``methods`` are those of the results, used where the plan was not written; ``compared`` are configurations.
+    """
     if wishes.question:
         return (wishes.question,)
     kinds = find("nicbench.methods", Method)

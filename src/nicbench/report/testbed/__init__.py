@@ -1,4 +1,4 @@
-"""The diagram of a testbed: machines, their ports, the links between them and where the traffic goes. Own small code.
+"""The diagram of a testbed: machines, their ports, the links between them, and the directions of the traffic.
 
-``wiring`` reads it from a plan, ``placing`` gives every box and text its place, ``picture`` writes it as inline SVG.
+``wiring`` reads it from a plan, ``placing`` positions every box and text, ``picture`` writes it as inline SVG.
 """

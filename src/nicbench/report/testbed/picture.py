@@ -1,4 +1,4 @@
-"""A placed diagram as inline SVG that takes its colours from the page, on screens light or dark and on paper."""
+"""Writes a placed diagram as inline SVG that uses the colours of the page: light screen, dark screen or paper."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nicbench.report.testbed.placing import Box, Cable, Scene, Text, place_diagr
 from nicbench.report.testbed.wiring import Direction, Wiring
 
 WIDE, NARROW = 760.0, 360.0
-"""Of a page and of a phone."""
+"""Width of a diagram on a page and on a phone."""
 _INK, _MUTED = "var(--ink, #1a1f26)", "var(--muted, #68717d)"
 _RULE, _RAISED, _PAPER = "var(--rule, #cfd5dc)", "var(--raised, #f5f7f9)", "var(--paper, #ffffff)"
 _SERIES = "var(--series-1, #0072b2)"
@@ -22,7 +22,7 @@ _HEAD_LENGTH, _HEAD_HALF = 8.0, 4.0
 
 
 def pictures(of_configurations: Iterable[tuple[str, Wiring]]) -> Iterator[Figure]:
-    """A diagram of each different testbed, with the name of whose it is, for a broad page and for a phone."""
+    """Yields a diagram of each different testbed in a wide and a narrow form, with the names of its configurations."""
     for name, wiring in of_configurations:
         wide, narrow = (drawing(svg(place_diagram(wiring, width), wiring.words)) for width in (WIDE, NARROW))
         whose = f" of {name}" if name else ""
@@ -31,7 +31,7 @@ def pictures(of_configurations: Iterable[tuple[str, Wiring]]) -> Iterator[Figure
 
 
 def svg(scene: Scene, words: str) -> str:
-    """``words`` are for whoever does not see it."""
+    """Returns the diagram as SVG; ``words`` describe it for readers who cannot see it."""
     size = f'viewBox="0 0 {scene.width:g} {scene.height:.1f}" width="{scene.width:g}" height="{scene.height:.1f}"'
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(words)}" {size} {_FONT}>'

@@ -1,6 +1,7 @@
-"""Where every box, line and text of a diagram stands. Pure geometry: no text overlaps another or leaves its box.
+"""The geometry of a diagram: places boxes, lines and texts so that no text overlaps another or leaves its box.
 
-Links run from left to right, one below the other, and never cross: a machine whose ports are apart is drawn again.
+Links run from left to right, one below the other, and never cross: a machine whose ports are not next to each other is
+drawn several times.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from nicbench.report.glyphs import width, wrap
 from nicbench.report.testbed.wiring import Direction, LinkPart, MachinePart, PortPart, Wiring
 
 TITLE, SMALL = 13.0, 11.0
-"""Sizes of text."""
+"""Font sizes of titles and of other text."""
 _LINE = 1.32
 _PAD, _GAP = 8.0, 12.0
 _MOST_LINES = 3
@@ -22,7 +23,7 @@ _LEAST_LINK = 56.0
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A line of text whose left end or middle is at ``x``, its base line at ``y``. ``whole`` is what was shortened."""
+    """A line of text: left end or middle at ``x``, base line at ``y``; ``whole`` is the full text if shortened."""
 
     x: float
     y: float
@@ -35,7 +36,7 @@ class Text:
 
     @property
     def box(self) -> Box:
-        """What it covers, at most."""
+        """The largest rectangle that the text may cover."""
         wide = width(self.words, self.size, bold=self.bold)
         return Box(self.x - wide / 2 if self.centred else self.x, self.y - self.size, wide, self.size * 1.25)
 
@@ -51,16 +52,16 @@ class Box:
 
     @property
     def right(self) -> float:
-        """Where it ends."""
+        """The x coordinate of the right edge."""
         return self.x + self.width
 
     @property
     def bottom(self) -> float:
-        """Where it ends."""
+        """The y coordinate of the bottom edge."""
         return self.y + self.height
 
     def holds(self, other: Box) -> bool:
-        """Whether all of the other lies inside."""
+        """Whether the other box lies entirely inside this one."""
         slack = 0.01
         return (
             self.x <= other.x + slack
@@ -70,13 +71,13 @@ class Box:
         )
 
     def meets(self, other: Box) -> bool:
-        """Whether they cover anything in common."""
+        """Whether the two boxes overlap."""
         return self.x < other.right and other.x < self.right and self.y < other.bottom and other.y < self.bottom
 
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """A link from ``x1`` to ``x2`` at one height."""
+    """A horizontal link from ``x1`` to ``x2`` at height ``y``."""
 
     x1: float
     x2: float
@@ -86,7 +87,7 @@ class Cable:
 
 @dataclass(slots=True)
 class Scene:
-    """A diagram, placed. ``around`` is the frame of what holds all of it."""
+    """A placed diagram; ``around`` is the frame around all of it."""
 
     width: float
     height: float = 0.0
@@ -99,7 +100,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Lines of text one below the other: as wrapped, their sizes, and what they were."""
+    """Lines of text one below the other, each with its size, look, and full text where it was shortened."""
 
     lines: tuple[tuple[str, float, bool, bool, str | None], ...]
 
@@ -115,7 +116,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """Left edges and widths, of machines and of the ports at their inner sides."""
+    """The left edges of both columns of machines, the width of a machine, and the width of a port inside it."""
 
     left: float
     right: float
@@ -127,7 +128,7 @@ class _Columns:
 
 
 def place_diagram(wiring: Wiring, wide: float = 760.0) -> Scene:
-    """The diagram on so much width; its height follows."""
+    """Places a diagram of the given width; its height follows from the content."""
     scene = Scene(wide)
     edge = _PAD if wiring.around else 1.0
     columns = _columns(wiring.links, wide, edge)
@@ -144,7 +145,7 @@ def place_diagram(wiring: Wiring, wide: float = 760.0) -> Scene:
 
 
 def _columns(links: Sequence[LinkPart], wide: float, edge: float) -> _Columns:
-    """The middle has room for the longest label, as far as the boxes keep a third of the width each."""
+    """Computes the columns; the middle fits the longest label but takes at most a third of the width."""
     label = max((width(link.label, SMALL) for link in links), default=0.0) + 2 * _GAP
     inner = wide - 2 * edge - 2.0
     link = min(max(_LEAST_LINK, label), inner / 3)
@@ -153,7 +154,7 @@ def _columns(links: Sequence[LinkPart], wide: float, edge: float) -> _Columns:
 
 
 def _rows(scene: Scene, links: Sequence[LinkPart], columns: _Columns, y: float) -> float:
-    """Every link below the one before; gives where the last box ends."""
+    """Places the links one below the other; returns the y coordinate below the last box."""
     rights = _spans([(link.right_machine, link.right) for link in links])
     above: list[float] = []
     tops: list[float] = []
@@ -186,7 +187,7 @@ def _rows(scene: Scene, links: Sequence[LinkPart], columns: _Columns, y: float) 
 
 
 def _spans(keys: Sequence[object]) -> list[tuple[int, int]]:
-    """For each place the first and the last of its run of equal keys."""
+    """Returns, for each item, the first and last index of the run of equal keys that it belongs to."""
     spans: list[tuple[int, int]] = []
     for _, members in groupby(range(len(keys)), key=lambda at: keys[at]):
         run = list(members)
@@ -202,7 +203,7 @@ def _boxes(
     tops: Sequence[float],
     bottoms: Sequence[float],
 ) -> None:
-    """Machines around their ports, ports around their links, and the links between."""
+    """Adds boxes of machines around their ports, boxes of ports around their links, and the links between."""
     lefts = [(link.left_machine, link.left) for link in links]
     rights = [(link.right_machine, link.right) for link in links]
     for x, keys in ((columns.left, lefts), (columns.right, rights)):

@@ -1,6 +1,6 @@
-"""From a plan to the parts of a diagram, without places: two columns of machines, whose ports are joined by links.
+"""Turns a plan into the parts of a diagram, without places: two columns of machines whose ports are linked.
 
-There is nothing where a plan does not say what was cabled.
+No diagram is made where the plan does not say what was cabled.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from nicbench.report.answer.sentences import dut_name
 
 
 class Direction(StrEnum):
-    """Where the traffic of a link goes, in the diagram's sense."""
+    """The direction of the traffic on a link, as seen in the diagram."""
 
     RIGHT = "right"
     LEFT = "left"
     BOTH = "both"
     NONE = "none"
-    """Not known, or none."""
+    """No traffic, or its direction is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortPart:
-    """A port; ``lines`` stand below its name: driver, interface, address, speed, ports of a bond."""
+    """A port; ``lines`` are printed below its name: driver, interface, address, speed, ports of a bond."""
 
     name: str
     lines: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class PortPart:
 
 @dataclass(frozen=True, slots=True)
 class MachinePart:
-    """A machine or a network namespace; ``lines`` stand below its title."""
+    """A machine or a network namespace; ``lines`` are printed below its title."""
 
     title: str
     lines: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class MachinePart:
 
 @dataclass(frozen=True, slots=True)
 class LinkPart:
-    """One cable, real or not: from a port on the left to a port on the right, each with its machine."""
+    """One cable, physical or virtual, from a port on the left to a port on the right, each with its machine."""
 
     left_machine: MachinePart
     left: PortPart
@@ -58,7 +58,7 @@ class LinkPart:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """``around`` says what holds all of it (one machine, one program); ``words`` describe the diagram as text."""
+    """The links of a testbed; ``around`` names the machine or program that holds all, ``words`` describe them."""
 
     links: tuple[LinkPart, ...]
     words: str
@@ -72,11 +72,11 @@ _JOINT = " <-> "
 
 
 Bonds = Mapping[str, Mapping[str, Bond]]
-"""Of each configuration, by the endpoint that stands on them."""
+"""The bonds of each configuration, by the name of the endpoint on top of them."""
 
 
 def wirings(plan: Plan | None, bonds: Bonds | None = None) -> tuple[tuple[str, Wiring], ...]:
-    """One for each different testbed, and whose it is: "" where all configurations have the same."""
+    """Returns each different testbed with its configurations' names; the name is "" where all have the same testbed."""
     found: dict[Wiring, list[str]] = {}
     for each in plan.each if plan else ():
         if made := wiring(each, (bonds or {}).get(each.configuration)):
@@ -85,7 +85,7 @@ def wirings(plan: Plan | None, bonds: Bonds | None = None) -> tuple[tuple[str, W
 
 
 def wiring(plan: Plan | None, bonds: Mapping[str, Bond] | None = None) -> Wiring | None:
-    """``bonds`` are known by the endpoint that stands on them."""
+    """Returns the testbed of a plan, None without cabling; ``bonds`` are by the name of the endpoint on top of them."""
     if plan is None:
         return None
     if plan.facts.get("endpoints"):
@@ -94,7 +94,7 @@ def wiring(plan: Plan | None, bonds: Mapping[str, Bond] | None = None) -> Wiring
 
 
 def _of_frames(plan: Plan) -> Wiring | None:
-    """A tester on the left, and the ports of the DUT that it is cabled to on the right."""
+    """Returns a diagram with the tester on the left and the DUT's cabled ports on the right; None without ports."""
     ports = [port for port in plan.tester.get("ports") or () if isinstance(port, Mapping)]
     joined = dict(_ends(plan.facts.get("links") or ()))
     names = [str(port.get("name", number)) for number, port in enumerate(ports)] or list(joined)
@@ -115,7 +115,7 @@ def _of_frames(plan: Plan) -> Wiring | None:
 
 
 def _of_endpoints(plan: Plan, bonds: Mapping[str, Bond]) -> Wiring | None:
-    """Clients on the left, each beside the port of the server that it leads to."""
+    """Returns a diagram with clients on the left, each beside the port of the server that it leads to."""
     ends = {
         name: EndpointFacts.model_validate({"name": name, **facts}) for name, facts in plan.facts["endpoints"].items()
     }
@@ -149,7 +149,7 @@ def _of_endpoints(plan: Plan, bonds: Mapping[str, Bond]) -> Wiring | None:
 
 
 def _program(plan: Plan) -> str | None:
-    """What sends the frames; older plans have one text."""
+    """Returns the name of the program that sends the frames; older plans store it as one string."""
     engine = plan.tester.get("engine")
     if isinstance(engine, Mapping):
         return " ".join(_told(engine.get("engine"), engine.get("version"))) or None
@@ -164,7 +164,7 @@ def _ends(links: Sequence[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _used_ports(plan: Plan, ports: int) -> tuple[set[int], set[int]]:
-    """Which ports send and which receive what is counted; learning frames, which go all ways, are not."""
+    """Returns the ports that send and those that receive counted frames; learning frames do not count."""
     loaded = _loaded_ways(plan, ports)
     return {transmit for transmit, _ in loaded}, {receive for _, receive in loaded}
 
@@ -179,7 +179,7 @@ def _loaded_ways(plan: Plan, ports: int) -> tuple[Way, ...]:
     known = tuple(
         dict.fromkeys((here, there) for here, there in pairs if isinstance(here, int) and isinstance(there, int))
     )
-    if known and not set(found) <= set(known):  # where frames come back on their own port, addresses say so
+    if known and not set(found) <= set(known):  # only addresses tell that frames return on their own port
         return known
     return found
 
@@ -199,7 +199,7 @@ def _frame_words(plan: Plan, names: Sequence[str]) -> str:
 
 
 def _asked_direction(plan: Plan) -> Direction:
-    """Of all tests together."""
+    """Returns the direction of the traffic of all tests together."""
     asked: set[str] = set()
     for test in plan.tests:
         given = test.options.get("direction") or ()
@@ -258,7 +258,7 @@ def _around(plan: Plan) -> str | None:
 
 
 def _machine_of_lab(plan: Plan) -> str:
-    """This one, or the host that the lab is made on."""
+    """Returns the text for the machine that the lab is made on: this one, or the host that the plan names."""
     name = (plan.lab or {}).get("on")
     made = plan.facts.get("hosts")
     if name is None:
