@@ -1,6 +1,5 @@
-"""The report of one run, made from its folder alone: one document, written as a page, as PDF and as Markdown.
-
-It never touches a host.
+"""The report of one run, made from its run folder alone: one document, written as HTML, PDF and Markdown. Making a
+report never touches a host.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ __all__ = ["Format", "build", "build_formats"]
 
 
 class Format(StrEnum):
-    """A kind of file that a report is."""
+    """A file format in which a report can be written."""
 
     HTML = "html"
     PDF = "pdf"
@@ -21,9 +20,8 @@ class Format(StrEnum):
 
 
 def build(folder: Path, layout: Layout | None = None) -> Path:
-    """Writes the report of the run in ``folder`` and gives its path; a run that ended early gets one, too.
-
-    ``layout`` is that of the bench file where it is None.
+    """Writes the HTML report of the run in ``folder`` and returns its path; a run that ended early gets a report, too.
+    Where ``layout`` is None, the layout that the bench file names is used.
     """
     return build_formats(folder, (Format.HTML,), layout)[Format.HTML]
 
@@ -31,12 +29,12 @@ def build(folder: Path, layout: Layout | None = None) -> Path:
 def build_formats(
     folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None
 ) -> Mapping[Format, Path]:
-    """Writes the report of the run in ``folder`` in each of ``formats`` and gives their paths.
+    """Writes the report of the run in ``folder`` in each of ``formats`` and returns the paths.
 
-    They go to ``out``, which is made where it is missing, else to the run folder. The layout is that of the bench file
-    where it is None. NotReadyError where a PDF is wanted and typst is not installed; HostError where nothing can be
-    written.
+    The files go to ``out``, which is created where it is missing, or to the run folder where ``out`` is None. Where
+    ``layout`` is None, the layout that the bench file names is used. Raises NotReadyError where a PDF is wanted and
+    typst is not installed, and HostError where the files cannot be written.
     """
-    from nicbench.report import formats as files  # here: it loads the charts, and a word or a table draws none
+    from nicbench.report import formats as files  # here, because it loads the chart library, which few callers need
 
     return files.build(folder, formats, layout, out)

@@ -1,6 +1,7 @@
-"""Bonds in the report: their ports with what they counted, the connections with their ports, and links that failed.
+"""Bonds in the report: their ports with what they counted, the ports of connections, and links that failed.
 
-A link fails because a test asked for it: then there is what each connection did, and what the clients moved meanwhile.
+A link fails because a test takes it down; then the report shows what each connection did, and what the clients
+transferred meanwhile.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from nicbench.stats.rounds import what_of
 
 @dataclass(frozen=True, slots=True)
 class BondPortRow:
-    """A port in a round: bytes of frames in all of it; and until its midst, payload as predicted, frames as counted."""
+    """A port in a round. ``sent`` and ``received`` are bytes of frames over the whole round; ``predicted`` (payload)
+    and ``counted`` (frames) are bytes sent until the middle of the round.
+    """
 
     name: str
     state: str
@@ -39,7 +42,7 @@ class BondRow:
 
 
 def bond_row(seen: BondObservation) -> BondRow:
-    """Of one bond."""
+    """Returns the row of one bond in one round."""
     return BondRow(
         title=_title(seen),
         ports=tuple(_port(seen, port.name) for port in seen.bond.ports),
@@ -85,7 +88,9 @@ def _state(bond: Bond, name: str) -> str:
 
 
 def _predicted_text(seen: BondObservation, name: str) -> str:
-    """Unknown where the port of a connection is, or its bytes."""
+    """Returns the payload bytes that were predicted for a port; unknown where a connection's port or
+    bytes are unknown.
+    """
     counts = [flow.connection.sent_bytes for flow in seen.flows if flow.port == name]
     if not seen.flows or any(flow.port is None for flow in seen.flows) or any(count is None for count in counts):
         return UNKNOWN
@@ -119,7 +124,7 @@ def _end(address: str, port: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
-    """A connection, or several of one client that did the same; ports are those of the bond's own host."""
+    """A connection, or several of one client that behaved alike; the ports are those of the host that has the bond."""
 
     who: str
     connections: int
@@ -132,7 +137,7 @@ class FlowRow:
 
 @dataclass(frozen=True, slots=True)
 class MovedInterval:
-    """What a client moved in one interval of its tool's; seconds since the clients began."""
+    """What a client transferred in one interval that its tool reports; times are seconds since the clients began."""
 
     who: str
     begin_s: float
@@ -142,7 +147,9 @@ class MovedInterval:
 
 @dataclass(frozen=True, slots=True)
 class FailedLink:
-    """One round in which a link went down. ``step_s`` is the most that the looks at the connections were apart."""
+    """One round in which a link went down. ``step_s`` is the longest time between two observations of the connections,
+    in seconds.
+    """
 
     id: str
     what: str
@@ -153,11 +160,13 @@ class FailedLink:
     rows: tuple[FlowRow, ...]
     moved: tuple[MovedInterval, ...]
     sentence: str
-    """For the findings."""
+    """The sentence about it among the findings."""
 
 
 def list_failed_links(rounds: Iterable[Round], used: Collection[str]) -> tuple[FailedLink, ...]:
-    """Of the rounds that results rest on (``used``, their ids), in order; a link that did not go down has no row."""
+    """Returns a row for each round in which a link went down, in order. Only rounds that results rest on count
+    (``used``, their ids).
+    """
     return tuple(
         _failed_link(one, one.failure, one.failure.down_at_s)
         for one in rounds
@@ -203,7 +212,7 @@ def _row(flow: FlowSilence, jobs: tuple[Job, ...], failed: LinkFailureOutcome) -
 
 
 def _silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
-    """Seconds, no finer than it was looked at."""
+    """Returns a silence in seconds, no finer than the connections were observed."""
     if seconds is None:
         return UNKNOWN
     if failed.step_s is not None and seconds <= failed.step_s:

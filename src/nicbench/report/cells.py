@@ -1,4 +1,4 @@
-"""A value of a result as the text of a cell: for every table alike, on the page and on the terminal."""
+"""The value of a result as the text of a cell, the same for every table on the page and on the terminal."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"fps": 0, "pps": 0, "kfps": 3, "kpps": 3, "Mpps": 6, "Gpps": 9}),
     MappingProxyType({"ns": -9, "us": -6, "µs": -6, "ms": -3, "s": 0}),
 )
-"""Units of one quantity, by the power of ten that each is."""
+"""Groups of units of one quantity, each unit with its power of ten."""
 _MOST_DIGITS: Final = 6
-"""Of what people print: more are those of a program that printed all it had."""
+"""The most digits that people print; a number with more was printed by a program without rounding."""
 
 
 def value_of(result: Result, name: str) -> Value:
-    """The value of this name; else the parameter."""
+    """Returns the value of this name or, where the result has none, the parameter of this name."""
     if name in result.values:
         return result.values[name]
     value = result.parameters.get(name)
@@ -47,7 +47,7 @@ def value_of(result: Result, name: str) -> Value:
 
 
 def number_of(result: Result, name: str) -> float | None:
-    """The value of this name where it is a number."""
+    """Returns the value of this name where it is a number, else None."""
     value = value_of(result, name)
     value = _plain(value)
     return None if value is None or isinstance(value, str) else float(value)
@@ -60,12 +60,12 @@ def _plain(value: Value) -> float | int | str | None:
 
 
 def factor_of(form: Form) -> float:
-    """What a value is multiplied by, on an axis or in a sentence, to be in the unit of its column."""
+    """Returns the factor that converts a value to the unit of its column, on an axis or in a sentence."""
     return SCALES[form].factor if form in SCALES else 1.0
 
 
 def texts(column: Column, results: Sequence[Result]) -> list[str]:
-    """A column's cells, with as many decimals in all of them as one of them needs."""
+    """Returns the cells of a column, all with as many decimals as the one that needs most."""
     values = [value_of(result, column.value) for result in results]
     write = writer(column, values)
     cell = _ASPECTS[column.aspect]
@@ -77,7 +77,9 @@ def texts(column: Column, results: Sequence[Result]) -> list[str]:
 
 
 def writer(column: Column, values: Iterable[Value]) -> Callable[[float], str]:
-    """How a column of these values is written: of rates with enough decimals to tell the ends of intervals apart."""
+    """Returns the function that writes the values of a column; rates get enough decimals to tell the ends of their
+    intervals apart.
+    """
     if column.aspect in ("rate", "span", "interval"):
         rates = [value for value in values if isinstance(value, Bounded)]
         shown = [rate.upper if only_below(rate) else rate.value for rate in rates]
@@ -96,13 +98,15 @@ def _value_text(value: Value, write: Callable[[float], str]) -> str:
 
 
 def _exact_text(value: Value, write: Callable[[float], str]) -> str:
-    """More than the line carries is out of the question: there the rate stands without its "at least"."""
+    """Returns a value without its "at least" where the line rate limits it, because more than the line rate is
+    impossible.
+    """
     plain = value.value if isinstance(value, Bounded) and value.limited_by is LimitedBy.LINE_RATE else value
     return _value_text(plain, write)
 
 
 def _rate_text(value: Value, write: Callable[[float], str]) -> str:
-    """As a search found it; why there is none is said below the table."""
+    """Returns a rate as a search found it; why there is none is said below the table."""
     if isinstance(value, Bounded):
         if value.passes_nothing:
             return PASSES_NOTHING
@@ -115,7 +119,9 @@ def _rate_text(value: Value, write: Callable[[float], str]) -> str:
 
 
 def _span_text(value: Value, write: Callable[[float], str]) -> str:
-    """The value between its bounds; a search reports the highest load that passed, which is its lower bound as well."""
+    """Returns the value between its bounds; a search reports the highest load that passed, which is also the lower
+    bound.
+    """
     if isinstance(value, Spread):
         of = f" ({value.n} of {value.runs} runs)" if value.n < value.runs else ""
         median = _rate_text(value.model_copy(update={"minimum": value.median, "maximum": value.median}), write)
@@ -150,7 +156,9 @@ _ASPECTS: Final[Mapping[Aspect, Callable[[Value, Callable[[float], str]], str]]]
 
 
 def _range(value: Value, write: Callable[[float], str]) -> str:
-    """Of several runs: from the least to the greatest, where they differ, and how many where some have no value."""
+    """Returns, for the value of several runs, " (lowest to highest)" where they differ, and how many
+    runs have a value.
+    """
     if not isinstance(value, Spread):
         return ""
     least, most = write(value.minimum), write(value.maximum)
@@ -160,9 +168,8 @@ def _range(value: Value, write: Callable[[float], str]) -> str:
 
 
 def printed_digits(result: Result, column: Column) -> str | None:
-    """The digits of whoever printed an imported value: no more of them, and no fewer.
-
-    Where the column is in another multiple of their unit the decimal point moves; a program's fifteen digits are cut.
+    """Returns the digits of an imported value exactly as its source printed them; None where there are none to use.
+    Where the column has another multiple of the source's unit, the decimal point moves.
     """
     found = result.imported.printed.get(column.value) if result.imported else None
     if found is None or column.form in ("text", "whole") or column.value not in result.values:
@@ -174,7 +181,9 @@ def printed_digits(result: Result, column: Column) -> str | None:
 
 
 def _move_point(text: str, unit: str | None, to: str | None) -> str | None:
-    """The same digits in another multiple of the unit; None where it is none, or where there are too many of them."""
+    """Returns the same digits in another multiple of the unit; None where ``to`` is no multiple of it, or where there
+    are so many digits that a program must have printed them without rounding.
+    """
     for powers in _POWERS:
         if unit in powers and to in powers:
             try:
@@ -188,19 +197,21 @@ def _move_point(text: str, unit: str | None, to: str | None) -> str | None:
 
 
 def text_of(column: Column, result: Result) -> str:
-    """One cell by itself."""
+    """Returns the text of a single cell."""
     return texts(column, [result])[0]
 
 
 def with_unit(column: Column, text: str) -> str:
-    """In a heading or a legend: "64 bytes", "100 % of line rate"; a mix of sizes is its name."""
+    """Returns the text with the unit of its column, for a heading or a legend: "64 bytes", "100 % of line rate"; the
+    name of a mix of sizes stays as it is.
+    """
     if column.unit == "bytes" and not text.isdigit():
         return text
     return f"{text} {column.unit}" if column.unit else text
 
 
 def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) -> Callable[[float], str]:
-    """How a column of these numbers is written; ``widths`` are of the intervals beside them."""
+    """Returns the function that writes a column of these numbers; ``widths`` are those of the intervals beside them."""
     if form in ("pps", "kpps", "mpps"):
         factor, decimals = SCALES[form].factor, frame_rate_decimals(form, numbers, widths)
         return lambda number: format_fixed(number * factor, decimals)

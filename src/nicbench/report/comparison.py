@@ -1,7 +1,7 @@
-"""Configurations beside each other: what differs between them, and each test's results of all of them in one place.
+"""Configurations side by side: what differs between them, and the results of all of them, test by test.
 
-Where runs grew until their mean was known, it has also what was asked, what was reached, and the interval of each main
-value.
+Where the number of runs grew until a mean was known, it also has the precision that was asked for, the one reached, and
+the interval of each main value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A sentence of how many runs there were and why no more, and a row for each value that was waited for."""
+    """Sentences that say how many runs there were and why no more, and a row for each value whose mean was awaited;
+    ``reached`` is False where the runs ended before the means were known.
+    """
 
     sentences: tuple[str, ...]
     reached: bool
@@ -46,7 +48,7 @@ class Growth:
 
 
 def growth(summary: Summary) -> Growth | None:
-    """None where the number of runs is fixed and none warms up."""
+    """Returns how the number of runs grew; None where that number is fixed and no run is a warm-up."""
     if summary.runs is None:
         return None
     values = list_awaited(summary.over_runs)
@@ -55,7 +57,9 @@ def growth(summary: Summary) -> Growth | None:
 
 
 def runs_lines(summary: Summary) -> tuple[str, ...]:
-    """How many runs of each configuration there were, and whether they are enough; nothing where that was fixed."""
+    """Returns how many runs of each configuration there were, and whether they are enough; nothing where that number is
+    fixed.
+    """
     made = summary.runs
     if made is None:
         return ()
@@ -93,7 +97,7 @@ def _cells(value: AwaitedValue) -> tuple[str, ...]:
 
 
 def _with_half_width(mean: float, half: float) -> str:
-    """Both with as many decimals as two digits of the half width need: "98.97 ± 0.42"."""
+    """Returns a mean and its half width with as many decimals as two digits of the half width need: "98.97 ± 0.42"."""
     if half == 0.0:
         return f"{significant(mean)} ± 0"
     decimals = max(0, min(9, 1 - math.floor(math.log10(half))))
@@ -102,9 +106,10 @@ def _with_half_width(mean: float, half: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything that the page shows before each run by itself. ``order`` names the turns as they were made.
+    """Everything that the page shows before the single runs.
 
-    ``runs`` are those of each configuration that count; ``warm_ups`` are the numbers of the others.
+    ``order`` names the turns in the order in which they were made. ``runs`` is the number of runs of each configuration
+    that count; ``warm_ups`` has the numbers of the other runs.
     """
 
     names: tuple[str, ...]
@@ -119,14 +124,16 @@ class Comparison:
 
     @property
     def compares(self) -> bool:
-        """False where one configuration had several runs."""
+        """Whether several configurations are compared; False where there are only several runs of one configuration."""
         return len(self.names) > 1
 
 
 def comparison(
     summary: Summary, tests: Mapping[str, str], plan: Plan | None, statistics: StatisticsView
 ) -> Comparison | None:
-    """None where one configuration had one run. ``tests`` maps a result's id to the name of its test."""
+    """Returns the comparison; None where there is one configuration with one run. ``tests`` maps the id of a result to
+    the name of its test.
+    """
     results = summary.beside_each_other
     names = summary.configurations or tuple(dict.fromkeys(result.configuration for result in results))
     warm_ups = frozenset(result.run or 1 for result in summary.results if result.warm_up)
@@ -153,5 +160,5 @@ def comparison(
 
 
 def _by_size(results: Iterable[Result]) -> list[Result]:
-    """Configurations of one frame size beneath each other."""
+    """Returns the results by frame size, with the configurations of one size next to each other."""
     return sorted(results, key=lambda result: number_of(result, "frame_bytes") or 0.0)

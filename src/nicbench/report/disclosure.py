@@ -1,4 +1,4 @@
-"""What a plan discloses, made ready to be shown: each option once, choices said, no directories of the machine."""
+"""What a plan discloses, prepared for display: each option once, choices in words, no directories of the machine."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ _HIDDEN = ("--output", "-o")  # where a run was put says nothing of what was mea
 
 
 _MEASURED = frozenset({"clock", "eal_arguments"})
-"""Of the tester, what is another each time it starts."""
+"""Properties of the tester that differ each time it starts."""
 
 
 _ENDPOINTS = "endpoints"
 
 
 def of_configurations(plan: Plan, *parts: str) -> tuple[tuple[str, Plan], ...]:
-    """One plan for each different content of these parts, and whose it is: "" where all have the same."""
+    """Returns one plan for each distinct content of ``parts``, with the names of its configurations; "" where all plans
+    are alike.
+    """
     found: list[tuple[list[str], Plan]] = []
     for each in plan.each:
         names = next((names for names, other in found if _content(other, parts) == _content(each, parts)), None)
@@ -40,7 +42,7 @@ def _settings(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def lab(plan: Plan) -> dict[str, Any]:
-    """Options and facts of the lab in one list; a fact that repeats an option is left out."""
+    """Returns options and facts of the lab in one mapping; a fact that repeats an option is left out."""
     options = dict(plan.lab or {})
     facts = {name: value for name, value in plan.facts.items() if not (name == "lab" and value == options.get("kind"))}
     if _ENDPOINTS in facts:  # the testbed has a table of its own
@@ -49,13 +51,17 @@ def lab(plan: Plan) -> dict[str, Any]:
 
 
 def in_bits(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of workloads: their rates are of bits, where those of frames are of frames; windows are bytes."""
+    """Returns the options of workloads with names that carry their units: rates in bits per second,
+    windows in bytes.
+    """
     names = {"rate": "rate_bits_per_s", "window": "window_bytes"}
     return {names.get(name, name): value for name, value in options.items()}
 
 
 def tester(plan: Plan) -> dict[str, Any]:
-    """The tester; programs by their names alone, and a worker CPU that nobody asked for as the one that was chosen."""
+    """Returns what is disclosed of the tester. A program is shown by its name without the path, and a worker CPU that
+    nobody asked for as the one that was chosen.
+    """
     shown = dict(plan.tester)
     command = shown.get("command")
     if isinstance(command, list | tuple) and command:
@@ -74,7 +80,7 @@ def tester(plan: Plan) -> dict[str, Any]:
 
 
 def asked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as they were asked for: what was not is not unknown."""
+    """Returns options as they were asked for; an option that was not given is "not asked for" rather than unknown."""
     return {
         name: "not asked for" if value is None else asked_options(value) if isinstance(value, Mapping) else value
         for name, value in options.items()
@@ -82,7 +88,9 @@ def asked_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def command(plan: Plan) -> tuple[str, ...]:
-    """The command as it may be given again on another machine: the program's name, without the place of its output."""
+    """Returns the command as it can be repeated on another machine: the name of the program, without the place of its
+    output.
+    """
     shown: list[str] = []
     words = iter(plan.command)
     for word in words:
@@ -94,14 +102,14 @@ def command(plan: Plan) -> tuple[str, ...]:
 
 
 def threshold_why(why: str, gap_floor_ns: int | None) -> str:
-    """The reason of a threshold; the gap floor is said as the time it is."""
+    """Returns the reason for a threshold, with the gap floor written as a time."""
     if gap_floor_ns is None:
         return why
     return why.replace("over the gap floor", f"longer than {gap_floor_ns / 1e6:g} ms")
 
 
 def cpu_mask(mask: str) -> str:
-    """A CPU mask of the kernel, hexadecimal in groups of eight digits: "mask 2 (CPU 1)"."""
+    """Returns a CPU mask of the kernel, hexadecimal in groups of eight digits, with its CPUs: "mask 2 (CPU 1)"."""
     try:
         bits = int(mask.replace(",", ""), 16)
     except ValueError:

@@ -1,4 +1,6 @@
-"""The testbed of workloads as a table: the ports of the measured host, and behind each the clients that lead to it."""
+"""The testbed of workloads as a table: the ports of the measured host, each followed by the clients that
+connect to it.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,14 @@ from nicbench.core.units import format_bits_per_s
 from nicbench.report.numbers import UNKNOWN
 
 ENDPOINTS = "endpoints"
-"""Of a plan's facts."""
+"""The name under which the facts of a plan have the endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointRow:
-    """One port. ``is_server`` of the host that is measured; a client's ``leads_to`` is one of those."""
+    """One port. ``is_server`` is True for a port of the host that is measured; ``leads_to`` is, for the port of a
+    client, the port of the server that it connects to.
+    """
 
     name: str
     is_server: bool
@@ -33,7 +37,7 @@ class EndpointRow:
 
 
 def endpoint_rows(plan: Plan | None) -> tuple[EndpointRow, ...]:
-    """Each port of the server, followed by its clients; nothing where frames were measured."""
+    """Returns each port of the server, followed by those of its clients; nothing where frames were measured."""
     known: Mapping[str, Any] = (plan.facts.get(ENDPOINTS) or {}) if plan else {}
     spaces: Mapping[str, str] = (plan.facts.get("namespaces") or {}) if plan else {}
     ends = [EndpointFacts.model_validate({"name": name, **facts}) for name, facts in known.items()]

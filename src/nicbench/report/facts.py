@@ -1,8 +1,8 @@
-"""Any disclosed value (inventory, options, settings, commands) as labelled text, unknown in words.
+"""Any disclosed value (inventory, options, settings, commands) as labelled text, with unknown said in words.
 
-What a value is called and in which unit it is, it says where it is declared (``core/described.py``): declarations are
-looked up by their kind, nothing of a host is touched. Of what is not declared (facts of a lab, a DUT's own disclosure,
-a kind or a run of another version) the name says it, which carries the unit.
+The label and the unit of a value are declared with it (``core/described.py``). Declarations are looked up by their
+kind, without touching a host. Where nothing is declared (facts of a lab, a DUT's own disclosure, a kind or a run of
+another version), the name of the value gives its label and unit.
 """
 
 from __future__ import annotations
@@ -34,45 +34,45 @@ _TESTERS: Final = "nicbench.testbed.testers"
 
 @functools.cache
 def inventory_shapes() -> Shapes:
-    """The shape of each fact of inventory.json."""
+    """Returns the shape of each fact of inventory.json."""
     return MappingProxyType({kind: shape_of(fact.shape) for kind, fact in find(_FACTS, DescribedPlugin).items()})
 
 
 def method_shapes(kind: str) -> Shapes:
-    """The options of a method."""
+    """Returns the shapes of the options of a method."""
     return _options(_METHODS, kind)
 
 
 def item_shapes(kind: str) -> Shapes:
-    """The values of a tuning item."""
+    """Returns the shapes of the values of a tuning item."""
     return _options(_ITEMS, kind)
 
 
 def lab_shapes(plan: Plan) -> Shapes:
-    """The options of the plan's lab."""
+    """Returns the shapes of the options of the plan's lab."""
     return _of_choice(_LABS, plan.lab)
 
 
 def dut_shapes(plan: Plan) -> Shapes:
-    """The options of the plan's DUT."""
+    """Returns the shapes of the options of the plan's DUT."""
     return _of_choice(_DUTS, plan.dut)
 
 
 def tester_shapes(plan: Plan) -> Shapes:
-    """The options of the plan's tester, which it discloses under ``options``."""
+    """Returns the shapes of the options of the plan's tester, which the plan also discloses under ``options``."""
     options = Shape(label="Options, as asked for", fields=_of_choice(_TESTERS, plan.tester))
     return MappingProxyType({**options.fields, "options": options})
 
 
 @functools.cache
 def traffic_shapes() -> Shapes:
-    """The section ``traffic``, of which the plan has streams by their names."""
+    """Returns the shapes of the section ``traffic``; a plan has the streams of that section by their names."""
     fields = shape_of(Traffic).fields
     return MappingProxyType({**fields, "streams": Shape(entries=fields["streams"])})
 
 
 def with_kind(shape: Shape, value: Mapping[str, Any]) -> Shape:
-    """Of a choice among plug-ins: with the options of the one that was chosen."""
+    """Returns the shape of a choice among plug-ins with the options of the plug-in that ``value`` chooses."""
     kind = value.get("kind")
     if shape.plugins is None or not isinstance(kind, str):
         return shape
@@ -113,7 +113,9 @@ _UNDECLARED: Final[Mapping[str, Shape]] = MappingProxyType(
         "xdp_program": Shape(is_everywhere=False),
     }
 )
-"""What testers, labs and DUTs disclose in ``tester``, ``facts``, ``cores`` and ``dut_disclosure`` of plan.json."""
+"""The shapes of what testers, labs and DUTs disclose in ``tester``, ``facts``, ``cores`` and ``dut_disclosure`` of
+plan.json.
+"""
 
 
 Rows = tuple[tuple[str, tuple[str, ...]], ...]
@@ -121,7 +123,7 @@ Rows = tuple[tuple[str, tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One row: text, or lines of code, or further facts below it, or things side by side (``heads`` and ``rows``)."""
+    """One row: a text, lines of code, further facts below it, or things side by side (``heads`` and ``rows``)."""
 
     label: str
     text: str | None = None
@@ -132,12 +134,16 @@ class Fact:
 
 
 def facts(values: Mapping[str, Any], shapes: Shapes = MappingProxyType({})) -> tuple[Fact, ...]:
-    """Every entry, in its order, two levels deep; what lies deeper is named by its path, for a phone is narrow."""
+    """Returns a fact for every entry, in order and two levels deep. What lies deeper is named by its path, because a
+    phone is narrow.
+    """
     return tuple(_fact(str(name), value, _shape(shapes, str(name))) for name, value in values.items())
 
 
 def columns(hosts: Mapping[str, Any], named: Callable[[str], str] = str) -> tuple[tuple[str, ...], Rows]:
-    """Facts of hosts side by side: the hosts, and rows of (label, a text for each). Equal hosts share a column."""
+    """Returns facts of hosts side by side: the hosts, and rows of (label, a text for each host). Hosts with equal facts
+    share a column.
+    """
     return _columns(hosts, Shape(fields=inventory_shapes()), named)
 
 
@@ -157,22 +163,22 @@ def _columns(hosts: Mapping[str, Any], shape: Shape, named: Callable[[str], str]
 
 
 def known_rows(rows: Rows) -> Rows:
-    """Without those of which nobody knows anything; why a fact is unknown has a row of its own."""
+    """Returns the rows without those that are unknown for every host; another row says why a fact is unknown."""
     return tuple(row for row in rows if not {*row[1]} <= {UNKNOWN, "unknown"})
 
 
 def spans(texts: Sequence[str | None]) -> tuple[tuple[str | None, int], ...]:
-    """Each text with how many in succession are the same."""
+    """Returns each text with the number of times that it occurs in succession."""
     return tuple((text, len(tuple(alike))) for text, alike in groupby(texts))
 
 
 def label_of(name: str, shape: Shape | None = None) -> str:
-    """What a value is called: as it is declared, or its name in words."""
+    """Returns the label of a value: the declared one, or its name in words."""
     return (shape or _shape({}, name)).label or words_of(name)
 
 
 def written_text(written: Mapping[str, Any], shape: Shape, between: str = ", ") -> str:
-    """What somebody wrote in one line: by its labels, with its units; text stays as it was written."""
+    """Returns what somebody wrote on one line, with labels and units; text stays as it was written."""
     shape = with_kind(shape, written)
     return between.join(
         f"{_within(_entry(str(name), shape))} {_written_value(str(name), value, _part(shape, str(name)))}"
@@ -189,13 +195,13 @@ def _written_value(name: str, value: object, shape: Shape) -> str:
 
 
 def host_name(name: str) -> str:
-    """A host as it is called; those that nicbench calls so by their role: "DUT", "Tester, fast"."""
+    """Returns the name of a host; a host that nicbench names by its role is written "DUT" or "Tester, fast"."""
     role, comma, configuration = name.partition(",")
     return f"{label_of(role)}{comma}{configuration}" if role in _ROLES else name
 
 
 def plain(name: str, value: object, shape: Shape | None = None) -> str:
-    """A value in one line, in its declared unit, or else in that of its name."""
+    """Returns a value on one line, in its declared unit or else in the unit that its name ends with."""
     shape = shape or _shape({}, name)
     if value is None:
         return "unknown" if shape.is_everywhere else UNKNOWN
@@ -219,17 +225,17 @@ def plain(name: str, value: object, shape: Shape | None = None) -> str:
 
 
 def _shape(shapes: Shapes, name: str) -> Shape:
-    """What is declared of a name; of one that is not, its unit is at its end."""
+    """Returns the declared shape of a name; for an undeclared name, a shape with the unit at the end of that name."""
     return shapes.get(name) or _UNDECLARED.get(name) or Shape(unit=Unit.of_name(name))
 
 
 def _part(shape: Shape, name: str) -> Shape:
-    """What is declared of one entry of a mapping."""
+    """Returns the declared shape of one entry of a mapping."""
     return shape.entries or _shape(shape.fields, name)
 
 
 def _entry(name: str, shape: Shape) -> str:
-    """What one entry of a mapping is called: names that are not ours stay as they are."""
+    """Returns the label of one entry of a mapping; names that nicbench did not choose stay as they are."""
     return host_name(name) if shape.entries is not None else label_of(name, _part(shape, name))
 
 
@@ -254,18 +260,18 @@ def _fact(name: str, value: object, shape: Shape) -> Fact:
 
 
 def _drop_name(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry without its name, which stands above it."""
+    """Returns an entry without its name, which stands above it."""
     return {name: value for name, value in item.items() if name != "name"}
 
 
 def _code_lines(items: Iterable[object]) -> tuple[str, ...]:
-    """Arguments of one command stand on one line, commands on a line each."""
+    """Returns lines of code: the arguments of one command on one line, or several commands on a line each."""
     texts = [str(item) for item in items]
     return (" ".join(texts),) if any(text.startswith("-") for text in texts) else tuple(texts)
 
 
 def _within(label: str) -> str:
-    """A label in the middle of a path: small, unless its first word is written in capitals."""
+    """Returns a label for the middle of a path: it begins in lower case unless its first word is in capitals."""
     return label if label[1:2].isupper() else f"{label[:1].lower()}{label[1:]}"
 
 
@@ -282,7 +288,7 @@ def _flat(values: Mapping[str, Any], shape: Shape, above: str = "") -> Iterable[
 
 
 def _join_texts(texts: list[str]) -> str:
-    """Texts in a row; a unit that all share is said once: "64, 128, 256 bytes"."""
+    """Returns texts in a row; a unit that all share is said once: "64, 128, 256 bytes"."""
     parted = [text.rpartition(" ") for text in texts]
     units = {unit for _, _, unit in parted}
     if len(texts) > 1 and len(units) == 1 and all(number[:1].isdigit() for number, _, _ in parted):

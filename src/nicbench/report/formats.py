@@ -1,4 +1,4 @@
-"""The report as files: page, PDF and Markdown are written from one document, so that all of them say the same."""
+"""The report as files: HTML, PDF and Markdown are written from one document, so that all of them say the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNKNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 def build(
     folder: Path, formats: Sequence[Format], layout: Layout | None = None, out: Path | None = None
 ) -> Mapping[Format, Path]:
-    """See ``nicbench.report.build_formats``."""
+    """Writes the report of the run in ``folder``; see ``nicbench.report.build_formats``."""
     run = RunFolder.open(folder)
     target = _target(run, out)
     report = gather(run)
@@ -37,9 +37,8 @@ def build(
 def write(
     document: Document, formats: Sequence[Format], stem: Path, about: str, made: datetime = _UNKNOWN
 ) -> Mapping[Format, Path]:
-    """Writes a document in each of ``formats``, as ``stem`` with their endings, and gives their paths.
-
-    ``about`` and ``made`` are what a PDF says of itself. NotReadyError and HostError as ``build``.
+    """Writes a document in each of ``formats``, named ``stem`` with the ending of the format, and returns the paths.
+    ``about`` and ``made`` are the metadata of a PDF. Raises NotReadyError and HostError as ``build`` does.
     """
     paths: dict[Format, Path] = {}
     for kind in formats:
@@ -53,7 +52,9 @@ def write(
 
 
 def _clear(folder: Path) -> None:
-    """No figure of an earlier report stays, and a link in a run folder leads nowhere else."""
+    """Removes the figures of an earlier report; a link is removed itself, so that nothing outside the run folder
+    changes.
+    """
     try:
         if folder.is_symlink():
             folder.unlink()
@@ -64,7 +65,7 @@ def _clear(folder: Path) -> None:
 
 
 def _files(kind: Format, document: Document, stem: str, about: str, made: datetime) -> Iterator[tuple[str, bytes]]:
-    """Name and content; the first is the report."""
+    """Yields the name and the content of each file; the first one is the report."""
     if kind is Format.HTML:
         yield f"{stem}.html", html.write_html(document).encode()
     elif kind is Format.PDF:
@@ -77,7 +78,7 @@ def _files(kind: Format, document: Document, stem: str, about: str, made: dateti
 
 
 def _start_time(run: RunFolder) -> datetime:
-    """When the run began: a report made twice is the same file, byte for byte."""
+    """Returns when the run began, so that a report made twice is the same file, byte for byte."""
     events = itertools.islice(run.journal.events(), 1)
     for event in events:
         if isinstance(event, RunStarted):

@@ -1,4 +1,6 @@
-"""From a run folder to what its report shows. It reads the folder and nothing else, and changes nothing."""
+"""Gathers what the report of a run shows from the run folder. It reads the folder and nothing else, and changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,11 @@ from nicbench.store import RunFolder
 from nicbench.store.folder import FRAMES
 
 _MOST_PULLED = 4
-"""So many failed links are told among the findings; the section has all of them."""
+"""The most failed links that the findings name; their section has all of them."""
 
 
 def gather(folder: RunFolder) -> Report:
-    """The whole report; a run that ended early gives what there is."""
+    """Returns the whole report; for a run that ended early, with what there is."""
     events = tuple(folder.journal.events())
     plan, summary = folder.plan(), folder.summary()
     started = next((event for event in events if isinstance(event, RunStarted)), None)
@@ -141,7 +143,7 @@ def gather(folder: RunFolder) -> Report:
 
 
 def _bonds(rounds: Iterable[Round]) -> dict[str, dict[str, Bond]]:
-    """Of each configuration, by the endpoint that stands on it, as it was first seen."""
+    """Returns the bonds of each configuration by endpoint, each as it was first observed."""
     found: dict[str, dict[str, Bond]] = {}
     for one in rounds:
         for seen in one.bonds:
@@ -150,7 +152,7 @@ def _bonds(rounds: Iterable[Round]) -> dict[str, dict[str, Bond]]:
 
 
 def _details(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
-    """Without what a study of editors shows, or its details over the runs."""
+    """Returns the results without those that a study of editors shows, and without its details over the runs."""
     own = editors_parts()
     return tuple(
         result
@@ -168,7 +170,9 @@ def _answers(
     of_editors: tuple[Study, ...],
     found: StatisticsView,
 ) -> tuple[str, tuple[str, ...]]:
-    """The first sentence and the further ones. A study of editors is the answer unless frames of a tester were sent."""
+    """Returns the first sentence and the further ones. A study of editors gives the answer unless frames of a tester
+    were sent.
+    """
     said = of_studies.answers(of_editors)
     said = (*said, *(text for study in of_editors for text in compared_sentences(study, found)))
     of_frames = any(section.table.rates is not None or section.table.apart_by for section in tables)
@@ -182,7 +186,9 @@ def _answers(
 
 
 def _merge_declared(plan: Plan | None) -> dict[str, Any]:
-    """What the bench file declares; of configurations that declare otherwise, each under its name as well."""
+    """Returns what the bench file declares; where configurations declare different things, each name carries the
+    configuration.
+    """
     if plan is None:
         return {}
     if all(each.declared == plan.declared for each in plan.each):
@@ -191,7 +197,9 @@ def _merge_declared(plan: Plan | None) -> dict[str, Any]:
 
 
 def _name_by_turns(results: Iterable[Result], compared: Comparison | None) -> tuple[Result, ...]:
-    """Where there were several, each run of a configuration has its own tables: "fast, run 2"."""
+    """Returns the results with turns as configurations, so that each of several runs has its own tables:
+    "fast, run 2".
+    """
     if compared is None:
         return tuple(results)
     place = {name: number for number, name in enumerate(compared.names)}
@@ -205,7 +213,7 @@ def _name_by_turns(results: Iterable[Result], compared: Comparison | None) -> tu
 
 
 def turn_name(configuration: str, run: int | None, compared: Comparison | None) -> str:
-    """How a turn is called: as little as tells it from the others."""
+    """Returns the name of a turn: no more than distinguishes it from the others."""
     if compared is None:
         return ""
     names = [configuration] if compared.compares else []
@@ -215,7 +223,9 @@ def turn_name(configuration: str, run: int | None, compared: Comparison | None) 
 
 
 def _statements(plan: Plan | None) -> tuple[str, ...]:
-    """Each once; with the name of the configuration where it is not true of all that are compared."""
+    """Returns each statement once; with the name of the configuration where it does not apply to all
+    that are compared.
+    """
     each = plan.each if plan else ()
     texts = dict.fromkeys(text for one in each for text in one.statements)
     told: list[str] = []
@@ -226,7 +236,7 @@ def _statements(plan: Plan | None) -> tuple[str, ...]:
 
 
 def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
-    """What a reader must know beside the verdict, in two words each."""
+    """Returns what a reader must know in addition to the verdict, in two words each."""
     resumed = any(isinstance(event, RunStarted) and event.resumed for event in events)
     known = {
         "shared cores": bool(plan and any(each.cores.get("shared") for each in plan.each)),
@@ -237,7 +247,9 @@ def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
 
 
 def _latest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:
-    """One per frame size and turn, smallest first: what a shortfall taught replaces what calibration found."""
+    """Returns one ceiling for each frame size and turn, smallest size first; a ceiling found from a shortfall replaces
+    the calibrated one.
+    """
     latest = {place_of(event): event for event in events if isinstance(event, CeilingFound)}
     return tuple(latest[size] for size in sorted(latest))
 
@@ -251,7 +263,7 @@ def _groups(trials: dict[str, Trial], compared: Comparison | None) -> tuple[Tria
 
 
 def _phases(groups: Iterable[TrialGroup], played: Iterable[RoundGroup]) -> dict[str, str]:
-    """The test of each trial or round, by its id."""
+    """Returns the test of each trial or round by its id."""
     of_trials = {trial.id: group.test for group in groups for trial in group.trials}
     return of_trials | {one.id: group.test for group in played for one in group.rounds}
 

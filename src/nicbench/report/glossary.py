@@ -44,7 +44,7 @@ OF_ROUNDS: Final[Mapping[str, str]] = {
     **_OF_STATISTICS,
     **_OF_CLOCKS,
 }
-"""Of a run of workloads."""
+"""The words of a report on a run of workloads."""
 OF_FRAMES: Final[Mapping[str, str]] = {
     "DUT": (
         "Device under test: what is measured. The tester sends frames into it and checks every frame that comes back."
@@ -75,4 +75,4 @@ OF_FRAMES: Final[Mapping[str, str]] = {
     **_OF_CLOCKS,
     **_OF_STATISTICS,
 }
-"""Of a run of frames that a tester sent."""
+"""The words of a report on a run of frames that a tester sent."""

@@ -1,8 +1,8 @@
-"""How wide a text is, and how it is broken or shortened to fit. Widths are in units of a font's size.
+"""How wide a text is, and how it is broken or shortened to fit. Widths are in units of the font size.
 
-No font is asked, so that a report looks alike everywhere. A diagram's letters are those of the reader's machine, so
-``width`` is that of DejaVu Sans, the widest that they may be; a PDF's are our own, so ``extent`` is that of Source Sans
-Pro. Both are estimates from above.
+No font is read, so that a report looks the same everywhere. The letters of a diagram are those of the reader's machine,
+so ``width`` is for DejaVu Sans, the widest font to expect. The letters of a PDF are our own, so ``extent`` is for
+Source Sans Pro. Both are upper estimates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NARROW = frozenset("iljtfrI.,:;'|!()[]/ ·“”\u2019-")
 
 
 def width(text: str, size: float, *, bold: bool = False) -> float:
-    """No font in use is wider."""
+    """Returns the width of a text; no font in use makes it wider."""
     units = sum(_WIDTHS.get(each, _unit(each)) for each in text)
     return units * size * (_BOLD if bold else 1.0)
 
@@ -35,7 +35,7 @@ def _unit(character: str) -> float:
 
 
 def extent(text: str) -> float:
-    """How wide a line is, in units of the type's size; an estimate from above."""
+    """Returns the width of a line in units of the font size, as an upper estimate."""
     width = 0.0
     for character in text:
         if character in _WIDE:
@@ -56,7 +56,7 @@ _BREAKABLE = " -_./:,"
 
 
 def wrap(text: str, room: float, size: float, *, most: int, bold: bool = False) -> tuple[str, ...]:
-    """At most ``most`` lines, none wider than ``room``; what does not fit ends with an ellipsis."""
+    """Returns at most ``most`` lines, none wider than ``room``; a text that does not fit ends with an ellipsis."""
     lines: list[str] = []
     rest = text.strip()
     while rest and len(lines) < most - 1 and width(rest, size, bold=bold) > room:
@@ -67,7 +67,7 @@ def wrap(text: str, room: float, size: float, *, most: int, bold: bool = False) 
 
 
 def shorten(text: str, room: float, size: float, *, bold: bool = False) -> str:
-    """In its middle, for the ends of names are what tells them apart."""
+    """Returns the text shortened in the middle, because the ends of names distinguish them."""
     if width(text, size, bold=bold) <= room:
         return text
     for kept in range(len(text) - 1, 0, -1):
@@ -83,7 +83,9 @@ def shorten(text: str, room: float, size: float, *, bold: bool = False) -> str:
 
 
 def _break(text: str, room: float, size: float, *, bold: bool) -> int:
-    """After which character a line ends: the last place where one may, else the last that fits; at least one."""
+    """Returns after how many characters a line ends, at least 1: at the last place where it may be broken, or else
+    where it is full.
+    """
     fits = max(1, next((at for at in range(len(text), 0, -1) if width(text[:at], size, bold=bold) <= room), 1))
     places = [at for at in _places(text) if at <= fits]
     return places[-1] if places else fits

@@ -1,4 +1,6 @@
-"""Results laid out across: loads down, and across what they were measured with, as published load sweeps print them."""
+"""Results in a grid: a row for each load, and columns for what else they were measured with, as published load sweeps
+are printed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from nicbench.report.cells import number_of, text_of, texts, with_unit
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """One cell."""
+    """One cell, with its result."""
 
     text: str
     result: Result
@@ -21,10 +23,11 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class GridTable:
-    """``heads`` has one tuple for each level, outermost first, each as long as a row has cells.
+    """A table of results in a grid.
 
-    ``title`` says what the whole table has in common ("64 bytes"); None where there is but one table. A crossing is
-    None where nobody measured.
+    ``heads`` has one tuple for each level of headings, outermost first, each as long as a row has cells. ``title`` says
+    what the whole table has in common ("64 bytes"); None where there is only one table. A crossing is None where nobody
+    measured.
     """
 
     title: str | None
@@ -33,15 +36,19 @@ class GridTable:
     rows: tuple[tuple[str, tuple[Crossing | None, ...]], ...]
 
     def spans(self, level: int) -> tuple[tuple[str, int], ...]:
-        """The headings of a level, and over how many columns each reaches: as far as those above it are the same."""
+        """Returns the headings of a level, each with the number of columns that it spans; it ends where a heading above
+        it changes.
+        """
         columns = zip(*self.heads[: level + 1], strict=True)
         return tuple((path[-1], sum(1 for _ in same)) for path, same in groupby(columns))
 
 
 def grid_tables(results: Sequence[Result], grid: Grid) -> tuple[GridTable, ...]:
-    """One for each value of ``each``; the highest row first, columns in the order of the results."""
+    """Returns one table for each value of ``each``, with the highest row first and the columns in the order of the
+    results.
+    """
     if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
-        # One column in each of many tables is better one table with a column for each.
+        # Many tables with one column each are better shown as one table with a column for each.
         grid = grid.model_copy(update={"across": (*grid.across, grid.each), "each": None})
     groups: dict[str | None, list[Result]] = {}
     for result in results:
@@ -71,6 +78,6 @@ def _path(result: Result, across: tuple[Column, ...]) -> tuple[str, ...]:
 
 
 def _columns(paths: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Each once, those with the same outer heading beside each other."""
+    """Returns each path once, those with the same outer heading next to each other."""
     seen = [list(dict.fromkeys(level)) for level in zip(*paths, strict=True)]
     return sorted(set(paths), key=lambda path: [names.index(text) for names, text in zip(seen, path, strict=True)])

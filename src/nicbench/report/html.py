@@ -1,6 +1,5 @@
-"""report.html: a document as one file without network; its one script makes the charts answer.
-
-Every text is escaped: titles, host names and command lines come from others.
+"""report.html: a document as one file that needs no network; its one script makes the charts interactive. Every text is
+escaped, because titles, host names and command lines come from others.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _CLASSES: dict[Tone, str] = {
     "bad": "incomplete",
     "missed": "missed",
 }
-"""Of the style sheet, by the tone of a text."""
+"""Classes of the style sheet, by the tone of a text."""
 _AROUND: dict[TableLook, str] = {
     "result": "scroll result",
     "heat": "scroll result heat",
@@ -55,7 +54,7 @@ _AROUND: dict[TableLook, str] = {
     "broad": "scroll result sums broad",
     "measures": "scroll result sums measures",
 }
-"""Classes of what a table is moved sideways in."""
+"""Classes of the element within which a table is scrolled sideways, by the kind of table."""
 _OF_TABLES: dict[TableLook, str] = {
     "facts": "facts",
     "system": "facts system",
@@ -65,7 +64,7 @@ _OF_TABLES: dict[TableLook, str] = {
 
 
 def write_html(document: Document) -> str:
-    """The page."""
+    """Returns the document as an HTML page."""
     writer = _Writer()
     script = _asset("charts.js")
     title = escape(document.title)
@@ -108,12 +107,12 @@ def write_html(document: Document) -> str:
 
 
 def fragment(*blocks: Block) -> str:
-    """Blocks without the page around them."""
+    """Returns blocks as HTML without the page around them."""
     return "\n".join(_Writer().blocks(blocks))
 
 
 def style() -> str:
-    """The style sheet, whose light colours are those of paper."""
+    """Returns the style sheet; its light colours are also those of paper."""
     return _asset("style.css")
 
 
@@ -123,7 +122,7 @@ def _asset(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """A browser runs the one script, and fetches nothing."""
+    """Returns the content security policy: the browser runs the one script, and fetches nothing."""
     whole = f"\n{script}"  # all between the tags
     digest = base64.b64encode(hashlib.sha256(whole.encode()).digest()).decode()
     return f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:"
@@ -135,7 +134,7 @@ def _has_eyebrow(document: Document) -> bool:
 
 
 def _contents(document: Document) -> Iterator[str]:
-    """Folded on a phone."""
+    """Yields the table of contents, which is folded on a phone."""
     if document.contents:
         items = "".join(
             f'<li><a href="#{escape(heading.id)}">{_inlines(heading.inlines)}</a></li>' for heading in document.contents
@@ -145,7 +144,7 @@ def _contents(document: Document) -> Iterator[str]:
 
 
 class _Writer:
-    """A method for each kind of block."""
+    """Writes blocks as HTML, with a method for each kind of block."""
 
     def blocks(self, blocks: Iterable[Block]) -> list[str]:
         return [self._block(block) for block in blocks]
@@ -204,7 +203,7 @@ class _Writer:
         return f"<figure{_attribute('class', figure.look)}>{panels}{_below(figure.caption)}</figure>"
 
     def _panel(self, panel: Panel, kind: str = "") -> str:
-        """Of two drawings the style sheet shows the one that suits."""
+        """Returns a panel with both drawings, of which the style sheet shows the one that fits."""
         above = f"<p>{_inlines(panel.head)}</p>" if panel.head else ""
         numbers = self._folded(panel.numbers) if panel.numbers else ""
         if panel.narrow is None:
@@ -269,7 +268,7 @@ def _cell(cell: Cell, row: Row, table: Table, *, in_head: bool) -> str:
 
 
 def _facts(facts: Iterable[Fact]) -> str:
-    """Facts within others are a table within a cell."""
+    """Returns facts as a table; facts within others are a table within a cell."""
     rows = "\n".join(map(_fact, facts))
     return f'<table class="facts tree"><tbody>\n{rows}\n</tbody></table>'
 
@@ -326,6 +325,6 @@ def _classes(run: Text) -> str:
 
 
 def _arguments(line: str) -> str:
-    """A command line is broken between its arguments and not at their hyphens."""
+    """Returns a command line that is broken between its arguments and not at their hyphens."""
     words = line.split(" ")
     return line if len(words) == 1 else " ".join(f'<span class="argument">{word}</span>' for word in words)

@@ -1,4 +1,6 @@
-"""What a report says of results that nicbench did not measure: whose they are, and which of them cannot be so."""
+"""What a report says about results that nicbench did not measure: who measured them, and which of them
+cannot be right.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from nicbench.report.numbers import trim, whole
 
 @dataclass(frozen=True, slots=True)
 class ErratumRow:
-    """One printed value that cannot be so; ``point`` is the result, ``name`` the value's column."""
+    """One printed value that cannot be right; ``point`` names the result, ``name`` the column of the value."""
 
     point: str
     name: str
@@ -26,7 +28,7 @@ class ErratumRow:
 
 @dataclass(frozen=True, slots=True)
 class ImportedView:
-    """``computed`` are the columns that nicbench added to those of the source."""
+    """What is said about imported results; ``computed`` are the columns that nicbench added to those of the source."""
 
     source: ImportOrigin
     errata: tuple[ErratumRow, ...]
@@ -34,12 +36,12 @@ class ImportedView:
 
     @property
     def sentence(self) -> str:
-        """Said above everything else."""
+        """The sentence that stands above everything else."""
         return f"Imported: not measured by nicbench. The numbers are those of {self.source.named}."
 
     @property
     def checked(self) -> str:
-        """How far nicbench vouches for them."""
+        """How far nicbench vouches for the imported results."""
         said = f"What nicbench did: it converted units {self._compared}. {self._found}"
         return f"{said} How the numbers were measured it cannot know."
 
@@ -63,14 +65,14 @@ class ImportedView:
 
     @property
     def added(self) -> str | None:
-        """What the source does not print."""
+        """A sentence about the values that the source does not print; None where none was computed."""
         if not self.computed:
             return None
         return f"Computed by nicbench from what the source prints: {', '.join(self.computed)}."
 
 
 def imported_view(summary: Summary) -> ImportedView | None:
-    """None where the results were measured."""
+    """Returns what is said about imported results; None where the results were measured."""
     if summary.imported is None:
         return None
     method = summary.imported.method
@@ -83,7 +85,7 @@ def imported_view(summary: Summary) -> ImportedView | None:
 
 
 def value_name(method: str, value: str) -> str:
-    """What a value of imported results is called: the name of its column, "PDR, lower", "frames outside 20 us"."""
+    """Returns the name of a value of imported results, as its column has it: "PDR, lower", "frames outside 20 us"."""
     known = find("nicbench.methods", Method).get(method)
     table = known.imports() if known else None
     plain, _, part = value.partition(":")
@@ -97,7 +99,7 @@ def value_name(method: str, value: str) -> str:
 
 
 def errata_words(result: Result) -> tuple[str, ...]:
-    """A sentence for each erratum of a result, for the terminal."""
+    """Returns a sentence for each erratum of a result, for the terminal."""
     return tuple(
         f"{value_name(result.method, erratum.value)} is printed as {erratum.printed}"
         f"{f', computed {erratum.computed}' if erratum.computed else ''}: {erratum.reason}"
@@ -106,7 +108,7 @@ def errata_words(result: Result) -> tuple[str, ...]:
 
 
 def errata_rows(results: Sequence[Result]) -> tuple[ErratumRow, ...]:
-    """Everything of these results that cannot be so."""
+    """Returns a row for every value of these results that cannot be right."""
     return tuple(
         ErratumRow(
             point=result.id.partition("/")[2] or result.id,

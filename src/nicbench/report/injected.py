@@ -1,10 +1,11 @@
-"""What a DUT with known faults injected, beside what was measured of it: does the tester say what it should?
+"""What a DUT with known faults injected, beside what was measured of it: does the tester report what it should?
 
-Of the DUT `netem` and the results of the method `impairments`. A share agrees where its exact 99.9 % interval holds the
-one that was injected: of a thousand right ones one is outside. A delay agrees where no frame was faster than it, and
-where the median is no more above it than 99 % of the frames of the configuration without faults took by themselves; a
-median of delays that vary is a draw itself, which has its own 99.9 % beside. A jitter agrees by its interquartile
-range, which the pauses of a shared machine leave alone, where a deviation is theirs.
+It applies to the DUT `netem` and the results of the method `impairments`. A share agrees where its exact 99.9 %
+interval contains the injected share; of a thousand correct ones, one lies outside. A delay agrees where no frame was
+faster than the delay, and where the median exceeds it by no more than the latency that 99 % of the frames had in the
+configuration without faults. The median of varying delays is itself random, so its own 99.9 % interval is added. A
+jitter agrees by its interquartile range, which the pauses of a shared machine hardly affect, whereas they dominate a
+standard deviation.
 """
 
 from __future__ import annotations
@@ -36,26 +37,36 @@ _SHARES: Final = {
     "duplicate": ("duplicated", "doubled"),
     "corrupt": ("altered", "altered"),
 }
-"""Of the DUT's options the value of the method, and the word for it."""
-# A timer's grain, and the three digits of a histogram.
+"""For each option of the DUT, the value of the method and the word for it."""
+# Allows for the resolution of a timer, and for the three significant digits of a histogram.
 _EARLY: Final = 0.999
 _REACH: Final = 4.0
-"""Of the tables of tc, in jitters (duts/netem.py); a uniform one reaches one."""
+"""How far the delay tables of tc reach, in multiples of the jitter (duts/netem.py); a uniform
+distribution reaches 1.
+"""
 _DRAWN: Final = 3.2905 * math.sqrt(math.pi / 2)
-"""The 99.9 % of a median, in deviations over the root of its draws: of normal ones; a uniform one lies closer."""
+"""The 99.9 % interval of a median, in standard deviations over the square root of the number of frames. It holds for a
+normal distribution; for a uniform one the median lies closer.
+"""
 _FEW: Final = 0.2
-"""Of the frames, sent ahead of the others: the median is of those that wait, and not far from theirs."""
+"""The highest share of frames sent ahead of the others for which the median is still that of the waiting frames, or
+close to it.
+"""
 _DENSITY: Final = 1.6
-"""Jitters that the median moves for each share sent ahead: 1.25 of normal delays at its start, 1 of uniform ones."""
+"""How far the median moves for each share of frames sent ahead, in jitters: at first 1.25 for normal delays, 1 for
+uniform ones.
+"""
 _SPREAD: Final = 0.15
-"""Of an interquartile range: the tables of tc are no exact distributions."""
+"""The tolerance of an interquartile range, for the tables of tc only approximate their distributions."""
 _QUARTILES: Final = {"uniform": 1.0, "normal": 1.349}
 """The interquartile range of each distribution, in jitters."""
 
 
 @dataclass(frozen=True, slots=True)
 class InjectedRow:
-    """One fault: what was injected, what that comes to, what was measured; ``agrees`` is None where nobody can say."""
+    """One fault: what was injected, what is expected of it, and what was measured. ``agrees`` is None where that cannot
+    be judged.
+    """
 
     configuration: str
     size: str
@@ -69,7 +80,7 @@ class InjectedRow:
 
 @dataclass(frozen=True, slots=True)
 class _MeasuredFault:
-    """A result of the method, the trial that it is of, and its DUT's options."""
+    """A result of the method, with the options of its DUT and the latency of its trial."""
 
     result: Result
     faults: Mapping[str, Any]
@@ -81,7 +92,7 @@ class _MeasuredFault:
 
 
 def injected_rows(results: Iterable[Result], plan: Plan | None, trials: Mapping[str, Trial]) -> tuple[InjectedRow, ...]:
-    """A row for each fault of each result; none where no DUT of the run injects any."""
+    """Returns a row for each fault of each result; none where no DUT of the run injects any."""
     if plan is None:
         return ()
     faults = {each.configuration: each.dut for each in plan.each if each.dut.get("kind") == _KIND}
@@ -100,7 +111,7 @@ def _sees_faults(result: Result) -> bool:
 
 
 def injected_sentence(rows: Sequence[InjectedRow]) -> str | None:
-    """Whether what was injected was measured; None where nobody can say."""
+    """Returns a sentence on whether the injected faults were measured; None where that cannot be judged."""
     judged = [row for row in rows if row.agrees is not None]
     if not judged:
         return None
@@ -118,7 +129,7 @@ def injected_sentence(rows: Sequence[InjectedRow]) -> str | None:
 
 
 def _configuration_of(result: Result, known: Mapping[str, Any]) -> str | None:
-    """The configuration of a result, which may be named with its run: "loss, run 2"."""
+    """Returns the configuration of a result, whose name may include its run: "loss, run 2"."""
     return next(
         (name for name in (result.configuration, result.configuration.split(", run ")[0]) if name in known), None
     )
@@ -171,7 +182,9 @@ def _delay(one: _MeasuredFault, clean: _MeasuredFault | None) -> InjectedRow | N
 
 
 def _earlier_ns(one: _MeasuredFault) -> float:
-    """How far the median may lie before the delay: frames that overtake are its first; a table may be lopsided."""
+    """Returns how far the median may lie before the delay, in nanoseconds. Frames that overtake others are the fastest
+    ones, and the table of a distribution may be asymmetric.
+    """
     jitter_s, reordered = float(one.faults.get("jitter") or 0.0), float(one.faults.get("reorder") or 0.0)
     if reordered > _FEW:
         return float(one.faults.get("delay") or 0.0) * 1e9
@@ -186,7 +199,7 @@ def _jitter(one: _MeasuredFault, clean: _MeasuredFault | None) -> InjectedRow | 
         return None
     distribution = str(one.faults.get("distribution"))
     injected = f"±{_seconds(jitter_s)}, {distribution}"
-    # Those that overtake do not wait: they are no part of what varies.
+    # Frames that overtake do not wait, so they are not part of what varies.
     found = _half(one.latency, _fastest_ns(one.faults) if one.faults.get("reorder") else 0.0)
     measured = f"half of the frames within {_time(found)}"
     if distribution not in _QUARTILES:
@@ -242,7 +255,7 @@ def _reorder(one: _MeasuredFault) -> InjectedRow | None:
 
 
 def _rest(one: _MeasuredFault) -> InjectedRow:
-    """What was not injected, and how many frames met it all the same."""
+    """Returns the faults that were not injected, with the number of frames that showed them all the same."""
     also = {"reordered": bool(one.faults.get("reorder") or one.faults.get("jitter"))}
     also |= {value: bool(one.faults.get(name)) for name, (value, _) in _SHARES.items()}
     words = dict(_SHARES.values()) | {"reordered": "reordered"}
@@ -254,13 +267,17 @@ def _rest(one: _MeasuredFault) -> InjectedRow:
 
 
 def _fastest_ns(faults: Mapping[str, Any]) -> float:
-    """No frame that waits is faster; 0 or less where the jitter may be as long as the delay."""
+    """Returns the least delay of a frame that waits, in nanoseconds; 0 or less where the jitter may be as long as the
+    delay.
+    """
     reach = 1.0 if faults.get("distribution") == "uniform" else _REACH
     return (float(faults.get("delay") or 0.0) - reach * float(faults.get("jitter") or 0.0)) * 1e9
 
 
 def _half(latency: Latency | None, from_ns: float = 0.0) -> float | None:
-    """The interquartile range of the frames' delays, of those that took so long at least; nanoseconds."""
+    """Returns the interquartile range of the frames' delays, in nanoseconds; only delays of at least
+    ``from_ns`` count.
+    """
     if latency is None or latency.histogram is None:
         return None
     counted = [(took_ns, frames) for took_ns, frames in value_counts(latency.histogram) if took_ns >= from_ns * _EARLY]
@@ -284,5 +301,5 @@ def _seconds(seconds: float) -> str:
 
 
 def _time(nanoseconds: float | None) -> str:
-    """With three digits."""
+    """Returns a time with three significant digits."""
     return UNKNOWN if nanoseconds is None else _seconds(float(f"{nanoseconds:.3g}") / 1e9)

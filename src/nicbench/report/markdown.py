@@ -1,6 +1,5 @@
-"""report.md: a document in GitHub's Markdown (GFM), with its figures as files beside it.
-
-Nothing of a run becomes a tag, a link, a heading or a column. Spans of a table's head are flattened.
+"""report.md: a document in GitHub Flavored Markdown (GFM), with its figures as files beside it. No text of a run can
+become a tag, a link, a heading or a column. Headings of a table that span columns are flattened.
 """
 
 from __future__ import annotations
@@ -43,14 +42,16 @@ _DROPPED = re.compile(r"[^\w\- ]")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownText:
-    """The text, and the pictures that it names, by their file names."""
+    """The text, and the pictures that it refers to, by their file names."""
 
     text: str
     pictures: dict[str, str]
 
 
 def write_markdown(document: Document, pictures_folder: str) -> MarkdownText:
-    """``pictures_folder`` is the name of the folder of the pictures, beside the file."""
+    """Returns the document as Markdown; ``pictures_folder`` is the name of the folder for the pictures
+    beside the file.
+    """
     writer = _Writer(document, pictures_folder)
     front = "\n\n".join(writer.blocks(writer.pages.front))
     body = "\n\n".join(writer.blocks(writer.pages.blocks))
@@ -71,7 +72,7 @@ class _Writer:
         self._counts = {"Table": 0, "Figure": 0}
 
     def contents(self) -> str:
-        """The sections, each a link; known once all blocks were written."""
+        """Returns the table of contents, with a link to each section; it is known once all blocks were written."""
         listed = [(level, text, anchor) for level, text, anchor in self._headings if level <= _IN_CONTENTS]
         if len(listed) < 2:
             return ""
@@ -79,7 +80,7 @@ class _Writer:
         return "**Contents**\n\n" + "\n".join(lines)
 
     def blocks(self, blocks: Iterable[Block]) -> list[str]:
-        """Each block as its lines."""
+        """Returns the text of each block."""
         return [text for block in blocks for text in self._block(block) if text]
 
     def _block(self, block: Block) -> Iterator[str]:
@@ -113,7 +114,9 @@ class _Writer:
                 yield from self._folded(block)
 
     def _folded(self, block: FoldedBlocks) -> Iterator[str]:
-        """GitHub folds, too; what is too long for a page of text stays on the page it is from."""
+        """Yields a folded part, which GitHub can fold, too; one that is too long for a text file stays on the HTML
+        page.
+        """
         summary = self._line(block.summary)
         if block.left_out:
             yield self._line((left_out_words(block),))
@@ -140,7 +143,9 @@ class _Writer:
         return f"![{escape_text(drawing.label or title)}]({quote(self._folder)}/{name})"
 
     def _table(self, table: Table) -> str:
-        """One line of heads, as a pipe table has: a head that spans columns stands before each head below it."""
+        """Returns a table with one line of headings, as GFM has them; a heading that spans columns precedes each
+        heading below it.
+        """
         heads = self._heads(table)
         numeric = [not any(cell.words for cell in column) for column in _columns(table)]
         lines = ["| " + " | ".join(heads) + " |"]
@@ -171,12 +176,12 @@ class _Writer:
         return (cells + [" "] * columns)[:columns]
 
     def _line(self, inlines: Inlines) -> str:
-        """A paragraph or cell on one line."""
+        """Returns a paragraph or a cell on one line."""
         return "".join(map(self._run, inlines)).replace("\n", "<br>").strip()
 
     def _run(self, run: Inline) -> str:
         if isinstance(run, Drawing):
-            return ""  # a drawing of a hand's breadth within a line; its numbers stand beside it
+            return ""  # a small drawing within a line; its numbers stand beside it
         text = run.text
         inner = text.strip(" \n")
         if not inner:
@@ -236,26 +241,32 @@ def _drop_bold(text: str) -> str:
 
 
 def _to_tags(text: str) -> str:
-    """Within a tag's line GitHub reads no Markdown: escapes go, tags for bold come."""
+    """Returns a text for use within an HTML tag, where GitHub reads no Markdown: escapes become entities, and bold
+    becomes a tag.
+    """
     text = re.sub(r"\*\*(.*?)\*\*", r"<b>\1</b>", text)
     return re.sub(r"\\([\\`*_\[\]<>|~#$\-+=:.)])", lambda found: f"&#{ord(found[1])};", text)
 
 
 def _on_white(svg: str) -> str:
-    """White behind it: on GitHub's dark page the colours of paper would be lost."""
+    """Returns the drawing with a white background, because the colours of paper would be unreadable on GitHub's dark
+    page.
+    """
     found = re.match(r"<svg\b[^>]*>", svg)
     assert found is not None  # noqa: S101 - a drawing begins with its tag
     return f'{found[0]}<rect width="100%" height="100%" fill="#ffffff"/>{svg[found.end() :]}\n'
 
 
 class Anchors:
-    """One per heading, in their order: the same heading again has a number behind it."""
+    """The anchors that GitHub gives headings: one for each, in order, with a number where the same heading occurs
+    again.
+    """
 
     def __init__(self) -> None:
         self._given: dict[str, int] = {}
 
     def of(self, heading: str) -> str:
-        """Lower case, no punctuation, hyphens for spaces."""
+        """Returns the anchor of the next heading: lower case, no punctuation, hyphens for spaces."""
         slug = _DROPPED.sub("", heading.strip().lower()).replace(" ", "-")
         times = self._given.get(slug, 0)
         self._given[slug] = times + 1
@@ -263,7 +274,7 @@ class Anchors:
 
 
 def escape_text(text: str) -> str:
-    """As it is read, on whatever line it stands; a newline becomes a break of the line."""
+    """Returns the text escaped so that it reads unchanged, wherever it stands; a newline becomes a line break."""
     text = text.replace("\u200b", "").replace("&", "&amp;")
     text = _SPECIAL.sub(r"\\\1", text)
     text = _BARE.sub(_break_links, text)
@@ -272,7 +283,7 @@ def escape_text(text: str) -> str:
 
 
 def _break_links(found: re.Match[str]) -> str:
-    """An address in a text is no link: GitHub would make one of it. An empty comment keeps its parts asunder."""
+    """Returns an address that GitHub does not turn into a link: an empty comment separates its parts."""
     scheme, colon, www, dot, at = found.groups()
     return f"{scheme or www or ''}<!-- -->{colon or dot or at}"
 
@@ -283,7 +294,7 @@ def _escape_leading(found: re.Match[str]) -> str:
 
 
 def code(text: str) -> str:
-    """Within a line; of a pipe, which ends a cell even in code, its entity in a tag does as well."""
+    """Returns code within a line. A pipe would end a cell even within code, so it is written as an entity in a tag."""
     text = " ".join(text.replace("\u200b", "").split())
     if not text:
         return ""
@@ -296,6 +307,6 @@ def code(text: str) -> str:
 
 
 def fence_lines(text: str) -> str:
-    """Lines as they are, behind a fence longer than any in them."""
+    """Returns the lines unchanged, within a fence longer than any in them."""
     fence = "`" * max(3, max(map(len, _BACKTICKS.findall(text)), default=0) + 1)
     return f"{fence}text\n{text}\n{fence}"

@@ -1,4 +1,6 @@
-"""What a report shows, as plain values without markup. Numbers are those of summary and journal, untouched."""
+"""What a report shows, as plain values without markup. Its numbers are those of the summary and the
+journal, unchanged.
+"""
 
 from __future__ import annotations
 
@@ -30,25 +32,27 @@ from nicbench.report.trial_tables import DetailTable, LedgerTable, MachineTable
 from nicbench.report.watched import WatchedMachine
 
 CALIBRATION = frozenset({Purpose.CEILING, Purpose.TESTER_LATENCY})
-"""Trials that measure the tester itself."""
+"""The purposes of trials that measure the tester itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialGroup:
-    """The trials of one test, in the order they were made."""
+    """The trials of one test, in the order in which they were made."""
 
     test: str
     trials: tuple[Trial, ...]
 
     @property
     def invalid_count(self) -> int:
-        """How many were not valid."""
+        """The number of trials that were not valid."""
         return sum(1 for trial in self.trials if not trial.verdict.valid)
 
 
 @dataclass(frozen=True, slots=True)
 class TrialCounts:
-    """How the trials of a run divide; ``invalid_used`` are the invalid ones that had to be used after all."""
+    """The numbers of trials of a run by purpose and validity. ``invalid_used`` are the invalid trials that results rest
+    on, for want of valid ones.
+    """
 
     measuring: int
     calibrating: int
@@ -59,26 +63,26 @@ class TrialCounts:
 
 @dataclass(frozen=True, slots=True)
 class TesterLimits:
-    """What the tester by itself can do at a frame size; None where it could not be measured."""
+    """The limits of the tester itself at a frame size; None where one could not be measured."""
 
     ceiling: CeilingFound | None
     latency: TesterLatencyFound | None
 
     @property
     def size(self) -> str:
-        """The number of bytes, or the name of a mix."""
+        """The frame size: the number of bytes, or the name of a mix."""
         known = self.ceiling or self.latency
         return "" if known is None else known.mix or f"{known.frame_bytes:g}"
 
     @property
     def turn(self) -> str:
-        """Whose it is, where configurations or runs took turns."""
+        """The configuration and the run that the limits belong to, where configurations or runs took turns."""
         known = self.ceiling or self.latency
         return "" if known is None else f"{known.configuration}, run {known.run}"
 
     @property
     def words(self) -> str:
-        """How it is known."""
+        """How the limits are known."""
         if self.ceiling is None or self.ceiling.calibrated:
             return "measured without a DUT, before the first test"
         measured = "; the latency was measured without a DUT" if self.latency else ""
@@ -86,7 +90,7 @@ class TesterLimits:
 
 
 def place_of(found: CeilingFound | TesterLatencyFound) -> tuple[float, str, str, int]:
-    """The frame size and the turn that it is about, so that they sort."""
+    """Returns a sortable key: the frame size and the turn that something was found for."""
     return found.frame_bytes, found.mix or "", found.configuration, found.run
 
 
@@ -121,13 +125,13 @@ class Report:
     machine: MachineTable | None = None
     detail: tuple[DetailTable, ...] = ()
     bonds: Mapping[str, Mapping[str, Bond]] = field(default_factory=dict)
-    """Of each configuration, by the endpoint that stands on one, as the first round with it had it."""
+    """For each configuration, its bonds by endpoint, as they were in the first round with one."""
     revisions: tuple[RevisionRow, ...] = ()
     captures: tuple[Capture, ...] = ()
     injected: tuple[InjectedRow, ...] = ()
-    """Of DUTs with known faults: what was injected beside what was measured."""
+    """For DUTs with known faults: what was injected beside what was measured."""
     failed_links: tuple[FailedLink, ...] = ()
-    """Of tests that pull a link: what each connection did."""
+    """For tests that take a link down: what each connection did."""
     tails: tuple[TailTable, ...] = ()
     ports: tuple[PortsTable, ...] = ()
     comparison: Comparison | None = None
@@ -137,44 +141,44 @@ class Report:
     tuned: tuple[TunedRow, ...] = ()
     rounds: tuple[RoundGroup, ...] = ()
     has_frame_samples: bool = False
-    """Whether every frame's times are in the run folder."""
+    """Whether the run folder has the times of every frame."""
     tools: tuple[Tool, ...] = ()
     endpoints: tuple[EndpointRow, ...] = ()
     studies: tuple[Study, ...] = ()
     statistics: StatisticsView | None = None
     rounds_used: int = 0
-    """Rounds in which something was wrong and that results rest on."""
+    """The number of rounds in which something was wrong and that results rest on."""
 
     @property
     def wishes(self) -> ReportWishes:
-        """What the bench file says of its report."""
+        """What the bench file asks of its report."""
         return self.plan.report if self.plan else DEFAULT_WISHES
 
     @property
     def heading(self) -> str:
-        """The bench file may give the report another title than the run."""
+        """The title of the report; the bench file may give it another title than the run."""
         return self.wishes.title or self.title
 
     @property
     def tester_limits(self) -> tuple[TesterLimits, ...]:
-        """One row for each frame size at which something is known of the tester by itself, smallest first."""
+        """A row for each frame size at which something is known about the tester itself, smallest size first."""
         ceilings = {place_of(found): found for found in self.ceilings}
         latencies = {place_of(found): found for found in self.own_latencies}
         return tuple(TesterLimits(ceilings.get(size), latencies.get(size)) for size in sorted({*ceilings, *latencies}))
 
     @property
     def runs_by_themselves(self) -> bool:
-        """Whether anything is shown of single runs: of a study of editors its own tables have every run."""
+        """Whether single runs are shown; the tables of a study of editors already have every run."""
         return bool(self.tails or self.sections)
 
     @property
     def trials(self) -> int:
-        """How many trials were made, all tests."""
+        """The number of trials of all tests."""
         return sum(len(group.trials) for group in self.groups)
 
     @property
     def counts(self) -> TrialCounts:
-        """How the trials divide."""
+        """The numbers of trials by purpose and validity."""
         trials = [trial for group in self.groups for trial in group.trials]
         invalid = [trial for trial in trials if not trial.verdict.valid]
         results = [row.result for section in self.sections for row in section.rows]
@@ -189,12 +193,12 @@ class Report:
 
     @property
     def has_unknown_counts(self) -> bool:
-        """Whether there are counts that a tester does not measure."""
+        """Whether a tester left any count unmeasured."""
         return any(
             None in trial.reading.counts.model_dump().values() for group in self.groups for trial in group.trials
         )
 
     @property
     def gap_floor_ns(self) -> int | None:
-        """Pauses of the tester's loop that are longer were counted; one value for the whole run."""
+        """The gap floor, above which pauses of the tester's loop were counted; one value for the whole run."""
         return next((trial.reading.health.gap_floor_ns for group in self.groups for trial in group.trials), None)

@@ -1,4 +1,4 @@
-"""What a watched machine moved over time, from monitor.parquet: bytes of its interfaces, and of its drives."""
+"""What a watched machine transferred over time, from monitor.parquet: bytes through its interfaces and its drives."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 _MOST: Final = 6
-"""Interfaces or drives that are drawn and told, of each kind: those that moved most."""
+"""The most interfaces, and the most drives, that are drawn and described: those that transferred most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is moved where. ``ways`` has the metric of each way and how it is called."""
+    """A kind of transfer. ``of`` is the word for what it goes through; ``ways`` maps the metric of each direction to
+    the word for that direction.
+    """
 
     name: str
     of: str
@@ -28,7 +30,7 @@ METRICS: Final = tuple(metric for kind in KINDS for metric in kind.ways)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Bytes over one interval, which began and ended so many seconds after the recording had begun."""
+    """Bytes within one interval, whose begin and end are seconds since the recording began."""
 
     begin_s: float
     end_s: float
@@ -36,36 +38,38 @@ class Step:
 
     @property
     def bytes_per_s(self) -> float:
-        """On average over the interval."""
+        """The mean rate over the interval."""
         return self.moved_bytes / (self.end_s - self.begin_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One way through one interface or drive. Rates are bytes/s; ``greatest`` is that of one interval."""
+    """One direction through one interface or drive; rates are bytes/s."""
 
     name: str
     steps: tuple[Step, ...]
 
     @property
     def mean_bytes_per_s(self) -> float:
-        """Over the time of all intervals."""
+        """The mean rate over all intervals."""
         return sum(each.moved_bytes for each in self.steps) / sum(each.end_s - each.begin_s for each in self.steps)
 
     @property
     def greatest_bytes_per_s(self) -> float:
-        """Of the interval in which most was moved in the time."""
+        """The rate of the interval with the highest rate."""
         return max(each.bytes_per_s for each in self.steps)
 
     @property
     def moved_bytes(self) -> int:
-        """In all."""
+        """The bytes of all intervals."""
         return sum(each.moved_bytes for each in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class MovedData:
-    """All of one kind on one machine. ``others`` are those that are not told, ``idle`` those that moved nothing."""
+    """All transfers of one kind on one machine. ``others`` is the number of interfaces or drives that are left out,
+    ``idle`` has the names of those that transferred nothing.
+    """
 
     kind: Kind
     flows: tuple[Flow, ...]
@@ -74,7 +78,9 @@ class MovedData:
 
 
 def moved_data(columns: Mapping[str, Sequence[object]], host: str) -> tuple[MovedData, ...]:
-    """Of the rows of one machine in monitor.parquet, by column; nothing of a kind of which nothing was recorded."""
+    """Returns what one machine transferred, of each kind that was recorded; ``columns`` are those of
+    monitor.parquet.
+    """
     steps: dict[tuple[str, str], list[Step]] = {}
     names = ("host", "metric", "of", "at_s", "interval_ns", "value")
     for row_host, metric, of, at_s, interval_ns, value in zip(*(columns[name] for name in names), strict=True):

@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: as many digits as were measured, the unit said once, unknown said in words."""
+"""Numbers as a reader wants them: as many digits as were measured, the unit said once, and unknown values marked."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ _SIGNIFICANT_DIGITS = 3
 LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
 
-# Less than this is no rate of a DUT but the end of a search that went down to its minimum load.
+# A lower rate is not one of a DUT but the end of a search that went down to its minimum load.
 LEAST_WORTH_NAMING_FRAMES_PER_S = 10_000.0
 
 
 def mpps_decimals(rates_frames_per_s: Iterable[float | None]) -> int:
-    """Decimals of a column in Mpps: three significant digits of its smallest rate."""
+    """Returns the decimals of a column in Mpps that give its smallest rate three significant digits."""
     return frame_rate_decimals("mpps", [rate for rate in rates_frames_per_s if rate])
 
 
 _RATE_DECIMALS: Mapping[Form, tuple[int, int]] = MappingProxyType({"pps": (0, 0), "kpps": (0, 3), "mpps": (2, 6)})
-"""The fewest and the most of each unit."""
+"""The fewest and the most decimals of each unit."""
 
 
 def frame_rate_decimals(form: Form, rates: Iterable[float], widths: Iterable[float] = ()) -> int:
-    """Three significant digits of the smallest rate, and enough to tell the ends of intervals of these widths apart."""
+    """Returns the decimals that give the smallest rate three significant digits and tell the ends of intervals of these
+    widths apart.
+    """
     factor = SCALES[form].factor
     known = [abs(rate) * factor for rate in rates if rate]  # an erratum may be negative
     apart = [width * factor for width in widths if width > 0]
@@ -43,52 +45,56 @@ def frame_rate_decimals(form: Form, rates: Iterable[float], widths: Iterable[flo
 
 
 def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
-    """A frame rate in Mpps, without the unit."""
+    """Returns a frame rate in Mpps, without the unit."""
     if rate_frames_per_s is None:
         return UNKNOWN
     return format_fixed(rate_frames_per_s / 1e6, mpps_decimals([rate_frames_per_s]) if decimals is None else decimals)
 
 
 def basis_words(scope: str) -> str:
-    """Of which ports a rate is, after "Rates are": "per port", "the sum of 2 ports", "of one connection"."""
+    """Returns which ports a rate belongs to, as it follows "Rates are": "per port", "the sum of 2 ports", "of one
+    connection".
+    """
     before = next((word for start, word in (("sum of", "the "), ("one ", "of ")) if scope.startswith(start)), "")
     return f"{before}{scope}"
 
 
 def gigabits(bits_per_s: float | None) -> str:
-    """Gb/s, three significant digits, without the unit."""
+    """Returns a rate in Gb/s with three significant digits, without the unit."""
     return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e9)
 
 
 def megabits(bits_per_s: float | None) -> str:
-    """Mb/s, three significant digits, without the unit."""
+    """Returns a rate in Mb/s with three significant digits, without the unit."""
     return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e6)
 
 
 def megabytes(bytes_per_s: float | None) -> str:
-    """MB/s of 10^6 bytes, three significant digits, without the unit."""
+    """Returns a rate in MB/s (10^6 bytes/s) with three significant digits, without the unit."""
     return UNKNOWN if bytes_per_s is None else significant(bytes_per_s / 1e6)
 
 
 def microseconds(duration_ns: float | None) -> str:
-    """A latency in microseconds, three significant digits, no less than whole ones and no more than nanoseconds."""
+    """Returns a latency in microseconds, without the unit: with three significant digits, or with three decimals below
+    1 µs.
+    """
     if duration_ns is None or duration_ns == 0:
         return UNKNOWN if duration_ns is None else "0"
     return significant(duration_ns / 1e3) if duration_ns >= 1e3 else format_fixed(duration_ns / 1e3, 3)
 
 
 def uncertainty(duration_ns: float | None) -> str:
-    """An uncertainty in microseconds: two digits say enough, without the unit."""
+    """Returns an uncertainty in microseconds with two significant digits, without the unit."""
     return UNKNOWN if duration_ns is None else f"{duration_ns / 1e3:.2g}"
 
 
 def milliseconds(duration_ns: float | None) -> str:
-    """Milliseconds, without the unit."""
+    """Returns a duration in milliseconds with three significant digits, without the unit."""
     return UNKNOWN if duration_ns is None else significant(duration_ns / 1e6)
 
 
 def significant(value: float) -> str:
-    """Three significant digits, whole numbers in full, thousands set apart: 0.392, 14.9, 12 345."""
+    """Writes three significant digits, whole numbers in full, with thousands set apart: 0.392, 14.9, 12 345."""
     if value == 0:
         return "0"
     decimals = max(0, min(6, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value)))))
@@ -96,7 +102,9 @@ def significant(value: float) -> str:
 
 
 def speak_number(value: float) -> str:
-    """Three significant digits without zeros at their end, and never "100" or "0" of what is only nearly so."""
+    """Writes three significant digits without trailing zeros; a value that is only nearly 100 or 0 is never written as
+    "100" or "0".
+    """
     text = significant(value)
     if "." in text:
         text = text.rstrip("0").rstrip(".")
@@ -104,23 +112,27 @@ def speak_number(value: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A value that is in percent already, three significant digits."""
+    """Writes a value that is in percent already, with three significant digits."""
     return UNKNOWN if value is None else significant(value)
 
 
 def trim(value: float | None) -> str:
-    """At most three decimals and no zero at their end: 100, 99.9, 94.146."""
+    """Writes at most three decimals without trailing zeros: 100, 99.9, 94.146."""
     return UNKNOWN if value is None else _with_decimals(value, decimals_of([value]))
 
 
 def decimals_of(values: Iterable[float | None], most: int = 3) -> int:
-    """Decimals that show each of the values to so many, and none that would be zeros in all of them."""
+    """Returns the decimals that show each value with up to ``most`` of them, without any that would be zero in all
+    values.
+    """
     texts = [format_fixed(value, most).rstrip("0") for value in values if value is not None]
     return max((len(text.partition(".")[2]) for text in texts), default=0)
 
 
 def of_frames(value: float | None, decimals: int = 3) -> str:
-    """A percentage of frames: 0 is none of them and 100 is all, so one frame in many millions is not rounded away."""
+    """Writes a percentage of frames: 0 means none and 100 means all, so one frame in many millions is
+    not rounded away.
+    """
     if value is None:
         return UNKNOWN
     if value in (0.0, 100.0):
@@ -134,7 +146,9 @@ def of_frames(value: float | None, decimals: int = 3) -> str:
 
 
 def format_fixed(value: float, decimals: int, thousands: str = "") -> str:
-    """So many decimals; a tie goes away from zero, as a reader rounds 21.95, which no binary number is: 22.0."""
+    """Writes so many decimals, rounding ties away from zero, as a reader rounds 21.95 to 22.0, although no binary
+    number is 21.95.
+    """
     if not math.isfinite(value):
         return f"{value:.{decimals}f}"
     # Fifteen digits are what a double holds of a decimal number: beyond them is the error of the arithmetic before.
@@ -147,36 +161,38 @@ def _with_decimals(value: float, decimals: int) -> str:
 
 
 def seconds(duration_s: float | None) -> str:
-    """Seconds, three significant digits, without the unit."""
+    """Returns a duration in seconds with three significant digits, without the unit."""
     return UNKNOWN if duration_s is None else significant(duration_s)
 
 
 def share(ratio: float | None) -> str:
-    """A share of one, in percent with its sign: "0.5 %", "0 %"."""
+    """Writes a ratio in percent, with the sign: "0.5 %", "0 %"."""
     return UNKNOWN if ratio is None else f"{ratio * 100:.3g}{THIN_SPACE}%"
 
 
 def threshold(value: float, unit: str) -> str:
-    """A limit with its unit: "20 ms", "5 % of the transmission"."""
+    """Returns a limit with its unit: "20 ms", "5 % of the transmission"."""
     if unit.startswith("share"):
         return f"{share(value)}{unit.removeprefix('share')}"
     return f"{value:g} {unit}"
 
 
 def whole(count: float | None) -> str:
-    """A count with its thousands set apart."""
+    """Writes a count with its thousands set apart."""
     return UNKNOWN if count is None else f"{count:,.0f}".replace(",", THIN_SPACE)
 
 
 def only_below(rate: Bounded) -> bool:
-    """Whether all that is known is a load too high, and one worth naming: no trial was left for lower ones."""
+    """Returns whether only an upper bound worth naming is known: the lowest load tried was too high, and no trial was
+    left for lower ones.
+    """
     if rate.passes_nothing:
         return False
     return rate.value is None and rate.upper is not None and rate.upper >= LEAST_WORTH_NAMING_FRAMES_PER_S
 
 
 def interval(rate: Bounded, write: Callable[[float], str]) -> str:
-    """The interval known to hold the rate: "0.38 to 0.40", "at least 0.38", or why there is none."""
+    """Returns the interval that is known to contain the rate: "0.38 to 0.40", "at least 0.38", or why there is none."""
     if rate.value is None:
         return UNKNOWN if rate.upper is None else f"below {write(rate.upper)}"
     if rate.is_bare:

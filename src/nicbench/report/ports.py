@@ -1,4 +1,4 @@
-"""Results by ports: one table for each test, in it every way between two ports and the sum of them, and every port."""
+"""Results by ports: one table for each test, with every direction between two ports, the sum of all, and every port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nicbench.core.result import Result, title_of_test
 
 @dataclass(frozen=True, slots=True)
 class PortsRow:
-    """One result."""
+    """One result by ports, with its name in the table."""
 
     name: str
     figures: PortFigures
@@ -23,7 +23,9 @@ class PortsRow:
 
 @dataclass(frozen=True, slots=True)
 class PortsTable:
-    """One test; ``scope`` is what its rates elsewhere are of, ``pattern`` that of the traffic in the RFC's words."""
+    """One test. ``scope`` says what its rates elsewhere are the rates of; ``pattern`` is the traffic pattern in the
+    words of the RFC.
+    """
 
     test: str
     scope: str
@@ -32,7 +34,9 @@ class PortsTable:
 
 
 def ports_tables(results: Iterable[Result], tests: Mapping[str, str], plan: Plan | None) -> tuple[PortsTable, ...]:
-    """``tests`` maps a result's id to the name of its test. A result of one way alone has no row."""
+    """Returns a table for each test; ``tests`` maps the id of a result to the name of its test. A result of a single
+    direction has no row.
+    """
     grouped: dict[tuple[str, str], list[PortsRow]] = {}
     for result in results:
         if result.by_port is not None:
@@ -43,7 +47,7 @@ def ports_tables(results: Iterable[Result], tests: Mapping[str, str], plan: Plan
 
 
 def _name(result: Result) -> str:
-    """Its size and, where there is one, its load: "64 bytes, 50 %"."""
+    """Returns the frame size of a result and, where it has one, its load: "64 bytes, 50 %"."""
     size = size_words(result.parameters) if label_of(result.parameters) else result.id
     load = result.parameters.get("load_percent")
     return f"{size}, {load:g} %" if isinstance(load, int | float) else size

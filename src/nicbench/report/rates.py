@@ -1,4 +1,4 @@
-"""Searched rates of configurations beside each other: one of each for every frame size, and what they differ by."""
+"""Searched rates of configurations side by side: those of each at every frame size, and how far they differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ MOST_COLOURS = 7
 
 @dataclass(frozen=True, slots=True)
 class RateCell:
-    """One rate of one configuration. ``within``: its interval, or of several runs the least and the greatest."""
+    """One rate of one configuration. ``within`` is its interval or, for several runs, the lowest and the
+    highest rate.
+    """
 
     configuration: str
     rate_frames_per_s: float | None
@@ -39,25 +41,27 @@ class RateCell:
 
 @dataclass(frozen=True, slots=True)
 class RatesRow:
-    """One frame size; ``cells`` by goal, in the order of the configurations."""
+    """One frame size; ``cells`` has, for each goal, a cell for each configuration in order."""
 
     size: str
     cells: Mapping[str, tuple[RateCell, ...]]
     told: Mapping[str, tuple[PointComparison, ...]]
-    """By goal: what may be said of each two configurations."""
+    """For each goal, what may be said about each pair of configurations."""
 
     @property
     def size_name(self) -> str:
-        """Before "frames": "64-byte", "imix"."""
+        """The frame size as it stands before "frames": "64-byte", "imix"."""
         return f"{self.size}-byte" if self.size.isdigit() else self.size
 
     @property
     def size_words(self) -> str:
-        """By itself: "64 bytes", "imix"."""
+        """The frame size on its own: "64 bytes", "imix"."""
         return f"{self.size} bytes" if self.size.isdigit() else self.size
 
     def heat(self, goal: str, place: int) -> int | None:
-        """Where the rate of a configuration lies between the lowest (0) and the highest (100) of this size."""
+        """Returns where the rate of a configuration lies between the lowest (0) and the highest (100) of this frame
+        size.
+        """
         rates = [cell.rate_frames_per_s for cell in self.cells[goal]]
         known = [rate for rate in rates if rate is not None]
         rate = rates[place]
@@ -68,7 +72,7 @@ class RatesRow:
 
 @dataclass(frozen=True, slots=True)
 class RatesTable:
-    """One test of all configurations; ``columns`` say how the rates of each goal are written."""
+    """One test of all configurations; ``columns`` says how the rates of each goal are written."""
 
     test: str
     title: str
@@ -81,24 +85,26 @@ class RatesTable:
 
     @property
     def is_broad(self) -> bool:
-        """Whether there are more configurations than columns that a page has room for: they are rows then."""
+        """Whether there are more configurations than a page has room for as columns, so that they are rows."""
         return len(self.names) > MOST_COLUMNS
 
     @property
     def is_long(self) -> bool:
-        """Whether there are more than colours: each has one line, and a chart for each frame size."""
+        """Whether there are more configurations than colours, so that each has one line, and each frame
+        size a chart.
+        """
         return len(self.names) > MOST_COLOURS
 
     def unit(self, goal: Goal) -> str:
-        """The unit of the rates of a goal: "Mpps"."""
+        """Returns the unit of the rates of a goal: "Mpps"."""
         return self.columns[goal.value].unit or ""
 
     def factor(self, goal: Goal) -> float:
-        """What a rate in frames per second is multiplied by to be in that unit."""
+        """Returns the factor that converts frames per second to the unit of a goal."""
         return factor_of(self.columns[goal.value].form)
 
     def rate_text(self, goal: Goal, cell: RateCell) -> str:
-        """The rate of a cell by itself, with its unit."""
+        """Returns the rate of a single cell, with its unit."""
         rate = cell.rate_frames_per_s
         column = self.columns[goal.value].model_copy(update={"aspect": "value"})
         return UNKNOWN if rate is None else f"{writer(column, [rate])(rate)}\u00a0{self.unit(goal)}"
@@ -107,7 +113,9 @@ class RatesTable:
 def rates_tables(
     sections: Iterable[Section], names: Sequence[str], statistics: StatisticsView
 ) -> tuple[RatesTable, ...]:
-    """Of those with searched rates; they have the results of every run, ``names`` the order of the configurations."""
+    """Returns a table for each section with searched rates. The sections have the results of every run; ``names`` gives
+    the order of the configurations.
+    """
     return tuple(_table(section, names, statistics) for section in sections if section.table.rates is not None)
 
 
@@ -133,7 +141,9 @@ def _table(section: Section, names: Sequence[str], statistics: StatisticsView) -
 def _claims_of(
     results: Sequence[Result], test: str, goal: Goal, statistics: StatisticsView
 ) -> tuple[PointComparison, ...]:
-    """Of all results of a size: they share their point, which knows neither the configuration nor words for tables."""
+    """Returns the claims about all results of one frame size. These share a point, whose parameters include neither the
+    configuration nor the words that tables add.
+    """
     first = results[0]
     for added in ((CONFIGURATION,), (CONFIGURATION, "size")):  # tables add the size where results do not have it
         given = {name: value for name, value in first.parameters.items() if name not in added}
@@ -161,7 +171,7 @@ def _cells(
 
 
 def _span(rates: Sequence[Bounded], runs: Sequence[Result]) -> Span | None:
-    """None of somebody else's bare figures: how exact they are, nobody knows."""
+    """Returns the span of the rates; None for bare imported figures, whose precision nobody knows."""
     if any(rate.is_bare and result.imported for rate, result in zip(rates, runs, strict=True)):
         return None
     return span_of(rates)
@@ -199,7 +209,7 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
 
 
 def against(name: str, first: str, told: Sequence[PointComparison]) -> str:
-    """How far a rate lies from the first configuration's, in percent, where a difference is claimed."""
+    """Returns how far a rate lies from that of the first configuration, in percent, where a difference is claimed."""
     one = next((one for one in told if {name, first} == {one.comparison.first.name, one.comparison.second.name}), None)
     if one is None:
         return UNKNOWN

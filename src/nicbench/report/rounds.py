@@ -1,6 +1,5 @@
-"""Every round of a run, for the appendix: what was asked of each tool, what it said, what the interfaces counted.
-
-A process of film frames has words of its own for both.
+"""Every round of a run, for the appendix: what each tool was asked, what it reported, and what the interfaces counted.
+A process of film frames has its own words for what it was asked and what it reported.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _TASKS = {"read": "frames read", "write": "frames written", "prepare": "frames w
 
 
 def asked_of_frames(ask: FramesSpec) -> Iterator[str]:
-    """Everything that decides what is measured, the engine's defaults among it."""
+    """Yields everything that decides what is measured, including the engine's defaults."""
     yield _TASKS[ask.task]
     if ask.frame_bytes is not None:
         yield f"{whole(ask.frame_bytes)} bytes each"
@@ -52,7 +51,7 @@ def asked_of_frames(ask: FramesSpec) -> Iterator[str]:
 
 
 def said_of_frames(figures: FrameFigures) -> Iterator[str]:
-    """Rates, what was dropped, how long a frame took, and the engine that it came to."""
+    """Yields the rates, what was dropped, how long a frame took, and the engine that was used in the end."""
     yield (
         f"{figures.frames_per_s:.6g} frames/s, {megabytes(figures.bytes_per_s)} MB/s, "
         f"{whole(figures.frames)} frames{_frame_size_words(figures)}"
@@ -68,7 +67,7 @@ def said_of_frames(figures: FrameFigures) -> Iterator[str]:
 
 
 def _frame_size_words(figures: FrameFigures) -> str:
-    """The size of a frame; of frames of several sizes, what all of them come to."""
+    """Returns the size of a frame; for frames of several sizes, the size of all together."""
     if not figures.frames:
         return ""
     size, rest = divmod(figures.bytes, figures.frames)
@@ -81,7 +80,9 @@ _DIRECTIONS = {"forward": "client sends", "reverse": "server sends", "both": "bo
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One tool at work. ``figures`` is in words, with what is missing of its files; ``failure`` why there are none."""
+    """One tool at work. ``figures`` has its figures in words and says which of its files are missing; ``failure`` says
+    why there are none.
+    """
 
     tool: str
     version: str
@@ -97,7 +98,9 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class CountedRow:
-    """Beside the tools' word what an endpoint's interface counted, bytes; frames are longer than their payload."""
+    """The bytes that the tools reported beside those that the interface of an endpoint counted; frames are longer than
+    their payload.
+    """
 
     endpoint: str
     said_sent: str
@@ -105,12 +108,12 @@ class CountedRow:
     said_received: str
     counted_received: str
     others: str
-    """Drops, errors, pauses: whatever rose beside bytes and packets."""
+    """Drops, errors, pauses: every counter that rose other than those of bytes and packets."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRow:
-    """One round."""
+    """One round in words, with its tools and what the interfaces counted."""
 
     id: str
     at_s: float | None
@@ -128,14 +131,14 @@ class RoundRow:
 
 @dataclass(frozen=True, slots=True)
 class RoundGroup:
-    """The rounds of one test, in the order they were played."""
+    """The rounds of one test, in the order in which they were made."""
 
     test: str
     rounds: tuple[RoundRow, ...]
 
     @property
     def invalid_count(self) -> int:
-        """How many were not valid."""
+        """The number of rounds that were not valid."""
         return sum(1 for one in self.rounds if not one.valid)
 
 
@@ -146,16 +149,16 @@ class Tool:
     name: str
     versions: tuple[str, ...]
     example: str
-    """Its first client's command line."""
+    """The command line of its first client."""
 
 
 def round_group(test: str, rounds: Iterable[Round]) -> RoundGroup:
-    """The rounds of one test."""
+    """Returns the rounds of one test."""
     return RoundGroup(test, tuple(map(_row, rounds)))
 
 
 def tools_of(rounds: Iterable[Round]) -> tuple[Tool, ...]:
-    """Every tool that was used, with every version that it had on a host."""
+    """Returns every tool that was used, with every version of it on any host."""
     versions: dict[str, dict[str, None]] = {}
     examples: dict[str, str] = {}
     for one in rounds:
@@ -168,7 +171,7 @@ def tools_of(rounds: Iterable[Round]) -> tuple[Tool, ...]:
 
 
 def failures_of(rounds: Iterable[Round]) -> tuple[str, ...]:
-    """What went wrong with tools, each cause once, with how often: what the first page says."""
+    """Returns what went wrong with tools, each cause once with the number of times, for the first page."""
     found: dict[str, list[str]] = {}
     for one in rounds:
         for job, outcome in pairs_of(one):
@@ -219,7 +222,7 @@ def _ends(job: Job) -> str:
 
 
 def asked_words(ask: JobSpec) -> str:
-    """What a tool was asked to do, in words; what was left to its default goes unsaid."""
+    """Returns what a tool was asked to do, in words; options that were left at their defaults are omitted."""
     if ask.frames is not None:
         long = () if ask.duration_s is None else (f"{format_duration_s(ask.duration_s)} long",)
         return ", ".join((*asked_of_frames(ask.frames), *long))
@@ -292,7 +295,9 @@ def _cpu(cpu: MachineCpu) -> str:
 
 
 def _counted_rows(one: Round) -> Iterator[CountedRow]:
-    """Bytes in each direction at each endpoint; what tools sent leaves it, what they received enters it."""
+    """Yields the bytes in each direction at each endpoint: what tools sent leaves it, and what they
+    received enters it.
+    """
     sent: dict[str, int] = {}
     received: dict[str, int] = {}
     for job, outcome in pairs_of(one):

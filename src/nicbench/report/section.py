@@ -22,7 +22,7 @@ _GAP = "\u00a0"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One result; ``cells`` in the order of the columns. ``doubt`` says why it may not be relied on."""
+    """One result; ``cells`` are in the order of the columns, and ``doubt`` says why the result may not be relied on."""
 
     cells: tuple[str, ...]
     result: Result
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RunKnowledge:
-    """What a run says beyond its results: its plan, and its trials by their id."""
+    """What a run knows beyond its results: its plan, and its trials by their id."""
 
     plan: Plan | None = None
     trials: Mapping[str, Trial] = field(default_factory=dict)
@@ -49,8 +49,8 @@ class Further:
 class Section:
     """One test of a method that has a table; ``configuration`` and ``scope`` are those of all its rows.
 
-    ``says_caption`` is False where the section before it says the same. ``search_notes`` are said of results that may
-    be relied on, too.
+    ``says_caption`` is False where the section before it has the same caption. ``search_notes`` are said even of
+    results that may be relied on.
     """
 
     test: str
@@ -61,17 +61,19 @@ class Section:
     notes: tuple[str, ...]
     grids: tuple[GridTable, ...] = ()
     brief: tuple[Row, ...] = ()
-    """Those that are shown where there is little room: what the method chose, or what sums up the others, or all."""
+    """The rows that are shown where there is little room: those that the method chose, or those that sum up the others,
+    or all.
+    """
     further: tuple[Further, ...] = ()
     search_notes: tuple[str, ...] = ()
     says_caption: bool = True
     known: RunKnowledge = field(default_factory=RunKnowledge)
     timing: Timing | None = None
-    """Of a table whose rows are trials with timed frames."""
+    """How frames were timed, for a table whose rows are trials with timed frames."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether imported results fill none of its columns: all that their source has is shown elsewhere."""
+        """Whether imported results fill none of its columns, because all that their source has is shown elsewhere."""
         return bool(self.rows[0].result.imported) and all(column.is_minor for column in self.table.columns[1:])
 
     @property
@@ -87,17 +89,17 @@ class Section:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """A sentence for each row that rests on a disturbed trial, or on none, and for each value that is not there."""
+        """A sentence for each row that rests on a disturbed trial or on none, and for each missing value."""
         return tuple(f"{name_of_row(self.table, row)}: {row.doubt}" for row in self.rows if row.doubt is not None)
 
     @property
     def is_abridged(self) -> bool:
-        """Whether there are rows beside the brief ones."""
+        """Whether there are more rows than the brief ones."""
         return len(self.brief) < len(self.rows)
 
     @property
     def sums(self) -> tuple[Row, ...]:
-        """The rows that sum up the others, where there are such."""
+        """The rows that sum up the others, where there are such rows."""
         if self.table.sums is None:
             return ()
         column, word = self.table.sums
@@ -105,9 +107,8 @@ class Section:
 
     @property
     def sentence(self) -> str | None:
-        """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core".
-
-        Of a curve, first up to which load nothing was lost. What ``notes`` say of the row may stand in it.
+        """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core". For a
+        curve it first says up to which load nothing was lost. It may include what ``notes`` say of the row.
         """
         if not self.rows:
             return None
@@ -124,7 +125,7 @@ class Section:
         return said if worst is None else f"{said}; at worst it {self._sentence_from(worst, self.table.sentences)}"
 
     def sentence_of(self, row: Row) -> str | None:
-        """The same of any row."""
+        """Returns what a row says, without its subject."""
         return self._sentence_from(row, self.table.sentences)
 
     def _sentence_from(self, row: Row, sentences: Sequence[str]) -> str | None:
@@ -140,7 +141,9 @@ class Section:
         return chosen and f"{chosen.format(**known)}{self._line_of(row, names_in(chosen))}"
 
     def _line_of(self, row: Row, named: Collection[str]) -> str:
-        """Of several lines of a curve, on which the row lies, as far as a sentence has not ``named`` it."""
+        """Returns the line of the curve on which the row lies, in brackets, as far as a sentence has not ``named`` it;
+        "" where there is only one.
+        """
         lines = [each for each in (self.table.curve.lines if self.table.curve else ()) if each.value not in named]
         told = [
             with_unit(column, text_of(column, row.result))
@@ -150,9 +153,8 @@ class Section:
         return f" ({', '.join(told)})" if told else ""
 
     def _worst_beside(self, first: Row) -> Row | None:
-        """At the load of a row, where a sentence does not tell all lines of the curve apart: the one least clean.
-
-        None where that is no worse than the row itself.
+        """Returns the row at the load of ``first`` that lies farthest from free of loss, where the sentences do not
+        tell all lines of the curve apart. Returns None where that row is no worse than ``first``.
         """
         curve = self.table.curve
         if (
@@ -171,14 +173,18 @@ class Section:
         return worst if far(worst) > far(first) else None
 
     def _round_for_speech(self, column: Column, row: Row, cell: str) -> str:
-        """A cell has as many decimals as its column needs; a sentence three significant digits."""
+        """Returns a cell rounded to three significant digits for a sentence; in the table it has the decimals of its
+        column.
+        """
         number = number_of(row.result, column.value)
         if column.form not in ("of_frames", "trimmed") or number is None or not cell[:1].isdigit():
             return cell
         return speak_number(number)
 
     def _clean_row(self, first: Row) -> Row | None:
-        """The highest on the first row's line of the curve, at and below which nothing was lost."""
+        """Returns the row with the highest load on the line of ``first`` at and below which nothing was lost; None
+        without one.
+        """
         curve = self.table.curve
         if curve is None or curve.clean is None:
             return None
@@ -193,7 +199,7 @@ class Section:
 
 
 def speak_cell(column: Column, cell: str) -> str:
-    """A cell within a sentence, with its unit."""
+    """Returns a cell as it is written within a sentence, with its unit."""
     if column.value == "port":
         return cell if cell.startswith("port ") else f"port {cell}"
     if column.unit == "bytes":
@@ -202,11 +208,11 @@ def speak_cell(column: Column, cell: str) -> str:
 
 
 LOAD: Final = "load"
-"""The name by which titles and sentences speak of the load of a result."""
+"""The name by which titles and sentences refer to the load of a result."""
 
 
 def load_words(parameters: Mapping[str, Any]) -> str:
-    """The load of a result, in words: "50 % of the NDR"."""
+    """Returns the load of a result in words: "50 % of the NDR"."""
     if "senders" in parameters:
         return f"an incast of {parameters['senders']} senders"
     percent, of = parameters.get("load_percent"), parameters.get("load_of")
@@ -216,7 +222,7 @@ def load_words(parameters: Mapping[str, Any]) -> str:
 
 
 def name_of_row(table: ResultTable, row: Row) -> str:
-    """Its first cell; of a grid, where it stands in it: "64 bytes, 75 % of line rate"."""
+    """Returns the name of a row: its first cell or, in a grid, its place: "64 bytes, 75 % of line rate"."""
     if table.grid is None:
         head = table.columns[0]
         return f"{row.cells[0]} {head.unit or head.head}"
@@ -224,12 +230,14 @@ def name_of_row(table: ResultTable, row: Row) -> str:
 
 
 def place_columns(grid: Grid) -> tuple[Column, ...]:
-    """What says where a result stands in it."""
+    """Returns the columns that say where in a grid a result stands."""
     return (*([grid.each] if grid.each else []), *grid.across, grid.rows)
 
 
 def heads_above(columns: Sequence[Column]) -> tuple[tuple[str | None, int], ...]:
-    """The headings above those of columns, each with the number of columns it spans; None above one without."""
+    """Returns the headings above those of columns, each with the number of columns that it spans; None above a column
+    without one.
+    """
     found: list[tuple[str | None, int]] = []
     for column in columns:
         if column.group is not None and found and found[-1][0] == column.group:
@@ -240,12 +248,12 @@ def heads_above(columns: Sequence[Column]) -> tuple[tuple[str | None, int], ...]
 
 
 def names_in(text: str) -> set[str]:
-    """The values that a sentence speaks of."""
+    """Returns the names of the values that a sentence contains."""
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
 def names_line_rate(section: Section) -> bool:
-    """Whether a heading of the section speaks of the line rate."""
+    """Returns whether a heading of the section mentions the line rate."""
     grid = section.table.grid
     columns = (*section.table.columns, *((grid.rows, grid.cell) if grid else ()))
     return any("line rate" in f"{column.head} {column.unit}".lower() for column in columns)

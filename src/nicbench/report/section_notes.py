@@ -1,4 +1,6 @@
-"""What is said below a table in sentences; beside each other with the configuration and the run that it is said of."""
+"""The sentences below a table; where configurations stand side by side, with the configuration and run that each is
+about.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,21 @@ from nicbench.core.result import Result
 from nicbench.core.table import ResultTable
 
 _MOST_RUNS: Final = 8
-"""So many sentences of single runs are read; the others stand with their runs."""
+"""The most sentences about single runs; the others stand with their runs."""
 _Said = tuple[str, str, Result]
 
 
 def notes_of(results: Iterable[Result], table: ResultTable) -> tuple[str, ...]:
-    """Each sentence once."""
+    """Returns each sentence once."""
     return tuple(dict.fromkeys(f"{about}: {text}" for about, text, _ in _notes_in(results, table)))
 
 
 def notes_beside(
     over: Sequence[Result], single: Sequence[Result], table: ResultTable, name: Callable[[Result], str]
 ) -> tuple[str, ...]:
-    """Of several configurations; ``name`` is that of a row. What runs tell differently is told of each run."""
+    """Returns the sentences about several configurations; ``name`` gives the name of a row. Where runs differ in what
+    they say, each run has its own sentence.
+    """
     rows: dict[str, list[str]] = {}
     for about, text, result in _notes_in(over, table):
         rows.setdefault(f"{about}: {text}", []).append(name(result))

@@ -1,8 +1,9 @@
-"""The system configuration table: what a reader must know of each machine, one column a machine, a line a subject.
+"""The system configuration table: what a reader must know of each machine, with a column for each machine and a row for
+each subject.
 
-From inventory.json alone. A subject of which a machine says nothing is None there: the report then says why, in one
-place for all of them. The whole of the inventory stands below it, and what was tuned for the test, from tuning.json:
-each setting before and during, and what came of it.
+It is made from inventory.json alone. A subject about which a machine says nothing is None there; the report says in one
+place why. Below it stand the whole inventory and, from tuning.json, what was tuned for the test: each setting before
+and during the test, and what came of it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ REASONS: Final = "reasons_null"
 
 @functools.cache
 def subjects() -> Mapping[str, tuple[str, Subject]]:
-    """The subjects that facts bring, by their labels in the order of their places, each with the kind of its fact."""
+    """Returns the subjects that facts contribute, by label and in order, each with the kind of its fact."""
     brought = [
         (subject, kind)
         for kind, fact in find("nicbench.system.inventory.facts", DescribedPlugin).items()
@@ -33,7 +34,7 @@ def subjects() -> Mapping[str, tuple[str, Subject]]:
 
 
 def tell(label: str, facts: Facts) -> str | None:
-    """What a machine says of a subject; an inventory of another version may have another shape, and tells nothing."""
+    """Returns what a machine says of a subject; None where an inventory of another version has another structure."""
     try:
         return subjects()[label][1].tell(facts, plain) or None
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -42,7 +43,7 @@ def tell(label: str, facts: Facts) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SystemRow:
-    """One subject: a text for each machine, None where it does not say; ``declared`` is what somebody typed."""
+    """One subject: a text for each machine, None where it does not say; ``declared`` marks what somebody typed."""
 
     label: str
     texts: tuple[str | None, ...]
@@ -51,17 +52,19 @@ class SystemRow:
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """Machines are columns; ``unknown`` are the subjects that none of them tells, each with the reason."""
+    """The table: a column for each machine; ``unknown`` has each subject about which no machine says anything, with the
+    reason.
+    """
 
     machines: tuple[str, ...]
     rows: tuple[SystemRow, ...]
     unknown: tuple[tuple[str, str], ...] = ()
     declared_things: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    """What is declared of what is no machine of the test: a switch, cables."""
+    """What is declared of things that are no machine of the test: a switch, cables."""
 
 
 def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | None = None) -> SystemTable:
-    """The table; machines that are alike in everything share a column."""
+    """Returns the table; machines that are alike in everything share a column."""
     declared = declared or {}
     columns: dict[str, _Column] = {}
     for name, facts in inventory.items():
@@ -81,7 +84,7 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
                 (f"{twin} and {_title_of(name, first=False)}" if key == twin else key): kept
                 for key, kept in columns.items()
             }
-    # What machines run on stands behind all of them.
+    # A machine that runs others stands behind all of them.
     columns = dict(sorted(columns.items(), key=lambda column: column[0].startswith("hypervisor")))
     rows = []
     unknown = []
@@ -100,7 +103,7 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
 
 
 _Column = tuple[tuple[str | None, ...], tuple[tuple[str, str], ...], dict[str, str]]
-"""Of a machine: the texts of all subjects, what is declared, and why facts are unknown."""
+"""A machine's column: the texts of all subjects, what is declared, and why facts are unknown."""
 
 
 def _reason(reasons: Iterable[Mapping[str, str]], kind: str) -> str:
@@ -114,7 +117,9 @@ def _pairs(values: Any) -> tuple[tuple[str, str], ...]:
 
 
 def _title_of(name: str, *, first: bool = True) -> str:
-    """A machine above its column: "DUT", "Tester, fast"; within a heading small. Hosts are called as they are."""
+    """Returns the name of a machine above its column: "DUT", "Tester, fast"; not capitalised where it follows another
+    name. Other hosts keep their names.
+    """
     return name if name.startswith("tester") and not first else host_name(name)
 
 
@@ -131,7 +136,7 @@ _UNDONE: Final = "put back"
 
 @dataclass(frozen=True, slots=True)
 class TunedRow:
-    """One value of a setting at one place; texts, a dash where it is not known."""
+    """One value of a setting at one place, as texts; a dash where it is not known."""
 
     place: str
     setting: str
@@ -141,11 +146,11 @@ class TunedRow:
     source: str
     changed: bool
     wrong: bool
-    """Otherwise than it was asked for, during the test or after the undo."""
+    """Whether the value was not as asked for during the test, or not restored by the undo."""
 
 
 def tuned_rows(content: Any) -> tuple[TunedRow, ...]:
-    """A row for each value, in the order in which settings were applied; nothing where nothing was tuned."""
+    """Returns a row for each value, in the order in which settings were applied; nothing where nothing was tuned."""
     settings = content.get("settings", ()) if isinstance(content, Mapping) else ()
     return tuple(each for row in settings if isinstance(row, Mapping) and row.get("item") for each in _rows(row))
 

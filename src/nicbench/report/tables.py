@@ -1,4 +1,4 @@
-"""Sections of results, as their methods describe them (core/table.py): every value as text, its unit in the heading."""
+"""Sections of results as their methods describe them (core/table.py): values as text, with the unit in the heading."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What the results of one section share; ``apart`` are the parameters that its table names in ``apart_by``."""
+    """What the results of one section share; ``apart`` has the values of the parameters in its table's ``apart_by``."""
 
     method: str
     part: str | None
@@ -54,7 +54,7 @@ class _Group:
 
     @property
     def table(self) -> tuple[str, str | None]:
-        """Which of the tables of all methods it is."""
+        """The key of its table among the tables of all methods."""
         return self.method, self.part
 
 
@@ -65,9 +65,10 @@ def sections(
     single: Sequence[Result] = (),
     known: RunKnowledge | None = None,
 ) -> tuple[Section, ...]:
-    """One per test and configuration, in the order of the results; ``tests`` maps a result's id to its test.
+    """Returns one section for each test and configuration, in the order of the results.
 
-    ``beside`` is a column more than the method's own, ``single`` the results of single runs behind those over runs.
+    ``tests`` maps a result's id to its test, ``beside`` is a column more than the method's own, and ``single`` has the
+    results of single runs where ``results`` are over several runs.
     """
     known = known or RunKnowledge()
     methods = find("nicbench.methods", Method)
@@ -93,7 +94,7 @@ def sections(
             runs = [one for one in single if (one.method, one.parameters.get("part"), name_of_test(one, tests)) == of]
             notes = notes_beside(members, runs, table, partial(_name_of, _telling(table, members)))
         section = Section(group.test, group.configuration, group.scope, table, rows, notes, grids)
-        # Of editors everything is told before, and what is left are details.
+        # A study has shown all that editors measured; what is left are details.
         chosen = () if table.editors else method.select_for_terminal(tuple(members))
         caption = (*group.table, table.caption, group.scope)
         found.append(
@@ -112,7 +113,7 @@ def sections(
 
 
 def _timing(rows: Sequence[Row], known: RunKnowledge) -> Timing | None:
-    """Of the first trial of each row that has one."""
+    """Returns how frames were timed, from the first known trial of each row."""
     of_rows = (
         (row, next((known.trials[name] for name in row.result.trials if name in known.trials), None)) for row in rows
     )
@@ -132,13 +133,13 @@ def _group_of(result: Result, table: ResultTable, tests: Mapping[str, str]) -> _
 
 
 def _options_of(test: str, known: RunKnowledge) -> Mapping[str, Any]:
-    """What the plan says of the test of this name."""
+    """Returns the options that the plan has for the test of this name."""
     planned = known.plan.tests if known.plan else ()
     return next((one.options for one in planned if one.name == test), {})
 
 
 def _with_table_values(method: type[Method], result: Result, trials: Mapping[str, Trial]) -> Result:
-    """With what tables show beside its values: those that its method computes, and its frame size in words."""
+    """Returns the result with what tables show as well: values that its method computes, its frame size in words."""
     values = {**method.table_values(result, trials), **result.values}
     label = label_of(result.parameters)
     size = {} if label is None else {"size": label}
@@ -152,7 +153,7 @@ def _fit(
     beside: Column | None,
     options: Mapping[str, Any],
 ) -> ResultTable:
-    """As these results fill it: words, columns, and units that suit their magnitudes."""
+    """Returns the table adapted to these results: words, columns, and units that suit their magnitudes."""
     imports = method.imports() if results[0].imported else None
     if imports is not None:  # somebody else measured: how nicbench measures is not said
         told = {"caption": imports.caption or table.title, "notes": (), "clean_sentence": None, "statement": None}
@@ -175,7 +176,7 @@ def _fit(
 
 
 def _known_columns(columns: Iterable[Column], results: Sequence[Result], *, imported: bool) -> tuple[Column, ...]:
-    """Without columns that may be left out and that no result fills; of imported results all may."""
+    """Returns the columns without optional ones that no result fills; of imported results, any column is optional."""
     return tuple(
         column
         for column in columns
@@ -184,7 +185,7 @@ def _known_columns(columns: Iterable[Column], results: Sequence[Result], *, impo
 
 
 def _by_size(results: Sequence[Result]) -> list[Result]:
-    """The smallest frames first, configurations of one size beneath each other, where each has one row."""
+    """Returns the results by frame size, with configurations of one size together, where each has one row."""
     points = [(label_of(one.parameters), one.configuration, one.parameters.get(CONFIGURATION)) for one in results]
     if any(point[0] is None for point in points) or max(Counter(points).values()) > 1:
         return list(results)
@@ -196,7 +197,7 @@ def _further(table: FurtherTable, results: Sequence[Result], trials: Mapping[str
 
 
 def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[str]:
-    """Of each row that has a value, what the search says of how it was found."""
+    """Yields, for each row with a value, what the search notes on how the value was found."""
     for row in rows:
         if table.search_notes and row.result.disturbances and row.result.verdict is not ResultVerdict.INCOMPLETE:
             size = with_unit(table.columns[0], row.cells[0])
@@ -206,7 +207,7 @@ def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[str]:
 def _place_in(
     methods: Mapping[str, type[Method]], grouped: Mapping[_Group, Any]
 ) -> Callable[[tuple[_Group, Any]], tuple[int, int, int]]:
-    """Tests in the order of their first results; the sections of one in the order in which its method has them."""
+    """Returns the key that sorts sections: by the first result of their test, then in the order of the method."""
     tests: dict[tuple[str, str], int] = {}
     for number, group in enumerate(grouped):
         tests.setdefault((f"{group.method} {group.test}", group.configuration), number)
@@ -226,10 +227,10 @@ def side_by_side(
     single: Iterable[Result] = (),
     known: RunKnowledge | None = None,
 ) -> tuple[Section, ...]:
-    """One per test, its configurations beside each other: a column, a level of the grid, a line of the curve and a bar
-    more. ``single`` are the results of single runs, where ``results`` are over several.
+    """Returns one section for each test, with its configurations side by side: as one more column, level of the grid,
+    line of the curve or bar. Where there is only one configuration, returns the same as ``sections``.
 
-    Where there is but one configuration, the same as ``sections``.
+    ``single`` has the results of single runs where ``results`` are over several runs.
     """
     results = tuple(results)
     names = tuple(dict.fromkeys(result.configuration for result in results))
@@ -240,23 +241,25 @@ def side_by_side(
 
 
 CONFIGURATION: Final = "configuration"
-"""The column that results have beside those of their method where configurations stand side by side."""
+"""The name of the column and parameter that results get where configurations stand side by side."""
 _CONFIGURATION: Final = Column(value=CONFIGURATION, head="Configuration", form="text")
 
 
 def _with_configuration(result: Result) -> Result:
-    """With its configuration as a parameter, which tables can show."""
+    """Returns the result with its configuration as a parameter, which tables can show."""
     parameters = {**result.parameters, CONFIGURATION: result.configuration}
     return result.model_copy(update={"parameters": parameters, "configuration": DEFAULT})
 
 
 def configuration_of(result: Result) -> str:
-    """Of a result of ``side_by_side``, and of any other."""
+    """Returns the configuration of a result, whether it comes from ``side_by_side`` or not."""
     return str(result.parameters.get(CONFIGURATION, result.configuration))
 
 
 def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
-    """The same with one more column, which also tells apart the columns of a grid, the lines of charts, and bars."""
+    """Returns the table with one more column, by which a grid's columns and the lines and bars of charts
+    differ, too.
+    """
     if column is None:
         return table
     first, *rest = table.columns
@@ -270,12 +273,12 @@ def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
 
 
 def with_tables() -> frozenset[str]:
-    """The methods whose results have a section of their own."""
+    """Returns the methods whose results have a section of their own."""
     return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if method.tables())
 
 
 def _fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
-    """With the names in its units and its title replaced by the parameters that all results share."""
+    """Returns the table with the names in its units and its title replaced by the parameters that all results share."""
     known = defaultdict(lambda: UNKNOWN, {LOAD: load_words(parameters), **parameters})
     named = ("unit", "title")
 
@@ -290,7 +293,7 @@ def _fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
 
 
 def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
-    """With the unit of each value chosen by its greatest magnitude: in headings, charts and sentences alike."""
+    """Returns the table with units that suit the greatest magnitude of each value, in charts and sentences as well."""
     greatest: dict[str, float] = {}
     printed: dict[str, str | None] = {}
     for result in results:
@@ -302,7 +305,7 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
     greatest |= dict.fromkeys(goals, max((greatest.get(value, 0.0) for value in goals), default=0.0))  # one axis
 
     def form_of(column: Mapping[str, Any], magnitude: float) -> Any:
-        """Of imported results the unit that their source prints, where it is one of the form's."""
+        """Returns a column's form; for imported results the unit that their source prints, if it has it."""
         form = suitable_form(column["form"], magnitude)
         return form if printed.get(column["value"]) != column["unit"] or form == "megabits" else column["form"]
 
@@ -324,7 +327,7 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
 
 
 def _magnitude(value: Value) -> float:
-    """What the unit is chosen by; of a rate that is only known to be below something, that."""
+    """Returns the number by which the unit is chosen; for a rate with only an upper bound, that bound."""
     if isinstance(value, Bounded):
         value = value.upper if value.value is None else value.value
     elif isinstance(value, Spread):
@@ -345,8 +348,8 @@ def _rows(results: Sequence[Result], table: ResultTable | FurtherTable, trials: 
 
 
 def _doubt(result: Result, trials: Mapping[str, Trial], *, searched: bool, is_empty: bool) -> str | None:
-    """Why a result may not be relied on, or lacks a value; None of one that may. What a ``searched`` result notes of
-    its search is said apart; one that ``is_empty`` has no main value.
+    """Returns why a result may not be relied on or lacks a value; None where neither applies. What a ``searched``
+    result notes about its search is said elsewhere; a result that ``is_empty`` has no main value.
     """
     missing = "; ".join(dict.fromkeys(_reasons_null(result)))
     if result.verdict is ResultVerdict.INCOMPLETE:
@@ -365,7 +368,7 @@ def _reasons_null(result: Result) -> Iterable[str]:
 
 
 def _invalid_trials(result: Result, trials: Mapping[str, Trial]) -> str | None:
-    """How many of the trials behind a result were invalid, and by what mostly; None where none was."""
+    """Returns how many trials behind a result were invalid, and the commonest reason; None where none was."""
     behind = [trials[name] for name in result.trials if name in trials]
     bad = [trial for trial in behind if not trial.verdict.valid]
     if not bad:
@@ -377,7 +380,7 @@ def _invalid_trials(result: Result, trials: Mapping[str, Trial]) -> str | None:
 
 
 def _telling(table: ResultTable, results: Sequence[Result]) -> tuple[Column, ...]:
-    """The columns that tell results of several configurations apart; at least that of the configuration."""
+    """Returns the columns that tell results of several configurations apart; at least that of the configuration."""
     candidates = place_columns(table.grid) if table.grid is not None else table.columns[:2]
     return tuple(
         column
@@ -387,7 +390,7 @@ def _telling(table: ResultTable, results: Sequence[Result]) -> tuple[Column, ...
 
 
 def _name_of(telling: Sequence[Column], result: Result) -> str:
-    """The configuration in quotes, for it is a word of the bench file's author."""
+    """Returns the name of a result by these columns, with the configuration in quotation marks."""
     told = (with_unit(column, text_of(column, result)) for column in telling)
     words = (
         f"“{text}”" if column.value == _CONFIGURATION.value else text

@@ -1,7 +1,8 @@
 """The long tail: frames, or messages, in each latency bin and outside each bound.
 
-Configurations are beside each other, or beneath. Counts are as they were counted, beside how many were timed. Frames
-are scaled to 100 million only where every row timed that many, so that no frame of a short trial stands for thousands.
+Configurations stand side by side, or below one another. Counts are shown as they were counted, beside the number of
+timed frames. Frames are scaled to 100 million only where every row timed that many, so that no frame of a short trial
+stands for thousands.
 """
 
 from __future__ import annotations
@@ -26,22 +27,21 @@ _MIX = Column(value="mix", head="Frame", form="text")
 
 @dataclass(frozen=True, slots=True)
 class TailRow:
-    """One frame size of one configuration; cells in the order of the table's ``bins`` and ``bounds``."""
+    """One frame size of one configuration; cells are in the order of the table's ``bins`` and ``bounds``."""
 
     name: str
     frames: str
     bins: tuple[str, ...]
     outside: tuple[tuple[str, str], ...]
-    """Each with the share of all frames that it is, in percent."""
+    """For each bound, the count outside it and the percentage of all frames that it is."""
     counts: tuple[tuple[str, float], ...]
     result: Result
 
 
 @dataclass(frozen=True, slots=True)
 class TailTable:
-    """One latency test at one load. ``bins`` and ``bounds`` are headings, in microseconds.
-
-    ``what`` says what is counted, and ``most`` is the greatest count that there can be.
+    """One latency test at one load; ``bins`` and ``bounds`` are headings, in microseconds. ``what`` says what is
+    counted, and ``most`` is the highest possible count.
     """
 
     test: str
@@ -54,7 +54,9 @@ class TailTable:
 
 
 def tail_tables(results: Iterable[Result], tests: Mapping[str, str]) -> tuple[TailTable, ...]:
-    """``tests`` maps a result's id to the name of its test. Results without bins have no row."""
+    """Returns a table for each test and load; ``tests`` maps the id of a result to the name of its test. Results
+    without bins have no row.
+    """
     grouped: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if _bounds_ns([result]):
@@ -106,7 +108,7 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
 
 
 def _columns(results: Sequence[Result], names: Sequence[str]) -> list[tuple[str, ...]]:
-    """The cells of each result."""
+    """Returns the cells of each result."""
     columns = [texts(Column(value=name, head="", form="whole"), results) for name in names]
     return list(zip(*columns, strict=True))
 
@@ -116,7 +118,7 @@ def _share(count: float | None, of: float | None) -> str:
 
 
 def _unit(results: Sequence[Result]) -> str:
-    """What the bins of these results count: messages, frames, or frames of 100 million."""
+    """Returns what the bins of these results count: messages, frames, or frames of 100 million."""
     names = [name for result in results for name in result.values]
     if any(name.endswith(_MESSAGES) for name in names if _BOUND.fullmatch(name)):
         return _MESSAGES
@@ -126,7 +128,7 @@ def _unit(results: Sequence[Result]) -> str:
 
 
 def _bounds_ns(results: Sequence[Result]) -> list[int]:
-    """The bounds that any of the results has a value for, lowest first."""
+    """Returns the bounds, in nanoseconds, for which any of the results has a value, lowest first."""
     found = (_BOUND.fullmatch(name) for result in results for name in result.values)
     return sorted({int(match[2]) for match in found if match})
 

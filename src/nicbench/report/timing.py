@@ -1,4 +1,6 @@
-"""How the frames of a table of latencies were timed: by which stamps and clocks, and the tail of each trial."""
+"""How the frames of a table of latencies were timed: by which timestamps and clocks, with the latency tail of each
+trial.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ _RECEIVED: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ClockRow:
-    """The clock of one port over the trial of one frame size."""
+    """The clock of one port during the trial of one frame size."""
 
     size: str
     port: str
@@ -39,7 +41,7 @@ class ClockRow:
 
 
 def words(latencies: Iterable[Latency]) -> tuple[str, ...]:
-    """A sentence for each pair of sources, with the resolution of the coarser of the two stamps."""
+    """Returns a sentence for each pair of timestamp sources, with the resolution of the coarser one."""
     said: dict[str, None] = {}
     for latency in latencies:
         sent = _SENT.get(latency.source, latency.source)
@@ -53,7 +55,9 @@ def words(latencies: Iterable[Latency]) -> tuple[str, ...]:
 
 
 def clock_rows(trials: Iterable[tuple[str, Trial]]) -> tuple[ClockRow, ...]:
-    """Of every port whose frames bear stamps of its own clock; a size goes with each trial."""
+    """Returns a row for every port whose frames carry timestamps of its own clock; each trial comes with its frame
+    size.
+    """
     return tuple(
         ClockRow(size, port.name, port.timestamps)
         for size, trial in trials
@@ -63,7 +67,7 @@ def clock_rows(trials: Iterable[tuple[str, Trial]]) -> tuple[ClockRow, ...]:
 
 
 def warnings(size: str, trial: Trial) -> tuple[str, ...]:
-    """What of a trial's stamps cannot be right, a sentence each."""
+    """Returns a sentence for each thing that cannot be right about the timestamps of a trial."""
     said = []
     latency = trial.reading.latency
     if latency is not None and latency.negative:
@@ -88,7 +92,7 @@ def warnings(size: str, trial: Trial) -> tuple[str, ...]:
     return tuple(said)
 
 
-_POINTS_PER_DECADE = 40  # of the tail's share: more than a screen can show
+_POINTS_PER_DECADE = 40  # of the share of frames: more than a screen can show
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,12 @@ class Timing:
 
     @property
     def stamped_by(self) -> tuple[str, ...]:
-        """By what frames were stamped, a clause for each way."""
+        """What stamped the frames, in a clause for each pair of sources."""
         return words(self._latencies)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Which frames were timed, and by what they were stamped."""
+        """Which frames were timed, and what stamped them."""
         is_sample = any(latency.sample_of is not None for latency in self._latencies)
         timed = (
             "A sample of the frames is timed, for this tester stamps no others."
@@ -122,17 +126,17 @@ class Timing:
 
     @property
     def clocks(self) -> tuple[ClockRow, ...]:
-        """Of the ports whose own clocks stamped frames."""
+        """The clocks of the ports that stamped frames themselves."""
         return clock_rows(self.trials)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What of the stamps cannot be right."""
+        """What cannot be right about the timestamps, in sentences."""
         return tuple(said for size, trial in self.trials for said in warnings(_size_words(size), trial))
 
     @property
     def tails(self) -> tuple[tuple[str, tuple[tuple[float, float], ...]], ...]:
-        """Of each frame size that has one: "64 B"."""
+        """The latency tail of each frame size that has one, with its label: "64 B"."""
         found = ((size, tail(trial.reading.latency)) for size, trial in self.trials)
         return tuple((f"{size} B" if size.isdigit() else size, points) for size, points in found if points)
 
@@ -142,7 +146,9 @@ def _size_words(size: str) -> str:
 
 
 def tail(latency: Latency | None) -> tuple[tuple[float, float], ...]:
-    """Points (latency in ns, share of frames above it), from all frames down to the last one; empty where unknown."""
+    """Returns points (latency in ns, share of frames above it) from all frames down to the last one; empty where
+    unknown.
+    """
     if latency is None or latency.histogram is None:
         return ()
     try:

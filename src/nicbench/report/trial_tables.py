@@ -1,8 +1,8 @@
-"""The tables of trials for the appendix: trials in detail, where frames were lost, and how the hardware fared.
+"""The tables of trials for the appendix: trials in detail, where frames were lost, and the state of the hardware.
 
-In detail: order, copies, corruption, variation and the rate over time, one trial for each point measured. Losses: a row
-for each trial with loss, a column for each place, from sender to receiver. Hardware: what rose, in how many trials;
-temperatures and power.
+In detail: order, copies, corruption, variation and the rate over time, with one trial for each point measured. Losses:
+a row for each trial with loss, a column for each place, from sender to receiver. Hardware: which counters rose, in how
+many trials; temperatures and power.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _USUAL_N = 3
 
 @dataclass(frozen=True, slots=True)
 class Over100Ms:
-    """A stream's received frames over time, as a small drawing: points of a line, and where frames were missing."""
+    """The received frames of a stream over time, as a small drawing: the points of a line, and where frames were
+    missing.
+    """
 
     points: str
     missing: tuple[float, ...]
@@ -37,7 +39,7 @@ class Over100Ms:
 
 @dataclass(frozen=True, slots=True)
 class DetailRow:
-    """One trial. Sums are over its streams, maxima of them; unknown is None."""
+    """One trial. Numbers are summed over its streams, or are the maximum of them; unknown is None."""
 
     size: str
     frame_bytes: float
@@ -47,7 +49,9 @@ class DetailRow:
     mean_extent: float | None
     by_three_or_more: int | None
     n_reordered: tuple[int, ...]
-    """Frames behind n or more greater ones, for n from 1 on, where more than the usual three were asked for."""
+    """Frames that arrived behind n or more with greater sequence numbers, for n from 1 on, where more than the usual
+    three were asked for.
+    """
     pdv_ns: float | None
     ipdv_mean_ns: float | None
     ipdv_maximum_ns: int | None
@@ -66,7 +70,9 @@ class DetailTable:
 def detail_tables(
     results: Iterable[Result], tests: Mapping[str, str], trials: Mapping[str, Trial]
 ) -> tuple[DetailTable, ...]:
-    """``tests`` maps a result's id to the name of its test. Results whose engine told no details have no row."""
+    """Returns a table for each test; ``tests`` maps the id of a result to the name of its test. Results whose engine
+    reported no details have no row.
+    """
     grouped: dict[str, list[DetailRow]] = {}
     for result in results:
         trial = find_telling_trial([trials[name] for name in result.trials if name in trials])
@@ -102,7 +108,7 @@ def _row(trial: Trial) -> DetailRow:
 
 
 def sparkline(over: Over100Ms) -> Drawing:
-    """The line, in the colours of the page."""
+    """Returns the frames over time as a line in the colours of the page."""
     lowest, highest = (mpps(rate, 3) for rate in (over.lowest_frames_per_s, over.highest_frames_per_s))
     label = f"received frames in each {over.interval_ns / 1e6:g} ms, {lowest} to {highest} Mpps"
     missing = "".join(
@@ -115,20 +121,24 @@ def sparkline(over: Over100Ms) -> Drawing:
 
 
 def _n_reordered(parts: list[Reordering]) -> tuple[int, ...]:
-    """Of all streams; only what the table's column for three does not say already."""
+    """Returns the n-reordered frames of all streams; nothing where the column for three already says all."""
     most = max((len(part.n_reordered) for part in parts), default=0)
     padded = [(*part.n_reordered, *[0] * (most - len(part.n_reordered))) for part in parts]
     return tuple(map(sum, zip(*padded, strict=True))) if most > _USUAL_N else ()
 
 
 def _pdv_ns(reading: Reading) -> float | None:
-    """RFC 8219 7.3.1: the 99.9th percentile less the minimum; the delays themselves are RFC 5481's PDV."""
+    """Returns the packet delay variation of RFC 8219, section 7.3.1: the 99.9th percentile less the minimum. The delay
+    variation of each single frame is the PDV of RFC 5481.
+    """
     tail = reading.latency.percentiles_ns.get("99.9") if reading.latency else None
     return None if tail is None or reading.latency is None else float(tail - reading.latency.minimum_ns)
 
 
 def _flows(parts: list[Flows]) -> Flows | None:
-    """Of all streams; the numbers of single flows are those of the stream that they are taken from."""
+    """Returns the flows of all streams together; the figures of single flows are those of the stream that they are
+    taken from.
+    """
     if not parts:
         return None
     names = ("flows", "silent", "with_loss", "with_reordering", "with_duplicates", "with_corruption")
@@ -142,7 +152,9 @@ def _flows(parts: list[Flows]) -> Flows | None:
 
 
 def _sum_over_time(parts: list[Intervals]) -> Over100Ms | None:
-    """The sum of all streams. The last interval is cut short by the trial's end and left out where there are others."""
+    """Returns the sum of all streams over time. The last interval, which the end of the trial cuts short, is left out.
+    None for fewer than three intervals or without received frames.
+    """
     width_ns = max((part.interval_ns for part in parts), default=0)
     same = [part for part in parts if part.interval_ns == width_ns]
     length = max((len(part.received) for part in same), default=0)
@@ -171,7 +183,7 @@ _OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A column: where, by which counters, and how many in all trials of the table."""
+    """A column: a place, the counters that cover it, and the frames lost there in all trials of the table."""
 
     name: str
     counters: tuple[str, ...]
@@ -180,7 +192,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """A trial; ``cells`` are frames by place, None where none was lost there."""
+    """A trial; ``cells`` has the frames lost at each place, None where none was lost."""
 
     trial: Trial
     cells: tuple[int | None, ...]
@@ -188,7 +200,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class LedgerTable:
-    """All trials with loss whose path was read; ``faults`` are what is wrong with the counters of a trial."""
+    """All trials with loss whose path was read; ``faults`` says what is wrong with the counters of a trial."""
 
     places: tuple[Place, ...]
     rows: tuple[LedgerRow, ...]
@@ -197,17 +209,21 @@ class LedgerTable:
 
     @property
     def lost(self) -> int:
-        """In all of them."""
+        """The frames lost in all trials."""
         return sum(row.trial.reading.counts.lost for row in self.rows)
 
     @property
     def unexplained(self) -> int:
-        """In all of them; what was counted too often in one does not make up for another."""
+        """The lost frames of all trials that no counter explains; a surplus in one trial does not make
+        up for another.
+        """
         return sum(max(0, row.trial.reading.unexplained or 0) for row in self.rows)
 
 
 def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
-    """None where nothing was lost, or nobody could count. In calibration frames end in a sink, which is no loss."""
+    """Returns the table of losses; None where nothing was lost, or no counters were read. In calibration, frames end in
+    a sink, which is no loss.
+    """
     lossy = [
         trial
         for trial in trials
@@ -221,7 +237,7 @@ def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
     for trial in lossy:
         for row in _lost_places(trial):
             by_place.setdefault(place_name(row), []).append(row)
-    # A journal of before places had stages keeps the order in which it met them.
+    # In a journal from before places had stages, the order is that in which places were met.
     names = sorted(by_place, key=lambda name: by_place[name][0].stage)
     return LedgerTable(
         places=tuple(
@@ -229,7 +245,7 @@ def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
             for name, rows in ((name, by_place[name]) for name in names)
         ),
         rows=tuple(LedgerRow(trial, tuple(_at(trial, name) for name in names)) for trial in lossy),
-        # Where everything is explained they add nothing: a policer counts by itself what its driver counts too.
+        # Where everything is explained, these add nothing: a policer counts by itself what its driver counts too.
         beside=tuple(
             (trial.id, row) for trial in lossy if trial.reading.unexplained for row in trial.reading.ledger_beside
         ),
@@ -238,7 +254,7 @@ def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
 
 
 def place_name(row: LossPlace) -> str:
-    """Its place in words; the DUT's own counters, which have one place, by their names."""
+    """Returns the name of a place; the DUT's own counters, which share one place, go by their names."""
     backlog = re.fullmatch(r"softnet_backlog cpu(\d+)", row.counter)
     if backlog and row.place == "DUT":
         return f"DUT, backlog of CPU {backlog[1]}"
@@ -256,7 +272,9 @@ def _at(trial: Trial, name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class EventRow:
-    """One counter of one part: by how much it rose in all trials, in which, and how many of these it made invalid."""
+    """One counter of one component: how much it rose in all trials, in which trials, and how many of them it made
+    invalid.
+    """
 
     event: HealthEvent
     amount: float
@@ -265,13 +283,13 @@ class EventRow:
 
     @property
     def is_harmless(self) -> bool:
-        """Whether it has no threshold, for it loses nothing."""
+        """Whether it has no threshold, because it indicates no loss."""
         return self.event.measure is Measure.FEC_CORRECTED
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRow:
-    """A temperature or power: the least and the greatest over the trials."""
+    """A temperature or power: the lowest and the highest value over the trials."""
 
     level: HealthLevel
     least: float
@@ -280,7 +298,7 @@ class LevelRow:
 
 @dataclass(frozen=True, slots=True)
 class MachineTable:
-    """What the gate saw; ``reading_ms`` is the mean time that its readings took a trial."""
+    """What the checks of the hardware saw; ``reading_ms`` is the mean time for reading the counters in a trial."""
 
     events: tuple[EventRow, ...]
     levels: tuple[LevelRow, ...]
@@ -290,7 +308,9 @@ class MachineTable:
 
 
 def machine_table(trials: Iterable[Trial]) -> MachineTable | None:
-    """None where nobody asked: a simulated run, a journal of before."""
+    """Returns the table of the hardware; None where it was not read: in a simulated run, or in a journal of an older
+    version.
+    """
     asked = [(trial, trial.reading.machine) for trial in trials if trial.reading.machine is not None]
     if not asked:
         return None
@@ -317,7 +337,7 @@ def machine_table(trials: Iterable[Trial]) -> MachineTable | None:
 def _event_row(rows: list[tuple[Trial, HealthEvent]]) -> EventRow:
     event = rows[0][1]
     amounts = [one.amount for _, one in rows]
-    # A share is of one trial: the worst of them stands for all.
+    # A share belongs to one trial, so the worst one stands for all.
     amount = max(amounts) if event.unit == "share" else sum(amounts)
     return EventRow(
         event, amount, tuple(trial.id for trial, _ in rows), sum(_makes_invalid(trial, event) for trial, _ in rows)

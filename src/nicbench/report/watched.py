@@ -1,4 +1,6 @@
-"""What the machines did over the run, from monitor.parquet: CPU by state over time, and a table of each phase."""
+"""What the machines did over the run, from monitor.parquet: CPU time by state over the run, and a table
+for each phase.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,14 @@ BETWEEN = "between trials"
 RECORDING = "recording"
 _UNFINISHED = "a trial that was not finished"
 _SHORTEST_NS = 100_000_000
-"""Ten of the kernel's ticks: the share of a shorter sample is too coarse to be a minimum or maximum."""
+"""Ten ticks of the kernel; the share of a shorter sample is too coarse to be a minimum or maximum."""
 _MOST_ALONE = 4
-"""So many CPUs are told one by one; of more, those that measure, and the others together."""
+"""The most CPUs that are shown one by one; of more, those that measure are shown, and the others together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One sample of one CPU, or of several together: from ``begin_s`` to ``end_s`` of the run."""
+    """One sample of one CPU, or of several together, from ``begin_s`` to ``end_s`` of the run."""
 
     begin_s: float
     end_s: float
@@ -45,7 +47,7 @@ class CpuRow:
     busy: Utilisation
     softirq: Utilisation | None
     steal: Utilisation | None
-    """None: whoever recorded it does not tell."""
+    """None where the recording does not have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class PhaseTable:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Trials of one phase, one after another, on the time of the run."""
+    """Consecutive trials of one phase, in the time of the run."""
 
     name: str
     begin_s: float
@@ -68,7 +70,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class CpuSeries:
-    """What is drawn of one CPU, or of several together."""
+    """The samples that are drawn for one CPU, or for several together."""
 
     name: str
     slices: tuple[Slice, ...]
@@ -76,7 +78,7 @@ class CpuSeries:
 
 @dataclass(frozen=True, slots=True)
 class WatchedMachine:
-    """One machine."""
+    """One machine, and what its monitor recorded."""
 
     host: str
     plan: MonitorPlan | None
@@ -86,17 +88,16 @@ class WatchedMachine:
     phases: tuple[PhaseTable, ...]
     samples: int
     what: str = "trials"
-    """What it watched: trials, rounds, or a recording that an import brought."""
+    """What the monitor watched: trials, rounds, or a recording that an import brought."""
     moved: tuple[MovedData, ...] = ()
-    """Of a recording: what went through interfaces and drives."""
+    """For a recording: what went through interfaces and drives."""
 
 
 def watched_machines(
     folder: Path, plan: Plan | None, phases: Mapping[str, str], what: str = "trials"
 ) -> tuple[WatchedMachine, ...]:
-    """``phases`` has the name of each trial's phase, by its id. Nothing where no monitor told anything.
-
-    ``what`` is what the run consists of: trials, or rounds.
+    """Returns what the monitors recorded of each machine; nothing where no monitor recorded anything. ``phases`` maps
+    the id of each trial to the name of its phase. ``what`` is what the run consists of: trials, or rounds.
     """
     plans = {each.host: each for each in (plan.monitors if plan else ())}
     recorded = {host for host, each in plans.items() if each.recorder is not None}
@@ -122,7 +123,9 @@ Cpus = dict[str, list[Slice]]
 
 
 def _slices(columns: Mapping[str, list[object]]) -> dict[str, Cpus]:
-    """The samples of each CPU of each host, in order. Sessions follow one another, without the time between them."""
+    """Returns the samples of each CPU of each host, in order. Sessions follow one another without the time between
+    them.
+    """
     hosts: dict[str, Cpus] = {}
     offset_s, last_s, last_session = 0.0, 0.0, None
     names = ("session", "host", "of", "at_s", "interval_ns", "trial", "metric", "value")
@@ -173,7 +176,9 @@ def _view(
 
 
 def _name_cpus(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
-    """Each CPU with its role; where there are many, those without a part in measuring are taken together."""
+    """Returns the CPUs by name, with their roles; where there are many, those without a role in
+    measuring are combined.
+    """
     cores = plan.cores if plan else {}
     roles = {f"cpu{cores['worker']}": "tester"} if cores.get("worker") is not None else {}
     for number in cores.get("dut") or ():
@@ -193,7 +198,7 @@ def _name_cpus(cpus: Cpus, plan: Plan | None) -> dict[str, list[Slice]]:
 
 
 def _in_words(phase: str, what: str) -> str:
-    """Of rounds what is said of trials."""
+    """Returns the name of a phase in words that suit a run of trials, a run of rounds or a recording."""
     if what == RECORDING:
         return "the whole recording"
     said = {BETWEEN: "between rounds", _UNFINISHED: "a round that was not finished"}
@@ -201,7 +206,7 @@ def _in_words(phase: str, what: str) -> str:
 
 
 def _title(name: str, roles: Mapping[str, str]) -> str:
-    if name == "all":  # where nobody told them apart
+    if name == "all":  # where the recording does not tell CPUs apart
         return "all CPUs"
     title = f"CPU {name.removeprefix('cpu')}"
     return f"{title}, {roles[name]}" if name in roles else title
@@ -235,7 +240,7 @@ def _row(name: str, slices: Iterable[Slice]) -> CpuRow | None:
 
 
 def _utilisation_over(every: list[CpuStates], long: list[CpuStates], states: tuple[str, ...]) -> Utilisation | None:
-    """The mean of all samples, and the extremes of those that are long enough to have one."""
+    """Returns the mean of all samples, and the extremes of those that are long enough to have one."""
     whole, extremes = utilisation(every, states), utilisation(long, states)
     if whole is None or extremes is None:
         return None
@@ -243,7 +248,7 @@ def _utilisation_over(every: list[CpuStates], long: list[CpuStates], states: tup
 
 
 def _spans(slices: Iterable[Slice], phases: Mapping[str, str]) -> tuple[Span, ...]:
-    """Where the trials were: one span a trial."""
+    """Returns the spans in which trials were made, one for each trial."""
     found = []
     for trial, members in groupby(slices, key=lambda each: each.trial):
         own = list(members)

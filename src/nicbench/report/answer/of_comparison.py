@@ -1,4 +1,6 @@
-"""The answer where configurations were compared: each one's number, and a difference only where intervals show it."""
+"""The answer of a comparison of configurations: the number of each, and a difference only where the
+intervals show it.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,13 @@ from nicbench.report.section import Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
 
 _MOST_TOLD = 4
-"""Of more configurations a sentence each would be no answer; the tables have them."""
+"""The most configurations that get a sentence each; where there are more, the tables have them."""
 
 
 def headline(comparison: Comparison) -> str:
-    """The smallest frames and the first goal; else what a method's first table says of each configuration."""
+    """Returns the first sentence: the rates of the smallest frames for the first goal, or the statement of a method, or
+    what the first section with a sentence says of each configuration.
+    """
     for table in comparison.rates:
         for goal in table.goals:
             if table.rows:
@@ -33,7 +37,7 @@ def headline(comparison: Comparison) -> str:
 
 
 def details(comparison: Comparison) -> tuple[str, ...]:
-    """Further goals, the largest frames, and the latency."""
+    """Returns the further sentences: the other goals, the largest frames, and the latency."""
     sentences: list[str] = []
     stating = _stating(comparison)
     if comparison.rates:
@@ -52,17 +56,19 @@ def details(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _stating(comparison: Comparison) -> Section | None:
-    """The first section with a statement, of several loads the one that was measured first."""
+    """Returns the first section with a statement; of several loads, that is the load that was measured first."""
     return next((section for section in comparison.sections if section.table.apart_by), None)
 
 
 def _first_telling(comparison: Comparison) -> Section | None:
-    """The section that is the answer where no frame rate and no latency is."""
+    """Returns the section that gives the answer where neither a frame rate nor a latency was measured."""
     return next((section for section in comparison.sections if section.sentence), None)
 
 
 def _of_each(section: Section | None) -> list[str]:
-    """What a section says of each configuration, or of the first one where there are too many for sentences."""
+    """Returns what a section says of each configuration, or only of the first where there are too many
+    for sentences.
+    """
     if section is None:
         return []
     names = list(dict.fromkeys(row.result.parameters.get(CONFIGURATION) for row in section.rows))
@@ -79,7 +85,7 @@ def _of_each(section: Section | None) -> list[str]:
 
 
 def sentences_of_rates(table: RatesTable) -> tuple[str, ...]:
-    """Of each goal, what the smallest and the largest frames say."""
+    """Returns, for each goal, the sentences about the smallest and the largest frames."""
     ends = (table.rows[0], table.rows[-1]) if table.rows else ()
     return tuple(dict.fromkeys(rates_sentence(table, row, goal) for goal in table.goals for row in ends))
 
@@ -94,7 +100,7 @@ def _explain_nothing_compared(comparison: Comparison) -> str:
 
 
 def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
-    """Each configuration's rate, then which are told apart."""
+    """Returns a sentence with each configuration's rate, and then which configurations are told apart."""
     cells = row.cells[goal.value]
     many = f"median of {table.runs} runs" if table.runs > 1 else "one run each" if len(cells) > 1 else ""
     rates = and_list([f"{_subject(cell, cells)} {_rate(table, goal, cell)}" for cell in cells])
@@ -109,7 +115,7 @@ def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
 
 
 def quote_name(configuration: str) -> str:
-    """In quotes, for it is a word of the bench file's author in our sentence."""
+    """Returns the name in quotation marks, because the author of the bench file chose it."""
     return f"“{configuration}”"
 
 
@@ -123,13 +129,15 @@ def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
 
 
 def _compare_pairs(told: Sequence[PointComparison]) -> str:
-    """Of each two: how many times as much one passes, or that no difference is shown."""
+    """Says of each pair of configurations how many times as much one passes, or that no difference is shown."""
     said = [text for text in map(_compare_two, told) if text]
     return f" {' '.join(said)}" if said else ""
 
 
 def _compare_two(one: PointComparison) -> str:
-    """By the runs in the words of all comparisons; of few runs by the intervals within which rates were found."""
+    """Words the claim about one pair: from its runs as all comparisons do, or, where there are few runs, from the
+    intervals of the searched rates.
+    """
     claim = one.claim
     if claim.basis is Basis.TOO_FEW:
         return ""
@@ -147,8 +155,8 @@ def _compare_two(one: PointComparison) -> str:
 
 
 def statement_of_each(section: Section, comparison: Comparison) -> str | None:
-    """The statement of the smallest frames that all configurations have, without a claim: what is stated comes without
-    an interval of the DUT's.
+    """Returns the statement for the smallest frame size that all configurations have; None where there is none. It
+    claims no difference, because a stated value has no interval for the DUT.
     """
     statement = section.table.statement
     if statement is None:

@@ -1,4 +1,6 @@
-"""What a comparison of runs found, in words: of a few each number, of many the most, the least, who stands apart."""
+"""What a comparison of runs found, in words. Of a few entries, each number is named; of many, the highest, the lowest,
+and which entries stand apart.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ from nicbench.report.editors.study import Study
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 
 FEW = 4
-"""Up to so many entries each has a column of its own."""
+"""The most entries for which each has a column of its own."""
 _SPOKEN = 2
-"""Up to so many each has its number in the first sentence, and is compared there with the other."""
+"""The most entries for which the first sentence names each number and compares the entries with each other."""
 _GAP = "\u00a0"
 _NOTHING = "Nothing was measured that could be compared"
 
@@ -24,7 +26,7 @@ _NOTHING = "Nothing was measured that could be compared"
 def sentences(
     compared: Comparison, studies: Sequence[Study], tables: Sequence[ValueTable], entries: Sequence[Entry]
 ) -> tuple[str, ...]:
-    """The first is the answer."""
+    """Returns the sentences about the comparison, of which the first is the answer."""
     if len(entries) <= _SPOKEN:
         said = list(of_studies.answers(studies))
         if compared.rates or _states(compared) or not said:
@@ -44,7 +46,9 @@ def sentences(
 
 
 def _of_many(table: RatesTable, row: RatesRow) -> str:
-    """Most and least, and how many of the others stand apart from the first by their intervals."""
+    """Names the highest and the lowest rate, and says how many of the others lie below the highest by
+    their intervals.
+    """
     goal = table.goals[0]
     known = [cell for cell in row.cells[goal.value] if cell.rate_frames_per_s is not None]
     if len(known) < 2:
@@ -75,12 +79,12 @@ def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
 
 
 def _states(compared: Comparison) -> bool:
-    """Whether anything is stated of frames at a load."""
+    """Returns whether any section states values of frames at a load."""
     return any(section.table.apart_by for section in compared.sections)
 
 
 def _extremes(table: ValueTable, column: int) -> str:
-    """Between which numbers a value lies, without a claim."""
+    """Says between which numbers a value lies, without claiming a difference."""
     known = [(cells[column].number, name, cells[column].text) for name, cells in table.rows.items()]
     numbers = [(number, name, text) for number, name, text in known if number is not None]
     if not numbers:
@@ -94,7 +98,9 @@ def _extremes(table: ValueTable, column: int) -> str:
 
 
 def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Of published rates beside measured ones: how many times as much, and that no interval backs it."""
+    """Compares published rates with measured ones: says how many times as much was measured, and that no interval backs
+    it.
+    """
     foreign = {entry.name for entry in entries if entry.imported is not None}
     own = [entry.name for entry in entries if entry.imported is None]
     found: list[str] = []
@@ -124,7 +130,7 @@ def _pair(row: RatesRow, goal: str, own: Sequence[str], foreign: set[str]) -> tu
 
 
 def title_of(entries: Sequence[Entry]) -> str:
-    """What the page is called, where the user gives no title."""
+    """Returns the title of the page for the case that the user gives none."""
     names = [entry.name for entry in entries]
     titles = {entry.title for entry in entries}
     if len(titles) == 1 and not any(entry.is_named for entry in entries):

@@ -1,4 +1,4 @@
-"""The answer of one run: its first sentence, some more, what its verdict means and what to make of it."""
+"""The answer of one run: its first sentence, the further ones, what its verdict means and what to make of it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _MOST_SENTENCES = 4
 
 
 def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -> str:
-    """The answer: the smallest frames, the hardest; or the latency, where only that was measured; or what the first
-    section says.
+    """Returns the answer: the rate of the smallest frames, which are the hardest; the latency where only that was
+    measured; or else what the first section says.
     """
     ordered = in_order(sections)
     first = ordered[0] if ordered else None
@@ -40,14 +40,14 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
 
 
 def in_order(sections: Sequence[Section]) -> list[Section]:
-    """Searched rates first, then what is stated of the frames at a load, then everything else."""
+    """Returns the sections in order: searched rates first, then statements about frames at a load, then all others."""
     return sorted(
         sections, key=lambda section: (section.table.rates is None, not section.table.apart_by, section.table.editors)
     )
 
 
 def details(sections: Sequence[Section]) -> tuple[str, ...]:
-    """Some more sentences: the largest frames, the latency, and what other methods found."""
+    """Returns the further sentences: the largest frames, the latency, and what other methods found."""
     ordered = in_order(sections)
     if not ordered:
         return ()
@@ -66,7 +66,7 @@ def details(sections: Sequence[Section]) -> tuple[str, ...]:
 
 
 def brief(sections: Sequence[Section]) -> str | None:
-    """A few words for a list of runs: the first rate, else what the first section says."""
+    """Returns a few words for a list of runs: the first rate, or else what the first section says."""
     ordered = in_order(sections)
     searched = next((section for section in ordered if section.table.rates is not None), None)
     if searched is not None:
@@ -75,7 +75,7 @@ def brief(sections: Sequence[Section]) -> str | None:
 
 
 def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
-    """What the other rows of the first section say, and the first of every other test."""
+    """Returns what the other rows of the first section say, and what the first section of each other test says."""
     first = sections[0]
     rows = [f"It {text}." for row in first.rows[1:] if first.table.grid is None and (text := first.sentence_of(row))]
     tests = {section.test: section for section in reversed(sections)}
@@ -84,7 +84,9 @@ def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
 
 
 def _sentence_of_other(section: Section, first: str) -> str:
-    """A section's sentence; one of another configuration than the answer's names its own."""
+    """Returns the sentence of a section; it names the configuration where that is not the one that the
+    answer is about.
+    """
     subject = "It" if section.configuration == first else f"“{section.configuration}”"
     return f"{subject} {section.sentence}."
 
@@ -98,13 +100,13 @@ def _is_complete(result: Result) -> bool:
 
 
 def _is_empty(result: Result) -> bool:
-    """A result of rounds without a single number."""
+    """Returns whether a result of rounds has not a single number."""
     numbers = (value for value in result.values.values() if isinstance(value, Bounded | Spread | int | float))
     return _is_of_rounds(result) and result.verdict is ResultVerdict.INCOMPLETE and next(numbers, None) is None
 
 
 _MOST_FAILURES = 3
-"""On the first page; the rounds below have all of them."""
+"""The most failures that the first page names; the rounds further below have all of them."""
 
 
 def verdict_text(
@@ -116,9 +118,8 @@ def verdict_text(
     failures: Sequence[str] = (),
     by_rounds: bool = False,
 ) -> str:
-    """What the verdict means, and what to make of it. A ``complete`` run may have fewer results than were planned.
-
-    ``failures`` are of tools, and ``by_rounds`` says that it was they who measured.
+    """Says what the verdict means, and what to make of it. A ``complete`` run may have fewer results than were planned.
+    ``failures`` are those of tools; ``by_rounds`` says that tools measured the results in rounds.
     """
     if by_rounds and summary.imported is None:
         return _verdict_of_rounds(summary, run_id, failures, complete=complete)
@@ -159,7 +160,7 @@ def verdict_text(
 
 
 def _verdict_of_rounds(summary: Summary, run_id: str, failures: Sequence[str], *, complete: bool) -> str:
-    """Every failure of a tool is told here, in its own words."""
+    """Says what the verdict of a run of rounds means, and repeats every failure of a tool in the tool's own words."""
     total = len(summary.results)
     doubtful = [result for result in summary.results if result.verdict is not ResultVerdict.VALID]
     if summary.verdict is ResultVerdict.VALID:
@@ -182,12 +183,12 @@ def _verdict_of_rounds(summary: Summary, run_id: str, failures: Sequence[str], *
 
 
 def _count_planned(plan: Plan) -> int:
-    """How many results there should be; of all turns."""
+    """Returns the number of planned results, over all turns."""
     return sum(turn.points for turn in plan.turns) or sum(test.points for test in plan.tests)
 
 
 def _reasons(results: Sequence[Result]) -> str:
-    """Why results have no value, each reason once, as the results give it."""
+    """Returns why results have no value: each reason once, as the results give it."""
     reasons = dict.fromkeys(
         value.reason_null
         for result in results

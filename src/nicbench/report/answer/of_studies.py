@@ -1,4 +1,4 @@
-"""The answer of a study in words: how many streams were sustained, by the results and nothing beyond."""
+"""The answer of a study in words: how many streams were sustained, using only the numbers of the results."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from nicbench.stats.frames import HeldInstances, SustainedInstances, Target
 
 
 def answers(of_all: Sequence[Study]) -> tuple[str, ...]:
-    """The sentences of every study; of several, each says first which test it is about."""
+    """Returns the sentences of every study; where there are several, each sentence begins with the name of its test."""
     named = len(of_all) > 1
     return tuple(f"{study.test}: {text}" if named else text for study in of_all for text in sentences(study))
 
 
 def sentences(study: Study) -> tuple[str, ...]:
-    """One for each direction, and one more where counting by single instances gives less."""
+    """Returns a sentence for each direction, and one more where counting by single instances gives a lower number."""
     found: list[str] = []
     for way in study.ways:
         limited = [name for name in way.configurations if way.sustained_instances(name) is not None]
@@ -31,12 +31,12 @@ def sentences(study: Study) -> tuple[str, ...]:
 
 
 def _subject(study: Study, name: str) -> str:
-    """Who fed them: a server only where something may have come from one."""
+    """Returns who served the editors; the server is named only where frames may have come from one."""
     return study.quoted_name(name) or ("the local file system" if local_types(study) else "the server")
 
 
 def _describe_local(study: Study) -> list[str]:
-    """Of local file systems: nothing of a server or of the links under test was measured there."""
+    """Says of studies on local file systems that they measured neither a server nor the links under test."""
     types = local_types(study)
     if types:
         what = "local file systems" if len(types) > 1 else "a local file system"
@@ -57,13 +57,13 @@ def _describe_local(study: Study) -> list[str]:
 
 
 def briefs(of_all: Sequence[Study]) -> str | None:
-    """One line for all studies of a run; of several, each after the name of its test."""
+    """Returns one line for all studies of a run; where there are several, each is preceded by the name of its test."""
     said = [(study.test, text) for study in of_all if (text := brief(study)) is not None]
     return "; ".join(f"{test}: {text}" if len(of_all) > 1 else text for test, text in said) or None
 
 
 def brief(study: Study) -> str | None:
-    """For a list of runs: "read: 9 editors (1x100), 2 editors (4x25) in every run"."""
+    """Returns a few words for a list of runs: "read: 9 editors (1x100), 2 editors (4x25) in every run"."""
     said = []
     for way in study.ways:
         each = [
@@ -81,7 +81,7 @@ def brief(study: Study) -> str | None:
 
 
 def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
-    """Each configuration's number in every run, then in the median run where that is another."""
+    """Returns each configuration's number of editors in every run, and in the median run where that number differs."""
     doing = f"{way.doing}, " if way.doing else ""
     clauses = []
     for place, name in enumerate(names):
@@ -97,7 +97,9 @@ def _of_targets(study: Study, way: OneWay, names: list[str]) -> str:
 
 
 def _describe_rate(target: Target, found: SustainedInstances) -> str:
-    """The rate of an editor, and how it was judged: of sums alone nobody knows whether one made up for another."""
+    """Returns the rate of an editor and how it was judged; a sum alone does not show whether one editor made up for
+    another.
+    """
     by_sum = ["by the sum of their rates"] if found.by_every_instance is None else []
     within = [f"within {share(target.tolerance_ratio)}"] if target.tolerance_ratio else []
     qualified = ", ".join((*by_sum, *within))
@@ -117,7 +119,9 @@ def _numbers(study: Study, way: OneWay, name: str, found: SustainedInstances, ra
 
 
 def _editors(held: HeldInstances, tried: Iterable[int]) -> str:
-    """With what it leaves open: more may do where no more, or not the next, were tried."""
+    """Returns the number of editors and what it leaves open: more may be possible where no higher, or not the next,
+    number was tried.
+    """
     if held.instances is None:
         return held_words(held)
     following = min((count for count in tried if count > (held.instances or 0)), default=None)
@@ -130,7 +134,9 @@ def _editors(held: HeldInstances, tried: Iterable[int]) -> str:
 
 
 def _count_words(held: HeldInstances, beyond: str = "") -> str:
-    """With what is counted: "at least 1 editor", "8 editors (though not 5)"; ``beyond`` goes before what was missed."""
+    """Returns a number with the word for what is counted: "at least 1 editor", "8 editors (though not 5)". ``beyond``
+    is put before what was missed.
+    """
     if held.instances is None:
         return "fewer editors than were tried"
     number, gap, gaps = held_words(held).partition(" (")
@@ -138,7 +144,7 @@ def _count_words(held: HeldInstances, beyond: str = "") -> str:
 
 
 def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
-    """Where the sum of a run hides that an instance got less."""
+    """Says where the sum of the rates of a run hides that a single instance got less than its rate."""
     less = []
     for name in names:
         found = way.sustained_instances(name)
@@ -159,7 +165,7 @@ def _targets(way: OneWay, name: str) -> bool:
 
 
 def _describe_without_targets(study: Study, way: OneWay, names: list[str]) -> str:
-    """The most that a median run moved."""
+    """Says how many frames the best median run moved where editors had no frame limit."""
     doing = f"{way.doing} without a frame limit, " if way.doing else "Without a frame limit, "
     clauses = []
     for name in names:
@@ -180,7 +186,7 @@ def _describe_without_targets(study: Study, way: OneWay, names: list[str]) -> st
 
 
 def _megabytes(way: OneWay, name: str, count: int) -> str:
-    """Of the run whose sum is nearest to the median."""
+    """Returns the megabytes per second of the run whose sum is nearest to the median."""
     runs = [ran for ran in way.at[name, count].runs if ran.figures.sum_frames_per_s is not None]
     median = way.at[name, count].over.median_frames_per_s or 0.0
     nearest = min(runs, key=lambda ran: abs((ran.figures.sum_frames_per_s or 0.0) - median), default=None)

@@ -1,6 +1,5 @@
-"""Sentences of one table of results, and who they are about.
-
-They are of searched rates, of a statement, or as the method words them.
+"""Sentences about one table of results, and the name of what they are about. They tell searched rates, a statement, or
+what the method words itself.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ _KINDS = {"kernel-forward": "kernel IP forwarding", "policer": "policer", "bridg
 
 
 def dut_name(plan: Plan) -> str | None:
-    """What the DUT is called without an article; None where the plan does not say."""
+    """Returns the name of the DUT without an article; None where the plan does not give one."""
     kind = plan.dut_disclosure.get("kind") or plan.dut.get("kind")
     name = plan.dut_disclosure.get("name") or plan.dut.get("name") or _KINDS.get(str(kind))
     return str(name or kind) if name or kind else None
 
 
 def subject_of(plan: Plan | None) -> str:
-    """Who the sentence is about; a DUT may disclose a ``name`` that reads better than its kind."""
+    """Returns the subject of a sentence about the DUT; a ``name`` that the DUT discloses is preferred to its kind."""
     name = plan and (plan.dut_disclosure.get("name") or plan.dut.get("name"))
     kind = plan and (plan.dut_disclosure.get("kind") or plan.dut.get("kind"))
     if plan is None or not (name or kind):
@@ -41,14 +40,16 @@ def subject_of(plan: Plan | None) -> str:
 
 
 def subject_in(plan: Plan | None, configuration: str) -> str:
-    """Who a table is about: of several imported devices, each is a configuration of the name that its source gives."""
+    """Returns the subject of the sentences of a table. Of several imported devices, each is a configuration, whose name
+    is the one that the source gives.
+    """
     if plan is None or configuration == DEFAULT or plan.simulated or plan.lab is not None or not plan.dut.get("name"):
         return subject_of(plan)
     return f"The DUT ({configuration})"
 
 
 GAP = "\u00a0"
-"""Between a number and its unit, which stay on one line."""
+"""A no-break space, which keeps a number and its unit on one line."""
 _LIMIT_CLAUSES = {
     LimitedBy.DUT: "limited by the device under test (DUT)",
     LimitedBy.TESTER: "limited by the tester: the DUT may do more",
@@ -57,8 +58,8 @@ _LIMIT_CLAUSES = {
 
 
 def answers_of(section: Section, subject: str) -> tuple[str, ...]:
-    """What a section says, whole sentences about ``subject``: of searched rates those of the smallest frames, and of
-    the largest.
+    """Returns what a section says in whole sentences about ``subject``; for searched rates, one sentence each for the
+    smallest and the largest frames.
     """
     if section.table.rates is not None and section.rows:
         first = _rates_sentence(subject, section)
@@ -71,7 +72,7 @@ def answers_of(section: Section, subject: str) -> tuple[str, ...]:
 
 
 def statement_of(section: Section) -> str | None:
-    """The statement of the first row that has its value; None where none has."""
+    """Returns the statement of the first row that has a value for it; None where no row has one."""
     statement = section.table.statement
     if statement is None:
         return None
@@ -81,7 +82,9 @@ def statement_of(section: Section) -> str | None:
 
 
 def state_rows(section: Section, rows: Sequence[Row], names: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """One sentence for the rows, each of a configuration of this name; "" where it need not be named."""
+    """Returns one sentence for all ``rows``. ``names`` has the configuration of each row, "" where it need not be
+    named.
+    """
     statement = section.table.statement
     assert statement is not None  # noqa: S101 - of a section that has one
     values = _speak_values(section, rows, statement.value)
@@ -101,7 +104,7 @@ def _name_rows(texts: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def _beside(section: Section, rows: Sequence[Row], names: Sequence[str]) -> str:
-    """The sentence about the value beside a statement; "" where it is zero, or unknown, of every row."""
+    """Returns the sentence about the value beside a statement; "" where that value is zero or unknown in every row."""
     statement = section.table.statement
     column = next((column for column in section.table.columns if statement and column.value == statement.beside), None)
     if statement is None or column is None:
@@ -121,7 +124,7 @@ def _say_also(statement: Statement, also: Sequence[str], rows: int) -> str:
 
 
 def _speak_values(section: Section, rows: Sequence[Row], name: str) -> list[str]:
-    """Those that are known, each in the unit that suits it."""
+    """Returns the values of this name that are known, each in the unit that suits its magnitude."""
     found = []
     for row in rows:
         number = number_of(row.result.values.get(name))
@@ -139,20 +142,20 @@ def _words_of(section: Section, row: Row) -> dict[str, str]:
 
 
 def size_name(row: Row) -> str:
-    """Before "frames": "64-byte", "imix"."""
+    """Returns the frame size as it stands before "frames": "64-byte", "imix"."""
     size = row.cells[0]
     return f"{size}-byte" if size.isdigit() else size
 
 
 def _rates_of(section: Section, row: Row) -> list[tuple[Goal, Bounded]]:
-    """The rate of each goal that the row has."""
+    """Returns each goal of the table for which the row has a value, with its rate."""
     goals = section.table.rates.goals if section.table.rates else ()
     pairs = ((goal, row.result.values.get(goal.value)) for goal in goals if goal.value in row.result.values)
     return [(goal, value if isinstance(value, Bounded) else Bounded(value=number_of(value))) for goal, value in pairs]
 
 
 def _rate_words(row: Row, rates: Sequence[tuple[Goal, Bounded]]) -> tuple[Callable[[float], str], str]:
-    """How the rates of a row are written in a sentence, and their unit."""
+    """Returns how the rates of a row are written in a sentence, and their unit."""
     greatest = max((rate.value or rate.upper or 0.0 for _, rate in rates), default=0.0)
     value = rates[0][0].value
     column = Column(value=value, head="", form=suitable_form("mpps", greatest), aspect="rate")
@@ -160,7 +163,7 @@ def _rate_words(row: Row, rates: Sequence[tuple[Goal, Bounded]]) -> tuple[Callab
 
 
 def _rates_sentence(subject: str, section: Section) -> str:
-    """One sentence for each rate, then what limited them."""
+    """Returns one sentence with the rate for each goal, then with what limited the rates."""
     row = section.rows[0]
     rates = _rates_of(section, row)
     if not rates:
@@ -199,7 +202,9 @@ def _caveat(row: Row) -> str:
 
 
 def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:
-    """No load passed: what happened, down to which load. A trial that did pass and was outvoted is not hidden."""
+    """Returns the clause for a goal that no load passed: what was lost, and down to which load. A trial that passed but
+    was outvoted is not hidden: then it says "almost every load".
+    """
     outvoted = any(note.startswith(f"{goal.name}:") and "outvoted" in note for note in row.result.disturbances)
     every = "almost every load" if outvoted else "every load"
     lost = f"more than {share(goal.loss_ratio)} of the frames" if goal.loss_ratio else "frames"
@@ -231,12 +236,12 @@ def _drop_words(rate: Bounded) -> str:
 
 
 def capitalise(text: str) -> str:
-    """With its first letter in capitals."""
+    """Returns the text with its first letter in upper case."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def largest_sentence(section: Section) -> str | None:
-    """What the largest frames do; None where no rate of theirs is known."""
+    """Returns the sentence about the largest frames; None where no rate of theirs is known."""
     row = section.rows[-1]
     found = next(((goal, rate) for goal, rate in _rates_of(section, row) if rate.value is not None), None)
     if found is None:
@@ -253,7 +258,7 @@ def largest_sentence(section: Section) -> str | None:
 
 
 def brief_rate(section: Section) -> str | None:
-    """The first rate of a section in a few words, for a list of runs: "NDR 400 kpps at 64 bytes"."""
+    """Returns the first rate of a section in a few words, for a list of runs: "NDR 400 kpps at 64 bytes"."""
     for row in section.rows:
         rates = _rates_of(section, row)
         if not rates or section.table.rates is None:
@@ -275,5 +280,5 @@ def brief_rate(section: Section) -> str | None:
 
 
 def and_list(parts: Sequence[str]) -> str:
-    """The parts as a list in a sentence: "a, b and c"."""
+    """Returns the parts as a list in a sentence: "a, b and c"."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

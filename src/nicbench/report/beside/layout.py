@@ -1,4 +1,6 @@
-"""comparison.html as a document: what differs first, then every value, by the report's own tables and figures."""
+"""comparison.html as a document: what differs first, then every value, in the tables and figures that the report uses,
+too.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from nicbench.report.sections.editors import studies
 from nicbench.report.sections.statistics import statistics
 
 _MOST_BARS = 7
-"""A long tail of more rows is a table alone."""
+"""The most rows that are drawn as bars of a long tail; more rows have only the table."""
 
 
 def document(page: Page) -> Document:
-    """The page of a comparison."""
+    """Returns the page of a comparison as a document."""
     eyebrow = (strong("nicbench"), f" · comparison of {len(page.entries)} results")
     published = ", and from published figures" if page.published else ""
     footer = (

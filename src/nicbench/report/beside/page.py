@@ -1,4 +1,6 @@
-"""comparison.html: several entries in one file that needs no network, by the report's own tables and figures."""
+"""The content of comparison.html: several entries in one file that needs no network, with the report's own tables and
+figures.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,15 @@ from nicbench.report.section import Section
 from nicbench.report.statistics.view import statistics_view
 
 SERIES = 7
-"""So many lines or bars of one chart can be told apart; more are drawn as small multiples, and tabled as heat."""
+"""The number of lines or bars that can be told apart in one chart; more are drawn as small multiples and shown as a
+heat table.
+"""
 _SETTINGS_OPEN = 12
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSource:
-    """Where imported figures are from, and what their source says and does not say."""
+    """The source of imported figures, with what it says and what it leaves out."""
 
     names: tuple[str, ...]
     source: str
@@ -41,7 +45,7 @@ class PublishedSource:
 
 @dataclass(frozen=True, slots=True)
 class Lonely:
-    """A point that not every entry has."""
+    """A point that not every entry has, and the names of the entries that have it."""
 
     words: str
     names: tuple[str, ...]
@@ -49,7 +53,7 @@ class Lonely:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Everything on the page; ``report`` is what its sections that are the report's own are made of."""
+    """Everything on the page; ``report`` is what the sections that it shares with a report are made from."""
 
     report: Report
     entries: tuple[EntryRow, ...]
@@ -65,12 +69,12 @@ class Page:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is told of the entries one by one."""
+        """The headings of the facts that differ between entries, which the table tells entry by entry."""
         return columns_of(self.entries)
 
     @property
     def alike(self) -> tuple[tuple[str, str], ...]:
-        """What is told of all of them at once, and known."""
+        """The facts, as heading and text, that are known and the same for all entries."""
         first = self.entries[0].told
         return tuple((head, text) for head, text in first.items() if head not in self.columns and text != UNKNOWN)
 
@@ -94,7 +98,9 @@ def page_of(
     remarks: Sequence[str] = (),
     command: str = "",
 ) -> Page:
-    """``against`` is what speaks against it: what blocks was forced. ``remarks`` are further things to know."""
+    """Returns the page of a comparison. ``against`` are the objections to the comparison; those that would block it
+    were overridden by force. ``remarks`` are further things to know.
+    """
     entries = found.entries
     summary = unify_scopes(merge_summaries(found, title))
     statistics = statistics_view(summary, {}, None, " ".join(sorted(entry.run_id for entry in entries)))
@@ -124,7 +130,9 @@ def page_of(
 
 
 def _drop_details(compared: Comparison, many: bool) -> Comparison:
-    """Instances of film frames are shown by their study; of many entries no curve with a line for each is drawn."""
+    """Leaves out the instances of film frames, which their study shows; of many entries it leaves out the curves and
+    tails, too.
+    """
     own = editors_parts()
     kept = [section for section in compared.sections if (section.rows[0].result.method, section.table.part) not in own]
     if many:
@@ -133,7 +141,7 @@ def _drop_details(compared: Comparison, many: bool) -> Comparison:
 
 
 def _select_shared_goals(compared: Comparison) -> tuple[Comparison, tuple[Lonely, ...]]:
-    """Without the goals that one entry alone has, which are listed instead."""
+    """Returns the comparison without the goals that only one entry has, and these goals, which are listed instead."""
     tables, lonely = [], []
     for table in compared.rates:
         has = {
@@ -152,7 +160,7 @@ def _select_shared_goals(compared: Comparison) -> tuple[Comparison, tuple[Lonely
 
 
 def _plain(section: Section) -> Section:
-    """Its rows alone."""
+    """Returns the section with its rows alone: without grid, curve, plots and bars."""
     bare = {"grid": None, "curve": None, "plots": (), "bars": None, "narrowing": None}
     return replace(section, table=section.table.model_copy(update=bare), grids=(), brief=())
 
@@ -189,7 +197,7 @@ def _report(
 
 
 def _lonely(found: MatchedEntries) -> tuple[Lonely, ...]:
-    """By what has the same entries, so that a test which one alone has is one line."""
+    """Groups lonely points by the entries that have them, so that a test which only one entry has takes one line."""
     grouped: dict[tuple[str, tuple[str, ...]], list[Point]] = {}
     for point, names in found.lonely.items():
         grouped.setdefault((f"{point.test} ({point.method})", names), []).append(point)

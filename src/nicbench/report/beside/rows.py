@@ -1,4 +1,4 @@
-"""The tables that stand first on a comparison's page: what is compared, and in what it differs."""
+"""The tables that stand first on the page of a comparison: what is compared, and in what it differs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LONGEST = 90
 
 
 HEADS: Final = ("Device", "Machine", "Link", "Made", "Runs", "Verdict")
-"""What is told of each entry."""
+"""The headings of the facts that are told of each entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRow:
-    """One entry; ``told`` has what is told of it by the heads, a dash where nobody knows."""
+    """One entry; ``told`` maps each of ``HEADS`` to its text, which is a dash where the fact is unknown."""
 
     number: int
     name: str
@@ -31,7 +31,7 @@ class EntryRow:
 
 
 def entry_rows(entries: Sequence[Entry]) -> tuple[EntryRow, ...]:
-    """In the order in which they are compared."""
+    """Returns a row for each entry, in the order in which the entries are compared."""
     return tuple(
         EntryRow(
             number=number,
@@ -44,7 +44,7 @@ def entry_rows(entries: Sequence[Entry]) -> tuple[EntryRow, ...]:
 
 
 def columns_of(rows: Sequence[EntryRow]) -> tuple[str, ...]:
-    """The heads of which not all entries tell the same: what all share is said once, before the table."""
+    """Returns the headings under which entries differ; what all entries share is said once, before the table."""
     return tuple(head for head in HEADS if len({row.told[head] for row in rows}) > 1)
 
 
@@ -79,7 +79,9 @@ def _link(entry: Entry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """``texts`` by entry; ``groups`` is the same turned: each value, and who has it."""
+    """One setting that differs. ``texts`` has its value for each entry; ``groups`` has each distinct value with the
+    names of the entries that have it.
+    """
 
     setting: str
     where: str
@@ -89,7 +91,7 @@ class SettingRow:
 
 
 def setting_rows(found: Sequence[Setting], names: Sequence[str]) -> tuple[SettingRow, ...]:
-    """``names`` are those of the entries that say anything of their settings."""
+    """Returns a row for each setting; ``names`` are those of the entries that disclose any settings."""
     rows = []
     for one in found:
         texts = tuple(shorten(value, one.path, _LONGEST) for value in one.values)

@@ -1,4 +1,4 @@
-"""The main values of all entries, a table for each: entries down, points across."""
+"""The main values of all entries, a table for each value: a row for each entry, a column for each point."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from nicbench.report.numbers import UNKNOWN
 from nicbench.report.tables import scale_units
 
 _VIEWS: Final = frozenset({"size", "run", "part"})
-"""Parameters that tell no points of one table apart."""
+"""Parameters that do not distinguish the points of one table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueCell:
-    """``heat``: where it lies between the least (0) and the greatest (1) of its column; None where it is alone."""
+    """One entry's value at one point. ``heat`` says where it lies between the lowest (0) and the highest (1) value of
+    its column; None where there is nothing to compare it with.
+    """
 
     text: str
     number: float | None
@@ -33,7 +35,9 @@ class ValueCell:
 
 @dataclass(frozen=True, slots=True)
 class ValueTable:
-    """One value of one test: ``points`` are its columns in words, ``rows`` the cells of each entry by its name."""
+    """One value of one test; ``points`` are the headings of its columns, ``rows`` maps the name of an entry to its
+    cells.
+    """
 
     test: str
     method: str
@@ -44,18 +48,20 @@ class ValueTable:
     corner: str
     points: tuple[str, ...]
     is_searched: bool
-    """Whether it is a rate that a search found: such rates have a table of their own, with their intervals."""
+    """Whether the value is a rate that a search found: such rates have a table of their own, with their intervals."""
     parameters: tuple[Mapping[str, Any], ...]
     rows: Mapping[str, tuple[ValueCell, ...]]
 
     @property
     def heading(self) -> str:
-        """The value with its unit: "NDR [Mpps]"."""
+        """The name of the value with its unit: "NDR [Mpps]"."""
         return f"{self.head} [{self.unit}]" if self.unit else self.head
 
 
 def value_tables(summary: Summary) -> tuple[ValueTable, ...]:
-    """Of every main value that at least two entries have; instances of film frames have tables of their own."""
+    """Returns a table for every main value that at least two entries have; instances of film frames have
+    other tables.
+    """
     own = editors_parts()
     grouped: dict[tuple[str, str, str], list[Result]] = {}
     for result in summary.beside_each_other:
@@ -73,7 +79,7 @@ def value_tables(summary: Summary) -> tuple[ValueTable, ...]:
 
 
 def _columns(method: str, results: Sequence[Result]) -> list[Column]:
-    """What the method prints bold or calls its main values, with heading and unit."""
+    """Returns a column, with heading and unit, for each value that the method calls a main value or prints in bold."""
     kind = find("nicbench.methods", Method).get(method)
     part = results[0].parameters.get("part")
     table = next((one for one in (kind.tables() if kind else ()) if one.part == part), None)
@@ -139,7 +145,7 @@ def _table(
 
 
 def _is_bound(result: Result, column: Column) -> bool:
-    """Whether a rate is known to be below something."""
+    """Returns whether a rate has a known upper bound."""
     value = result.values.get(column.value)
     return isinstance(value, Bounded) and value.upper is not None
 
@@ -153,7 +159,7 @@ def _text(result: Result, column: Column, text: str) -> str:
 
 
 def _unit(column: Column, result: Result) -> str | None:
-    """With the names in it replaced by the parameters of the points."""
+    """Returns the unit of a column, with the names in it replaced by the parameters of the result."""
     if column.unit is None or "{" not in column.unit:
         return column.unit
     return column.unit.format_map({**_Unknown(), **result.parameters})
@@ -165,7 +171,9 @@ class _Unknown(dict[str, str]):
 
 
 def _labels(results: Sequence[Result]) -> list[str]:
-    """What tells the points of these results apart, in words: the frame size, and what else is not the same in all."""
+    """Returns what tells the points of these results apart, in words: the frame size, and every parameter that is not
+    the same in all.
+    """
     names = dict.fromkeys(name for result in results for name in result.parameters if name not in _VIEWS)
     sized = any(label_of(result.parameters) is not None for result in results)
     telling = [
@@ -194,7 +202,7 @@ def _words_of(name: str, value: Any) -> str:
 
 
 def _in_order(labels: Sequence[str], at: Mapping[tuple[str, str], Result]) -> list[str]:
-    """By frame size, then as they were measured."""
+    """Returns the labels by frame size; those of one size in the order in which they were measured."""
     sizes: dict[str, float] = {}
     for (_, label), result in at.items():
         sizes.setdefault(label, number_of(result, "frame_bytes") or 0.0)

@@ -1,1 +1,1 @@
-"""The datasheet: per test setup, settings, results and figure, as published zero-loss reports have it."""
+"""The datasheet: setup, settings, results and figure of each test, in the form of published zero-loss reports."""

@@ -1,6 +1,5 @@
-"""A sheet for each test: the report with the results of that test alone, its setup table and its settings table. Pure.
-
-What is not known is left out and named, never invented.
+"""A sheet for each test: the report with the results of that test alone, its setup table and its settings table. The
+functions are pure. What is not known is left out and named as unknown, never invented.
 """
 
 from __future__ import annotations
@@ -36,7 +35,9 @@ Tell = Callable[[Facts], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One test; ``report`` has what is of this test, and everything that is of the run."""
+    """The sheet of one test; ``report`` has the parts that belong to this test, and everything that belongs to the
+    whole run.
+    """
 
     test: str
     method: str
@@ -44,7 +45,7 @@ class Sheet:
 
 
 def sheets(report: Report) -> tuple[Sheet, ...]:
-    """In the order of the plan; tests that gave nothing are left out."""
+    """Returns the sheets in the order of the plan; tests without results are left out."""
     planned = {test.name: test.method for plan in (report.plan.each if report.plan else ()) for test in plan.tests}
     found = dict.fromkeys([*planned, *_tests_of(report)])
     made = (Sheet(test, planned.get(test, ""), _of_test(report, test)) for test in found)
@@ -52,7 +53,7 @@ def sheets(report: Report) -> tuple[Sheet, ...]:
 
 
 def _tests_of(report: Report) -> Iterator[str]:
-    """Whose results there are; of an imported run the plan may call its test otherwise."""
+    """Yields the name of each test that has results; in an imported run the plan may name the test differently."""
     for tables in (report.sections, report.tails, report.ports, report.studies):
         yield from (table.test for table in tables)
     compared = report.comparison
@@ -64,7 +65,7 @@ def _tests_of(report: Report) -> Iterator[str]:
 def _of_test(report: Report, test: str) -> Report:
     compared = report.comparison
     beside = _compared(compared, test) if compared else None
-    alone = compared is None  # each run by itself is for the study
+    alone = compared is None  # the single runs of a comparison belong to the layout "study"
     return replace(
         report,
         tails=tuple(table for table in report.tails if alone and table.test == test),
@@ -73,7 +74,7 @@ def _of_test(report: Report, test: str) -> Report:
         studies=tuple(study for study in report.studies if study.test == test),
         other_results=tuple(result for result in report.other_results if name_of_test(result, {}) == test),
         comparison=beside,
-        statistics=None,  # told once, below the sheets: all comparisons are corrected together
+        statistics=None,  # shown once, below the sheets: all comparisons are corrected together
     )
 
 
@@ -97,7 +98,7 @@ _COMPILERS = ("gcc", "clang", "rustc")
 
 @dataclass(frozen=True, slots=True)
 class CardRow:
-    """One fact: a text for each machine, or one text for all of the test, or lines of code."""
+    """One fact: one text for each machine, or one text for the whole test, or lines of code."""
 
     label: str
     texts: tuple[str | None, ...] = ()
@@ -107,7 +108,7 @@ class CardRow:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A table; ``unknown`` are the facts that were looked for and that nobody told."""
+    """A table of facts; ``unknown`` are the labels of facts that were looked for and not found."""
 
     machines: tuple[str, ...]
     rows: tuple[CardRow, ...]
@@ -115,7 +116,7 @@ class Card:
 
 
 def _drivers(key: str) -> Tell:
-    """What the drivers of the test's interfaces say under ``key``."""
+    """Returns a function that says what the drivers of the test's interfaces disclose under ``key``."""
 
     def tell(facts: Facts) -> str | None:
         known = facts.get("drivers")
@@ -167,7 +168,9 @@ _MAY_NOT_APPLY: Final = frozenset({"Hypervisor", "CPUs set apart"})
 
 
 def setup(report: Report) -> Card:
-    """Server, CPU, RAM, BIOS, NIC, operating system, kernel, compiler, firmware, driver, DPDK, test configuration."""
+    """Returns the setup table: server, CPU, RAM, BIOS, NIC, operating system, kernel, compiler, firmware, driver, DPDK
+    and test configuration.
+    """
     machines, rows, unknown = _of_machines(report.inventory, _SETUP)
     told = [row for plan in _plans(report) for row in _plan_setup(*plan)]
     if report.plan and not any(row.label.startswith("DPDK") for row in told):
@@ -176,7 +179,9 @@ def setup(report: Report) -> Card:
 
 
 def settings(report: Report, test: str) -> Card:
-    """BIOS, boot parameters, settings of DUT and tester, command lines, other optimisations, and those of the test."""
+    """Returns the settings table: BIOS, boot parameters, settings of DUT and tester, command lines, other
+    optimisations, and the settings of the test.
+    """
     machines, rows, unknown = _of_machines(report.inventory, _SETTINGS)
     told = [row for plan in _plans(report) for row in _plan_settings(*plan)]
     tests = [
@@ -188,7 +193,9 @@ def settings(report: Report, test: str) -> Card:
 def _of_machines(
     inventory: Mapping[str, Any], subjects: Mapping[str, Tell]
 ) -> tuple[tuple[str, ...], list[CardRow], list[str]]:
-    """Machines that are alike share a column."""
+    """Returns the machines, a row for each known subject, and the unknown subjects; machines that are alike share a
+    column.
+    """
     columns: dict[tuple[str | None, ...], list[str]] = {}
     for name, facts in inventory.items():
         told = tuple(_told(tell, facts if isinstance(facts, Mapping) else {}) for tell in subjects.values())
@@ -206,12 +213,12 @@ def _of_machines(
 def _told(tell: Tell, facts: Facts) -> str | None:
     try:
         return tell(facts)
-    except (AttributeError, KeyError, TypeError, ValueError):  # a fact of another form than ours
+    except (AttributeError, KeyError, TypeError, ValueError):  # a fact in an unexpected form
         return None
 
 
 def _plans(report: Report, *parts: str) -> tuple[tuple[str, Plan], ...]:
-    """Each different plan of the configurations, with what stands behind its labels."""
+    """Returns each plan that differs in ``parts``, with the suffix that its labels get: "" or " (configuration)"."""
     if report.plan is None:
         return ()
     found = disclosure.of_configurations(report.plan, *(parts or ("dut", "dut_disclosure", "tester", "traffic")))
@@ -277,7 +284,7 @@ def _test_settings(whose: str, plan: Plan, test: str, *, in_bits: bool) -> Itera
 
 
 def _tuned(report: Report) -> Iterator[CardRow]:
-    """Other optimisations: what was changed for the test."""
+    """Yields the row "Other optimisations": what was changed for the test."""
     changed = [row for row in report.tuned if row.changed]
     if changed:
         yield CardRow(
@@ -287,13 +294,13 @@ def _tuned(report: Report) -> Iterator[CardRow]:
 
 
 def _listed(values: Mapping[str, Any], shapes: Shapes = MappingProxyType({})) -> str:
-    """Every value that was asked for, by its label."""
+    """Returns every value that was asked for, preceded by its label, on one line."""
     told = ((name, plain(name, value, shapes.get(name))) for name, value in _asked(values).items())
     return "; ".join(f"{label_of(name, shapes.get(name))}: {text}" for name, text in told if text)
 
 
 def _asked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what nobody asked for."""
+    """Returns the values without those that nobody asked for."""
     inner = {name: _asked(value) if isinstance(value, Mapping) else value for name, value in values.items()}
     return {name: value for name, value in inner.items() if value is not None and value not in ("", [], {}, ())}
 
@@ -303,7 +310,9 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _code(value: object, *, each: bool = False) -> list[str]:
-    """A command of several words is a line; of commands ``each`` is one, those of several hosts one after the other."""
+    """Returns the lines of code of a value. A list of words is one command on one line, or with ``each`` a list of
+    commands; a mapping has the commands of several hosts.
+    """
     if isinstance(value, Mapping):
         return [line for inner in value.values() for line in _code(inner, each=each)]
     if isinstance(value, str):

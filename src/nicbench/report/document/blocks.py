@@ -1,6 +1,5 @@
-"""What a report is made of: headings, paragraphs, tables, figures and a few more, frozen and without markup.
-
-A section gives its blocks; ``finishing`` makes a document of them, and html.py, pdf and markdown write it.
+"""The parts of a report: headings, paragraphs, tables, figures and a few more, immutable and without markup. A section
+returns its blocks; ``finishing`` makes a document of them, and html.py, pdf and markdown write it.
 """
 
 from __future__ import annotations
@@ -11,33 +10,35 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 Tone = Literal["", "quiet", "good", "warn", "bad", "missed"]
-"""How loud a text is; what it means is always in its words, too."""
+"""The emphasis of a text; its meaning is always in the words, too."""
 Role = Literal["", "eyebrow", "answer", "caption", "description", "author", "question", "verdict", "footer"]
 MOST_ROWS = 400
-"""A folded part of more rows would fill more than a dozen sheets: it stays on the page."""
+"""The most rows of a folded part that is printed; a longer one would fill more than a dozen sheets and stays on the
+page.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Characters of one look. A newline breaks the line, U+200B says where a long name may be broken."""
+    """Characters of one style. A newline breaks the line; U+200B marks a place where a long name may be broken."""
 
     text: str
     strong: bool = False
     code: bool = False
     raised: bool = False
-    """As an exponent is."""
+    """Whether the text is set as a superscript, as an exponent is."""
     small: bool = False
     badge: bool = False
     tone: Tone = ""
     link: str | None = None
-    """An address, ``#`` and the id of a heading, or a file of the run folder."""
+    """The target of a link: an address, ``#`` and the id of a heading, or a file of the run folder."""
     title: str = ""
-    """Words that a page shows beside the pointer; what they say stands elsewhere, too."""
+    """Words that a page shows beside the pointer; what they say also stands elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture as SVG whose colours are variables of the page, and what it shows in words."""
+    """A picture as SVG whose colours are variables of the page, and a description of it in words."""
 
     svg: str
     label: str
@@ -49,7 +50,7 @@ Inlines: TypeAlias = tuple[Inline, ...]
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """``level`` is 1 for a section."""
+    """A heading; ``level`` is 1 for a section."""
 
     level: int
     inlines: Inlines
@@ -58,7 +59,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Text that belongs together."""
+    """A paragraph of text."""
 
     inlines: Inlines
     role: Role = ""
@@ -74,7 +75,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``columns`` and ``rows`` are how many it spans; ``words`` stand left and may be broken, numbers stand right."""
+    """A cell of a table. ``columns`` and ``rows`` are how many it spans. A cell of ``words`` is aligned left and may be
+    broken; numbers are aligned right.
+    """
 
     inlines: Inlines
     columns: int = 1
@@ -87,7 +90,7 @@ class Cell:
     heat: int | None = None
     """How dark the cell is, in percent."""
     look: Literal["", "first", "short"] = ""
-    """``first`` of a group of columns; words that are ``short`` stand on one line."""
+    """``first`` marks the first column of a group; words that are ``short`` stay on one line."""
 
 
 RowLook = Literal["", "made", "about", "invalid", "server"]
@@ -95,7 +98,9 @@ RowLook = Literal["", "made", "about", "invalid", "server"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``look``: computed from the rows above (made), a heading of those below (about), invalid, or the server."""
+    """A row of a table. ``look`` is ``made`` (computed from the rows above), ``about`` (a heading of the rows below),
+    ``invalid``, or ``server``.
+    """
 
     cells: tuple[Cell, ...]
     look: RowLook = ""
@@ -107,7 +112,9 @@ TableLook = Literal["", "result", "heat", "sums", "broad", "measures", "facts", 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Every row fills all ``columns``, cells that reach down from above counted. ``finishing`` gives the title."""
+    """A table. Every row fills all ``columns``, counting cells that reach down from rows above. ``finishing`` gives the
+    title.
+    """
 
     columns: int
     head: tuple[Row, ...]
@@ -130,7 +137,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Labelled facts, some within others: nested on a page, rows that are indented on paper."""
+    """Labelled facts, some within others: nested tables on a page, indented rows on paper."""
 
     facts: tuple[Fact, ...]
     title: str = ""
@@ -138,9 +145,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One drawing of a figure, with what stands above and below it.
-
-    ``narrow`` is the same for a phone, ``numbers`` the table behind a chart: both are for screens alone.
+    """One drawing of a figure, with what stands above and below it. ``narrow`` is the same drawing for a phone,
+    ``numbers`` the table behind a chart; both are only for screens.
     """
 
     drawing: Drawing
@@ -155,7 +161,7 @@ FigureLook = Literal["", "multiples", "of-runs", "testbed-picture"]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One drawing, or several below one another, or (``multiples``) several small ones of one scale."""
+    """One drawing, several below one another, or (``multiples``) several small ones with one scale."""
 
     panels: tuple[Panel, ...]
     caption: Inlines = ()
@@ -164,20 +170,20 @@ class Figure:
 
     @property
     def is_of_multiples(self) -> bool:
-        """Whether its panels are small and stand beside each other."""
+        """Whether its panels are small and stand side by side."""
         return self.look in ("multiples", "of-runs")
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Lines as they are."""
+    """Lines of code, shown unchanged."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Items with bullets, or numbered."""
+    """A list of items, with bullets or numbered."""
 
     items: tuple[Inlines, ...]
     ordered: bool = False
@@ -193,7 +199,7 @@ class Definitions:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What must not be overlooked."""
+    """A note that must not be overlooked."""
 
     blocks: tuple[Block, ...]
     look: Literal["plainly", "forced"] = "plainly"
@@ -201,7 +207,9 @@ class Note:
 
 @dataclass(frozen=True)
 class FoldedBlocks:
-    """What a page opens when it is asked; ``is_for_screens``: paper has only a sentence of it."""
+    """Blocks that a page shows only when the reader opens them. Where ``is_for_screens`` is set, paper has only a
+    sentence about them.
+    """
 
     summary: Inlines
     blocks: tuple[Block, ...]
@@ -212,12 +220,12 @@ class FoldedBlocks:
 
     @cached_property
     def rows(self) -> int:
-        """Of all tables in it, heads counted."""
+        """The number of rows of all tables in it, headings included."""
         return sum(map(_rows, self.blocks))
 
     @property
     def left_out(self) -> bool:
-        """Whether paper has only a sentence of it."""
+        """Whether paper has only a sentence about it."""
         return self.is_for_screens or self.rows > MOST_ROWS
 
 
@@ -226,9 +234,8 @@ GroupLook = Literal["", "opening", "sheet", "trials", "besides"]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Blocks that a style sheet treats together: a section of the page, tables that stand beside each other.
-
-    An ``opening`` section stands before the contents on paper: the question, the answer, the findings.
+    """Blocks that a style sheet treats together: a section of the page, or tables that stand side by side. An
+    ``opening`` section stands before the table of contents on paper: the question, the answer, the findings.
     """
 
     blocks: tuple[Block, ...]
@@ -242,16 +249,16 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The whole. ``header`` stands above the contents, and ``footer`` below everything."""
+    """A whole document. ``header`` stands above the table of contents, and ``footer`` below everything."""
 
     title: str
     language: str
     generator: str
     author: str
-    """Of the report, as its bench file names one; else the program."""
+    """The author of the report whom its bench file names; else the program."""
     header: tuple[Block, ...]
     contents: tuple[Heading, ...]
-    """What a page has a table of contents of."""
+    """The headings that the table of contents of a page lists."""
     blocks: tuple[Block, ...]
     footer: Inlines
     palette: Mapping[str, str]
@@ -259,7 +266,7 @@ class Document:
 
 
 def plain(inlines: Inlines) -> str:
-    """The words alone, on one line."""
+    """Returns the words alone, on one line."""
     words = "".join(each.text if isinstance(each, Text) else each.label for each in inlines)
     return " ".join(words.replace("\u200b", "").split())
 

@@ -1,4 +1,6 @@
-"""Makes a document of the blocks of its sections: tables get names, headings ids, the glossary its words."""
+"""Makes a document of the blocks of its sections: names tables, gives headings ids, and reduces the glossary to used
+words.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,17 @@ from nicbench.report.document.blocks import (
     plain,
 )
 
-# Names by which sentences point to tables; pure.
+# Names by which sentences refer to tables; pure.
 
 
 def anchor(*words: str) -> str:
-    """The id of a table by what tells it from others: ``throughput-bare-run-2``."""
+    """Returns the id of a table, made of the words that tell it from other tables: ``throughput-bare-run-2``."""
     text = " ".join(word for word in words if word and word != "default")
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "table"
 
 
 _LONGEST_TITLE: Final = 80
-"""A drawing's words that are longer describe it, and name it no more."""
+"""The longest label of a drawing that can be its title; a longer one describes the drawing."""
 _TAG = re.compile(r"<[^>]*>")
 _MET_AS: Final = {
     "p99.9": r"p99",
@@ -53,11 +55,11 @@ _MET_AS: Final = {
     "Bootstrap": r"bootstrap",
     "Interval": r"\binterval",
 }
-"""How words are met where that is not as they are listed."""
+"""Patterns that find a word of the glossary in the text where it is used in another form than it is listed."""
 
 
 def finish_document(document: Document, *, has_contents: bool = True) -> Document:
-    """The document with ids, names and contents; blocks are as their sections made them."""
+    """Returns the document with ids, titles and table of contents; its blocks come as their sections made them."""
     blocks = tuple(_with_used_words(document))
     blocks = tuple(_Naming(blocks).name_blocks(_Ids(blocks).give_ids(blocks)))
     contents = tuple(block for block in walk(blocks) if isinstance(block, Heading) and block.level == 1)
@@ -65,7 +67,7 @@ def finish_document(document: Document, *, has_contents: bool = True) -> Documen
 
 
 def walk(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Every block, and those within it."""
+    """Yields every block, and the blocks within it."""
     for block in blocks:
         yield block
         if isinstance(block, Group | Note | FoldedBlocks):
@@ -73,7 +75,7 @@ def walk(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 class _Ids:
-    """Gives every heading an id, each once."""
+    """Gives every heading an id that is unique in the document."""
 
     def __init__(self, blocks: tuple[Block, ...]) -> None:
         self._taken = {block.id for block in walk(blocks) if isinstance(block, FoldedBlocks) and block.id}
@@ -102,7 +104,9 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 class _Naming:
-    """Names tables and figures after the headings that they are under, each name once: a list tells them apart."""
+    """Gives tables and figures the names of the headings above them, each name once, so that a list
+    tells them apart.
+    """
 
     def __init__(self, blocks: tuple[Block, ...]) -> None:
         texts = Counter(plain(block.inlines) for block in walk(blocks) if isinstance(block, Heading))
@@ -112,7 +116,7 @@ class _Naming:
         self._titles: Counter[tuple[str, str]] = Counter()
 
     def name_blocks(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        """The blocks with their titles."""
+        """Yields the blocks with their titles."""
         for block in blocks:
             yield self._name_block(block)
 
@@ -145,7 +149,9 @@ class _Naming:
 
     @property
     def _under(self) -> str:
-        """What names a table here: the heading, of a common one also the one above it, and what it is folded into."""
+        """The name of a table here: the heading above it; where that heading occurs repeatedly, the one above that,
+        too; and what it is folded into.
+        """
         texts = [text for _, text in self._headings]
         named = texts[-1] if texts else ""
         if named in self._repeated and len(texts) > 1:
@@ -155,7 +161,9 @@ class _Naming:
         return ": ".join(part for part in (named, self._folded_in) if part)
 
     def _title(self, figure: Figure) -> str:
-        """Of small ones the heading; else the label, or where that describes it at length, how its caption begins."""
+        """Returns the title of a figure. Small multiples get the heading above them; others the label or, where the
+        label is a long description, the first sentence of the caption.
+        """
         if figure.is_of_multiples and len(figure.panels) > 1:
             return self._under
         below = figure.panels[0].caption if figure.is_of_multiples else figure.caption
@@ -165,14 +173,14 @@ class _Naming:
         return next(short, "Drawing")
 
     def _once(self, kind: str, title: str) -> str:
-        """The title, and a number behind it where it was there before."""
+        """Returns the title, with a number behind it where it was given before."""
         self._titles[kind, title] += 1
         times = self._titles[kind, title]
         return title if times == 1 else f"{title} ({times})"
 
 
 def _with_used_words(document: Document) -> Iterator[Block]:
-    """The document's blocks, its glossary without the words that are nowhere else in it."""
+    """Yields the blocks of the document, with the glossary reduced to words that occur elsewhere in it."""
     if not any(isinstance(block, Definitions) for block in walk(document.blocks)):
         yield from document.blocks
         return
@@ -197,7 +205,7 @@ def _is_used(word: str, text: str) -> bool:
 
 
 def _texts_of(blocks: Iterable[Block]) -> Iterator[str]:
-    """The texts of blocks, drawings and what only screens show among them, a glossary not."""
+    """Yields the texts of blocks, those of drawings and folded blocks included, but not those of a glossary."""
     for block in blocks:
         match block:
             case Heading() | Paragraph() | Verdict():

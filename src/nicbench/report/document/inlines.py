@@ -1,4 +1,6 @@
-"""Makes runs of text: what others wrote is made visible, white space is collapsed, line breaks are ours alone."""
+"""Makes runs of text: steering characters in foreign text are made visible, white space is collapsed, and only our own
+line breaks remain.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from nicbench.core.result import Result
 from nicbench.report.document.blocks import Drawing, Inline, Inlines, Text, Tone
 
 Part: TypeAlias = str | Inline | Inlines | None
-"""What a line is made of; a string is text as it is."""
+"""A part of a line; a string is plain text."""
 BREAK: Final = Text("\n")
 PLACE_TO_BREAK: Final = "\u200b"
 _SPACE = re.compile(r"[ \t\n\r\f]+")
@@ -30,7 +32,7 @@ _TONES: Final[dict[str, Tone]] = {
 
 
 def inlines(*parts: Part) -> Inlines:
-    """The parts one after another, with white space as a page has it: one space between words, none at the ends."""
+    """Returns the parts one after another, with white space as on a page: one space between words, none at the ends."""
     if len(parts) == 1 and isinstance(only := parts[0], str):
         text = make_visible(only)
         if not _UNTIDY.search(text):
@@ -39,7 +41,7 @@ def inlines(*parts: Part) -> Inlines:
 
 
 def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
-    """The items with the separator between them."""
+    """Returns the items with the separator between them."""
     parts: list[Part] = []
     for item in items:
         parts += [separator, item] if parts else [item]
@@ -47,7 +49,7 @@ def join_inlines(separator: str, items: Iterable[Part]) -> Inlines:
 
 
 def lines(items: Iterable[Part]) -> Inlines:
-    """Each item on a line of its own."""
+    """Returns the items, each on a line of its own."""
     parts: list[Part] = []
     for item in items:
         parts += [BREAK, item] if parts else [item]
@@ -55,64 +57,66 @@ def lines(items: Iterable[Part]) -> Inlines:
 
 
 def strong(text: str, tone: Tone = "") -> Text:
-    """Bold."""
+    """Returns bold text."""
     return Text(_collapse(text), strong=True, tone=tone)
 
 
 def set_tone(text: str, tone: Tone, title: str = "") -> Text:
-    """As loud as its tone."""
+    """Returns text with the emphasis of a tone."""
     return Text(_collapse(text), tone=tone, title=make_visible(title))
 
 
 def small(text: str) -> Text:
-    """What stands beneath a number, or beside a name."""
+    """Returns small text, which stands beneath a number or beside a name."""
     return Text(_collapse(text), small=True, tone="quiet")
 
 
 def badge(text: str, tone: Tone = "quiet") -> Text:
-    """A word in a frame."""
+    """Returns a word in a frame."""
     return Text(_collapse(text), badge=True, tone=tone)
 
 
 def code(text: str) -> Text:
-    """A command line or a name as it is typed."""
+    """Returns a command line or a name as it is typed."""
     return Text(_collapse(text), code=True)
 
 
 def superscript(text: str) -> Text:
-    """An exponent."""
+    """Returns a superscript, such as an exponent."""
     return Text(text, raised=True)
 
 
 def link(text: str, target: str, title: str = "") -> Text:
-    """``target``: ``#`` and the id of a heading, or an address."""
+    """Returns a link; ``target`` is ``#`` and the id of a heading, or an address."""
     return Text(_collapse(text), link=target, title=title)
 
 
 def file_link(name: str) -> Text:
-    """The name of a file of the run folder as a link to it; a name that leads elsewhere is no link."""
+    """Returns the name of a file of the run folder as a link to it; a name that leads out of the folder is no link."""
     parts = name.split("/")
     leads_there = all(parts) and ".." not in parts and "\\" not in name
     return Text(_collapse(name), link=f"./{quote(name)}" if leads_there else None)
 
 
 def breakable(text: str) -> Text:
-    """A long name, which may be broken after its slashes, dots and underscores."""
+    """Returns a long name that may be broken after its slashes, dots and underscores."""
     return Text(_AFTER.sub(PLACE_TO_BREAK, _collapse(text)))
 
 
 def breakable_code(text: str) -> Text:
-    """The same as it is typed."""
+    """Returns a long name as code, which may be broken after its slashes, dots and underscores."""
     return replace(breakable(text), code=True)
 
 
 def capitalise(text: str) -> str:
-    """With its first letter in upper case, the others as they are."""
+    """Returns the text with its first letter in upper case and the others unchanged."""
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def median_and_runs(text: str, *, is_main: bool = False) -> Inlines:
-    """The value of several runs: the median, and beneath it how far they lie apart; any other text as it is."""
+    """Returns the value of several runs as the median with the range of the runs beneath it; any other
+    text unchanged.
+    """
     found = _SEVERAL_RUNS.fullmatch(text)
     if found is None:
         return inlines(strong(text) if is_main else text)
@@ -121,7 +125,7 @@ def median_and_runs(text: str, *, is_main: bool = False) -> Inlines:
 
 
 def mark(result: Result) -> Inlines:
-    """What stands behind a value that is not simply valid: an asterisk, or a dagger for an erratum of its source."""
+    """Returns what follows a value that is not simply valid: an asterisk, or a dagger for an erratum of its source."""
     if result.imported:
         return (link("†", "#errata", "erratum of the source"),) if result.imported.errata else ()
     verdict = result.verdict.value
@@ -129,7 +133,7 @@ def mark(result: Result) -> Inlines:
 
 
 def tone_of(verdict: str) -> Tone:
-    """How loud a verdict is."""
+    """Returns the emphasis of a verdict."""
     return _TONES.get(verdict, "")
 
 
@@ -148,7 +152,7 @@ def _runs(parts: Iterable[Part]) -> Iterable[Inline]:
 
 
 def _tidy(runs: Iterable[Inline]) -> Inlines:
-    """Equal looks joined; one space between words over the runs' borders; no space or empty line at the ends."""
+    """Joins runs of equal style, collapses spaces across runs, and removes spaces and empty lines at the ends."""
     tidy: list[Inline] = []
     for run in runs:
         last = tidy[-1] if tidy else None
@@ -181,10 +185,10 @@ def _look(run: Text) -> tuple[object, ...]:
 
 
 def command(line: str) -> Text:
-    """A command line: a page breaks it between its arguments alone."""
+    """Returns a command line, which a page breaks only between its arguments."""
     return code(line)
 
 
 def commands(texts: Sequence[str]) -> Inlines:
-    """Several, each on a line of its own."""
+    """Returns several commands, each on a line of its own."""
     return lines(map(code, texts))

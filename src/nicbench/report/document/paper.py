@@ -1,4 +1,4 @@
-"""A document as paper and text files have it: without what screens alone need, in the colours of a light page."""
+"""A document as paper and text files have it: without the parts for screens alone, in the colours of a light page."""
 
 from __future__ import annotations
 
@@ -34,21 +34,25 @@ _FAMILY = re.compile(r'font-family="[^"]*"')
 _FOR_SCRIPTS = re.compile(r' (?:data-[a-z-]+|tabindex)="[^"]*"')
 _LONGEST_LABEL = 1000
 _TEXT = re.compile(r"(<t(?:ext|span|itle)\b[^>]*>(?:&\w+;|&#\w+;|[^<&]){300})[^<]+")
-"""More than 300 characters; none of them is cut."""
+"""The text of a drawing that is longer than 300 characters, which is shortened."""
 _LABEL = re.compile(r'aria-label="([^"]*)"')
 _TAG = re.compile(r"<svg\b[^>]*>")
 
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """``front`` is what stands before the contents; the blocks of groups and verdicts lie open among the others."""
+    """A document for pages. ``front`` stands before the table of contents; the contents of groups and verdicts stand
+    among the other blocks.
+    """
 
     front: tuple[Block, ...]
     blocks: tuple[Block, ...]
 
 
 def pages(document: Document) -> Pages:
-    """No heading is more than one level below the one before it, as readers of a tagged file expect."""
+    """Returns the document for pages. No heading is more than one level below the one before it, as readers of tagged
+    PDF files expect.
+    """
     last = max((at for at, block in enumerate(document.blocks) if _opens(block)), default=-1)
     opening = tuple(_flat([*document.header, *document.blocks[: last + 1]]))
     footer = Paragraph(document.footer, "footer")
@@ -94,7 +98,7 @@ def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _add_heads(table: Table) -> Table:
-    """With a line of heads where a screen has none: a tagged file tells a reader what each column holds."""
+    """Returns the table with a row of headings where it has none, so that a tagged PDF says what each column holds."""
     if table.head or table.columns < 2:
         return table
     cells = (head("Subject", words=True), head("Value", words=True, columns=table.columns - 1))
@@ -112,20 +116,20 @@ def _level_headings(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def left_out_words(folded: FoldedBlocks) -> Text:
-    """The sentence that paper has of what stays on the page."""
+    """Returns the sentence that paper has in place of a part that stays on the page."""
     words = "".join(each.text for each in folded.summary if isinstance(each, Text))
     rows = f", {folded.rows} rows" if folded.rows else ""
     return Text(f"Left out here: {words}{rows}. It is in report.html.")
 
 
 def palette(style: str) -> dict[str, str]:
-    """Name to colour, of the first ``:root`` of a style sheet: that of a light screen."""
+    """Returns the colours by their names, from the first ``:root`` of a style sheet, which is for a light screen."""
     found = _ROOT.search(style)
     return dict(_VARIABLE.findall(found[1])) if found else {}
 
 
 def on_paper(svg: str, colours: Mapping[str, str]) -> str:
-    """The drawing without variables, in our font, and able to stand alone in a file."""
+    """Returns the drawing without variables, in our font, and able to stand alone in a file."""
     svg = _USED.sub(lambda used: colours.get(used[1]) or used[2] or colours.get("ink", "#000000"), svg)
     svg = svg.replace("currentColor", colours.get("ink", "#000000"))
     svg = _TEXT.sub(r"\1 …", _FOR_SCRIPTS.sub("", svg))
@@ -136,7 +140,7 @@ def on_paper(svg: str, colours: Mapping[str, str]) -> str:
 
 
 def drawing(svg: str) -> Drawing:
-    """A drawing, with what it shows in the words that a screen reader says."""
+    """Returns a drawing with the description that a screen reader speaks."""
     svg = make_visible(svg)
     found = _LABEL.search(svg)
     return Drawing(svg, unescape(found[1])[:_LONGEST_LABEL] if found else "")

@@ -1,4 +1,4 @@
-"""Makes blocks: cells, rows, tables whose rows fill a grid, and the short forms of paragraphs and headings."""
+"""Makes blocks: cells, rows, tables whose rows fill a grid, and short forms for paragraphs and headings."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from nicbench.report.document.blocks import (
 from nicbench.report.document.inlines import BREAK, Part, commands, inlines, set_tone
 
 _OF_WORDS = frozenset({"facts", "system", "testbed"})
-"""Tables of words, whatever stands in a cell."""
+"""The kinds of tables whose cells all hold words."""
 _FEW_REMARKS = 4
 
 
 def heading(level: int, *parts: Part, id: str | None = None) -> Heading:
-    """``level`` is 1 for a section of the page."""
+    """Returns a heading; ``level`` is 1 for a section of the page."""
     return Heading(level, inlines(*parts), id)
 
 
 def paragraph(*parts: Part, role: Role = "") -> Paragraph:
-    """Text that belongs together."""
+    """Returns a paragraph of text."""
     return Paragraph(inlines(*parts), role)
 
 
 def caption(*parts: Part) -> Paragraph:
-    """What stands above or below a table in small type."""
+    """Returns the text in small type that stands above or below a table."""
     return Paragraph(inlines(*parts), "caption")
 
 
 def listing(items: Iterable[Part], *, ordered: bool = False) -> Listing:
-    """Items, a line each."""
+    """Returns a list with an item on each line."""
     return Listing(tuple(inlines(item) for item in items), ordered)
 
 
 def remarks(texts: Sequence[str], tone: Tone, about: str) -> Iterator[Block]:
-    """A few stand below their table; many are folded away there, and printed."""
+    """Yields remarks: a few stand below their table; many are folded there on a page, and printed on paper."""
     star = set_tone("*", tone) if tone else None
     told = tuple(caption(star, " " if star else None, text, ".") for text in texts)
     if len(told) > _FEW_REMARKS:
@@ -61,22 +61,24 @@ def remarks(texts: Sequence[str], tone: Tone, about: str) -> Iterator[Block]:
 
 
 def cell(*parts: Part, columns: int = 1, tone: Tone = "") -> Cell:
-    """A number, mostly: it stands right."""
+    """Returns a cell of numbers, aligned right."""
     return Cell(inlines(*parts), columns, tone=tone)
 
 
 def words(*parts: Part, columns: int = 1, tone: Tone = "") -> Cell:
-    """Words, which stand left and may be broken."""
+    """Returns a cell of words, which is aligned left and may be broken."""
     return Cell(inlines(*parts), columns, words=True, tone=tone)
 
 
 def name(*parts: Part, words: bool = False) -> Cell:
-    """The head of a row."""
+    """Returns the heading of a row."""
     return Cell(inlines(*parts), is_head=True, words=words)
 
 
 def head(text: str, unit: str | None = None, *, words: bool = False, columns: int = 1) -> Cell:
-    """The head of a column; a newline breaks the line, a unit stands in brackets on a line of its own."""
+    """Returns the heading of a column; a newline breaks the line, and a unit stands in brackets on a
+    line of its own.
+    """
     parts: list[Part] = []
     for line in text.split("\n"):
         parts += [BREAK, line] if parts else [line]
@@ -86,28 +88,28 @@ def head(text: str, unit: str | None = None, *, words: bool = False, columns: in
 
 
 def heads(*texts: str) -> tuple[Cell, ...]:
-    """The heads of columns of numbers."""
+    """Returns the headings of columns of numbers."""
     return tuple(map(head, texts))
 
 
 def word_heads(*texts: str) -> tuple[Cell, ...]:
-    """The heads of columns of words."""
+    """Returns the headings of columns of words."""
     return tuple(head(text, words=True) for text in texts)
 
 
 NOTHING = Cell(())
-"""Of a table's corner."""
+"""The empty cell in the corner of a table."""
 
 
 def row(*cells: Cell, look: RowLook = "") -> Row:
-    """Cells beside one another."""
+    """Returns a row of these cells."""
     return Row(cells, look)
 
 
 def table(
     head: Iterable[Iterable[Cell]], body: Iterable[Row | Iterable[Cell]], look: TableLook = "", caption: Part = None
 ) -> Table:
-    """Lines of heads, then rows; whatever they span, every row fills the table."""
+    """Returns a table of heading rows and body rows; whatever cells span, every row fills the table."""
     above = tuple(_as_row(cells) for cells in head)
     rows = tuple(_as_row(cells) for cells in body)
     if look in _OF_WORDS:
@@ -124,7 +126,7 @@ def _of_words(rows: tuple[Row, ...]) -> tuple[Row, ...]:
 
 
 def facts_table(facts: Facts) -> Table:
-    """The rows of facts for paper: those within others are one step further in."""
+    """Returns facts as a table for paper, in which facts within others are indented one step further."""
     rows = tuple(row for fact in facts.facts for row in _branches(fact, 0))
     columns = _width(rows) or 1
     return Table(columns, (), _fill_rows(rows, columns), title=facts.title)
@@ -135,7 +137,9 @@ def _as_row(cells: Row | Iterable[Cell]) -> Row:
 
 
 def _branches(fact: Fact, depth: int) -> Iterator[Row]:
-    """Label and value; a group is its label alone, and its rows one step further in."""
+    """Yields the rows of a fact: label and value, or for a group its label alone and its rows indented one step
+    further.
+    """
     label = Cell(fact.label, is_head=True, words=True, indent=depth)
     if fact.children:
         yield Row((replace(label, columns=2),), "about")
@@ -149,7 +153,9 @@ def _branches(fact: Fact, depth: int) -> Iterator[Row]:
 
 
 def _beside(beside: Table, depth: int) -> Iterator[Row]:
-    """A table within a value: each row's name, and its cells by the heads of their columns."""
+    """Yields the rows of a table within a value: the name of each row, and its cells with the headings of their
+    columns.
+    """
     titles = [plain(cell.inlines) for row in beside.head[-1:] for cell in row.cells]
     for each in beside.body:
         told = [
@@ -165,7 +171,7 @@ def _width(rows: tuple[Row, ...]) -> int:
 
 
 def _fill_rows(rows: tuple[Row, ...], width: int) -> tuple[Row, ...]:
-    """No cell reaches beyond the table, and none is missing."""
+    """Returns the rows so that no cell reaches beyond the table and none is missing."""
     if all(len(row.cells) == width and all(cell.columns == cell.rows == 1 for cell in row.cells) for row in rows):
         return rows
     filled = []

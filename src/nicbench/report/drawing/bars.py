@@ -1,8 +1,8 @@
-"""Charts of bars: of a section (core/table.py), of a share of the line rate, and of the bins of a long tail.
+"""Bar charts: of a section (core/table.py), of the share of the line rate, and of the bins of a long tail.
 
 The bars of a section have a value of each port or client, side by side for each way of sending. A frame rate with its
-share of the line rate as a line is the figure of card makers' zero-loss tables. The long tail has frames or messages
-in each latency bin on a logarithmic axis, rows abreast.
+share of the line rate as a line is the figure that card makers' zero-loss reports have. The long tail has frames or
+messages in each latency bin on a logarithmic axis, with the bars of the rows side by side.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from nicbench.report.section import Further, Section
 from nicbench.report.tails import TailTable
 
 _MOST: Final = MappingProxyType({True: 96, False: 48})
-"""So many bars can be told apart, wide and narrow."""
+"""The most bars that can be told apart, in a wide chart (True) and in a narrow one (False)."""
 
 
 def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
-    """None where there would be fewer than two bars, or more than can be told apart on a wide page."""
+    """Returns the bar chart of a section; None where it would have fewer than two bars, or more than can be told apart
+    on a wide page.
+    """
     bars = section.table.bars
     if bars is None:
         return None
@@ -75,13 +77,15 @@ def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
 
 
 def _telling(columns: tuple[Column, ...], results: Sequence[Result]) -> tuple[Column, ...]:
-    """Those in which results differ; all where there are none."""
+    """Returns the columns in which results differ; all columns where there are none."""
     telling = tuple(column for column in columns if len({text_of(column, result) for result in results}) > 1)
     return telling or columns
 
 
 def _names(columns: tuple[Column, ...], results: Sequence[Result], drawn: Collection[str]) -> list[str]:
-    """Of the bars of a group, in the order of the first column, then of the next: configurations stand side by side."""
+    """Returns the names of the bars of a group, ordered by the first column, then by the next, so that configurations
+    stand side by side.
+    """
     orders = [list(dict.fromkeys(text_of(column, result) for result in results)) for column in columns]
 
     def place(result: Result) -> tuple[int, ...]:
@@ -100,13 +104,17 @@ _RATE, _SHARE = "frame rate", "% of line rate"
 
 
 def tells_something(section: Section) -> bool:
-    """Whether bars beside the share of the line rate say more than the rates by themselves: not of a nominal line."""
+    """Returns whether bars beside the share of the line rate say more than the rates alone. They do not for a single
+    row, nor where the link is nominal or simulated.
+    """
     plan = section.known.plan
     return len(section.rows) > 1 and not (plan and (plan.link_is_nominal or plan.simulated))
 
 
 def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
-    """Bars of the frame rate, and the share of the line rate as a line on an axis of its own; None without any rate."""
+    """Returns a chart with the frame rate as bars and the share of the line rate as a line on its own axis; None
+    without any rate.
+    """
     bars_of = further.table.bars
     if bars_of is None:
         return None
@@ -148,7 +156,9 @@ def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
 
 
 def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
-    """A group of bars for each bin, one for each row; a bin without a frame has none. None where nothing is known."""
+    """Returns a chart with a group of bars for each bin and a bar for each row, none for a bin without frames; None
+    where nothing is known.
+    """
     points = [
         {"bin": head, "row": row.name, "frames": count} for row in table.rows for head, count in row.counts if count > 0
     ]

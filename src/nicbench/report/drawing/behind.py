@@ -1,9 +1,9 @@
-"""What a chart says, read from its specification, and the table behind it, folded away until somebody asks.
+"""What a chart says, read from its specification, and the table behind it, folded until the reader opens it.
 
-Key, value and range of every row of its data are put in words. Heads are the titles of the axes, so that a chart need
-not tell the same twice. Where a channel ``tooltip`` is given, its first entry is the key and its second the value. A
-row may say its value itself, as ``words`` ("below 0.41"), and its range, as ``range``. Layers of text and of
-backgrounds, and marks with ``aria`` off, say nothing. In the table series stand side by side where they share their
+The key, value and range of every row of the data are put in words. Headings are the titles of the axes, so that a chart
+need not repeat them. Where a channel ``tooltip`` is given, its first entry is the key and its second the value. A row
+may give its value in words itself, as ``words`` ("below 0.41"), and its range, as ``range``. Layers of text and of
+backgrounds, and marks with ``aria`` off, say nothing. In the table, series stand side by side where they share their
 keys, else below one another. Long tables are thinned, and say so.
 """
 
@@ -35,19 +35,19 @@ class Head:
 
     @classmethod
     def of(cls, title: str) -> Head:
-        """From the title of an axis."""
+        """Returns the heading for the title of an axis."""
         name, bracket, unit = title.rstrip("]").partition(" [")
         return cls(name, unit.partition(",")[0], unit) if bracket else cls(title, "", "")
 
     @property
     def pattern(self) -> str:
-        """A line of words, in which "#" stands for the value: "frame rate: # Mpps"."""
+        """A line of words in which "#" stands for the value: "frame rate: # Mpps"."""
         return f"{self.name}: #{f' {self.unit}' if self.unit else ''}"
 
 
 @dataclass(frozen=True, slots=True)
 class SpokenRow:
-    """A row in words: of which series, at which key, which value, and from where to where it is known to lie."""
+    """A row in words: its series, its key, its value, and the range in which the value is known to lie."""
 
     series: str
     key: str
@@ -68,7 +68,9 @@ class DataSet:
 
 
 def read(specification: Mapping[str, Any]) -> tuple[DataSet, ...]:
-    """The data sets that say something, in the order of the layers. Units are the chart's own dictionaries."""
+    """Returns the data sets that say something, in the order of the layers. ``units`` of a data set are the chart's own
+    dictionaries, not copies.
+    """
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = specification.get("datasets", {})
     shown: dict[str, list[dict[str, Any]]] = {}
     for name, unit in units_of(specification):
@@ -79,7 +81,7 @@ def read(specification: Mapping[str, Any]) -> tuple[DataSet, ...]:
 
 
 def units_of(chart: Mapping[str, Any], inherited: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every single layer with the name of its data."""
+    """Yields every single layer with the name of its data set."""
     name = (chart.get("data") or {}).get("name", inherited)
     if "layer" not in chart:
         yield name, dict(chart) if not isinstance(chart, dict) else chart
@@ -89,24 +91,24 @@ def units_of(chart: Mapping[str, Any], inherited: str = "") -> Iterator[tuple[st
 
 
 def says(unit: Mapping[str, Any]) -> bool:
-    """Whether the marks of a layer stand for values."""
+    """Returns whether the marks of a layer stand for values."""
     return mark_of(unit) not in _SILENT and (unit.get("mark") or {}).get("aria") is not False
 
 
 def mark_of(unit: Mapping[str, Any]) -> str:
-    """The kind of its marks."""
+    """Returns the kind of a layer's marks."""
     return str((unit.get("mark") or {}).get("type", ""))
 
 
 def places(unit: Mapping[str, Any]) -> tuple[str, str]:
-    """The channels of key and value: a bar may stand or lie."""
+    """Returns the channels of key and value: ("x", "y"), or ("y", "x") for horizontal bars."""
     encoding = unit["encoding"]
     lies = (encoding.get("y") or {}).get("type") == "nominal" and (encoding.get("x") or {}).get("type") != "nominal"
     return ("y", "x") if lies else ("x", "y")
 
 
 def number(value: float) -> str:
-    """Five significant digits, fewer where the number has no more, whole numbers in full."""
+    """Writes a number with five significant digits, fewer where it has no more, and whole numbers in full."""
     if value == 0:
         return "0"
     decimals = max(0, min(9, _DIGITS - 1 - math.floor(math.log10(abs(value)))))
@@ -116,7 +118,7 @@ def number(value: float) -> str:
 
 
 def series_of(sets: Sequence[DataSet]) -> tuple[str, ...]:
-    """The names of the series, as the legend has them."""
+    """Returns the names of the series in the order of the legend."""
     occur = dict.fromkeys(said.series for one in sets for said in one.rows if said.series)
     scales = [unit["encoding"].get("color", {}).get("scale") or {} for one in sets for unit in one.units]
     legend = dict.fromkeys(str(name) for scale in scales for name in scale.get("domain", ()))
@@ -124,7 +126,7 @@ def series_of(sets: Sequence[DataSet]) -> tuple[str, ...]:
 
 
 def evenly(rows: Sequence[Kind], most: int) -> list[Kind]:
-    """At most so many, evenly chosen, the first and the last among them."""
+    """Returns at most ``most`` rows, evenly chosen, the first and the last among them."""
     if len(rows) <= most:
         return list(rows)
     return [rows[place * (len(rows) - 1) // (most - 1)] for place in range(most)]
@@ -171,7 +173,7 @@ def _text(value: Any) -> str:
 
 
 def _span(row: Mapping[str, Any], bounds: tuple[str, str] | None) -> str:
-    """From where to where; empty where that is not known, or a point."""
+    """Returns the range of a row in words; empty where it is unknown or a single point."""
     if "range" in row:
         return str(row["range"])
     if bounds is None or None in (lower := row.get(bounds[0]), upper := row.get(bounds[1])) or lower == upper:
@@ -182,13 +184,13 @@ def _span(row: Mapping[str, Any], bounds: tuple[str, str] | None) -> str:
 _MOST_ROWS: Final = 140
 _LEAST_OF_A_SERIES: Final = 12
 _ABREAST: Final = 8
-"""More series side by side are no table that anybody reads."""
+"""The most series that stand side by side; nobody reads a table with more."""
 _SHARED: Final = 0.6
-"""So many of the cells are filled at least, where series stand side by side."""
+"""The least share of filled cells at which series stand side by side."""
 
 
 def numbers_behind(specification: Mapping[str, Any], label: str, source: str, name: str = "") -> FoldedBlocks | None:
-    """The tables of a chart; ``source`` is the file of the run folder that has what is left out here."""
+    """Returns the tables behind a chart; ``source`` is the file of the run folder that has what is left out of them."""
     groups: dict[tuple[Head, Head | None], list[SpokenRow]] = {}
     sets = read(specification)
     order = ("", *series_of(sets))
@@ -206,7 +208,7 @@ def numbers_behind(specification: Mapping[str, Any], label: str, source: str, na
 
 
 def _table(key: Head, value: Head | None, rows: Sequence[SpokenRow]) -> tuple[Table, int]:
-    """A table, and how many of the rows are in it."""
+    """Returns a table, and how many of the rows it holds."""
     series = list(dict.fromkeys(said.series for said in rows))
     by_key: dict[str, dict[str, SpokenRow]] = {}
     for said in rows:

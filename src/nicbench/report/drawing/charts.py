@@ -1,8 +1,8 @@
 """The charts, each defined once and drawn twice: wide for a screen and paper, narrow for a phone.
 
-Colours are written as stand-ins that ``svg.py`` turns into the page's style variables, so one drawing serves light,
-dark and paper. Shapes and dashes differ as well as colours. The throughput chart shows points with intervals, loads
-known only to be too high, and references nearby.
+Colours are written as stand-ins that ``svg.py`` turns into variables of the page's style, so that one drawing serves
+light and dark pages and paper. Shapes and dashes differ as well as colours. The throughput chart shows points with
+intervals, loads known only to be too high, and the references near them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from nicbench.report.section import Section
 
 LINE_RATE = "line rate"
 CEILING = "tester's ceiling"
-_NEAR = 2.0  # of the highest rate: a reference further away would press the results into the floor
+_NEAR = 2.0  # times the highest rate: a reference further away would squeeze the results against the axis
 _HEADROOM = 1.06
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Rows for the chart, rates in ``unit``. ``below`` are rates of which only an upper bound is known."""
+    """The rows of the chart, with rates in ``unit``. ``below`` are the rates of which only an upper bound is known."""
 
     rates: tuple[dict[str, Any], ...]
     below: tuple[dict[str, Any], ...]
@@ -40,17 +40,19 @@ class Points:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The references that are drawn, by name."""
+        """The names of the references that are drawn."""
         return tuple(dict.fromkeys(bound["goal"] for bound in self.bounds))
 
     @property
     def goals_with_a_line(self) -> tuple[str, ...]:
-        """One point makes no line."""
+        """The names of the goals with at least two points, for a single point makes no line."""
         return _with_a_line(self.rates)
 
 
 def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
-    """The searched rates of a section, the ``line_rate`` always among them or only where it is near."""
+    """Returns the searched rates of a section; the line rate is always among them with ``line_rate``, else only where
+    it is near.
+    """
     searched = section.table.rates
     if searched is None:
         return None
@@ -90,7 +92,7 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
 
 
 def _with_a_line(points: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> tuple[str, ...]:
-    """Names with two points at least."""
+    """Returns the names that have at least two points."""
     names = [point["goal"] for point in points]
     return tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
 
@@ -101,7 +103,7 @@ _APART = 10  # pixels between the goals of one frame size
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Width and height of the plot and the size of its letters, in pixels."""
+    """The width and height of the plot and the size of its letters, in pixels."""
 
     width: int
     height: int
@@ -114,7 +116,9 @@ NARROW = Format(width=292, height=270, font=12, columns=3)
 
 
 def bar_colours(field: str, names: Sequence[str], legend: alt.Legend | None) -> dict[str, Any]:
-    """A colour for each name; where there are more names than colours these come again, half as strong."""
+    """Returns a colour for each name; where there are more names than colours, the colours repeat with
+    less strength.
+    """
     colours = alt.Scale(domain=names, range=[SERIES[number % len(SERIES)] for number in range(len(names))])
     found: dict[str, Any] = {"color": alt.Color(f"{field}:N", sort=names, scale=colours, legend=legend)}
     if len(names) > len(SERIES):
@@ -125,9 +129,8 @@ def bar_colours(field: str, names: Sequence[str], legend: alt.Legend | None) -> 
 
 
 def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None:
-    """The searched rates against frame size with their intervals, and what bounded them where it is near.
-
-    Of real links the line rate is always drawn: RFC 2544 section 26.1 asks for it.
+    """Returns a chart of the searched rates over frame size with their intervals, and what bounded them where it is
+    near. For real links the line rate is always drawn: RFC 2544 section 26.1 asks for it.
     """
     points = points_of(section, line_rate=section.line_rate_is_real)
     if points is None or section.table.rates is None:
@@ -158,7 +161,7 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
         known = known.encode(x=x, color=colour)
         if name in points.goals_with_a_line:
             layers.append(known.mark_line(strokeWidth=1.4, opacity=0.55, xOffset=shift).encode(y=y, strokeDash=dash))
-        # An interval's bar is wide: it shall be seen behind its point even where it is as short as it should be.
+        # The bar of an interval is wide, so that it is visible behind its point even where it is short.
         layers += [
             known.mark_rule(strokeWidth=9, opacity=0.35, xOffset=shift).encode(y="lower:Q", y2="upper:Q"),
             known.mark_point(size=62, filled=True, opacity=1, xOffset=shift).encode(y=y, shape=shape),
@@ -175,7 +178,7 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
 
 
 def rates_by_size_caption(section: Section) -> str:
-    """What is drawn, and nothing that is not."""
+    """Returns the caption of the chart of searched rates, which names only what is drawn."""
     plan = section.known.plan
     points = points_of(section, line_rate=section.line_rate_is_real)
     if points is None:
@@ -198,7 +201,9 @@ def rates_by_size_caption(section: Section) -> str:
 
 
 def tail_chart(section: Section, form: Format) -> dict[str, Any] | None:
-    """The share of frames slower than a latency, both axes logarithmic, one line for each frame size."""
+    """Returns a chart of the share of frames slower than a latency, both axes logarithmic, with one line for each frame
+    size.
+    """
     tails = section.timing.tails if section.timing else ()
     points: list[dict[str, Any]] = [
         {"size": size, "latency": latency_ns / 1e3, "share": 100.0 * share, "order": order}
@@ -261,11 +266,11 @@ DASHES = ([1, 0], [7, 2], [2, 2], [8, 2, 2, 2], [12, 3], [4, 4], [1, 3])
 
 
 PLAIN_NUMBERS = "replace(format(datum.value, ',~f'), regexp(',', 'g'), '\u202f')"
-"""Labels of a logarithmic axis: 0.01, 1, 10 000."""
+"""The expression for labels of a logarithmic axis: 0.01, 1, 10 000."""
 
 
 def finish_chart(chart: Any, form: Format) -> dict[str, Any]:
-    """With the size and the letters of every chart of the page."""
+    """Returns the chart as a specification, with the size and the letters that every chart of the page has."""
     styled = (
         chart.properties(width=form.width, height=form.height, background="transparent", padding=4)
         .configure_view(stroke=None)

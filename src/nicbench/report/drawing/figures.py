@@ -1,4 +1,4 @@
-"""The figures of a page: each drawn once in two widths, and the one that stands first on it."""
+"""The figures of a page, each drawn once in two widths, and the figure that stands first on the page."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ Draw = Callable[[Any, Format], dict[str, Any] | None]
 
 
 class Figures:
-    """Draws the figures of one page, whose ids are each of one drawing.
-
-    ``is_alone``: no configurations are compared, which is drawn once, and then each run by itself has tables alone.
+    """Draws the figures of one page; their ids are unique on it. ``is_alone`` is False where configurations are
+    compared: then figures show the comparison, and single runs have only tables.
     """
 
     def __init__(self, report: Report) -> None:
@@ -39,14 +38,15 @@ class Figures:
         self.lead = self._lead() if self.is_alone else None
 
     def _lead(self) -> Figure | None:
-        """What stands first on the page: the first figure of the first section that has one."""
+        """Returns the figure that stands first on the page: the first one of the first section that has a figure."""
         return next((found[0] for section in self.report.sections if (found := self.of_section(section))), None)
 
     def draw_panel(self, draw: Draw, subject: Any, label: str, source: str = SUMMARY, name: str = "") -> Panel | None:
-        """Both drawings of a chart, of which the style sheet shows the one that suits, and the table behind them.
+        """Returns both drawings of a chart, of which the style sheet shows the one that fits, and the table behind
+        them.
 
-        ``source`` is the file of the run folder that has every number; ``name`` tells drawings of one figure apart.
-        None where there is nothing to draw.
+        ``source`` is the file of the run folder that has every number; ``name`` distinguishes drawings of one figure.
+        Returns None where there is nothing to draw.
         """
         wide = draw(subject, WIDE)
         narrow = None if wide is None else draw(subject, NARROW)
@@ -56,7 +56,7 @@ class Figures:
         return Panel(self._drawing(wide, label), narrow=self._drawing(narrow, label), numbers=numbers)
 
     def figure(self, draw: Draw, subject: Any, label: str, caption: Part, source: str = SUMMARY) -> Figure | None:
-        """The figure of one chart; None where there is nothing to draw."""
+        """Returns the figure of one chart; None where there is nothing to draw."""
         panel = self.draw_panel(draw, subject, label, source)
         return None if panel is None else Figure((panel,), inlines(caption))
 
@@ -64,7 +64,9 @@ class Figures:
         return drawing(svg(specification, next(self.numbered), str(escape(label))))
 
     def of_section(self, section: Section) -> tuple[Figure, ...]:
-        """Its searched rates, its curve, its bars, its plots, and the tails of its timed frames."""
+        """Returns the figures of a section: its searched rates, curve, bars and plots, and the latency tails of its
+        timed frames.
+        """
         if id(section) not in self._of_sections:
             self._of_sections[id(section)] = tuple(self._figures_of(section))
         return self._of_sections[id(section)]
@@ -93,8 +95,8 @@ class Figures:
         yield from self._of_tails(section)
 
     def _of_searched_rates(self, section: Section) -> Iterator[Figure]:
-        """The trials behind the rates of one frame size alone, where a line over sizes would have a single point; else
-        the rates over the sizes.
+        """Yields the chart of the trials where there is only one frame size, because a line over sizes would have a
+        single point; else the chart of the rates over the sizes.
         """
         search = self._of_search(section) if len(section.rows) == 1 else None
         if search is not None:

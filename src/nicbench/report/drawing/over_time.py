@@ -1,7 +1,8 @@
 """The charts of what happened over a run.
 
-A CPU: its time by state, stacked, with the trials above it. A machine: what it moved, a line for each way through each
-interface or drive. A link that failed: what each client moved, with the time in which the link was down behind it.
+A CPU: its time by state, stacked, with the trials above it. A machine: what it transferred, a line for each direction
+of each interface or drive. A link that failed: what each client transferred, with the time in which the link was down
+in the background.
 """
 
 from __future__ import annotations
@@ -34,12 +35,14 @@ _COLOURS = (SERIES[0], SERIES[5], SERIES[1], SERIES[6])
 _Side = Literal["left", "right"]
 _HEIGHT = 110
 _STRIP = (-8, -4)
-"""Where the trials are, in pixels above the plot."""
+"""The place of the trials, in pixels above the plot."""
 _STEPS = {True: 300, False: 120}  # wide and narrow: more would be finer than the lines
 
 
 def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
-    """A drawing for each CPU, the first with the legend and the names of the phases, the last with the title of x."""
+    """Returns a figure with a drawing for each CPU: the first has the legend and the names of the phases, the last the
+    title of the x axis.
+    """
     panels = []
     for number, series in enumerate(view.series):
         is_last = number == len(view.series) - 1
@@ -61,7 +64,7 @@ def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
 def cpu_chart(
     series: CpuSeries, form: Format, *, view: WatchedMachine, is_first: bool, is_last: bool
 ) -> dict[str, Any] | None:
-    """None where nothing was sampled."""
+    """Returns the chart of one CPU; None where nothing was sampled."""
     steps = merge_steps(series.slices, _STEPS[form.width > 500])
     if not steps:
         return None
@@ -106,7 +109,9 @@ def cpu_chart(
 
 
 def merge_steps(slices: Sequence[Slice], most: int) -> tuple[Slice, ...]:
-    """At most about so many steps: neighbours are taken together, but never a trial with what is beside it."""
+    """Returns about ``most`` steps at most: neighbouring slices are merged, but never a trial with what
+    is beside it.
+    """
     if not slices:
         return ()
     least_s = (slices[-1].end_s - slices[0].begin_s) / most
@@ -125,14 +130,13 @@ def _short(name: str, form: Format) -> str:
 
 
 def _order() -> str:
-    """The order of the stack is that of the legend."""
+    """Returns the expression that stacks the states in the order of the legend."""
     return f"indexof({list(STATES)!r}, datum.state)"
 
 
 def _phases(view: WatchedMachine, form: Format, end_s: float) -> dict[_Side, list[dict[str, Any]]]:
-    """Where each phase begins for the first time, by the side at which its name stands; the last may need the left.
-
-    Names that would stand upon one another are left out: the table has all of them.
+    """Returns where each phase begins for the first time, by the side on which its name stands; near the end that may
+    have to be the left. Names that would overlap are left out; the table has all of them.
     """
     first: dict[str, float] = {}
     for span in view.spans:
@@ -153,12 +157,12 @@ def _phases(view: WatchedMachine, form: Format, end_s: float) -> dict[_Side, lis
 
 _MOVED_HEIGHT: Final = 150
 _MOVED_STEPS: Final = {True: 300, False: 120}
-"""Wide and narrow: more would be finer than the lines."""
+"""The most steps of a line, in a wide chart (True) and in a narrow one (False): more would be finer than the line."""
 _MOVED_HEADROOM: Final = 1.06
 
 
 def moved_figure(moved: MovedData, host: str, figures: Figures) -> Figure | None:
-    """None where nothing was moved."""
+    """Returns the figure of what a machine transferred; None where it transferred nothing."""
     panel = figures.draw_panel(moved_chart, moved, f"{host}, {moved.kind.name.lower()}: MB/s over time")
     below = (
         f"{moved.kind.name} of {host} over time, 10",
@@ -169,7 +173,7 @@ def moved_figure(moved: MovedData, host: str, figures: Figures) -> Figure | None
 
 
 def moved_chart(moved: MovedData, form: Format) -> dict[str, Any] | None:
-    """None where nothing was moved."""
+    """Returns the chart of what a machine transferred; None where it transferred nothing."""
     points: list[dict[str, Any]] = [
         {"t": round(at_s, 3), "rate": rate, "line": flow.name}
         for flow in moved.flows
@@ -201,7 +205,9 @@ def moved_chart(moved: MovedData, form: Format) -> dict[str, Any] | None:
 
 
 def _iterate_steps(flow: Flow, most: int) -> Iterator[tuple[float, float]]:
-    """Where each step begins, with its rate in MB/s, and where the last one ends; neighbours are taken together."""
+    """Yields where each step begins, with its rate in MB/s, and where the last step ends; neighbouring steps are
+    merged.
+    """
     steps = flow.steps
     least_s = (steps[-1].end_s - steps[0].begin_s) / most
     begin_s, amount, rate = steps[0].begin_s, 0, 0.0
@@ -219,7 +225,7 @@ _FAILED_LINK_HEADROOM: Final = 1.12
 
 
 def failed_link_figure(failed: FailedLink, figures: Figures) -> Figure | None:
-    """None where no tool told what it moved over time."""
+    """Returns the figure of a link that failed; None where no tool reported what it transferred over time."""
     caption = (
         "What each client moved, by its tool’s word, the mean of each of its intervals, from when it was started, "
         "which is a moment before its first byte. The link was down in the shaded time."
@@ -228,7 +234,7 @@ def failed_link_figure(failed: FailedLink, figures: Figures) -> Figure | None:
 
 
 def failed_link_chart(failed: FailedLink, form: Format) -> dict[str, Any] | None:
-    """Steps: the mean of each interval of the tool's."""
+    """Returns a chart with steps: the mean of each interval that the tool reports."""
     points = [
         {"t": round(time_s, 3), "rate": one.bits_per_s / 1e6, "line": one.who}
         for one, last in _with_last(failed)
@@ -263,7 +269,7 @@ def failed_link_chart(failed: FailedLink, form: Format) -> dict[str, Any] | None
 
 
 def _with_last(failed: FailedLink) -> Iterator[tuple[Any, bool]]:
-    """Each interval, and whether it is the last of its client."""
+    """Yields each interval, and whether it is the last of its client."""
     for one, after in pairwise((*failed.moved, None)):
         if one is not None:
             yield one, after is None or after.who != one.who

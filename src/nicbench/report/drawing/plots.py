@@ -1,8 +1,8 @@
 """The plots and curves of a section (core/table.py).
 
-A plot has values of one unit against frame sizes, or over the intervals of a soak. A curve has a percentage against a
-percentage, both from 0 to 100 (RFC 2544 section 26.3); only loads that overload a port go further: the axis of the
-loads ends at the next hundred.
+A plot has values of one unit over frame sizes, or over the intervals of a soak test. A curve has a percentage over a
+percentage, both from 0 to 100 (RFC 2544 section 26.3); only loads that overload a port go further, and then the axis of
+the loads ends at the next hundred.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION
 
 _NAMED = 12
-"""So many values of x are named one by one; of more, an axis of numbers names some."""
+"""The most values of x that are named one by one; with more, a numeric axis names some of them."""
 _HEADROOM = 1.06
 
 
 def split_plots(plot: Plot, section: Section) -> tuple[tuple[Section, str], ...]:
-    """The section of each value of ``each``, with its name where there are several; else the whole one."""
+    """Returns a section for each value of ``each``, with its name where there are several; else the whole section."""
     return ((section, ""),) if plot.each is None else split_parts(section, plot.each)
 
 
 def split_parts(section: Section, each: Column) -> tuple[tuple[Section, str], ...]:
-    """The section of each value of a column, with that value in words where there are several."""
+    """Returns a section for each value of a column, with that value in words where there are several."""
     parts: dict[str, list[Row]] = {}
     for row in section.rows:
         parts.setdefault(with_unit(each, text_of(each, row.result)), []).append(row)
@@ -41,7 +41,9 @@ def split_parts(section: Section, each: Column) -> tuple[tuple[Section, str], ..
 
 
 def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | None:
-    """A line for each ``y``; None where it would have less than two points, or where all of them are 0."""
+    """Returns a plot with a line for each ``y``; None where it would have fewer than two points, or where all values
+    are 0.
+    """
     sums = {row.result.id for row in section.sums}
     results = [row.result for row in section.rows if row.result.id not in sums]
     points = _points(plot, results)
@@ -82,7 +84,9 @@ def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | N
 
 
 def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
-    """In the numbers of the axis; where results of several frame sizes have the same x, a line is of one size."""
+    """Returns the points in the numbers of the axis; where results of several frame sizes share an x, each line is of
+    one size.
+    """
     sizes = [str(value_of(result, "size")) for result in results]
     several = plot.x.value != "size" and len(set(sizes)) > 1
     told = [column for column in plot.lines if len({text_of(column, result) for result in results}) > 1]
@@ -133,8 +137,8 @@ _TENS = alt.Axis(values=list(range(0, 101, 10)), labelFlush=False)
 
 
 def curves(section: Section) -> tuple[tuple[Section, str], ...]:
-    """The section whole, with no name; where its curve has more lines than there are colours, each value of what is
-    first among ``lines`` by itself.
+    """Returns the whole section without a name. Where its curve has more lines than there are colours, returns a
+    section for each value of the first column of ``lines`` instead, with that value as its name.
     """
     curve = section.table.curve
     if curve is None:
@@ -145,7 +149,9 @@ def curves(section: Section) -> tuple[tuple[Section, str], ...]:
 
 
 def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
-    """One line for each combination of the curve's ``lines``; None where the table has no curve or nothing is known."""
+    """Returns a chart with a line for each combination of the curve's ``lines``; None where the table has no curve or
+    nothing is known.
+    """
     curve = section.table.curve
     if curve is None:
         return None
@@ -187,12 +193,12 @@ def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
 
 
 def _lines(results: Sequence[Result], columns: Sequence[Column]) -> list[str]:
-    """What tells each result's line from the others: what all have in common is not said."""
+    """Returns the name of each result's line: what tells it from the other lines, without what all have in common."""
     texts = [[with_unit(column, text_of(column, result)) for column in columns] for result in results]
     telling = [number for number, level in enumerate(zip(*texts, strict=True)) if len(set(level)) > 1] or [0]
     return [", ".join(words[number] for number in telling) for words in texts]
 
 
 def _titled(head: str, unit: str | None) -> str:
-    """As in a table's heading: "Load [% of line rate]"."""
+    """Returns a title as in the heading of a table: "Load [% of line rate]"."""
     return f"{head} [{unit}]" if unit else head

@@ -1,7 +1,5 @@
-"""The charts of configurations beside each other.
-
-Of few, a group of bars for each frame size, with whiskers for what is known. Of many, a small chart for each frame
-size, in it a row for each, with its interval.
+"""The charts of configurations side by side. A few have a group of bars for each frame size, with whiskers for what is
+known. Many have a small chart for each frame size, in which each has a row with its interval.
 """
 
 from __future__ import annotations
@@ -23,9 +21,10 @@ from nicbench.report.rates import RatesRow, RatesTable
 
 
 def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] | None:
-    """None where no configuration has a rate. A rate that may be higher has a whisker downwards alone.
+    """Returns a bar chart of the rates, in which a rate that may be higher has only a downward whisker.
 
-    Nor where there are more configurations than colours: they have a chart for each frame size (``multiples``).
+    Returns None where no configuration has a rate, and where there are more configurations than colours: those have a
+    chart for each frame size (``rate_multiples``).
     """
     if table.is_long:
         return None
@@ -65,20 +64,22 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
 
 
 _WIDTH: Final = 292
-"""Pixels of a drawing: as narrow as a phone; on a broad page several stand in a row."""
+"""The width of a drawing in pixels: as narrow as a phone; on a wide page several stand side by side."""
 _NAME: Final = 120
-"""Pixels that names take; a longer one is cut."""
+"""The width for names in pixels; a longer name is cut."""
 _MOST_NAMED: Final = 20
-"""Of more rows each has its number, as the table above has it: names would be too small to be read."""
+"""The most rows that have names; where there are more, each has its number in the table above, for names would be too
+small to read.
+"""
 
 
 def are_numbered(table: RatesTable) -> bool:
-    """Whether rows have numbers in the place of names."""
+    """Returns whether rows have numbers in place of names."""
     return len(table.names) > _MOST_NAMED
 
 
 def rate_multiples(table: RatesTable, goal: Goal, numbered: Iterator[int]) -> tuple[Panel, ...]:
-    """One for each frame size of which any rate is known; none where bars of one chart do as well."""
+    """Returns a panel for each frame size with a known rate; none where the bars of one chart do as well."""
     if not table.is_long:
         return ()
     return tuple(

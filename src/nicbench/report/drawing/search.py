@@ -1,7 +1,7 @@
 """The charts of a search: its trials at one frame size, and an estimate that narrows.
 
-Trials show the share of frames lost against the load, and the rates found. An estimate shows its interval as a band and
-its value as a line, over time.
+The trials show the share of frames lost over the load, and the rates found. An estimate is shown over time, with its
+interval as a band and its value as a line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ _FAR_APART = 4.0
 
 
 def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
-    """A point for each trial, a vertical line for each rate; None where there are fewer than two trials."""
+    """Returns a chart with a point for each trial and a vertical line for each rate; None where there are fewer than
+    two trials.
+    """
     goals = section.table.rates.goals if section.table.rates else ()
     values = section.rows[0].result.values
     most = max((trial.request.load_frames_per_s or 0.0 for trial in trials), default=0.0)
@@ -70,7 +72,9 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
 
 
 def _loads(loads: Sequence[float]) -> dict[str, Any]:
-    """The axis: from 0; but logarithmic where a search came from far above, lest its end be a single dot."""
+    """Returns the axis of the loads: from 0, or logarithmic where a search came from far above, so that its end is more
+    than a single dot.
+    """
     least, most = min(loads), max(loads)
     if least <= 0 or most < _FAR_APART * least:
         return {"scale": alt.Scale(domain=[0, _HEADROOM * most], nice=False)}
@@ -84,12 +88,14 @@ def _loads(loads: Sequence[float]) -> dict[str, Any]:
     }
 
 
-# Of the widths of the later half: the first intervals would press all others into a line.
+# The axis shows so many median widths of the later intervals: the first ones would squeeze all others into a line.
 _WIDTHS = 4.0
 
 
 def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
-    """None where the table has no such chart, or fewer than two estimates are known."""
+    """Returns the chart of a narrowing estimate; None where the table has none, or fewer than two
+    estimates are known.
+    """
     asked = section.table.narrowing
     if asked is None:
         return None
@@ -97,7 +103,7 @@ def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
     for row in section.rows:
         numbers = [number_of(row.result, name) for name in (asked.x.value, asked.y.value, asked.lower, asked.upper)]
         if row.result.trials or any(number is None for number in numbers):
-            continue  # the one that stands is the last of them once more
+            continue  # the result of the search repeats the last estimate
         x, y, lower, upper = (float(number or 0.0) for number in numbers)
         factor = factor_of(asked.y.form)
         line = with_unit(asked.lines, text_of(asked.lines, row.result))
@@ -125,7 +131,7 @@ def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
 
 
 def _range(points: list[dict[str, Any]]) -> tuple[float, float]:
-    """What the axis shows: the later estimates whole, the first cut off."""
+    """Returns the range of the axis, which shows the later estimates whole and cuts off the first."""
     lows, highs = [], []
     for name in dict.fromkeys(point["line"] for point in points):
         own = [point for point in points if point["line"] == name]

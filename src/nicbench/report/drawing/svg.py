@@ -1,7 +1,7 @@
-"""From a chart's definition to inline SVG that takes its colours from the page.
+"""Turns the specification of a chart into inline SVG that takes its colours from the page.
 
-Its marks tell what they stand for: each names its row, and the words are written beside it in the SVG. Lines and
-areas have no marks of single points: points that cannot be seen are laid upon them.
+The marks tell what they stand for: each names its row, and the words are written beside it in the SVG. Lines and areas
+have no marks for single points, so invisible points are laid upon them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from markupsafe import escape
 from nicbench.report.drawing.behind import DataSet, evenly, mark_of, places, read, says, series_of, units_of
 
 _POINTS: Final = {True: 240, False: 120}
-"""Wide and narrow: points laid upon all lines of a chart; of more every so many is taken, but of each line:"""
+"""The most points that are laid upon all lines of a chart, wide (True) and narrow (False). More points are thinned out,
+down to ``_LEAST_POINTS`` of each line.
+"""
 _LEAST_POINTS: Final = 20
 _BROAD: Final = 500
 _SAYS, _OF = "says", "of"
@@ -30,19 +32,21 @@ _PART: Final = "|"
 
 @dataclass(frozen=True, slots=True)
 class SpokenMarks:
-    """What the marks of one chart say. ``heads`` and ``rows`` are by data set; parts are parted by "|".
+    """What the marks of one chart say; ``heads`` and ``rows`` have an entry for each data set, in parts separated by
+    "|".
 
-    The first part of a row is the place of its series in ``series``, the others are put into the parts of the head.
+    The first part of a row is the index of its series in ``series``; the other parts are inserted into the parts of the
+    head.
     """
 
     series: tuple[str, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     across: tuple[bool, ...]
-    """Whether all of a column says the same: an area fills it."""
+    """Whether all points of a column, which an area fills, say the same."""
 
     def insert_words(self, drawing: str) -> str:
-        """The drawing with the words in the place of the names of rows, and the patterns at the groups of marks."""
+        """Returns the drawing with the words in place of the names of rows, and the patterns at the groups of marks."""
         drawing = _GROUP.sub(lambda found: f"{found[1]}{self._head(int(found[2]))}>", drawing)
         drawing = _UNSEEN.sub(lambda found: f'{found[1]} data-points="{self._points(found[2])}"/>', drawing)
         drawing = _ROW.sub(lambda found: f'data-says="{self._row(found)}"', drawing)
@@ -56,7 +60,7 @@ class SpokenMarks:
         return str(escape(self.rows[int(found[1])][int(found[2])]))
 
     def _points(self, marks: str) -> str:
-        """A line for each point, its place first: a tenth of the size of marks."""
+        """Returns a line for each point, beginning with its position; that takes a tenth of the size of marks."""
         return "\n".join(
             f"{place[1]}|{self._row(row)}"
             for row, place in zip(_ROW.finditer(marks), _PLACE.finditer(marks), strict=True)
@@ -71,7 +75,7 @@ _UNSEEN = re.compile(r'(<g class="mark-symbol role-mark[^>]*)>((?:<path aria-lab
 
 
 def telling(specification: Mapping[str, Any]) -> tuple[dict[str, Any], SpokenMarks]:
-    """The chart with marks that name what they say, and what that is."""
+    """Returns the chart with marks that name their rows, and what these rows say."""
     chart = copy.deepcopy({key: value for key, value in specification.items() if key != "datasets"})
     chart["datasets"] = dict(specification.get("datasets", {}))
     for _, unit in units_of(chart):
@@ -90,7 +94,9 @@ def telling(specification: Mapping[str, Any]) -> tuple[dict[str, Any], SpokenMar
 def _tell(
     one: DataSet, tables: dict[str, Any], series: Sequence[str], number: int, most: int
 ) -> tuple[str, tuple[str, ...], bool]:
-    """Names the rows of a data set in its marks; gives the pattern, the words of each row, whether it is stacked."""
+    """Names the rows of a data set in its marks; returns the pattern, the words of each row, and whether
+    it is stacked.
+    """
     plain = list(tables[one.name])
     tables[one.name] = [
         {**row, _SAYS: f"{_SAYS}:{number}.{place}", _OF: f"{_OF}:{series.index(said.series)}" if said.series else ""}
@@ -122,7 +128,7 @@ def _tell(
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """All of a stack at one key; ``row`` is the point at its top."""
+    """All values of a stack at one key; ``row`` is the point at its top."""
 
     key: str
     values: dict[str, str]
@@ -140,7 +146,7 @@ def _columns(one: DataSet, plain: Sequence[Mapping[str, Any]], base: Mapping[str
 
 
 def _lay_points(unit: dict[str, Any], tables: dict[str, Any], name: str, rows: list[dict[str, Any]]) -> None:
-    """Turns a layer into itself with points upon it, which carry the words and are not seen."""
+    """Changes a layer in place: invisible points that carry the words are laid upon its own marks."""
     tables[name] = rows
     own = {key: unit.pop(key) for key in ("mark", "encoding", "transform") if key in unit}
     encoding = {channel: copy.deepcopy(own["encoding"][channel]) for channel in ("x", "y")}
@@ -148,7 +154,7 @@ def _lay_points(unit: dict[str, Any], tables: dict[str, Any], name: str, rows: l
         if channel.get("stack"):
             channel["stack"] = None
     encoding["description"] = {"field": _SAYS, "type": "nominal"}
-    mark = {"type": "point", "opacity": 0, "size": 1, "clip": bool(own["mark"].get("clip"))}  # or the drawing grows
+    mark = {"type": "point", "opacity": 0, "size": 1, "clip": bool(own["mark"].get("clip"))}  # else the drawing grows
     points = {"data": {"name": name}, "mark": mark, "encoding": encoding}
     unit["layer"] = [own, points]
 
@@ -181,7 +187,7 @@ schemapi.disable_debug_mode()
 
 
 def inline(points: Iterable[dict[str, Any]]) -> alt.InlineData:
-    """The data of a chart, a mapping for each point."""
+    """Returns the points as inline data of a chart."""
     return alt.InlineData(values=tuple(points))
 
 
@@ -209,12 +215,14 @@ _PLACES = re.compile(r"translate\((-?[0-9.]+),(-?[0-9.]+)\)")
 
 
 def identifiers() -> Iterator[int]:
-    """Numbers that keep the ids of several drawings in one page apart."""
+    """Returns numbers that keep the ids of several drawings in one page apart."""
     return itertools.count(1)
 
 
 def svg(specification: dict[str, Any], number: int, label: str) -> str:
-    """The drawing as inline SVG; ``number`` makes its ids unique in the page, ``label`` (escaped) is what it shows."""
+    """Returns the drawing as inline SVG; ``number`` makes its ids unique in the page, and ``label`` (escaped) describes
+    it.
+    """
     chart, told = telling(specification)
     drawing: str = vl_convert.vegalite_to_svg(chart, vl_version="6.4")
     for stand_in, variable in _VARIABLES.items():
@@ -227,12 +235,14 @@ def svg(specification: dict[str, Any], number: int, label: str) -> str:
 
 
 def _light(drawing: str) -> str:
-    """Without what shows nothing: grounds that have no colour, and what is so by itself."""
+    """Returns the drawing without what shows nothing: backgrounds without colour, and attributes with their default
+    value.
+    """
     return _NOTHING.sub("", drawing)
 
 
 def _rename_ids(drawing: str, number: int) -> str:
-    """The library counts its ids over the whole process; here they depend on the page alone."""
+    """Gives ids that depend on the page alone, because the library counts its ids over the whole process."""
     names = dict.fromkeys(re.findall(r'\bid="([^"]+)"', drawing))
     ours = {name: f"d{number}-{place}" for place, name in enumerate(names, start=1)}
     drawing = re.sub(r'\bid="([^"]+)"', lambda found: f'id="{ours[found[1]]}"', drawing)
@@ -241,7 +251,7 @@ def _rename_ids(drawing: str, number: int) -> str:
 
 
 def _round_numbers(found: re.Match[str]) -> str:
-    """To hundredths of a pixel: thousands of points are a file of half the size."""
+    """Rounds a position to hundredths of a pixel, which halves the size of a file with thousands of points."""
     x, y = (f"{float(text):.2f}".rstrip("0").rstrip(".") for text in found.groups())
     return f"translate({x},{y})"
 
