@@ -81,5 +81,5 @@ def _in(namespace: str, *command: str) -> str:
 
 
 def come_back(counts: Counts) -> bool:
-    """Whether most frames came back, and every other one is counted as lost or late: a busy core pauses now and then."""
+    """Whether most frames came back, and every other one counts as lost or late: a busy core pauses now and then."""
     return counts.received + counts.lost + counts.late == counts.sent and counts.received > 0.8 * counts.sent > 0
