@@ -8,9 +8,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
 
 class Frozen(BaseModel):
-    """An immutable record. Unknown is ``None``, never zero.
+    """Base of immutable records. An unknown value is ``None``, never zero.
 
-    Its validator is built when it is first used: a command loads many models and uses few.
+    The validator of a model is built when the model is first used, because a command loads many models and uses few.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
@@ -30,7 +30,7 @@ def _refuse_duplicates(values: tuple[Item, ...]) -> tuple[Item, ...]:
 
 
 Distinct = Annotated[tuple[Item, ...], AfterValidator(_refuse_duplicates)]
-"""``Distinct[int]`` is a tuple of whole numbers, each of them once."""
+"""``Distinct[int]`` is a tuple of integers without duplicates."""
 
 
 # The choice of a plug-in: ``KEY: iperf3``, or ``KEY: {kind: iperf3, ...}`` with options that its plug-in knows.
@@ -50,7 +50,7 @@ class Choice(Frozen):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options without the kind."""
+        """The options of the plug-in, without its kind."""
         return dict(self.model_extra or {})
 
 
@@ -58,6 +58,6 @@ class Choice(Frozen):
 
 
 class WorkloadChoice(Choice):
-    """The choice of a tool with its options, which ``workloads/`` checks."""
+    """The choice of a workload's tool with its options, which ``workloads/`` validates."""
 
     plugins: ClassVar[str] = "nicbench.workloads.tools"

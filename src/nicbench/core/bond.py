@@ -1,4 +1,4 @@
-"""Bonds: which connection used which port, and links of a bond that are taken down during a round on purpose."""
+"""Bonds: which connection uses which port, and bond links that are taken down on purpose during a round."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from nicbench.core.quantity import Seconds
 from nicbench.core.traffic import Name
 
 HASHED_MODES = frozenset({"802.3ad", "balance-xor"})
-"""Bonding modes in which ``xmit_hash_policy`` alone chooses the port."""
+"""The bonding modes in which ``xmit_hash_policy`` alone chooses the port."""
 
 
 class BondPort(Frozen):
-    """A port of a bond. ``usable``: its link is up, the bond has it active, and it is in the active aggregator."""
+    """A port of a bond. ``usable``: its link is up, and it is active in the bond and in the active aggregator."""
 
     name: str
     usable: bool
@@ -24,10 +24,10 @@ class BondPort(Frozen):
 
 
 class Bond(Frozen):
-    """A bond as it was before a round. ``ports`` are in the order in which they joined it, which hashing counts by.
+    """The state of a bond before a round. ``ports`` are in the order in which they joined it, which the hash relies on.
 
-    ``mac`` and ``vlan`` are those of the interface that the test uses, the bond or a VLAN over it. ``policy`` is
-    ``xmit_hash_policy``; ``partner_mac`` the system at the other end of the active aggregator (LACP).
+    ``mac`` and ``vlan`` are those of the interface that the test uses: the bond or a VLAN on top of it. ``policy`` is
+    ``xmit_hash_policy``; ``partner_mac`` is the system at the other end of the active aggregator (LACP).
     """
 
     name: str
@@ -41,26 +41,27 @@ class Bond(Frozen):
     vlan: int | None = None
     mtu_bytes: int | None = None
     kernel: str | None = None
-    """The kernel's release, because the hash differs between versions."""
+    """The kernel's release, because the hash function differs between versions."""
     byte_order: Literal["little", "big"] = "little"
     steered: bool = False
-    """Whether a port has a ``queue_id``, by which filters choose ports before any hashing."""
+    """Whether a port has a ``queue_id``, with which filters choose a port before any hashing."""
 
     @property
     def usable(self) -> tuple[BondPort, ...]:
-        """The number by which the hash is taken modulo."""
+        """The usable ports; the hash is taken modulo their number."""
         return tuple(port for port in self.ports if port.usable)
 
     def speed_bits_per_s(self, port: str) -> float | None:
-        """The speed of one of its ports."""
+        """Returns the speed of the named port; None where it is unknown."""
         return next((one.speed_bits_per_s for one in self.ports if one.name == port), None)
 
 
 class Connection(Frozen):
-    """A connection as the host with the bond has it: ``source`` is that host's own address.
+    """A connection as seen by the host with the bond: ``source`` is that host's own address.
 
-    ``peer_mac`` is the next hop's, where the policy needs it. Bytes are of payload, from before the round until its
-    midst; None where the kernel does not count them (UDP). ``fragmented``: its datagrams are longer than a frame.
+    ``peer_mac`` is the MAC address of the next hop, where the policy needs it. Bytes are payload bytes, counted from
+    before the round until its middle; None where the kernel does not count them (UDP). ``fragmented``: its datagrams
+    are longer than a frame.
     """
 
     transport: Literal["tcp", "udp"] = "tcp"
@@ -75,10 +76,10 @@ class Connection(Frozen):
 
 
 class BondFlow(Frozen):
-    """A connection, whose it is, and the port that it leaves by as the driver computes it.
+    """A connection, the jobs it belongs to, and the port it leaves by according to the driver's computation.
 
-    ``jobs`` are numbers of the round's jobs, from 1: more than one where they share a connection, or where mounts of
-    one client cannot be told apart. ``port`` is None where it cannot be computed, for the reason in ``why``.
+    ``jobs`` are numbers of the round's jobs, from 1: more than one where jobs share a connection, or where the mounts
+    of one client cannot be told apart. ``port`` is None where it cannot be computed, for the reason in ``why``.
     """
 
     jobs: tuple[int, ...]
@@ -88,7 +89,7 @@ class BondFlow(Frozen):
 
 
 class PortBytes(Frozen):
-    """What a port's interface counted, bytes of frames without FCS: in the whole round, and until its midst."""
+    """Bytes counted by a port's interface (frames without FCS): in the whole round, and until its middle."""
 
     sent: int
     received: int
@@ -97,9 +98,9 @@ class PortBytes(Frozen):
 
 
 class BondObservation(Frozen):
-    """One bond in one round. ``confirmed`` is whether the counters support the prediction; None: nothing to confirm.
+    """One bond in one round. ``confirmed``: whether the counters support the prediction; None: there is none.
 
-    ``why`` says why they do not, or what else is to be known, in words.
+    ``why`` explains in words why the counters do not support it, or what else a reader should know.
     """
 
     endpoint: str
@@ -110,13 +111,13 @@ class BondObservation(Frozen):
     why: str | None = None
 
 
-# A link of a bond that is taken down in the midst of a round, on purpose: what was asked for, and what came of it.
+# A link of a bond that is taken down on purpose during a round: the request and the outcome.
 
 
 class LinkFailure(Frozen):
-    """``failure: {port: s0, link: 2, after: 3 s, lasts: 4 s}``: of the bond that a port is, its second link.
+    """A bond link to fail: ``failure: {port: s0, link: 2, after: 3 s, lasts: 4 s}`` fails link 2 of s0's bond.
 
-    Times are from when the clients begin.
+    Times count from the start of the clients.
     """
 
     port: Name
@@ -126,16 +127,16 @@ class LinkFailure(Frozen):
 
     @property
     def ends_s(self) -> float:
-        """When the link comes up again."""
+        """The time in seconds at which the link comes up again, from the start of the clients."""
         return self.after + self.lasts
 
 
 class FlowSilence(Frozen):
-    """A connection over the failure, as the host of the bond counts its bytes. Seconds; None is unknown.
+    """How a connection behaved around a link failure, by the byte counts of the bond's host. Seconds; None is unknown.
 
-    ``port_before`` and ``port_down`` are the ports that it left by, before and while the link was down, where they are
-    known. ``silent_down_s`` is the longest time without a byte from when the link went down until it came back,
-    ``silent_back_s`` that from then on; ``went_on`` is whether anything came after the failure at all.
+    ``port_before`` and ``port_down`` are the ports that the connection left by before the failure and while the link
+    was down, where they are known. ``silent_down_s`` is the longest time without a byte while the link was down,
+    ``silent_back_s`` the longest after it came back; ``went_on`` is whether any byte arrived after the failure at all.
     """
 
     jobs: tuple[int, ...]
@@ -148,10 +149,11 @@ class FlowSilence(Frozen):
 
 
 class LinkFailureOutcome(Frozen):
-    """What took place. Times are seconds since the clients began; None: it did not come to that.
+    """What happened in a link failure. Times are seconds since the clients started; None: the event did not happen.
 
-    ``link`` is the port of the bond, ``taken_down`` the interface that was, at the other end of the cable in a lab.
-    ``step_s`` is the most that the looks at the bytes were apart after the link went down: no silence is known finer.
+    ``link`` is the port of the bond, ``taken_down`` the interface that was taken down (in a lab, the one at the other
+    end of the cable). ``step_s`` is the longest time between two samples of the byte counters after the link went down,
+    which is the resolution of every silence.
     """
 
     asked: LinkFailure
@@ -162,4 +164,4 @@ class LinkFailureOutcome(Frozen):
     step_s: float | None = None
     flows: tuple[FlowSilence, ...] = ()
     trouble: str | None = None
-    """Why something of it is missing."""
+    """Why part of the outcome is missing."""

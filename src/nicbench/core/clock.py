@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from nicbench.core.base import Frozen
 
 MOST_DIFFERENCE_S = 0.1
-"""Offset in seconds above which a run warns, because log times of two hosts could be compared wrongly."""
+"""Offset in seconds above which a run warns, because the log times of two hosts could be compared wrongly."""
 
 
 class Exchange(Frozen):
-    """One question for the time: when it was sent and answered by our clock, and what the other clock said between."""
+    """One query for the time: when it was sent and answered by our clock, and what the other clock said in between."""
 
     sent_ns: int
     said_ns: int
@@ -19,7 +19,7 @@ class Exchange(Frozen):
 
 
 class ClockOffset(Frozen):
-    """The wall clock of ``host`` less this machine's; the truth lies within ``uncertainty_s`` on either side."""
+    """The wall clock of ``host`` minus this machine's; the true offset is within ``uncertainty_s`` on either side."""
 
     host: str
     offset_s: float
@@ -29,7 +29,7 @@ class ClockOffset(Frozen):
 
     @property
     def in_words(self) -> str:
-        """``client1: its clock is 12.3 ms ahead (+- 0.4 ms)``."""
+        """The offset as text: "client1: its clock is 12.3 ms ahead (+- 0.4 ms)"."""
         if not self.exchanges:
             return f"{self.host}: the clock of this machine"
         if abs(self.offset_s) <= self.uncertainty_s:
@@ -40,9 +40,9 @@ class ClockOffset(Frozen):
 
 
 def offset_of(host: str, exchanges: Sequence[Exchange]) -> ClockOffset:
-    """From the shortest exchange: the answer was given somewhere within it, so half of it is the uncertainty.
+    """Computes the offset from the shortest exchange, half of whose duration is the uncertainty.
 
-    As NTP chooses its sample (RFC 5905 section 10). ValueError where there is no exchange.
+    NTP chooses its sample in the same way (RFC 5905 section 10). Raises ValueError where there is no exchange.
     """
     best = min(exchanges, key=lambda one: one.received_ns - one.sent_ns)
     middle_ns = (best.sent_ns + best.received_ns) / 2
@@ -55,7 +55,7 @@ def offset_of(host: str, exchanges: Sequence[Exchange]) -> ClockOffset:
 
 
 def clock_warnings(offsets: Iterable[ClockOffset], most_s: float = MOST_DIFFERENCE_S) -> list[str]:
-    """A sentence for each clock that is surely further from this machine's than ``most_s``, or not known so well."""
+    """Returns a warning for each clock whose offset certainly exceeds ``most_s``, or is not known to within it."""
     said = []
     for offset in offsets:
         if abs(offset.offset_s) - offset.uncertainty_s > most_s:

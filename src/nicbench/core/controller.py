@@ -1,4 +1,4 @@
-"""Where the management controller (BMC) of a machine is, and who may ask it. The password itself is never held."""
+"""Where the management controller (BMC) of a machine is, and who may query it. The password itself is never stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _LONGEST: Final = 500
 
 
 def _url(value: Any) -> str:
-    """``https://host`` with a port perhaps; plain http to this machine alone, for it shows the password to all."""
+    """Checks the URL: ``https://host`` with an optional port.
+
+    Plain http is allowed to this machine only, because it exposes the password.
+    """
     try:
         parts = urlsplit(value) if isinstance(value, str) and value.isprintable() and " " not in value else None
         host, _ = (parts.hostname, parts.port) if parts else (None, None)
@@ -35,7 +38,7 @@ def _url(value: Any) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host of a URL is this machine, judged by its name alone."""
+    """Returns whether the host of a URL is this machine, judged by its name alone."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -62,9 +65,10 @@ def _verify(value: Any) -> Any:
 
 
 class Controller(Frozen):
-    """``verify``: true for the certificate authorities of this machine, or the path of a file with others (PEM).
+    """A machine's management controller and how to log in to it.
 
-    ``system`` is the last part of the system's path, where the controller has several (blades, partitions).
+    ``verify``: true for the certificate authorities of this machine, or the path of a PEM file with others. ``system``
+    is the last part of the system's path, where the controller has several systems (blades, partitions).
     """
 
     url: Annotated[str, BeforeValidator(_url)]

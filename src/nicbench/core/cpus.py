@@ -1,4 +1,4 @@
-"""CPUs as the kernel lists them, and the NUMA nodes that they belong to."""
+"""CPUs as the kernel lists them, and the NUMA nodes they belong to."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MOST_CPUS = 8192  # CONFIG_NR_CPUS of arch/x86/Kconfig at most
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Parses a list of CPUs: each once, in the order of the list; none for an empty list.
+    """Parses a list of CPUs; each CPU appears once, in the order of the list. An empty list gives no CPU.
 
-    ValueError for what is no list, or has more CPUs than Linux can.
+    Raises ValueError for text that is not a CPU list, or that has more CPUs than Linux supports.
     """
     cpus: list[int] = []
     for part in filter(str.strip, text.split(",")):
@@ -28,7 +28,7 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """Writes CPUs as a list like ``0-2,5``, each once and in rising order."""
+    """Formats CPUs as a list like ``0-2,5``, each once and in ascending order."""
     parts: list[list[int]] = []
     for cpu in sorted(set(cpus)):
         if parts and parts[-1][-1] == cpu - 1:
@@ -42,16 +42,16 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 class NumaNode(Frozen):
-    """A NUMA node that has CPUs, with the kernel's number."""
+    """A NUMA node that has CPUs; its number is the kernel's."""
 
     number: int
     cpus: tuple[int, ...]
 
 
 class RanOn(Frozen):
-    """Where a process really ran, by ``/proc/PID``, as opposed to where it was asked to run."""
+    """Where a process actually ran, according to ``/proc/PID``, as opposed to where it was asked to run."""
 
     cpus: tuple[int, ...]
-    """The CPUs that the kernel allowed it (``Cpus_allowed_list``)."""
+    """The CPUs on which the kernel allowed the process to run (``Cpus_allowed_list``)."""
     pages: dict[int, int] | None = None
-    """Anonymous pages of its memory by node (``numa_maps``); None where the kernel does not tell."""
+    """Anonymous pages of the process's memory by node (``numa_maps``); None where the kernel does not report them."""

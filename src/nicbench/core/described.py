@@ -1,6 +1,6 @@
-"""Values that say where they are declared what they are called and in which unit they are: facts and options alike.
+"""Descriptions of values, declared where the values are: their names and units, for facts and options alike.
 
-A fact declares the shape of its plain data as a type (a ``TypedDict``, ``dict`` or ``list`` of others, a scalar), an
+A fact declares the shape of its plain data as a type (a ``TypedDict``, ``dict`` or ``list`` of others, or a scalar); an
 option is a field of its model; ``Annotated`` adds what the type does not say. inventory.json and plan.json hold plain
 data without any of this: a report looks it up here, by the kind of the fact or option and the key.
 """
@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 
 class Unit(StrEnum):
-    """What a number is of. A name that ends with one (``size_bytes``) declares it, too."""
+    """The unit of a number. A name that ends with a unit (``size_bytes``) declares it, too."""
 
     FRAMES_PER_S = "frames_per_s"
     BITS_PER_S = "bits_per_s"
@@ -41,13 +41,13 @@ class Unit(StrEnum):
 
     @classmethod
     def of_name(cls, name: str) -> Unit | None:
-        """The unit that a name ends with; the longest, for ``_frames_per_s`` also ends with ``_s``."""
+        """Returns the unit that a name ends with: the longest match, since ``_frames_per_s`` also ends with ``_s``."""
         return next((unit for unit in cls if f"_{name}".endswith(f"_{unit.value}")), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What it is called where that is not its name in words; ``alone``: without the name of what it is a part of."""
+    """A label that replaces a value's name in words; ``alone``: it is shown without the name of the enclosing value."""
 
     text: str
     alone: bool = False
@@ -55,23 +55,23 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class OneLine:
-    """A mapping that is read best in one line: what is written of each entry, and between two."""
+    """A mapping that reads best on one line: the format of each entry, and the separator."""
 
     entry: str = "{name} {value}"
     between: str = ", "
 
 
 class NotEverywhere:
-    """Annotates what only some machines or devices have: where it is missing there is nothing to know."""
+    """Annotates values that only some machines or devices have: a missing one is not reported as unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is declared of a value.
+    """The declared description of a value.
 
-    ``fields`` are its named parts; ``entries`` is what stands under names that are not ours (of interfaces, programs,
-    settings); ``plugins`` the package of the kinds that it chooses from, whose options are parts of it, too. A list has
-    the shape of its items.
+    ``fields`` are its named parts; ``entries`` is the shape of values under names that nicbench does not define (of
+    interfaces, programs, settings); ``plugins`` is the package of the kinds that the value chooses from, whose options
+    belong to the value, too. A list has the shape of its items.
     """
 
     label: str | None = None
@@ -85,21 +85,22 @@ class Shape:
 
 
 NOTHING: Final = Shape()
-"""Of what is not declared."""
+"""The shape of a value for which nothing is declared."""
 
 
 Facts = Mapping[str, Any]
-"""What is known of one machine: plain data by the kinds of its facts."""
+"""All that is known about one machine: plain data by kind of fact."""
 
 Write = Callable[[str, object], str]
-"""How a report writes a value, by its name or the unit at its end: of ``"_bytes"`` and ``1 << 30``, "1 GiB"."""
+"""Formats a value for a report, by its name or the unit at its end: ``"_bytes"`` and ``1 << 30`` give "1 GiB"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One line of the table of machines: its label, its place (the lowest stands first), and what a machine says of it.
+    """A row of the table of machines: its label, its place (the lowest comes first), and the text for a machine.
 
-    ``tell`` is given all facts of the machine, since a line may join several, and gives None where it does not say.
+    ``tell`` receives all facts of the machine, since a row may combine several, and returns None where they say
+    nothing.
     """
 
     label: str
@@ -108,9 +109,9 @@ class Subject:
 
 
 class DescribedPlugin:
-    """A plug-in that says what its values are: a fact by ``shape``, all others by the model of their ``Options``.
+    """A plug-in that describes its values: a fact by ``shape``, every other plug-in by the model of its ``Options``.
 
-    ``subjects`` are the lines of the table of machines that a fact brings.
+    ``subjects`` are the rows that a fact adds to the table of machines.
     """
 
     kind: ClassVar[str]
@@ -120,7 +121,7 @@ class DescribedPlugin:
 
 
 def shape_of(declared: Any) -> Shape:
-    """The shape of a type: of a model, a ``TypedDict``, ``dict[str, T]``, ``list[T]``, ``T | None`` or a scalar."""
+    """Returns the shape of a model, a ``TypedDict``, ``dict[str, T]``, ``list[T]``, ``T | None`` or a scalar type."""
     origin = typing.get_origin(declared)
     if origin is Annotated:
         inner, *notes = typing.get_args(declared)
@@ -197,7 +198,7 @@ _SPELLINGS: Final = MappingProxyType(
 
 
 def words_of(name: str) -> str:
-    """A name in words, without its unit. Names of the kernel (net.ipv4.ip_forward) and of devices stay as they are."""
+    """Writes a name in words, without its unit. Names of the kernel (net.ipv4.ip_forward) and of devices are kept."""
     if any(character in name for character in "./: ") or name.startswith("-"):
         return name
     if name not in _SPELLINGS and (re.fullmatch(r"[a-z]+\d+[a-z]?", name) or "-" in name):

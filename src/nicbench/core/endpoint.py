@@ -1,6 +1,4 @@
-"""Where workloads run: ports of hosts by their addresses, and folders of the measured host that clients have
-mounted.
-"""
+"""Where workloads run: ports of hosts by their addresses, and folders of the measured host that clients mount."""
 
 from __future__ import annotations
 
@@ -12,11 +10,11 @@ from nicbench.core.base import Choice, Frozen
 
 
 class EndpointFacts(Frozen):
-    """``port`` is the server's port that a client leads to; None of a server's own. Speeds in bits per second.
+    """Facts about an endpoint. ``port`` is the server port that a client is connected to; None for a server.
 
-    ``machine`` names the computer: two endpoints in namespaces of one machine share its CPUs. ``card`` tells ports of
-    one adapter from those of another (the PCI device without its function); None where there is no card. ``bond_links``
-    is how many links its bond has, where nicbench made one.
+    Speeds are in bits per second. ``machine`` names the computer: two endpoints in namespaces of one machine share its
+    CPUs. ``card`` tells ports of one adapter from those of another (the PCI device without its function); None where
+    there is no card. ``bond_links`` is the number of links of the endpoint's bond, where nicbench made one.
     """
 
     name: str
@@ -35,11 +33,11 @@ class EndpointFacts(Frozen):
 
 
 MOUNTS: Final = "/run/nicbench-mounts-"
-"""On clients, where the path of each mount of ours begins."""
+"""Prefix of the path of every mount that nicbench makes on a client."""
 
 
 class ShareChoice(Choice):
-    """``share: sftp`` or ``share: {kind: sftp, ...}``: a kind of server, and options that ``shares/`` understands."""
+    """The choice of a file server: ``share: sftp``, or ``share: {kind: sftp, ...}`` with options of its plug-in."""
 
     plugins: ClassVar[str] = "nicbench.testbed.shares"
 
@@ -47,9 +45,9 @@ class ShareChoice(Choice):
 class Mount(Frozen):
     """Share number ``share`` (from 1) of the measured host, mounted on the host of the client ``endpoint``.
 
-    ``directory`` is where its files are on that client's host. ``server_port`` names the measured port that it is
-    reached by, at ``address`` and the TCP port ``tcp_port``. Its connections are its own, but for the kernel's NFS.
-    ``survives_restart``: it is used again once its server was ended and started.
+    ``directory`` is the mount point on that client's host. ``server_port`` names the measured port through which the
+    share is reached, at ``address`` and the TCP port ``tcp_port``. Each mount has connections of its own, except with
+    the kernel's NFS. ``survives_restart``: the mount works again after its server has been restarted.
     """
 
     share: int

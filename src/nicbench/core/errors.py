@@ -27,7 +27,7 @@ from typing import ClassVar, NamedTuple
 
 
 class NicbenchError(Exception):
-    """Base of all errors of nicbench; prints as ``place: message`` and the next step on a line of its own."""
+    """Base of all errors of nicbench; prints as ``place: message``, with the next step on a line of its own."""
 
     exit_status = 1
 
@@ -49,11 +49,11 @@ class UsageError(NicbenchError):
 
 
 class BenchFileError(UsageError):
-    """The bench file is wrong; ``place`` is file:line:column."""
+    """A mistake in the bench file; ``place`` is file:line:column."""
 
 
 class NotReadyError(NicbenchError):
-    """The machine lacks something; ``next_step`` is the command that fixes it."""
+    """The machine lacks something that the run needs; ``next_step`` is the command that fixes it."""
 
     exit_status = 3
 
@@ -63,13 +63,13 @@ class BusyError(NotReadyError):
 
 
 class HostError(NicbenchError):
-    """A command on a host failed, or the host is gone."""
+    """A command on a host failed, or the host is no longer reachable."""
 
     exit_status = 4
 
 
 class EngineError(HostError):
-    """The engine died, hung, or answered with an error; ``kind`` is that of the protocol."""
+    """The engine died, hung, or answered with an error; ``kind`` is the error kind of the protocol."""
 
     def __init__(
         self, message: str, *, kind: str = "died", place: str | None = None, next_step: str | None = None
@@ -85,17 +85,17 @@ class NothingMeasuredError(NicbenchError):
 
 
 class CannotTellError(NothingMeasuredError):
-    """It cannot be decided whether a run is worse than another."""
+    """The runs do not allow a decision on whether one is worse than another."""
 
 
 class ThresholdError(NicbenchError):
-    """A threshold was missed, or a rate that is known was not found."""
+    """A threshold was missed, or a known rate was not found."""
 
     exit_status = 6
 
 
 class InterruptedRunError(NicbenchError):
-    """Ctrl-C or SIGTERM; what was measured is kept."""
+    """The run was ended by Ctrl-C or SIGTERM; what was measured is kept."""
 
     exit_status = 130
 
@@ -117,7 +117,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: where, what, and what to do about it."""
+    """One mistake in a file: its position, what is wrong, and what to do about it."""
 
     position: Position
     message: str
@@ -125,10 +125,10 @@ class Problem:
 
 
 class WrongFileError(UsageError):
-    """Every problem of one file, in the order of the file; ``place`` and ``message`` are those of the first."""
+    """All problems of one file, in the order of the file; ``place`` and ``message`` are those of the first problem."""
 
     kind: ClassVar[type[UsageError]] = UsageError
-    """The messages of the problems, one each."""
+    """The type of the errors that ``list_errors`` returns, one for each problem."""
 
     def __init__(self, path: str, problems: Iterable[Problem]) -> None:
         self.path = path
@@ -140,7 +140,7 @@ class WrongFileError(UsageError):
         return f"{self.path}:{problem.position.line}:{problem.position.column}"
 
     def list_errors(self) -> tuple[UsageError, ...]:
-        """One error per problem."""
+        """Returns one error for each problem."""
         return tuple(
             self.kind(problem.message, place=self._place_of(problem), next_step=problem.next_step)
             for problem in self.problems
@@ -153,20 +153,20 @@ class WrongFileError(UsageError):
 
 
 def quote(value: object) -> str:
-    """Quotes a value of the file for a message, shortened."""
+    """Quotes a value from a file for a message, shortened."""
     text = json.dumps(value) if value is None or isinstance(value, bool) else str(value)
     text = " ".join(text.split())
     return f"`{text[:LONGEST_QUOTE]}...`" if len(text) > LONGEST_QUOTE else f"`{text}`"
 
 
 def nearest_name(given: str, known: Sequence[str]) -> str | None:
-    """Returns the known name most similar to the given one; None where none is."""
+    """Returns the known name that is most similar to the given one; None where none is similar."""
     close = get_close_matches(given, known, n=1, cutoff=0.6)
     return close[0] if close else None
 
 
 def suggest(given: str, known: Sequence[str], noun: str = "key") -> str:
-    """The next step after an unknown name: the closest known one, or all of them."""
+    """Returns the next step after an unknown name: the closest known name, or all known names."""
     close = nearest_name(given, known)
     if close is not None:
         return f"did you mean `{close}`?"

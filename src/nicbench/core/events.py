@@ -15,7 +15,7 @@ from nicbench.core.turn import DEFAULT
 
 
 class RunStarted(Frozen):
-    """A run begins: the first line of a journal. ``wall_time`` is only a label."""
+    """A run begins: the first line of a journal. ``wall_time`` is only a label and never computed with."""
 
     event: Literal["run_started"] = "run_started"
     run_id: str
@@ -26,7 +26,7 @@ class RunStarted(Frozen):
     resumed: bool = False
     bench_sha256: str | None = None
     redacted: bool = False
-    """Whether identifiers of machines are removed from what is written; a resumed run keeps this."""
+    """Whether identifiers of machines are removed from what is written; a resumed run keeps this choice."""
 
 
 class StageStarted(Frozen):
@@ -38,7 +38,7 @@ class StageStarted(Frozen):
 
 
 class TurnStarted(Frozen):
-    """One run of one configuration begins, the ``number``-th ``of`` all; a run of one turn alone says nothing."""
+    """One run of one configuration begins, the ``number``-th ``of`` all; not published where there is only one turn."""
 
     event: Literal["turn_started"] = "turn_started"
     configuration: str
@@ -47,11 +47,11 @@ class TurnStarted(Frozen):
     of: int
     warm_up: bool = False
     at_most: bool = False
-    """``of`` is a cap: how many there will be depends on what they find."""
+    """Whether ``of`` is an upper limit: the actual number of turns depends on the results."""
 
 
 class TurnFinished(Frozen):
-    """All results of this run of this configuration are in the journal, and the machine is as it was."""
+    """All results of one run of one configuration are in the journal, and the machine is in its original state."""
 
     event: Literal["turn_finished"] = "turn_finished"
     configuration: str
@@ -60,7 +60,7 @@ class TurnFinished(Frozen):
 
 
 class IntervalsChecked(Frozen):
-    """After so many runs of each configuration: whether their number, which grows, is enough."""
+    """The check, after a number of runs of each configuration, whether more runs are needed."""
 
     event: Literal["intervals_checked"] = "intervals_checked"
     runs: int
@@ -91,14 +91,14 @@ class TrialStarted(Frozen):
 
 
 class TrialFinished(Frozen):
-    """A trial is complete: the raw sample, journaled and flushed at once."""
+    """A trial is complete: the raw sample, written to the journal and flushed at once."""
 
     event: Literal["trial_finished"] = "trial_finished"
     trial: Trial
 
     @property
     def sample(self) -> Trial:
-        """The trial, by the name that it shares with a round."""
+        """The trial, under the name that this event shares with ``RoundFinished``."""
         return self.trial
 
 
@@ -114,19 +114,19 @@ class RoundBegun(Frozen):
 
 
 class RoundFinished(Frozen):
-    """A round is complete: what every tool said, journaled and flushed at once."""
+    """A round is complete: the report of every tool, written to the journal and flushed at once."""
 
     event: Literal["round_finished"] = "round_finished"
     round: Round
 
     @property
     def sample(self) -> Round:
-        """The round, by the name that it shares with a trial."""
+        """The round, under the name that this event shares with ``TrialFinished``."""
         return self.round
 
 
 class CeilingFound(Frozen):
-    """The tester's own ceiling at a frame size, calibrated without a DUT or learnt from a shortfall that repeats."""
+    """The tester's own ceiling at a frame size, calibrated without a DUT or learnt from repeated equal shortfalls."""
 
     event: Literal["ceiling_found"] = "ceiling_found"
     configuration: str = DEFAULT
@@ -139,7 +139,7 @@ class CeilingFound(Frozen):
 
 
 class TesterLatencyFound(Frozen):
-    """The tester's own median latency at a frame size, over a cable in the DUT's place, nanoseconds."""
+    """The tester's own median latency in nanoseconds at a frame size, over a cable in place of the DUT."""
 
     event: Literal["tester_latency_found"] = "tester_latency_found"
     configuration: str = DEFAULT
@@ -151,7 +151,7 @@ class TesterLatencyFound(Frozen):
 
 
 class ResultReady(Frozen):
-    """A result row is complete."""
+    """A result (a row of a table) is complete."""
 
     event: Literal["result_ready"] = "result_ready"
     test: str
@@ -159,7 +159,7 @@ class ResultReady(Frozen):
 
 
 class Note(Frozen):
-    """A note for readers of the run (a repeat, a torn journal line dropped, a leftover removed)."""
+    """A note for readers of the run (a repeat, a torn journal line that was dropped, a leftover that was removed)."""
 
     event: Literal["note"] = "note"
     level: Literal["info", "warning", "error"] = "info"
@@ -175,7 +175,7 @@ class RunFinished(Frozen):
     """False where the run stopped early, so that ``nicbench resume`` can continue it."""
     measured_s: float | None = None
     wall_time: str | None = None
-    """Only labels; None in journals from before 2026-11."""
+    """The wall-clock time, only a label; None in journals from before 2026-11."""
 
 
 Event = Annotated[
@@ -199,13 +199,13 @@ Event = Annotated[
 
 
 class Bus:
-    """Passes each event to every subscriber in the order of subscription, synchronously: the journal comes first."""
+    """Passes each event to every subscriber in the order of subscription, synchronously, so the journal comes first."""
 
     def __init__(self) -> None:
         self._subscribers: list[Callable[[Event], None]] = []
 
     def subscribe(self, subscriber: Callable[[Event], None]) -> None:
-        """Adds a subscriber, which must not raise because its display fails."""
+        """Adds a subscriber, which must not raise because of a failed display."""
         self._subscribers.append(subscriber)
 
     def publish(self, event: Event) -> None:

@@ -1,6 +1,6 @@
-"""How a value is written: its unit, what it is multiplied by to be in it, and which unit suits a whole column.
+"""How values are written: the unit, the scale factor, and the unit that suits a whole column.
 
-The name of a value carries its base unit (``latency_ns``). A form that contradicts that name is refused, so that no
+The name of a value carries its base unit (``latency_ns``). A form that contradicts the name is refused, so that no
 table can print nanoseconds under a heading of microseconds.
 """
 
@@ -30,15 +30,16 @@ Form = Literal[
     "whole",
     "text",
 ]
-"""``pps`` to ``mpps`` of frames per second, ``gigahertz`` of Hz, ``microseconds`` to ``seconds`` of ns, ``megabytes``
-(10^6) of bytes, ``uncertainty`` a time that is written as "± 0.35"; ``number`` with three significant digits,
-``trimmed`` with at most three decimals and no zero at their end; ``of_frames`` likewise, a percentage that is 0 only of
-none and 100 only of all."""
+"""How a value is written: ``pps`` to ``mpps`` for frames per second, ``gigahertz`` for Hz, ``microseconds`` to
+``seconds`` for ns, ``megabytes`` (10^6) for bytes, ``uncertainty`` for a time that is written as "± 0.35"; ``number``
+with three significant digits, ``trimmed`` with at most three decimals and no trailing zeros; ``of_frames`` is like
+``trimmed``, for a percentage that shows 0 only for no frames and 100 only for all of them.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A form with a unit of its own: values whose name ends with ``suffix`` are in ``unit`` after ``factor``."""
+    """A form with its own unit: values whose name ends with ``suffix`` are multiplied by ``factor`` into ``unit``."""
 
     suffix: str
     unit: str
@@ -74,7 +75,7 @@ _UNITS: Final[Mapping[str, frozenset[str | None]]] = MappingProxyType(
         "_bytes": frozenset({"bytes"}),
     }
 )
-"""Units of values that are written as they are, by the end of their name."""
+"""The allowed units of values that are written unscaled, by the suffix of their name."""
 _DEFAULTS: Final[tuple[tuple[str, Form], ...]] = (
     ("_frames_per_s", "mpps"),
     ("_bits_per_s", "gigabits"),
@@ -90,25 +91,27 @@ _LADDERS: Final[Mapping[Form, tuple[tuple[Form, float], ...]]] = MappingProxyTyp
         "milliseconds": (("milliseconds", 0.0), ("seconds", 1e9)),
     }
 )
-"""For a declared form, the forms that a column may have instead, each with the magnitude from which on it suits. Links
-of 1 Gb/s and more are compared in Gb/s: there the step is at a tenth of one."""
+"""The forms that a column may have instead of a declared form, each with the magnitude from which it applies.
+
+Links of 1 Gb/s and more are compared in Gb/s, so the step to Gb/s is at a tenth of one.
+"""
 
 
 def default_form(value: str, unit: str | None) -> Form:
-    """That of a column which names none: by the unit that the value's name ends with, unless another unit is given."""
+    """Returns the form of a column without one, by the suffix of the value's name unless another unit is given."""
     form: Form = next((form for suffix, form in _DEFAULTS if value.endswith(suffix)), "number")
     return form if unit is None or form not in SCALES or SCALES[form].unit == unit else "number"
 
 
 def default_unit(value: str, form: Form) -> str | None:
-    """The unit of a form that has one, else the one that the value's name ends with."""
+    """Returns the unit of a form that has one, else the unit that the value's name ends with."""
     if form in SCALES:
         return SCALES[form].unit
     return {"_us": "µs", "_ms": "ms"}.get(value[-3:])
 
 
 def contradiction(value: str, form: Form, unit: str | None) -> str | None:
-    """What is wrong with a column, by the end of the value's name; None where name, form and unit agree."""
+    """Describes how a column contradicts the suffix of its value's name; None where name, form and unit agree."""
     scale = SCALES.get(form)
     if scale is not None:
         if not value.endswith(scale.suffix):
@@ -125,7 +128,7 @@ def contradiction(value: str, form: Form, unit: str | None) -> str | None:
 
 
 def suitable_form(form: Form, greatest: float) -> Form:
-    """The form of a whole column whose greatest value, in the base unit, is this: kpps where none reaches 1 Mpps."""
+    """Returns the form for a whole column by its greatest value in the base unit: kpps where that is below 1 Mpps."""
     steps = _LADDERS.get(form)
     if steps is None or greatest <= 0.0:
         return form

@@ -1,4 +1,4 @@
-"""What a method takes for a frame size: a number of bytes, or the name of a mix of sizes, which is one size to it."""
+"""The frame sizes of a method: a number of bytes, or a named mix of sizes, which a method treats as one size."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from nicbench.core.base import Frozen
 from nicbench.core.quantity import FrameBytes
 
 MINIMUM: Final = "minimum"
-"""Among the sizes of a test: the smallest frame that holds the headers and the signature."""
+"""The smallest frame that holds the headers and the signature, as an entry of a test's ``frame_bytes``."""
 
 MAXIMUM: Final = "maximum"
-"""Among the sizes of a test: the largest frame of the ports."""
+"""The largest frame of the ports, as an entry of a test's ``frame_bytes``."""
 
 STREAMS: Final = "streams"
-"""Among the sizes of a test: each stream of a port has a size, or a mix, of its own."""
+"""The entry of a test's ``frame_bytes`` with which each stream of a port has a size, or a mix, of its own."""
 
 MOST_SIZES: Final = 16_384
-"""The most sizes of a sweep, as many as the engine takes."""
+"""The largest number of sizes in a sweep; the engine's limit."""
 
 MixName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
-"""A frame size as written among those of a test."""
+"""The name of a mix, as an entry of a test's ``frame_bytes``."""
 
 FrameSize = FrameBytes | MixName
 """One entry of a test's ``frame_bytes``."""
 
 
 class WeightedSize(Frozen):
-    """One size of a mix: so many frames of the sum of all weights."""
+    """One size of a mix; its weight is the number of frames out of the sum of all weights."""
 
     frame_bytes: FrameBytes
     weight: int = Field(ge=1, le=65_536)
 
 
 class SizeSweep(Frozen):
-    """Every size from ``smallest`` to ``largest`` in turn; an end that is left out is the extreme that can be sent."""
+    """Every size from ``smallest`` to ``largest`` in turn; an omitted end is the extreme that can be sent."""
 
     smallest: FrameBytes | None = None
     largest: FrameBytes | None = None
@@ -53,13 +53,13 @@ class SizeSweep(Frozen):
 
     @property
     def frame_bytes(self) -> range:
-        """The sizes of the sweep; none where an end is not known."""
+        """The sizes of the sweep; empty where an end is unknown."""
         if self.smallest is None or self.largest is None:
             return range(0)
         return range(self.smallest, self.largest + 1, self.step)
 
     def fill_ends(self, smallest: int, largest: int | None) -> SizeSweep:
-        """Fills in omitted ends, where they are known. ValueError where that leaves no size."""
+        """Fills in omitted ends where they are known. Raises ValueError where no size is left."""
         ends = {"smallest": self.smallest or smallest, "largest": self.largest or largest}
         return SizeSweep(**ends, step=self.step)
 
@@ -69,17 +69,17 @@ class SizeSweep(Frozen):
 
 
 class Mix(Frozen):
-    """Sizes in exact proportions, in turn, or of several streams. Every bit rate follows from their mean."""
+    """A mix of sizes, in exact proportions, in turn, or of several streams. Bit rates follow from the mean size."""
 
     name: str
     sizes: tuple[WeightedSize, ...] = ()
     sweep: SizeSweep | None = None
     mean_of_streams_bytes: float | None = None
-    """Where each stream of a port has sizes of its own."""
+    """The mean size of the streams, where each stream of a port has sizes of its own."""
 
     @property
     def frame_bytes(self) -> float:
-        """The mean size, FCS counted."""
+        """The mean size in bytes, including the FCS."""
         if self.mean_of_streams_bytes is not None:
             return self.mean_of_streams_bytes
         if self.sweep is not None:
@@ -108,7 +108,7 @@ IMIX: Final = Mix(
 
 
 def mean_bytes(size: Size) -> int | float:
-    """Returns the bytes per frame, for a mix the mean."""
+    """Returns the bytes per frame; for a mix, the mean."""
     return size if isinstance(size, int) else size.frame_bytes
 
 
@@ -118,21 +118,21 @@ def size_label(size: Size) -> str:
 
 
 def size_parameters(size: Size) -> dict[str, Any]:
-    """How results and trials name the size among their parameters."""
+    """Returns the parameters by which results and trials identify the size."""
     return {"frame_bytes": size} if isinstance(size, int) else {"frame_bytes": size.frame_bytes, "mix": size.name}
 
 
 def label_of(parameters: dict[str, Any]) -> str | None:
-    """The label of the size that ``size_parameters`` wrote; None where there is none."""
+    """Returns the label of a size that ``size_parameters`` wrote; None where the parameters have no size."""
     size = parameters.get("mix", parameters.get("frame_bytes"))
     return None if size is None else str(size)
 
 
 def size_words(parameters: dict[str, Any]) -> str:
-    """Describes a size for a sentence: "64 bytes", "imix"."""
+    """Describes the size in a result's parameters for a sentence: "64 bytes" or "imix"."""
     return str(parameters["mix"]) if parameters.get("mix") else f"{parameters.get('frame_bytes')} bytes"
 
 
 def words_of(size: Size) -> str:
-    """Describes a size as it is in a trial, for a sentence."""
+    """Describes a trial's frame size for a sentence: "64 bytes" or "imix"."""
     return size_words(size_parameters(size))

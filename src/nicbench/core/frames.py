@@ -7,11 +7,11 @@ from typing import Literal
 from nicbench.core.base import Frozen
 
 FramesTask = Literal["prepare", "write", "read"]
-"""``prepare`` writes the files that are read later, as fast as possible."""
+"""The task of a process; ``prepare`` writes the files that are read later, as fast as possible."""
 
 
 class FramesSpec(Frozen):
-    """The fields of ``configure`` of that protocol; None leaves one to the program's default.
+    """The fields of ``configure`` of the protocol in protocol/frames.md; None leaves a field to the program's default.
 
     ``directory`` is a path on the host where the process runs.
     """
@@ -31,7 +31,7 @@ class FramesSpec(Frozen):
     engine: Literal["auto", "sync", "io_uring", "threads"] = "auto"
     depth: int = 4
     request_bytes: int = 1_048_576
-    """Size of one read or write; 0: a whole frame."""
+    """Bytes of one read or write call; 0 means a whole frame at once."""
     direct: bool = False
     sync: Literal["none", "frame", "end"] = "none"
     streamed: bool = False
@@ -42,11 +42,11 @@ class FramesSpec(Frozen):
     verify: Literal["none", "blocks", "full"] = "blocks"
     repeat: bool = False
     samples: bool = False
-    """Whether every frame's times are kept."""
+    """Whether the times of every single frame are kept."""
 
 
 class FrameTimes(Frozen):
-    """A part of each frame's time. ``histogram`` is HdrHistogram V2 in base64, nanoseconds."""
+    """One component of the time that each frame took. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
 
     count: int
     minimum_ns: int
@@ -56,7 +56,7 @@ class FrameTimes(Frozen):
 
 
 class FrameInterval(Frozen):
-    """Since the first frame's turn, nanoseconds; ``dropped`` is None without a limit."""
+    """Figures of one interval, in nanoseconds since the first frame was due; ``dropped`` is None without a limit."""
 
     from_ns: int
     interval_ns: int
@@ -66,10 +66,10 @@ class FrameInterval(Frozen):
 
 
 class FrameFigures(Frozen):
-    """What one process said of its measurement, which leaves out the warm-up.
+    """What one process reported of its measurement, without the warm-up.
 
-    ``due_frames`` is how many the schedule had for it, ``dropped_frames`` how many of those were complete too late;
-    None where it ran without a limit. ``lateness`` is 0 for frames in time.
+    ``due_frames`` is the number of frames that were due during the measurement, ``dropped_frames`` the number of those
+    that were completed too late; None where the process ran without a limit. ``lateness`` is 0 for frames on time.
     """
 
     engine: str
@@ -85,10 +85,10 @@ class FrameFigures(Frozen):
     sync: FrameTimes | None = None
     close: FrameTimes | None = None
     completion: FrameTimes | None = None
-    """Time of open, I/O, sync and close together."""
+    """The time for open, I/O, sync and close together."""
     lateness: FrameTimes | None = None
     cpu_ns: int | None = None
-    """CPU time of the process and its kernel workers, over ``all_frames``."""
+    """CPU time of the process and its kernel workers, over all ``all_frames`` frames."""
     all_frames: int | None = None
     sync_at_end_ns: int | None = None
     intervals: tuple[FrameInterval, ...] = ()

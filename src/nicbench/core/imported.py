@@ -1,4 +1,4 @@
-"""Where imported results come from, and what their source printed: kept in summary.json beside the values."""
+"""The origin of imported results and the values that their source printed: kept in summary.json beside the values."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ NOT_MEASURED: Final = "imported: not measured by nicbench"
 
 
 class PrintedValue(Frozen):
-    """A value as its source printed it, with a decimal point and without marks between thousands; and its unit."""
+    """A value as its source printed it, with a decimal point and without thousands separators, and its unit."""
 
     text: str
     unit: str | None = None
 
 
 class Erratum(Frozen):
-    """A printed value that is implausible. ``computed`` is what it would have to be; ``place`` is line:column.
+    """A printed value that is implausible. ``computed`` is what would be consistent; ``place`` is line:column.
 
-    None where nothing can be computed: a negative latency is just impossible. One that ``stands`` could be so by
-    itself, and other tables of its source contradict it: it is listed and marked, and counted as it is printed.
+    ``computed`` is None where no consistent value can be computed: a negative latency is simply impossible. A value
+    that ``stands`` is possible by itself but contradicts other tables of its source: it is listed and marked, and used
+    as printed.
     """
 
     value: str
@@ -32,7 +33,7 @@ class Erratum(Frozen):
     computed: str | None
     reason: str
     stands: bool = Field(default=False, exclude_if=lambda stands: not stands)
-    """In summaries from format 1.4 on."""
+    """Written in summaries from format 1.4 on."""
 
 
 class ImportedRow(Frozen):
@@ -41,26 +42,26 @@ class ImportedRow(Frozen):
     line: int
     printed: dict[str, PrintedValue]
     computed: tuple[str, ...] = ()
-    """Names of values that the source does not print, and that follow from those it does."""
+    """Names of values that the source does not print, and that follow from values that it does print."""
     errata: tuple[Erratum, ...] = ()
 
 
 class ImportedFile(Frozen):
-    """One of the files that an import was made of, in the run folder as it was given."""
+    """One of the source files of an import, kept in the run folder as it was given."""
 
     file: str
     sha256: str
 
 
 class ImportCheck(Frozen):
-    """One kind of comparison that an import made of printed figures: ``what`` was compared, and how many times."""
+    """One kind of consistency check on the printed figures of an import: ``what`` was compared, and how many times."""
 
     what: str
     comparisons: int
 
 
 class ImportOrigin(Frozen):
-    """Of a whole run: the source and the file. ``file`` lies in the run folder as it was given, ``raw/NAME``."""
+    """The origin of an imported run: source and file. ``file`` lies in the run folder as it was given, ``raw/NAME``."""
 
     statement: str = NOT_MEASURED
     source: str | None
@@ -73,10 +74,10 @@ class ImportOrigin(Frozen):
     rows: int
     ignored_columns: tuple[str, ...] = ()
     more_files: tuple[ImportedFile, ...] = Field(default=(), exclude_if=lambda files: files == ())
-    """Since format 1.4, where there are several: all but the first."""
+    """All source files but the first, where there are several. Since format 1.4."""
 
     checks: tuple[ImportCheck, ...] = Field(default=(), exclude_if=lambda checks: checks == ())
-    """Since format 1.5: what the figures were held against."""
+    """The consistency checks that the printed figures underwent. Since format 1.5."""
 
     @property
     def named(self) -> str:

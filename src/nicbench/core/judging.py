@@ -1,7 +1,7 @@
-"""The rules by which samples are judged and repeated: thresholds that make one invalid, bounds on repeats.
+"""The rules by which samples are judged and repeated: thresholds that make a sample invalid, and limits on repeats.
 
-The report prints them. Thresholds are shares and durations, never zero. Their defaults are for virtual machines that
-lose a core to the hypervisor now and then; a bench file may override each.
+The report prints them. Thresholds are shares and durations, never zero. Their defaults suit virtual machines that lose
+a core to the hypervisor now and then; a bench file may override each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _threshold(default: float, unit: str, why: str) -> Any:
 
 
 class Thresholds(Frozen):
-    """A trial or round is invalid when it passes one of these."""
+    """The thresholds of a verdict: a trial or round that exceeds one of them is invalid."""
 
     longest_gap_ms: float = _threshold(
         20.0,
@@ -142,7 +142,7 @@ class Thresholds(Frozen):
     )
 
     def rows(self) -> tuple[ThresholdRow, ...]:
-        """The table, in order."""
+        """Returns the rows of the table of thresholds, in order."""
         rows = []
         for name, field in type(self).model_fields.items():
             extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
@@ -163,12 +163,12 @@ OF_ROUNDS: Final = frozenset({"start_spread_share", "machine_steal_share"})
 
 
 class RepeatPolicy(Frozen):
-    """How much is spent on repeats of invalid samples, and when two shortfalls of a tester are the same one."""
+    """How much is spent on repeats of invalid samples, and when two shortfalls of a tester count as the same."""
 
     maximum_repeats: int = Field(default=3, ge=0)
-    """Of one sample."""
+    """The maximum number of repeats of one sample."""
     budget_share: float = Field(default=0.30, ge=0.0, le=1.0)
-    """Of a test's time, for the repeats of all its samples."""
+    """The maximum share of a test's time that is spent on repeats of all its samples."""
     ceiling_agreement: float = Field(default=0.03, gt=0.0, lt=1.0)
 
 

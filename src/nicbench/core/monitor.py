@@ -1,4 +1,4 @@
-"""The monitor: what a bench file asks of it, and what a report discloses."""
+"""The monitor: its settings in a bench file, and what a report discloses about it."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from nicbench.core.quantity import Seconds
 
 
 class MonitorSettings(Frozen):
-    """``monitor: {interval: 100 ms}``, or ``monitor: off``."""
+    """The settings of the monitor: ``monitor: {interval: 100 ms}``, or ``monitor: off``."""
 
     interval: Seconds = Field(default=1.0, ge=0.1, le=60.0)
-    """Time from one sample to the next."""
+    """Time between two samples."""
     enabled: bool = True
 
 
 def _off(value: Any) -> Any:
-    """Accepts ``off``, which is a word in YAML 1.2 and not a boolean."""
+    """Accepts ``off``, which YAML 1.2 reads as a string and not as a boolean."""
     return {"enabled": value == "on"} if value in ("off", "on") else value
 
 
@@ -28,10 +28,11 @@ Monitoring = Annotated[MonitorSettings, BeforeValidator(_off)]
 
 
 class MonitorPlan(Frozen):
-    """How a host was watched, decided before its first trial.
+    """How a host is monitored, decided before its first trial.
 
-    ``cpus`` is where the monitor was bound to, empty where it was not. ``during_trials`` says in words what it did
-    while frames were sent; with ``paused`` a trial is one sample, from its beginning to its end.
+    ``cpus`` are the CPUs that the monitor is bound to, empty where it is not bound. ``during_trials`` describes in
+    words what the monitor does while frames are sent; with ``paused`` a trial is one sample, from its beginning to its
+    end.
     """
 
     host: str
@@ -41,13 +42,13 @@ class MonitorPlan(Frozen):
     during_trials: str
     version: str | None = None
     missing: dict[str, str] = Field(default_factory=dict)
-    """Sources that this host lacks, and why."""
+    """Sources that this host lacks, each with the reason."""
     recorder: str | None = Field(default=None, exclude_if=lambda recorder: recorder is None)
-    """Of imported results: the program that recorded it, with its version; None: our own monitor."""
+    """For imported results, the program that recorded them, with its version; None for nicbench's own monitor."""
 
 
 class MonitorCost(Frozen):
-    """What a monitor cost, by its own account (getrusage(2)): CPU time of user mode and kernel, nanoseconds."""
+    """The cost of a monitor by its own account (getrusage(2)): CPU time in user mode and in the kernel, nanoseconds."""
 
     cpu_ns: int
     elapsed_ns: int
@@ -57,5 +58,5 @@ class MonitorCost(Frozen):
 
     @property
     def share_of_a_core(self) -> float | None:
-        """Share of one CPU, 0..1; None before any time has passed."""
+        """The share of one CPU that the monitor used, 0..1; None before any time has passed."""
         return self.cpu_ns / self.elapsed_ns if self.elapsed_ns > 0 else None

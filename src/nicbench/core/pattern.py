@@ -2,7 +2,7 @@
 
 A way is an ordered pair of ports, (transmit, receive). The load of a trial is that of the busiest port in one
 direction, sending or receiving: no port is ever asked to carry more than its line rate, and 100 % is the line rate of
-one port in every pattern. All ways of a pattern carry the same.
+one port in every pattern. All ways of a pattern carry the same share of the load.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Way = tuple[int, int]
 
 
 class Pattern(StrEnum):
-    """The names of a bench file, with those of the RFCs."""
+    """The traffic patterns by their names in the bench file, with the RFCs' terms beside them."""
 
     ONE_TO_ONE = "one-to-one"
     """Non-meshed (RFC 2285 3.3.1): pairs of ports, the first and the second, the third and the fourth."""
@@ -32,7 +32,7 @@ class Pattern(StrEnum):
 
     @property
     def fewest_ports(self) -> int:
-        """Fewest ports; with fewer it would be another pattern."""
+        """The smallest number of ports that the pattern is defined for."""
         return 1 if self in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT) else 3
 
     @property
@@ -42,12 +42,12 @@ class Pattern(StrEnum):
 
     @property
     def is_pairs(self) -> bool:
-        """Whether each port sends to one other, or to itself, and receives from one."""
+        """Whether each port sends to exactly one port (another, or itself) and receives from exactly one."""
         return self in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT)
 
     @property
     def words(self) -> str:
-        """With the RFC's name: "many-to-one (partially meshed, RFC 2285 section 3.3.2)"."""
+        """The pattern with the RFC's term: "many-to-one (partially meshed, RFC 2285 section 3.3.2)"."""
         named = {
             Pattern.ONE_TO_ONE: "non-meshed, RFC 2285 section 3.3.1",
             Pattern.MANY_TO_ONE: "partially meshed, RFC 2285 section 3.3.2",
@@ -59,9 +59,10 @@ class Pattern(StrEnum):
 
 
 class Ways(Frozen):
-    """The ways of a trial: ``forward``, and their ``reverse``, which carry traffic where it is bidirectional.
+    """The ways of a trial: ``forward``, and their ``reverse``, which carry traffic where the traffic is bidirectional.
 
-    ``bidirectional`` is RFC 2285's (3.2.2). Where it is not, only learning frames go the reverse ways.
+    ``bidirectional`` has the meaning of RFC 2285 section 3.2.2. Where it is false, only learning frames take the
+    reverse ways.
     """
 
     forward: tuple[Way, ...]
@@ -70,7 +71,7 @@ class Ways(Frozen):
 
     @property
     def every(self) -> tuple[Way, ...]:
-        """All ways on which frames of any kind go."""
+        """All ways that carry frames of any kind, learning frames included."""
         return (*self.forward, *self.reverse)
 
     @property
@@ -80,21 +81,21 @@ class Ways(Frozen):
 
     @property
     def times_load(self) -> float:
-        """What goes through the DUT in all, in loads: 1 of many-to-one, the number of ports of a full mesh."""
+        """The traffic through the DUT as a multiple of the load: 1 for many-to-one, the port count for a full mesh."""
         return times_load(self.loaded)
 
     @property
     def most_line_rates(self) -> float:
-        """The highest load that its senders can offer, in line rates of a port: 3 where three send to one.
+        """The highest load that the senders can offer, in line rates of a port: 3 where three ports send to one.
 
-        Above 1 it overloads the port that receives (RFC 2285 section 3.5.4).
+        Above 1 the senders can overload the receiving port (RFC 2285 section 3.5.4).
         """
         sending = Counter(transmit for transmit, _ in self.loaded)
         return _at_the_busiest_port(self.loaded) / max(sending.values(), default=1)
 
     @property
     def basis(self) -> str:
-        """What rates and loads are of: "per port" and more, to stand after "rates are"."""
+        """What rates and loads refer to, to follow "rates are": "per port", or a sum of ports."""
         senders = len({transmit for transmit, _ in self.loaded})
         receivers = len({receive for _, receive in self.loaded})
         if senders > receivers:
@@ -105,9 +106,10 @@ class Ways(Frozen):
 
 
 def ways_of(pattern: Pattern, ports: int, *, bidirectional: bool = False) -> Ways:
-    """The ways of a pattern between so many ports, numbered from 0.
+    """Returns the ways of a pattern between the given number of ports, numbered from 0.
 
-    ValueError where it needs another number of them. With one port alone frames come back on it.
+    With a single port, frames come back on that port. Raises ValueError where the pattern does not allow this number of
+    ports.
     """
     if ports < pattern.fewest_ports:
         raise ValueError(f"{pattern.value} needs {pattern.fewest_ports} ports or more, not {ports}")
@@ -131,17 +133,17 @@ def ways_of(pattern: Pattern, ports: int, *, bidirectional: bool = False) -> Way
 
 
 def share_of_load(ways: Sequence[Way]) -> float:
-    """What each of these ways carries of the load: those of the busiest port, in one direction, are the whole."""
+    """Returns the share of the load that each way carries; at the busiest port, one direction adds up to 1."""
     return 1.0 / _at_the_busiest_port(ways)
 
 
 def times_load(ways: Sequence[Way]) -> float:
-    """What all of these ways carry together, in loads."""
+    """Returns what all ways carry together, as a multiple of the load."""
     return len(ways) / _at_the_busiest_port(ways)
 
 
 def frames_of_ways(ways: Sequence[Way], frames: int) -> tuple[int, ...]:
-    """How many of a load's frames each way carries: whole ones, of which a busiest port's ways together have all."""
+    """Divides the frames of a load among the ways: integers that add up to ``frames`` at a busiest port."""
     busiest = _at_the_busiest_port(ways)
     sending = Counter(transmit for transmit, _ in ways)
     before: Counter[tuple[str, int]] = Counter()
@@ -154,14 +156,14 @@ def frames_of_ways(ways: Sequence[Way], frames: int) -> tuple[int, ...]:
 
 
 def _at_the_busiest_port(ways: Sequence[Way]) -> int:
-    """How many ways begin, or end, at one port at most."""
+    """Returns the largest number of ways that begin, or that end, at one port."""
     sending = Counter(transmit for transmit, _ in ways)
     receiving = Counter(receive for _, receive in ways)
     return max([*sending.values(), *receiving.values()], default=1)
 
 
 def forward_of(ways: Sequence[Way]) -> tuple[Way, ...]:
-    """Of ways that are followed by their reverse, those that come first: one direction of the traffic."""
+    """Returns one direction of the traffic: the ways without those whose reverse precedes them."""
     seen: set[Way] = set()
     kept: list[Way] = []
     for transmit, receive in ways:
@@ -172,6 +174,6 @@ def forward_of(ways: Sequence[Way]) -> tuple[Way, ...]:
 
 
 def way_of_stream(name: str) -> Way | None:
-    """The ports that a stream runs between, which its name begins with ("0->1 voice"); None of another name."""
+    """Returns the ports of a stream whose name begins with them ("0->1 voice"); None for any other name."""
     transmit, arrow, receive = name.partition(" ")[0].partition("->")
     return (int(transmit), int(receive)) if arrow and transmit.isdigit() and receive.isdigit() else None

@@ -1,4 +1,4 @@
-"""plan.json: the bench file as resolved on the machine, with everything a report must disclose."""
+"""The model of plan.json: the bench file as resolved on the machine, with everything that a report must disclose."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PlannedTest(Frozen):
     method: str
     description: str
     procedure: str = ""
-    """What is done in which steps, after which standard, and what is verified, in plain words."""
+    """The steps of the method, the standard it follows and what it verifies, in plain words."""
     options: dict[str, Any]
     points: int
     estimate_s: float
@@ -36,14 +36,14 @@ class ThresholdRow(Frozen):
 
 
 class Difference(Frozen):
-    """A setting of the bench file that is not the same in all configurations: as written; None: not given."""
+    """A setting of the bench file that differs between configurations, as written in each; None: not given there."""
 
     setting: str
     values: dict[str, str | None]
 
 
 class PlannedTurn(Frozen):
-    """One run of one configuration, in the order in which they are made."""
+    """One run of one configuration, as planned; turns are listed in the order in which they run."""
 
     configuration: str
     run: int
@@ -51,11 +51,14 @@ class PlannedTurn(Frozen):
     estimate_s: float
     warm_up: bool = False
     is_sure: bool = True
-    """Whether it is made whatever the earlier runs find."""
+    """Whether the turn runs whatever the earlier runs find."""
 
 
 class Plan(Frozen):
-    """Written before the first trial; what becomes known with the engine (ports, EAL arguments) is in ``tester``."""
+    """The plan of one configuration, written before the first trial.
+
+    Facts that become known with the engine (ports, EAL arguments) are in ``tester``.
+    """
 
     run_id: str
     title: str
@@ -79,24 +82,24 @@ class Plan(Frozen):
     thresholds: tuple[ThresholdRow, ...] = ()
     deviations: tuple[str, ...] = ()
     declared: dict[str, Any] = Field(default_factory=dict)
-    """Facts that no program can read, as the bench file declares them: by machine or thing."""
+    """Facts that no program can read, as the bench file declares them: by machine or other object."""
     report: ReportWishes = DEFAULT_WISHES
-    """What the bench file says of the report."""
+    """The options of the bench file for the report."""
     monitors: tuple[MonitorPlan, ...] = ()
-    """How each machine was watched; empty where none was."""
+    """How each machine is monitored; empty where none is."""
     configuration: str = DEFAULT
     compared: tuple[str, ...] = ()
-    """The names of all configurations, as they stand in the bench file; empty where none are compared."""
+    """The names of all configurations, in the order of the bench file; empty where no configurations are compared."""
     differences: tuple[Difference, ...] = ()
     turns: tuple[PlannedTurn, ...] = ()
     runs: Runs = ONCE
-    """How often each configuration is measured, as asked."""
+    """The requested number of runs of each configuration."""
     others: tuple[Plan, ...] = ()
-    """The plans of the other configurations, as far as their turn has come; this one is that of the first turn."""
+    """The plans of the other configurations whose turn has begun; this plan is that of the first turn."""
 
     @property
     def each(self) -> tuple[Plan, ...]:
-        """The plan of each configuration that is known, in the order of the bench file."""
+        """The known plan of each configuration, in the order of the bench file."""
         known = (self, *self.others)
         return (
             tuple(sorted(known, key=lambda plan: self.compared.index(plan.configuration))) if self.compared else known

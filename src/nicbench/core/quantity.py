@@ -24,7 +24,7 @@ _BARE_NUMBER = re.compile(r"[-+0-9._'eE\s]*")
 
 
 def _reader(what: str, example: str, parse: Callable[[str], float]) -> BeforeValidator:
-    """A validator for one quantity: text through ``parse``, numbers as they are; a refusal names the accepted forms."""
+    """Returns a validator for one quantity: parses text, passes numbers; its errors name the accepted forms."""
 
     def refuse(why: str, accepted: str | None = None) -> PydanticCustomError:
         forms = (accepted or f"{what} with its unit, for example {example}").split(", or a number")[0]
@@ -56,7 +56,7 @@ def _whole(number: float) -> int | float:
 
 
 MOST_LOAD_PERCENT: Final = 6300.0
-"""Of the line rate of one port, to which all others of the most that there can be send."""
+"""The highest load in percent of a port's line rate: all others of the largest possible number of ports send to it."""
 
 
 def _load_percent(text: str) -> float:
@@ -86,7 +86,7 @@ Ratio = Annotated[float, Unit.RATIO, Field(le=1.0), _reader("a share", '"0.5 %"'
 """A share, 0..1, from "0.5 %"."""
 
 Confidence = Annotated[float, Unit.RATIO, Field(ge=0.5, le=0.9999), _reader("a share", '"95 %"', units.parse_ratio)]
-"""Confidence of an interval, from "95 %": below a half it says nothing, and near 1 it covers everything."""
+"""Confidence of an interval, from "95 %". Below a half an interval says nothing, and near 1 it covers everything."""
 
 Percent = Annotated[float, Unit.PERCENT, Field(gt=0.0, le=100.0), _reader("a percentage", '"50 %"', _percent)]
 """A percentage above 0 and at most 100: "50 %" is 50.0."""
@@ -105,7 +105,7 @@ FramesPerSecond = Annotated[float, Unit.FRAMES_PER_S, _reader("a frame rate", '"
 """Frames per second, from "200 kpps", "1.5 Mpps"."""
 
 FilmRate = Annotated[float, _reader("a frame rate", '"24 fps"', _frame_rate)]
-"""Frames of film per second, from "24 fps"."""
+"""Video frames per second, from "24 fps"."""
 
 BitsPerSecond = Annotated[float, Unit.BITS_PER_S, _reader("a bit rate", '"10 Gb/s"', units.parse_bits_per_s)]
 """Bits per second, from "10 Gb/s"."""
@@ -116,7 +116,7 @@ Bytes = Annotated[int, Unit.BYTES, BeforeValidator(_whole), _reader("a size", '"
 SomeBytes = Annotated[
     int, Unit.BYTES, Field(ge=1), BeforeValidator(_whole), _reader("a size", '"512 MiB"', units.parse_bytes)
 ]
-"""Whole bytes, at least one, because 0 means something else to a tool."""
+"""Whole bytes, at least one, because 0 has a special meaning to some tools."""
 
 FrameBytes = Annotated[int, Unit.BYTES, Field(strict=True, ge=64, le=65_535)]
-"""An Ethernet frame, counting its 4-byte FCS: at least 64 bytes (IEEE 802.3)."""
+"""The size of an Ethernet frame including its 4-byte FCS: at least 64 bytes (IEEE 802.3)."""

@@ -1,6 +1,4 @@
-"""What is read of one trial: counts, the receiver's analysis, time stamps, figures of each port, and the machines'
-health.
-"""
+"""The readings of one trial: counts, the receiver's analysis, time stamps, figures of each port, and machine health."""
 
 from __future__ import annotations
 
@@ -13,9 +11,9 @@ from nicbench.core.base import Frozen
 
 
 class Counts(Frozen):
-    """Frames of one trial, in one stream or summed over streams. Each frame has one fate.
+    """Frames of one trial, in one stream or summed over streams. Each frame has exactly one fate.
 
-    None is a count that the tester does not know: it cannot tell such frames from others.
+    A count is None where the tester does not know it: it cannot tell such frames from others.
     """
 
     intended: int
@@ -29,32 +27,35 @@ class Counts(Frozen):
     reordered: int | None = 0
     corrupted: int | None = 0
     unattributed: int | None = 0
-    """Missing, and a frame between the stream's addresses came with a broken signature: neither lost nor received."""
+    """Missing frames in whose place one with a broken signature came: neither lost nor received.
+
+    The frame with the broken signature came between the stream's addresses.
+    """
     corrupted_unattributed: int | None = 0
     foreign: int | None = 0
 
     @property
     def unsent(self) -> int:
-        """Frames that were intended and never left the tester, whatever the cause."""
+        """The frames that were intended and never left the tester, whatever the cause."""
         return self.unsent_tester + self.unsent_backpressure
 
     @property
     def failed(self) -> int:
-        """Frames the DUT is charged with: lost, corrupted (signature included), or refused by a lossless port.
+        """The frames that the DUT is charged with: lost, corrupted (signature included), or refused by a lossless port.
 
-        What the tester does not know cannot be charged.
+        A count that the tester does not know is not charged.
         """
         return self.lost + (self.corrupted or 0) + (self.unattributed or 0) + self.unsent_backpressure
 
     @property
     def loss_ratio(self) -> float:
-        """Share of the offered frames the DUT failed, 0..1; 0 where nothing was offered (RFC 1242 3.6)."""
+        """The share of the offered frames that failed, 0..1; 0 where nothing was offered (RFC 1242 section 3.6)."""
         offered = self.sent + self.unsent_backpressure
         return self.failed / offered if offered else 0.0
 
     @classmethod
     def sum_of(cls, parts: Iterable[Counts]) -> Counts:
-        """Field by field sum, None where one part is unknown; an empty iterable gives zeros."""
+        """Sums counts field by field; a field is None where one part is unknown, and zero for an empty iterable."""
         rows = list(parts)
         return cls(**{name: _sum([getattr(row, name) for row in rows]) for name in cls.model_fields})
 
@@ -68,20 +69,23 @@ def _sum(parts: list[int | None]) -> int | None:
 
 
 class Reordering(Frozen):
-    """RFC 4737: extents (4.2) of the frames whose extent is known, and n-reordering (5.3)."""
+    """Reordering (RFC 4737): extents (section 4.2) of frames whose extent is known, and n-reordering (section 5.3)."""
 
     maximum_extent: int
     mean_extent: float | None
     measured: int
     by_three_or_more: int
     n_reordered: tuple[int, ...] = ()
-    """Frames right behind n or more with greater sequences, for n from 1 on; of an older engine none."""
+    """For each n from 1 on, the frames that directly follow n or more frames with greater sequence numbers.
+
+    Empty where the engine is too old to count them.
+    """
 
 
 class SampleOrder(Frozen):
-    """Of a stream of which only some frames bear a sequence number (TRex's latency streams): those, by the receiver.
+    """The order of the sampled frames of a stream of which only some bear a sequence number (TRex's latency streams).
 
-    ``sequence_jumps`` and ``sequence_falls`` count arrivals with a greater and a smaller number than the next.
+    ``sequence_jumps`` and ``sequence_falls`` count arrivals with a greater and a smaller number than expected next.
     """
 
     sent: int
@@ -94,7 +98,7 @@ class SampleOrder(Frozen):
 
 
 class Variation(Frozen):
-    """Inter-packet delay variation (RFC 5481 4.1): absolute differences between frames that follow one another."""
+    """Inter-packet delay variation (RFC 5481 section 4.1): absolute differences between consecutive frames."""
 
     pairs: int
     mean_ns: float
@@ -102,7 +106,7 @@ class Variation(Frozen):
 
 
 class Intervals(Frozen):
-    """A stream over time. ``missing`` counts sequences passed over; it is negative where frames came late."""
+    """Counts of a stream over time. ``missing`` counts skipped sequence numbers, and is negative for late frames."""
 
     interval_ns: int
     received: tuple[int, ...]
@@ -110,19 +114,19 @@ class Intervals(Frozen):
 
 
 class Silence(Frozen):
-    """A time in which nothing arrived, between two arrivals; since the first frame of the transmission was due."""
+    """A time in which nothing arrived, between two arrivals; times count from when the first frame was due."""
 
     from_ns: int
     to_ns: int
 
     @property
     def length_ns(self) -> int:
-        """Duration from the last arrival before it to the first after it."""
+        """The duration in nanoseconds from the last arrival before the silence to the first arrival after it."""
         return self.to_ns - self.from_ns
 
 
 class Arrivals(Frozen):
-    """When a stream's frames arrived; ``silence`` is the longest, None where it is not known."""
+    """When the frames of a stream arrived; ``silence`` is the longest one, None where it is unknown."""
 
     first_ns: int
     last_ns: int
@@ -130,7 +134,7 @@ class Arrivals(Frozen):
 
 
 class FlowGroup(Frozen):
-    """Neighbouring flows that share a histogram; what is unknown was not received."""
+    """Neighbouring flows that share a histogram; an unknown value means that nothing was received."""
 
     first_flow: int
     flows: int
@@ -142,9 +146,9 @@ class FlowGroup(Frozen):
 
 
 class Flows(Frozen):
-    """How many flows a stream has, and how many of them lost, reordered, doubled or broke frames.
+    """The number of flows of a stream, and how many of them lost, reordered, duplicated or corrupted frames.
 
-    ``most_lost`` is (flow, frames), ``slowest`` (flow, mean latency in ns).
+    ``most_lost`` is (flow, frames), ``slowest`` is (flow, mean latency in ns).
     """
 
     flows: int
@@ -158,7 +162,7 @@ class Flows(Frozen):
 
 
 class Capture(Frozen):
-    """Received frames in a file of the run folder; ``jumps`` are holes in sequences that were captured around."""
+    """A file of captured frames in the run folder; ``jumps`` are sequence gaps around which frames were captured."""
 
     name: str
     frames: int
@@ -168,20 +172,20 @@ class Capture(Frozen):
 
 
 class FlowReport(Frozen):
-    """A file of the run folder with a line for each flow."""
+    """A file in the run folder with a line for each flow."""
 
     name: str
     flows: int
     error: str | None = None
 
 
-# Time stamps of received frames: how the clock that made them fared over a trial (protocol, "Time stamps").
+# Time stamps of received frames: the state of their clock over a trial (protocol, "Time stamps").
 
 
 class TransmitDelay(Frozen):
-    """From a frame's stamp in software until it left the card, of the frames whose leaving the card told.
+    """The time from a frame's software time stamp until it left the card, for frames whose departure is known.
 
-    None where it told none. A negative delay is within the uncertainty of the clocks.
+    None where the card reported no departure. A negative delay is within the uncertainty of the clocks.
     """
 
     asked: int
@@ -194,8 +198,8 @@ class TransmitDelay(Frozen):
 class Stamps(Frozen):
     """The clock of one port over one trial. ``source`` is ``card`` or ``kernel``; None is unknown.
 
-    ``unstamped`` and ``implausible`` frames had no stamp, or none that can be a time of the trial: the time-stamp
-    counter's time was taken. ``early`` stamps are later than the moment at which their frame had been received.
+    ``unstamped`` frames had no time stamp, and ``implausible`` frames one outside of the trial: both were timed by the
+    time-stamp counter. ``early`` time stamps are later than the moment at which their frame had been received.
     """
 
     source: str
@@ -213,13 +217,14 @@ class Stamps(Frozen):
     transmit_delay: TransmitDelay | None = None
 
 
-# What one trial came to at each port, on each way between two ports, and in all: parts of a result.
+# The outcome of one trial at each port, on each way between two ports, and in total: parts of a result.
 
 
 class PassedFrames(Frozen):
     """Frames offered to the DUT and what became of them, with rates over the time of the transmission.
 
-    ``failed_frames`` is all that the DUT is charged with (lost, altered, refused), ``loss_ratio`` its share of offered.
+    ``failed_frames`` are all frames that the DUT is charged with (lost, altered, refused); ``loss_ratio`` is their
+    share of the offered frames.
     """
 
     offered_frames: int
@@ -237,19 +242,19 @@ class PassedFrames(Frozen):
 
 
 class WayFrames(PassedFrames):
-    """Figures of one way: an ordered pair of the tester's ports, by name."""
+    """The frames of one way: an ordered pair of the tester's ports, by name."""
 
     transmit_port: str
     receive_port: str
 
 
 class PortFrames(Frozen):
-    """At one port of the tester: what it sent, what came of what was sent to it, and what was not ours."""
+    """The frames at one port of the tester: those it sent, what became of those sent to it, and foreign frames."""
 
     port: str
     offered_frames: int
     expected_frames: int
-    """Offered to the DUT by any port, for this one."""
+    """Frames offered to the DUT by any port and destined for this one."""
     received_frames: int
     offered_frames_per_s: float
     received_frames_per_s: float
@@ -257,8 +262,9 @@ class PortFrames(Frozen):
 
 
 class PortFigures(Frozen):
-    """Of the trial that tells most of a result: at the highest load without a failed frame, else of the least failed.
+    """Figures by port of the trial that represents a result.
 
+    That is the trial at the highest load without a failed frame, or else the one with the fewest failed frames.
     ``combined`` is the sum of all ways.
     """
 
@@ -273,9 +279,10 @@ class PortFigures(Frozen):
 
 
 class Measure(StrEnum):
-    """What a rise means. Most have a row of this name in the table of thresholds.
+    """The meaning of a rise in a health counter. Most have a row of the same name in the table of thresholds.
 
-    LINK has none, for any change of a link spoils a trial; FEC_CORRECTED has none, for corrected blocks lose nothing.
+    LINK has none, because any change of a link spoils a trial; FEC_CORRECTED has none, because corrected blocks lose
+    nothing.
     """
 
     PCIE_CORRECTED = "pcie_corrected_share"
@@ -290,7 +297,7 @@ class Measure(StrEnum):
 
 
 class HealthEvent(Frozen):
-    """Something rose in a trial by ``amount`` of ``unit``: the counter ``what`` of the part ``where`` of a host."""
+    """A rise by ``amount`` of ``unit`` during a trial: of the counter ``what`` of the part ``where`` of a host."""
 
     host: str
     where: str
@@ -301,7 +308,7 @@ class HealthEvent(Frozen):
 
 
 class HealthLevel(Frozen):
-    """A temperature after a trial, or the mean power over it. ``limit`` is the part's own, where it tells one."""
+    """A temperature after a trial, or the mean power over it. ``limit`` is the part's own, where it reports one."""
 
     host: str
     where: str
@@ -311,7 +318,10 @@ class HealthLevel(Frozen):
 
 
 class MachineHealth(Frozen):
-    """The gate's reading of a trial. ``unread``: what could not be read. ``reading_ms``: the time of both readings."""
+    """The hardware health of the machines over a trial. ``unread``: values that could not be read.
+
+    ``reading_ms`` is the time taken by the readings before and after the trial.
+    """
 
     events: tuple[HealthEvent, ...] = ()
     levels: tuple[HealthLevel, ...] = ()

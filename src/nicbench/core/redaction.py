@@ -1,6 +1,4 @@
-"""Text made safe to show: what identifies a machine is taken out, and characters that steer a terminal are written
-as numbers.
-"""
+"""Makes text safe to show: removes what identifies a machine, and escapes characters that control a terminal."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ _DOTTED_MAC = re.compile(rf"(?<![\w.])({_HEX}{{4}})\.({_HEX}{{4}})\.({_HEX}{{4}}
 _LONG_ADDRESS = re.compile(rf"(?<![0-9A-Fa-f:])(?:{_HEX}{{2}}:){{7,31}}{_HEX}{{2}}(?![0-9A-Fa-f:])")
 """Matches an InfiniBand address, a world-wide name or a fingerprint."""
 _INTERFACE_NAME = re.compile(rf"\b(enx|wlx|ibx|wwx|ethx)({_HEX}{{12}})\b")
-"""systemd names an interface after its address where it knows nothing better (systemd.net-naming-scheme(7))."""
+"""Matches interface names that systemd makes of a MAC address by default (systemd.net-naming-scheme(7))."""
 _EUI64 = re.compile(
     rf"(?<![0-9A-Fa-f])({_HEX}{{1,4}}):({_HEX}{{0,2}})ff:fe({_HEX}{{2}}):({_HEX}{{1,4}})(?![0-9A-Fa-f:])", re.IGNORECASE
 )
-"""The interface identifier of an IPv6 address that was made of a MAC (RFC 4291, appendix A)."""
+"""Matches the interface identifier of an IPv6 address that was derived from a MAC address (RFC 4291, appendix A)."""
 _UUID = re.compile(rf"(?<![\w-]){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?![\w-])")
 _NAMED_VOLUME = re.compile(r"\b(PARTUUID|UUID|LABEL|PARTLABEL)=(?!uuid-)[^\s,\"']+")
 _WORLD_WIDE_NAME = re.compile(rf"\b(?:eui\.|naa\.|wwn-0x|0x)({_HEX}{{16}}(?:{_HEX}{{16}})?)\b")
@@ -38,26 +36,26 @@ _KINDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("host_name", "hostname", "system_name", "node_name", "chassis_name", "domain_name"), "host"),
     **dict.fromkeys(("asset_tag", "asset_tags"), "asset"),
 }
-"""Names of fields whose values identify, whatever they look like."""
+"""Names of fields whose values are identifiers, whatever they look like, with the kind of identifier."""
 _WITHIN: Final[Mapping[str, Mapping[str, str]]] = {
     "lldp_neighbours": {"name": "host", "chassis": "asset"},
 }
-"""Names of fields whose values identify only below another field."""
+"""Names of fields whose values are identifiers only below another field."""
 _NO_SECRETS = frozenset(
     {
         *("", "unknown", "none", "n/a", "localhost", "localhost.localdomain", "local", "tester", "dut"),
         *("net", "kernel", "linux", "debian", "ubuntu", "fedora", "server", "host"),
     }
 )
-"""Also words that a host may be called by and that stand in every inventory: they identify nothing."""
+"""Values that identify nothing, among them words that occur in every inventory and that a host may be named by."""
 _NO_SECRET_MACS = frozenset({"000000000000", "ffffffffffff"})
 _SHORTEST_LEARNT = 3
 _KEPT = frozenset({"run_id", "bench_sha256", "histogram"})
-"""Fields of a run folder by which files find one another, and encoded numbers."""
+"""Fields that are never redacted: identifiers that link the files of a run folder, and encoded numbers."""
 
 
 class Redactor:
-    """Redacts text and plain data; what it has learnt in one place it finds in every other."""
+    """Redacts text and plain data; an identifier learnt in one place is found in every other."""
 
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key if key is not None else secrets.token_bytes(32)
@@ -70,7 +68,7 @@ class Redactor:
             self._learn("host", each)
 
     def learn(self, content: Any) -> None:
-        """Every identifier that stands in plain data under a name that says so, and every address in any text."""
+        """Learns each identifier in plain data by the name of its field, and each MAC address in any text."""
         for kind, value in _identifiers(content):
             if kind == "host":
                 self.learn_host_name(value)
@@ -81,7 +79,7 @@ class Redactor:
                 self._learn_mac(mac)
 
     def __call__(self, content: Any) -> Any:
-        """Returns the data without identifiers, in keys too."""
+        """Returns the data without identifiers, in keys, too."""
         self.learn(content)
         return self._redact(content)
 
@@ -122,7 +120,7 @@ class Redactor:
             self._remember(value, self._token(kind, value))
 
     def _learn_mac(self, mac: str) -> None:
-        """Also as a name of a file or an interface may bear it, without anything between its digits."""
+        """Learns a MAC address without separators, too, as names of files and interfaces may contain it."""
         bare = _strip_separators(mac)
         if bare not in _NO_SECRET_MACS:
             self._remember(bare, self._mac_token(mac))
@@ -136,7 +134,10 @@ class Redactor:
         return mac if _strip_separators(mac) in _NO_SECRET_MACS else self._token("mac", _strip_separators(mac))
 
     def _redact_derived(self, found: re.Match[str]) -> str:
-        """The MAC that an interface identifier was made of has the same token: its second-lowest bit is turned back."""
+        """Returns the token of the MAC address that an interface identifier was derived from.
+
+        To restore the MAC address, the second-lowest bit of the first octet is inverted.
+        """
         first, second, third, last = (
             found[1].zfill(4),
             (found[2] or "").zfill(2),
@@ -152,7 +153,7 @@ class Redactor:
 
 
 def is_redacted(value: object) -> bool:
-    """Whether a token stands in this text: it says nothing of another run's."""
+    """Whether the value contains a redaction token, which cannot be compared with the tokens of another run."""
     return isinstance(value, str) and _TOKEN.search(value) is not None
 
 
@@ -203,17 +204,17 @@ _LONGEST_NAME: Final = 120
 
 
 def make_visible(text: str) -> str:
-    r"""``text`` with each character that steers written as ``\x1b`` or ``\u202e``; tabs and newlines stay."""
+    r"""Returns ``text`` with each control character written as ``\x1b`` or ``\u202e``; tabs and newlines stay."""
     return _STEERING.sub(_number, text)
 
 
 def visible_in_json(document: str) -> str:
-    r"""The same for a JSON document, as ``\u001b``: what reads it finds the text as it was."""
+    r"""Returns a JSON document with each control character written as ``\u001b``: a parser restores the original."""
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 
 def visible_name(name: str) -> str:
-    """A file's name in a sentence: on one line, of bounded length."""
+    """Returns a file's name for a sentence: on one line, of bounded length, without control characters."""
     plain = make_visible(name).replace("\n", "\\n").replace("\t", "\\t")
     return plain if len(plain) <= _LONGEST_NAME else f"{plain[:_LONGEST_NAME]}…"
 

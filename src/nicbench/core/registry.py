@@ -1,8 +1,9 @@
-"""Finds what a package offers: one class in each file, by its ``kind``. Adding a thing is adding a file.
+"""Finds the plug-ins of a package: one class in each file, by its ``kind``. A plug-in is added by adding a file.
 
 Every module of the package and of its subpackages is imported, except ``base`` and those whose names begin with an
-underscore (what the kinds share). A malformed file stops start-up and is named, so that it is fixed before anything is
-measured. A class may have a class method ``check``, which raises ValueError where what it says of itself cannot be.
+underscore (code that the kinds share). A malformed file stops start-up and is named, so that it is fixed before
+anything is measured. A class may have a class method ``check``, which raises ValueError where the class contradicts
+itself.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ Base = TypeVar("Base")
 
 
 def find(package: str, base: type[Base]) -> dict[str, type[Base]]:
-    """The concrete subclasses of ``base`` in the modules of ``package``, by ``kind``, in the order of file names."""
+    """Returns the concrete subclasses of ``base`` in the modules of ``package``, by ``kind``, sorted by file name."""
     folders = tuple(importlib.import_module(package).__path__)
     return dict(_find_all(package, base, folders))  # type: ignore[arg-type]  # a class can be hashed
 
 
 def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
-    """What ``find`` has of this kind, None where it has none; without the others where its file is called like it."""
+    """Returns the plug-in of this kind, None where there is none; only its own file is imported if it is named so."""
     place = _places(package, tuple(importlib.import_module(package).__path__)).get(kind.replace("-", "_"))
     if place is not None:
         found, offered = _the_one_of(importlib.import_module(place), base)  # type: ignore[arg-type]  # can be hashed
@@ -40,7 +41,7 @@ def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
 
 @functools.cache
 def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
-    """Looked for once in these folders: a list of ten thousand runs asks as often, and files do not come meanwhile."""
+    """Returns what ``find`` does. The result is cached by folders, as files do not change while the program runs."""
     found: dict[str, type[Base]] = {}
     for _, place in sorted(_places(package, folders).items()):
         module = importlib.import_module(place)
@@ -55,7 +56,7 @@ def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[
 
 
 def _places(package: str, folders: tuple[str, ...]) -> dict[str, str]:
-    """The file of each plug-in, by its name: in the package, or in a subpackage of it (a theme)."""
+    """Returns the file of each plug-in by module name, in the package or in a subpackage of it (a theme)."""
     places: dict[str, str] = {}
     for info in pkgutil.iter_modules(folders):
         place = f"{package}.{info.name}"
@@ -109,7 +110,7 @@ def _the_one_of(module: ModuleType, base: type[Base]) -> tuple[str, type[Base]]:
 
 
 def _kind_of(offered: type) -> object:
-    """Its own ``kind``; of a model, which keeps a default elsewhere, that of its field."""
+    """Returns the ``kind`` of a class; for a model, the default of the field ``kind``."""
     own = vars(offered)
     if "kind" in own or "kind" not in own.get("__annotations__", {}) or not issubclass(offered, BaseModel):
         return own.get("kind")

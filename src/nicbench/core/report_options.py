@@ -1,4 +1,4 @@
-"""What a bench file says of the report that is made of its run; it changes nothing that is measured."""
+"""The options of a bench file for the report of its run; they change nothing that is measured."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from nicbench.core.base import Frozen
 
 
 class Layout(StrEnum):
-    """How a report is laid out; each is a file of its name in ``report/layouts``."""
+    """The layout of a report; each is a file of that name in ``report/layouts``."""
 
     STUDY = "study"
-    """From the question to the answer: for whoever wants to know, and to repeat it."""
+    """From the question to the answer: for readers who want to know the outcome, and to repeat the measurement."""
     DATASHEET = "datasheet"
-    """A sheet for each test: for whoever wants the setup, the settings and the numbers beside each other."""
+    """One sheet for each test: for readers who want the setup, the settings and the numbers side by side."""
 
 
 Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300, pattern=r"^[^\n\r]*$")]
-"""A text on one line."""
+"""A text on one line, of at most 300 characters."""
 
 
 class Revision(Frozen):
-    """A line of the revision history that its author wrote."""
+    """One entry of the revision history that the report's author wrote."""
 
     date: date
     text: Line
@@ -38,10 +38,10 @@ class ReportWishes(Frozen):
     title: Line | None = None
     """Title of the report in place of the run's title."""
     question: Line | None = None
-    """What the run was to find out; without it, one that is made of its tests."""
+    """The question that the run answers; without it, a question that is derived from the tests."""
     author: Line | None = None
     revisions: Annotated[tuple[Revision, ...], Field(max_length=100)] = ()
 
 
 DEFAULT_WISHES = ReportWishes()
-"""Options where the bench file has no section ``report``."""
+"""The options where the bench file has no section ``report``."""

@@ -1,5 +1,6 @@
-"""Results: what a method concludes, in the shape of summary.json (docs/summary.schema.json), with its rates, spreads
-and statistics.
+"""Results: what a method concludes, in the form of summary.json, with rates, spreads and statistics.
+
+The schema is docs/summary.schema.json.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from nicbench.core.verdict import SampleKind, kind_of
 
 
 class LimitedBy(StrEnum):
-    """What stopped a rate from being higher."""
+    """What kept a rate from being higher."""
 
     DUT = "dut"
     TESTER = "tester"
@@ -29,16 +30,16 @@ class LimitedBy(StrEnum):
 
 
 PASSES_NOTHING = "passes nothing"
-"""How the reason begins where no frame came back at any load that was tried."""
+"""The beginning of the reason where no frame came back at any load that was tried."""
 
 
 class Bounded(Frozen):
-    """A value with the interval known to hold it.
+    """A value with the interval known to contain it.
 
     ``lower`` is the highest load that passed, ``upper`` the lowest that failed; ``upper`` is ``None`` where the DUT
     passed the maximum load (then it has *at least* ``value``), ``lower`` and ``value`` are ``None`` where nothing
-    passed (``reason_null`` says so). A bare value, without bounds and limit, is somebody else's: how exact it is, its
-    source does not say.
+    passed (``reason_null`` says so). A bare value, without bounds and limit, was measured by others, and its source
+    does not state its precision.
     """
 
     value: float | None
@@ -55,12 +56,12 @@ class Bounded(Frozen):
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing is known beside the value."""
+        """Whether nothing is known beyond the value."""
         return self.lower is None and self.upper is None and self.limited_by is None
 
     @property
     def is_line_rate(self) -> bool:
-        """Whether the DUT passed the most that the line carries."""
+        """Whether the DUT passed the line rate."""
         return self.at_least and self.limited_by is LimitedBy.LINE_RATE
 
     @property
@@ -69,13 +70,16 @@ class Bounded(Frozen):
         return self.value is None and (self.reason_null or "").startswith(PASSES_NOTHING)
 
 
-# What the runs of a configuration come to in one value: centre, spread, intervals, and which runs lie far off.
+# Statistics of one value over the runs of a configuration: centre, spread, intervals, and outliers.
 #
-# In the unit of the value, which its name carries; by which formula and after which source says docs/statistics.md.
+# They are in the unit that the name of the value carries; docs/statistics.md gives formulas and sources.
 
 
 class FoundInterval(Frozen):
-    """A bootstrap interval of all runs, outliers too. ``notes`` say why there is none, or what makes it worth less."""
+    """A bootstrap interval over all runs, outliers included.
+
+    ``notes`` say why there is no interval, or what makes it less reliable.
+    """
 
     lower: float | None = None
     upper: float | None = None
@@ -87,18 +91,17 @@ class FoundInterval(Frozen):
 
 
 class OutlierRun(Frozen):
-    """A run that lies far from the others; it counts all the same."""
+    """A run whose value lies far from the others; it counts all the same."""
 
     run: int
     value: float
 
 
 class RunStatistics(Frozen):
-    """Of the ``n`` runs that have the value. What cannot be said of so few is None.
+    """Statistics of the ``n`` runs that have the value. What cannot be said of so few runs is None.
 
-    ``sample_standard_deviation`` divides by n - 1 (the runs stand for all that could be made),
-    ``population_standard_deviation`` by n (they are all there is); ``coefficient_of_variation`` is the former over the
-    absolute mean.
+    ``sample_standard_deviation`` divides by n - 1 (the runs are a sample), ``population_standard_deviation`` by n (the
+    runs are the whole population); ``coefficient_of_variation`` is the former over the absolute mean.
     """
 
     n: int
@@ -113,21 +116,21 @@ class RunStatistics(Frozen):
     mean_interval: FoundInterval
     outliers: tuple[OutlierRun, ...] = ()
     outlier_rule: str
-    """By which a run is called one."""
+    """The rule by which a run is called an outlier."""
     outlier_note: str | None = None
-    """Where the rule is of no use, or of little."""
+    """The reason why the rule is of little or no use here, where that is so."""
 
 
-# A value over the runs of a configuration: its median, and how far the runs lie apart.
+# A value over the runs of a configuration: its median and its spread.
 #
-# No average stands for the runs; the mean serves to tell whether they are enough.
+# No average represents the runs; the mean only serves to decide whether there are enough of them.
 
 
 class MeanInterval(Frozen):
-    """Confidence interval of the mean over the runs (``stats/intervals.py``), which a number that grows waits for.
+    """Confidence interval of the mean over the runs (``stats/intervals.py``), which decides on further runs.
 
-    ``width_ratio`` is its full width as a share of the mean: unknown (None) of fewer than two values, and of a mean of
-    0 whose values differ. ``reached``: every run has a value, and the width is at most ``asked_ratio``.
+    ``width_ratio`` is its full width as a share of the mean: unknown (None) for fewer than two values, and for a mean
+    of 0 whose values differ. ``reached``: every run has a value, and the width is at most ``asked_ratio``.
     """
 
     mean: float
@@ -140,7 +143,10 @@ class MeanInterval(Frozen):
 
 
 class Spread(Frozen):
-    """Of ``runs`` runs, the ``n`` that have a value. ``at_least``: the median may be higher."""
+    """A value over several runs: its median and spread over the ``n`` of ``runs`` runs that have the value.
+
+    ``at_least``: the true median may be higher.
+    """
 
     median: float
     minimum: float
@@ -151,13 +157,13 @@ class Spread(Frozen):
     limited_by: LimitedBy | None = None
     """What limited a rate, where that is the same in all runs."""
     of_mean: MeanInterval | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Since format 1.4, of a main value where the number of runs grows until this interval is narrow."""
+    """The interval of the mean of a main value, where runs are repeated until it is narrow. Since format 1.4."""
     statistics: RunStatistics | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Since format 1.5, of a main value."""
+    """The statistics of a main value. Since format 1.5."""
 
     @classmethod
     def of(cls, values: Sequence[float | Bounded], runs: int) -> Spread:
-        """Values that are known, of so many runs."""
+        """Makes a spread of the known values of the given number of runs."""
         numbers = [value.value if isinstance(value, Bounded) else value for value in values]
         known = [float(number) for number in numbers if number is not None]
         median = statistics.median(known)
@@ -175,7 +181,7 @@ class Spread(Frozen):
 
     @property
     def is_line_rate(self) -> bool:
-        """Whether the DUT passed the most that the line carries, in every run."""
+        """Whether the DUT passed the line rate in every run."""
         return self.at_least and self.minimum == self.maximum and self.limited_by is LimitedBy.LINE_RATE
 
 
@@ -184,19 +190,19 @@ class ResultVerdict(StrEnum):
 
     VALID = "valid"
     ADJUSTED = "adjusted"
-    """Since format 1.5: others used the DUT's core in some trials, and the result allows for it."""
+    """Others used the DUT's core in some trials, and the result accounts for it. Since format 1.5."""
     DISTURBED = "disturbed"
     INCOMPLETE = "incomplete"
     IMPORTED = "imported"
-    """Since format 1.3: not measured by nicbench, which can say nothing of how it was."""
+    """Not measured by nicbench, which cannot judge the measurement. Since format 1.3."""
 
 
 Value = Bounded | Spread | float | int | str | None
-"""A ``Spread`` only in results over several runs."""
+"""A value of a result; a ``Spread`` occurs only in results over several runs."""
 
 
 def number_of(value: Value) -> float | None:
-    """A value as a number where it is one: of several runs their median."""
+    """Returns a value as a number where it is one; for a value over several runs, the median."""
     if isinstance(value, Spread):
         return value.median
     if isinstance(value, Bounded):
@@ -205,7 +211,7 @@ def number_of(value: Value) -> float | None:
 
 
 class NearLimit(Frozen):
-    """One value so near to the tester's own ``limit`` (both names in ``values``) that it may be the tester's."""
+    """One value so close to the tester's own ``limit`` (both names in ``values``) that it may be the tester's."""
 
     value: str
     limit: str
@@ -221,9 +227,12 @@ class Result(Frozen):
     method: str
     configuration: str = DEFAULT
     run: int | None = Field(default=None, exclude_if=lambda run: run is None)
-    """Of the configuration, from 1; None over all its runs, and not written before format 1.2."""
+    """The number of the run of the configuration, from 1.
+
+    None for a result over all runs. Not written before format 1.2.
+    """
     warm_up: bool = Field(default=False, exclude_if=lambda warm_up: not warm_up)
-    """Since format 1.4: of a run that warms up, which is shown and part of nothing that is concluded."""
+    """Whether the result is of a warm-up run, which is shown and enters no conclusion. Since format 1.4."""
     scope: str = "default"
     parameters: dict[str, Any]
     values: dict[str, Value]
@@ -231,20 +240,23 @@ class Result(Frozen):
     disturbances: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     near_tester_limit: tuple[NearLimit, ...] | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Since format 1.1, which always says it; None, and not written, in a result of format 1.0."""
+    """The values close to the tester's own limit.
+
+    Always written since format 1.1; None, and not written, in a result of format 1.0.
+    """
     by_port: PortFigures | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Where several ways between ports carried traffic at once: each port, each way, and all together."""
+    """The figures of each port, each way, and in total, where several ways between ports carried traffic at once."""
     imported: ImportedRow | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Since format 1.3, of a result that was not measured by nicbench."""
+    """The origin of a result that was not measured by nicbench. Since format 1.3."""
 
     @property
     def measured_by(self) -> SampleKind | None:
-        """The kind of the samples behind it (``trials`` has their ids, those of rounds too); None without any."""
+        """The kind of the samples whose ids are in ``trials`` (rounds included); None without samples."""
         return kind_of(self.trials[0]) if self.trials else None
 
     @property
     def run_number(self) -> int | None:
-        """Of which run it is: its own word, or of an imported one its parameter; None where nobody numbered any."""
+        """The number of the run; for imported results possibly from a parameter; None where runs are not numbered."""
         if self.run is not None:
             return self.run
         run = self.parameters.get("run")
@@ -252,40 +264,40 @@ class Result(Frozen):
 
 
 def name_of_test(result: Result, tests: Mapping[str, str]) -> str:
-    """The name of its test; where the result is too old to say it, ``tests`` may, by the result's id."""
+    """Returns the name of a result's test; where an old result lacks it, ``tests`` maps the result's id to the name."""
     return result.test or tests.get(result.id, result.id.partition("/")[0])
 
 
 def title_of_test(result: Result, tests: Mapping[str, str]) -> str:
-    """The name of its test, and whose it is where configurations are compared."""
+    """Returns the name of a result's test, followed by the configuration where configurations are compared."""
     name = name_of_test(result, tests)
     return name if result.configuration == DEFAULT else f"{name} ({result.configuration})"
 
 
 class Summary(Frozen):
-    """The whole of summary.json."""
+    """The content of summary.json."""
 
     format: str = "1.5"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)
     configurations: tuple[str, ...] = Field(default=(), exclude_if=lambda names: names == ())
-    """Those that are compared, in the order of the bench file."""
+    """The names of the compared configurations, in the order of the bench file."""
     over_runs: tuple[Result, ...] = Field(default=(), exclude_if=lambda results: results == ())
-    """Where each configuration has several runs: each point over all of them, numbers as median and range."""
+    """Each point over all runs, numbers as median and range, where each configuration has several runs."""
     imported: ImportOrigin | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Since format 1.3, of results that were not measured by nicbench: their source."""
+    """The source of results that were not measured by nicbench. Since format 1.3."""
     runs: RunCounts | None = Field(default=None, exclude_if=lambda found: found is None)
-    """Since format 1.4, where runs warm up or their number grows."""
+    """The numbers of runs, where there are warm-up runs or the number of runs is not fixed. Since format 1.4."""
 
     @property
     def counted(self) -> tuple[Result, ...]:
-        """The results without those of runs that warm up: what conclusions rest on."""
+        """The results without those of warm-up runs: the basis of all conclusions."""
         return tuple(result for result in self.results if not result.warm_up)
 
     @property
     def beside_each_other(self) -> tuple[Result, ...]:
-        """What is compared, over the runs where there are several: configurations in the order of the bench file."""
+        """The results to compare, over all runs where there are several, by configuration in the bench file's order."""
         results = self.over_runs or self.counted
         order = {name: number for number, name in enumerate(self.configurations)}
         return tuple(sorted(results, key=lambda result: order.get(result.configuration, 0)))

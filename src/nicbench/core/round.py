@@ -1,4 +1,4 @@
-"""A round: workloads that run at the same time, what each tool said of itself, and the verdict. A journal line each."""
+"""A round: workloads that run at the same time, the report of each tool, and the verdict. One journal line each."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from nicbench.core.verdict import Sample
 
 Transport = Literal["tcp", "udp", "rdma"]
 Direction = Literal["forward", "reverse", "both"]
-"""``forward``: the client sends to the server."""
+"""The direction of the data; with ``forward`` the client sends to the server."""
 Operation = Literal["stream", "request-response", "memory", "frames"]
-"""Bytes one after another; a request that waits for its answer; the memory of one host alone (no server); files of
-media frames in a directory of the client's, whoever serves it (no server process of ours)."""
+"""The operation of a job: a stream of bytes; requests, each of which waits for its response; access to the memory of
+one host (no server); files of media frames in a directory of the client, whoever serves it (no server process of
+nicbench).
+"""
 Basis = Literal["one way", "half round trip", "round trip"]
 
 
 class Placement(Frozen):
-    """Where the processes of one side run: CPUs, and the memory node; None leaves it to the kernel."""
+    """Where the processes of one side run: CPUs and memory node; None leaves the choice to the kernel."""
 
     cpus: tuple[int, ...] | None = None
     memory_node: int | None = None
 
 
 class JobSpec(Frozen):
-    """What a workload is asked to do; None leaves a setting to the tool's or the kernel's default.
+    """The parameters of a workload; None leaves a setting to the default of the tool or the kernel.
 
-    Either ``duration_s`` or ``total_bytes`` says when it ends. ``rate_bits_per_s`` is per stream: paced, or of UDP.
+    Either ``duration_s`` or ``total_bytes`` determines the end. ``rate_bits_per_s`` is the rate of each stream: the
+    pacing rate, or the rate of UDP.
     """
 
     operation: Operation = "stream"
@@ -40,31 +43,31 @@ class JobSpec(Frozen):
     duration_s: float | None = None
     total_bytes: int | None = None
     write_bytes: int | None = None
-    """Of one write, one datagram, one message, or one request (and its answer)."""
+    """Bytes of one write, one datagram, one message, or one request (and its response)."""
     streams: int = 1
-    """Connections in parallel, or queue pairs."""
+    """The number of parallel connections or queue pairs."""
     window_bytes: int | None = None
-    """Socket buffers, both sides."""
+    """The size of the socket buffers on both sides."""
     congestion_control: str | None = None
     zero_copy: bool = False
     no_delay: bool = False
     rate_bits_per_s: float | None = None
     verb: Literal["write", "send", "read"] | None = None
-    """Of RDMA."""
+    """The operation of RDMA."""
     source_file: str | None = None
-    """On the sender; None: memory."""
+    """The path of a file on the sender; None: the source is memory."""
     sink_file: str | None = None
-    """On the receiver; None: memory."""
+    """The path of a file on the receiver; None: the sink is memory."""
     frames: FramesSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
-    """Of the operation ``frames``."""
+    """The parameters of the operation ``frames``."""
 
 
 class Job(Frozen):
     """One client process and, where the operation has a server, its server process.
 
-    ``client`` and ``server`` are names of endpoints (ports); a ``memory`` workload has no server. ``port`` is the
-    first TCP or UDP port that it may use, of ``ports_per_job`` (workloads/base.py). ``role`` says whether it is what
-    is measured, a probe beside the load, or a load that only keeps the machine busy.
+    ``client`` and ``server`` are names of endpoints (ports); a ``memory`` workload has no server. ``port`` is the first
+    TCP or UDP port that the job may use, of ``ports_per_job`` (workloads/base.py). ``role`` says whether the job is
+    measured as the load, is a probe beside the load, or only keeps the memory busy.
     """
 
     workload: str
@@ -74,52 +77,52 @@ class Job(Frozen):
     port: int
     role: Literal["load", "probe", "memory"] = "load"
     options: dict[str, Any] = Field(default_factory=dict)
-    """The workload's own, as the bench file gives them."""
+    """The options of the workload, as given in the bench file."""
     client_placement: Placement = Placement()
     server_placement: Placement = Placement()
     label: str | None = Field(default=None, exclude_if=lambda label: label is None)
-    """How it is called beside others of the same client ("instance 3")."""
+    """The job's label among others of the same client ("instance 3")."""
 
 
 class HostCommand(Frozen):
-    """What is done on a host before a round, by ``sh -c``; the run ends where it fails."""
+    """A command that ``sh -c`` runs on a host before a round; the run ends where the command fails."""
 
     host: str
     run: str
     timeout_s: float = 120.0
     on_machine: bool = False
-    """On the machine that the host is on, which a container or a namespace is a part of."""
+    """Whether it runs on the machine that the host (a container or a namespace) is part of."""
 
 
 class RestartServers(Frozen):
-    """The servers of the DUT's shares end and start anew before a round, and every client uses its mounts again."""
+    """A restart of the servers of the DUT's shares before a round, after which every client uses its mounts again."""
 
     restart: Literal["servers"] = "servers"
 
 
 class RoundRequest(Frozen):
-    """Jobs that begin together. ``timeout_s`` is for each of them, beyond its duration."""
+    """A request for jobs that start together. ``timeout_s`` is for each job, on top of its duration."""
 
     jobs: tuple[Job, ...]
     duration_s: float
-    """How long the round is expected to take."""
+    """The expected duration of the round."""
     timeout_s: float = 30.0
     warm_up: bool = False
     before: tuple[HostCommand | RestartServers, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
-    """One after another, and the machines are not watched yet."""
+    """The actions before the jobs, one after another, while the machines are not monitored yet."""
     pause_s: float = Field(default=0.0, exclude_if=lambda pause: pause == 0.0)
-    """Between those and the jobs."""
+    """The pause between the actions before the jobs and the jobs."""
     failure: LinkFailure | None = Field(default=None, exclude_if=lambda failure: failure is None)
-    """A link that goes down meanwhile, on purpose."""
+    """A link to take down on purpose during the round."""
 
 
 class OwnFolder(Frozen):
-    """A folder of ours on the host of an endpoint, in ``parent``, which is there; with room for so many bytes."""
+    """A folder that nicbench makes on an endpoint's host, in an existing ``parent``, with room for ``needed_bytes``."""
 
     endpoint: str
     parent: str
     name: str
-    """Below ``parent``: two parts, of which the first is nicbench's own."""
+    """The path below ``parent``: two parts, of which the first is nicbench's own."""
     needed_bytes: int
 
     @property
@@ -128,9 +131,9 @@ class OwnFolder(Frozen):
 
 
 class Preparation(Frozen):
-    """What must be there before any round of a test, made once in each turn that plays one.
+    """What must exist before any round of a test; made once in each turn that plays a round.
 
-    Folders are made, and their room is seen to, before a job begins. Jobs run together; they measure nothing.
+    Folders are made, and their free space is checked, before a job starts. The jobs run together and measure nothing.
     """
 
     folders: tuple[OwnFolder, ...] = ()
@@ -139,7 +142,7 @@ class Preparation(Frozen):
 
 
 class StreamFigures(Frozen):
-    """One connection or queue pair of a job."""
+    """The figures of one connection or queue pair of a job."""
 
     sent_bits_per_s: float | None = None
     received_bits_per_s: float | None = None
@@ -147,7 +150,7 @@ class StreamFigures(Frozen):
 
 
 class Flow(Frozen):
-    """The figures of one direction of a job, by the tool's own word; None is unknown.
+    """The figures of one direction of a job, as reported by the tool; None is unknown.
 
     Throughputs are of payload (goodput): bytes that the tool handed over, in bits per second.
     """
@@ -166,12 +169,12 @@ class Flow(Frozen):
 
     @property
     def bits_per_s(self) -> float | None:
-        """What arrived, where the receiver says; else what was sent."""
+        """The received rate where the receiver reports it, else the sent rate."""
         return self.received_bits_per_s if self.received_bits_per_s is not None else self.sent_bits_per_s
 
 
 class RequestLatency(Frozen):
-    """Times of a tool's requests, nanoseconds. ``basis`` says whether they are one way or of a round trip.
+    """Latencies of a tool's requests, in nanoseconds. ``basis`` says whether they are one-way or round-trip times.
 
     ``percentiles_ns`` maps "50", "99", "99.9" to values; ``histogram`` is HdrHistogram V2 in base64, where the tool
     keeps its raw samples.
@@ -188,55 +191,55 @@ class RequestLatency(Frozen):
 
 
 class Figures(Frozen):
-    """What a tool said, parsed and found plausible."""
+    """The figures that a tool reported, parsed and checked for plausibility."""
 
     flows: tuple[Flow, ...] = ()
     intervals: tuple[tuple[float, float], ...] = ()
-    """Seconds since the beginning at which an interval ended, and its bits per second, all flows together."""
+    """Pairs of the end of an interval, in seconds since the start, and its bit rate, all flows together."""
     transactions_per_s: float | None = None
     latency: RequestLatency | None = None
     memory_bytes_per_s: float | None = None
-    """Of a memory workload (STREAM's triad)."""
+    """The memory bandwidth of a memory workload (STREAM's triad)."""
     frames: FrameFigures | None = Field(default=None, exclude_if=lambda found: found is None)
     client_cpu_share: float | None = None
-    """Of one CPU, by the tool's word: 1.0 is one CPU busy all the time."""
+    """The CPU use reported by the tool, as a share of one CPU: 1.0 is one CPU busy all the time."""
     server_cpu_share: float | None = None
     congestion_control: str | None = None
-    """As the tool read it back."""
+    """The congestion control that the tool read back from the connection."""
     mss_bytes: int | None = None
     notes: tuple[str, ...] = ()
 
 
 class JobOutcome(Frozen):
-    """What came of a job: figures, or why there are none. Files are paths in the run folder."""
+    """The outcome of a job: its figures, or why there are none. Files are paths in the run folder."""
 
     figures: Figures | None = None
     failure: str | None = None
-    """In words, with exit status and the tool's last words; None where there are figures."""
+    """The failure in words, with exit status and the tool's last words; None where there are figures."""
     repeatable: bool = True
-    """Whether doing it again might help: not where the tool is missing or cannot do what was asked."""
+    """Whether a repeat might help; false where the tool is missing or cannot do what was asked."""
     ends_run: bool = Field(default=False, exclude_if=lambda ends: not ends)
-    """Whether every later round would fail alike: the disk is full, the directory is gone."""
+    """Whether every later round would fail in the same way: the disk is full, or the directory is gone."""
     version: str | None = None
     server_version: str | None = None
     client_command: tuple[str, ...] = ()
     server_command: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     notes: tuple[str, ...] = Field(default=(), exclude_if=lambda notes: notes == ())
-    """What of the files that it left on its host could not be kept."""
+    """Which of the files that the job left on its host could not be kept, and why."""
     file_system: str | None = Field(default=None, exclude_if=lambda name: name is None)
-    """Of the directory of a job of frames, as its client has it mounted: type and source."""
+    """The file system of the directory of a job of frames, as its client has it mounted: type and source."""
     server_ran_on: RanOn | None = None
-    """Read while it worked, where it was to be at a place of its own."""
+    """Where the server process ran, read while it worked; None where no placement was requested."""
     began_s: float | None = None
-    """When the client was started, seconds after the first of the round."""
+    """The start of the client, in seconds after that of the first client of the round."""
     took_s: float | None = None
 
 
 class MachineCpu(Frozen):
-    """How busy a machine was during a round, shares 0..1 of all its CPUs; None is unknown.
+    """How busy a machine was during a round, as shares 0..1 of all its CPUs; None is unknown.
 
-    ``minimum`` and ``maximum`` are of the monitor's intervals, ``busiest_core`` the mean of the busiest CPU.
+    ``minimum`` and ``maximum`` are over the monitor's intervals, ``busiest_core`` is the mean of the busiest CPU.
     """
 
     machine: str
@@ -245,40 +248,40 @@ class MachineCpu(Frozen):
     maximum: float | None = None
     busiest_core: float | None = None
     steal: float | None = None
-    """What a hypervisor had taken away."""
+    """The share that a hypervisor took away (steal time)."""
     samples: int = 0
     cpus: int | None = None
-    """How many the machine has."""
+    """The number of CPUs of the machine."""
     monitor: float | None = None
-    """The monitor's own share of all CPUs."""
+    """The share of all CPUs that the monitor itself used."""
     controller: float | None = None
-    """That of nicbench's other processes."""
+    """The share of all CPUs that nicbench's other processes used."""
 
 
 def _warms_up(known: dict[str, Any]) -> bool:
-    """Whether a round warms up, from its fields before ``warm_up``."""
+    """Returns whether a round belongs to a warm-up run, from the fields that are validated before ``warm_up``."""
     return bool(known["request"].warm_up)
 
 
 class Round(Sample):
-    """A finished round: what was asked of the tools, and what each said of itself."""
+    """A finished round: the request to the tools, and the report of each tool."""
 
     kind = "round"
 
     request: RoundRequest
     warm_up: bool = Field(default_factory=_warms_up, exclude=True)
-    """As its request says, which the journal has."""
+    """Whether it belongs to a warm-up run; derived from the request, which the journal contains."""
     outcomes: tuple[JobOutcome, ...]
     cpu: tuple[MachineCpu, ...] = ()
     counters: dict[str, dict[str, int]] = Field(default_factory=dict)
-    """By endpoint: what its interface counted over the round (bytes, packets, drops; PFC and ECN where there are)."""
+    """By endpoint, what its interface counted over the round (bytes, packets, drops; PFC and ECN where available)."""
     bonds: tuple[BondObservation, ...] = ()
     """Every bond under an interface of the test: which connection used which port."""
     failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
-    """The link that went down because the test asked for it."""
+    """The outcome of the link failure that the test asked for."""
 
     @property
     def measured_s(self) -> float:
-        """Until the last client had ended; as long as was asked for where no client's time is known."""
+        """The time until the last client had ended; the requested duration where no client's times are known."""
         ended_s = [(job.began_s or 0.0) + job.took_s for job in self.outcomes if job.took_s is not None]
         return max(ended_s, default=self.request.duration_s)

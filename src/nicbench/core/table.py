@@ -1,6 +1,4 @@
-"""The tables of a method: those that every report prints of its results, and the columns that an import reads into
-them.
-"""
+"""The tables of a method: those that a report shows of its results, and the columns that an import reads for it."""
 
 from __future__ import annotations
 
@@ -12,17 +10,17 @@ from nicbench.core.base import Frozen
 from nicbench.core.forms import Form, contradiction, default_form, default_unit
 
 Aspect = Literal["value", "rate", "exact", "span", "interval", "limit"]
-"""What of a value with bounds (``Bounded``) a cell shows: the value, with a sign before one that may be higher; the
-same as a search found it, in words ("line rate, 14.88", "< 0.2", or why there is none); the value where no more than
-the line rate is possible; the value between its bounds ("0.39 .. 0.40"); the interval that is known to hold it; what
-limited it."""
+"""What a cell shows of a value with bounds (``Bounded``): the value, with a sign before one that may be higher; the
+rate as a search found it, in words ("line rate, 14.88", "< 0.2", or why there is none); the value where it cannot
+exceed the line rate; the value between its bounds ("0.39 .. 0.40"); the interval that contains it; what limited it.
+"""
 
 
 class Column(Frozen):
-    """One column: the ``value`` (of a result's values, else of its parameters), its heading, and its unit.
+    """One column: the ``value`` (from a result's values, else from its parameters), its heading, and its unit.
 
     Form and unit follow from the value's name where they are not given; those that contradict it are refused. The unit
-    may hold ``{name}`` of a parameter that all results of the section share.
+    may contain ``{name}`` of a parameter that all results of the section share.
     """
 
     value: str
@@ -30,20 +28,20 @@ class Column(Frozen):
     unit: str | None = None
     form: Form = "number"
     name: str | None = None
-    """What it is called where its table does not stand around it; ``head`` where it is None."""
+    """The column's name where it appears outside of its table; ``head`` where it is None."""
     group: str | None = None
     """A heading above this one, shared with the neighbouring columns of the same group."""
     aspect: Aspect = "value"
     is_main: bool = False
-    """The figure that the table is about, printed bold."""
+    """Whether this is the main figure of the table, printed bold."""
     is_minor: bool = False
-    """Printed quietly: what only the curious look for."""
+    """Whether this is a minor figure, printed less prominently."""
     is_optional: bool = False
-    """Left out where no result has it."""
+    """Whether the column is omitted where no result has the value."""
     better: Literal["higher", "lower"] | None = None
-    """Of a main value: which way it is better; None where neither way is."""
+    """For a main value, which direction is better; None where neither is."""
     comparative: str | None = None
-    """What the better one is, where there is a word for it: "faster" (then "1.24 times faster")."""
+    """The comparative for a better value, where there is a word for it: "faster" (as in "1.24 times faster")."""
 
     @model_validator(mode="before")
     @classmethod
@@ -67,9 +65,9 @@ class Column(Frozen):
 
 
 class Grid(Frozen):
-    """The same results laid out across: a row for each of ``rows``, a column for each combination of ``across``.
+    """The results laid out as a matrix: a row for each of ``rows``, a column for each combination of ``across``.
 
-    In the crossing stands ``cell``. There is one such table for each value of ``each``.
+    Each cell shows ``cell``. There is one such table for each value of ``each``.
     """
 
     rows: Column
@@ -79,9 +77,9 @@ class Grid(Frozen):
 
 
 class Curve(Frozen):
-    """``y`` against ``x``, both in percent and drawn from 0 to 100, ``x`` further where there is more.
+    """A curve of ``y`` against ``x``, both in percent and drawn from 0 to 100, or further where ``x`` is greater.
 
-    There is one line for each combination of ``lines``. ``clean`` is the best ``y`` there is (0 lost, 100 returned).
+    There is one line for each combination of ``lines``. ``clean`` is the ideal ``y`` (0 lost, 100 returned).
     """
 
     x: Column
@@ -92,10 +90,10 @@ class Curve(Frozen):
 
 
 class Plot(Frozen):
-    """Every ``y``, all of one unit, against ``x``: frame or message sizes, or intervals of time.
+    """A plot of every ``y``, all in one unit, against ``x``: frame or message sizes, or intervals of time.
 
     There is one line of each ``y`` for each combination of ``lines`` that the results have, and one plot for each value
-    of ``each``. ``lower`` and ``upper`` name the values between which a bar behind each point reaches.
+    of ``each``. ``lower`` and ``upper`` name the values between which an error bar extends at each point.
     """
 
     x: Column
@@ -129,9 +127,9 @@ class Narrowing(Frozen):
 
 
 class Goal(Frozen):
-    """A goal of a search, and the value of the highest rate that met it.
+    """A goal of a search, and the name of the value that holds the highest rate that met it.
 
-    ``share`` is the value of what that is of the line rate; ``loss_ratio`` is None where it is unknown.
+    ``share`` names the value with that rate as a share of the line rate; ``loss_ratio`` is None where it is unknown.
     """
 
     value: str
@@ -141,18 +139,18 @@ class Goal(Frozen):
 
     @property
     def clause(self) -> str:
-        """In words: "without loss", "with at most 0.5 % lost"."""
+        """The goal in words: "without loss", "with at most 0.5 % lost"."""
         if self.loss_ratio is None:
             return f"at the {self.name}"
         return "without loss" if self.loss_ratio == 0 else f"with at most {100 * self.loss_ratio:.3g}\u202f% lost"
 
 
 class SearchedRates(Frozen):
-    """Rates that a search found, one for each goal, the strictest first; a row for each frame size.
+    """The rates that a search found, one for each goal, the strictest first; one row for each frame size.
 
-    The report makes the first sentence of them, draws them with their intervals, and lays those of several
-    configurations side by side. ``line_rate`` and ``ceiling`` name the values that bound them. Those that are
-    ``estimated`` rest on a model of all trials, and no single trial passed them.
+    The report derives its first sentence from them, draws them with their intervals, and shows several configurations
+    side by side. ``line_rate`` and ``ceiling`` name the values that bound them. Rates that are ``estimated`` rest on a
+    model of all trials, and no single trial passed them.
     """
 
     goals: tuple[Goal, ...]
@@ -162,7 +160,7 @@ class SearchedRates(Frozen):
 
 
 class RateBars(Frozen):
-    """A bar of a rate at each ``x``, and beside it its share of the line rate as a line."""
+    """A bar chart of a rate at each ``x``, with its share of the line rate as a line."""
 
     x: Column
     rate: Column
@@ -170,7 +168,7 @@ class RateBars(Frozen):
 
 
 class FurtherTable(Frozen):
-    """The same rows in other columns, below the table of the section."""
+    """A further table of the same rows in other columns, below the table of the section."""
 
     title: str
     caption: str
@@ -179,12 +177,12 @@ class FurtherTable(Frozen):
 
 
 class Statement(Frozen):
-    """An answer that is a sentence of its own: "At 50 % of the NDR, half of the 64-byte frames pass within 20 µs".
+    """An answer in a sentence of its own: "At 50 % of the NDR, half of the 64-byte frames pass within 20 µs".
 
-    ``lead`` and ``says`` may hold ``{value_name}``. ``value`` follows ``says``; where ``also`` is known, it follows
-    ``also_says`` ("99.9 % within"), or ``both_say`` stands in the place of ``says`` where the two are the same.
-    ``alone`` is said of the DUT where the run measured nothing else ("was measured for latency only"). ``beside`` names
-    a value that is said in a sentence behind it, ``beside_says``, wherever it is not zero.
+    ``lead`` and ``says`` may contain ``{value_name}``. ``value`` follows ``says``; where ``also`` is known, it follows
+    ``also_says`` ("99.9 % within"), or ``both_say`` replaces ``says`` where the two values are equal. ``alone``
+    describes the DUT where the run measured nothing else ("was measured for latency only"). ``beside`` names a value
+    that is stated in a sentence after it, ``beside_says``, wherever it is not zero.
     """
 
     lead: str
@@ -199,21 +197,24 @@ class Statement(Frozen):
 
 
 class ResultTable(Frozen):
-    """The section of one method; where it has several, of the results whose parameter is this ``part``.
+    """The section of one method; where it has several, of the results whose parameter ``part`` is this ``part``.
 
-    ``sentences`` answer in words what it found, with ``{value_name}`` in places.
+    ``sentences`` are candidate answers in words, with ``{value_name}`` as placeholders. The first one whose values are
+    all known is used; it has no subject, which is the DUT. ``clean_sentence`` is about the highest ``x`` of the curve
+    up to which every ``y`` was clean. ``sums`` are a column and its content in a row that sums up the others: such a
+    row represents them.
 
-    The first is said of which every value is known; it has no subject, for that is the DUT. ``clean_sentence`` is of
-    the highest ``x`` of the curve up to which every ``y`` was clean. ``sums`` are a column and what stands in it where
-    a row sums up the others: such a row answers for them.
-    ``notes`` are values that hold words, each with what it is about ("Record of cycles"): said once below the table.
+    ``notes`` are values that contain words, each with its subject ("Record of cycles"): printed once below the table.
     Where there is a ``grid``, it comes first, and the columns are the details behind it.
-    ``apart_by`` names parameters of which each combination has a section of its own; ``title`` may hold them, and
-    ``{load}``, which says the load in words.
-    ``overview`` has the columns of the one table with a row for each frame size that ends a run on the terminal, joined
-    with those of other tests; of several loads it has the highest.
+
+    ``apart_by`` names parameters of which each combination has a section of its own; ``title`` may contain them, and
+    ``{load}``, which is the load in words.
+
+    ``overview`` has the columns of the summary table with a row for each frame size that ends a run on the terminal,
+    joined with those of other tests; of several loads it shows the highest.
+
     ``editors``: its results are instances against a target, over numbers of instances and runs (stats/frames_runs.py),
-    which the report sums up beforehand (report/editors); what is here are the details.
+    which the report sums up beforehand (report/editors); the table itself has the details.
     """
 
     title: str
@@ -231,23 +232,23 @@ class ResultTable(Frozen):
     part: str | None = None
     editors: bool = False
     has_basis: bool = True
-    """Whether its rates are of frames on ports, so that it is said whether they are per port or a sum of ports."""
+    """Whether its rates are of frames on ports, so that the report says whether they are per port or a sum of ports."""
     basis_of: str = "Rates"
-    """What is per port, or a sum of ports."""
+    """What is per port, or a sum of ports, as the subject of that statement."""
     caption_beside: str = ""
-    """Said after the caption where configurations stand side by side."""
+    """An addition to the caption where configurations stand side by side."""
     apart_by: tuple[str, ...] = ()
     rates: SearchedRates | None = None
     statement: Statement | None = None
     further: tuple[FurtherTable, ...] = ()
     overview: tuple[Column, ...] = ()
     search_notes: str | None = None
-    """Where the disturbances of a result are notes that hold of a valid one, too: what they begin with ("Search")."""
+    """The prefix ("Search") of a result's disturbances where these are notes that may also apply to a valid result."""
     times_frames: bool = False
-    """Whether its rows are trials whose frames were timed: time stamps, clocks and the tail of each are shown."""
+    """Whether its rows are trials with timed frames: time stamps, clocks and the tail of each are shown."""
 
 
-# What a method takes of results that somebody else measured: the columns of a CSV, and what must hold among them.
+# What a method imports of results that others measured: the columns of a CSV, and the constraints between them.
 #
 # It stands beside the method's result table; the import (``nicbench.importing``) knows nothing of the method beyond
 # it.
@@ -268,17 +269,18 @@ Quantity = Literal[
     "link",
     "text",
 ]
-"""What a column holds, which says in which units it may be written. ``load`` is a percentage that says of what;
-``media_rate`` is of frames of film in ``fps``, which are files, so that no line rate bounds it; ``bit_rate`` is kept on
-layer 2; ``payload_rate`` counts what a tool handed over, above all layers; ``link`` is the speed of the ports,
-"2x25GbE"; the unit of a ``time`` that is kept is the end of the value's name (``_ns``, ``_us``)."""
+"""What a column contains, which determines the units in which it may be written. ``load`` is a percentage that names
+its reference; ``media_rate`` is of media frames in ``fps``, which are files, so that no line rate bounds it;
+``bit_rate`` is kept as a layer 2 rate; ``payload_rate`` counts what a tool handed over, above all layers; ``link`` is
+the speed of the ports, "2x25GbE"; a ``time`` is kept in the unit at the end of the value's name (``_ns``, ``_us``).
+"""
 
 
 class ImportColumn(Frozen):
-    """One column: the ``value`` it becomes, its name as a heading says it, without the unit, and other names for it.
+    """One imported column: the ``value`` it becomes, its name in the heading without the unit, and alternative names.
 
     A ``{bound}`` in the name is a latency with its unit ("frames outside 20 us"), and ``{bound}`` in the value is the
-    same in nanoseconds. What ``tells_apart`` are parameters: two rows may not agree in all of them.
+    same in nanoseconds. Columns with ``tells_apart`` are parameters: no two rows may agree in all of them.
     """
 
     value: str
@@ -288,26 +290,26 @@ class ImportColumn(Frozen):
     tells_apart: bool = False
     is_required: bool = False
     bound: Literal["value", "lower", "upper"] | None = None
-    """Which part it is of a value with an interval."""
+    """Which part of a value with an interval the column is."""
     is_above_zero: bool = False
     most: int | None = None
-    """No number above it can be."""
+    """The largest plausible number."""
     words: tuple[str, ...] = ()
-    """What a ``text`` may be, where that is bounded."""
+    """The allowed words of a ``text``; empty where any text is allowed."""
 
 
 class ImportStatistics(Frozen):
-    """What a row (a whole) may print of others: its ``parts``, alike in all else, whose ``place`` is from 1 to
-    ``number``.
+    """Statistics over several rows that an imported row (a whole) may print.
 
-    Else is what tells rows apart, without ``below``. Without a ``number`` the parts are all there where their places
-    leave no gap. ``of`` tells wholes apart: a row that has it is one although none of its parts is in the file. Without
-    a ``part`` the file has no parts, and what a row prints is held against itself. Where the ``place`` is a text, a
-    whole has the word ``named`` there, and all values ``if_said``.
+    The rows behind a whole are its ``parts``, which agree with it in all other columns and whose ``place`` is from 1 to
+    ``number``. The other columns are those that tell rows apart, without ``below``. Without a ``number``, the parts are
+    complete where their places leave no gap. ``of`` identifies wholes: a row that has it is a whole even if none of its
+    parts is in the file. Without a ``part`` the file has no parts, and what a row prints is checked against itself.
+    Where the ``place`` is a text, a whole has the word ``named`` there, and all values ``if_said``.
     """
 
     parts: str
-    """What the parts are called: "instances"."""
+    """The name of the parts: "instances"."""
     part: str | None = None
     place: str | None = None
     number: str | None = None
@@ -324,9 +326,10 @@ class ImportStatistics(Frozen):
 
 
 class ImportShare(Frozen):
-    """``value`` is the same for each of ``number``, in all rows that agree in ``among`` and are of one configuration.
+    """A value that is equal for each of ``number``, in all rows of one configuration that agree in ``among``.
 
-    On a row that has a ``place`` it is of one alone. ``hint`` is the next step where rows contradict one another.
+    In a row that has a ``place``, the value is of a single one. ``hint`` is the next step where rows contradict each
+    other.
     """
 
     value: str
@@ -337,15 +340,17 @@ class ImportShare(Frozen):
 
 
 class ImportTable(Frozen):
-    """The columns of a method, and what cannot be otherwise in a row; each name is that of a value.
+    """The imported columns of a method, and the constraints on a row; each name is that of a value.
 
     ``any_of``: a row without any of these says nothing. ``shares``: a rate and its percentage of the line rate.
-    ``bit_rates``: a frame rate and the bit rate on layer 2 that it makes. ``rising``: values none of which may be
-    smaller than the one before it. ``complements``: two percentages that make 100. ``percentages``: one that follows
-    from two counts, part and whole. ``lossless``: a rate found without loss, and the loss in percent beside it.
-    ``sums`` are counts of which the first is that of all others. ``statistics`` and ``same_shares`` are about several
-    rows; of ``statistics``, those of few rows stand before those of their sums.
-    ``load_of`` is what 100 % of a load is where the heading does not say; None where it must say.
+    ``bit_rates``: a frame rate and the corresponding bit rate on layer 2. ``rising``: values none of which may be
+    smaller than the one before it. ``complements``: two percentages that add up to 100. ``percentages``: one that
+    follows from two counts, part and whole. ``lossless``: a rate found without loss, and the loss in percent beside it.
+    ``sums`` are counts of which the first is the sum of all others. ``statistics`` and ``same_shares`` concern several
+    rows; within ``statistics``, those of few rows come before those of their sums.
+
+    ``load_of`` is the meaning of a load of 100 % where the heading does not give it; None where the heading must give
+    it.
     """
 
     columns: tuple[ImportColumn, ...]
@@ -362,6 +367,6 @@ class ImportTable(Frozen):
     same_shares: tuple[ImportShare, ...] = ()
     load_of: str | None = None
     overload: bool = False
-    """Whether a load may be above 100 %: several ports may send to one."""
+    """Whether a load may exceed 100 %, because several ports may send to one."""
     caption: str = ""
-    """In place of the caption of the method's own table, which says how nicbench measures."""
+    """Replaces the caption of the method's own table, which describes how nicbench measures."""

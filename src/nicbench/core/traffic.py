@@ -30,7 +30,7 @@ MOST_STREAMS: Final = 16
 ETHERNET_HEADER_BYTES: Final = 14
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
-"""A name given by the bench file's author: it becomes part of trial keys and file names."""
+"""A name given by the bench file's author, which becomes part of trial keys and file names."""
 
 VlanId = Annotated[int, Field(ge=0, le=4095)]
 
@@ -62,7 +62,7 @@ MixSizes = Annotated[
     Annotated[tuple[WeightedSize, ...], Tag("WeightedSize")] | Annotated[SizeSweep, Tag("SizeSweep")],
     Discriminator(_kind_of_mix),
 ]
-"""Sizes with weights, or every one in turn; the tags are the names by which errors find the keys."""
+"""The sizes of a mix: weighted sizes, or every size in turn; the tags are the names by which errors find the keys."""
 
 Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1, max_length=2)]
 """One identifier (802.1Q) or two, the outer one first (802.1ad, QinQ)."""
@@ -80,7 +80,7 @@ class Sweep(Frozen):
 
     @property
     def last(self) -> int:
-        """The greatest value of the field."""
+        """The largest value of the field."""
         return self.first + (self.count - 1) * self.step
 
 
@@ -103,7 +103,7 @@ _BITS: Final = {
 
 
 class Fields(Frozen):
-    """Header fields with a value of their own, or another one in each flow. ``vlan`` is the innermost tag's."""
+    """Header fields with a fixed value, or a different one in each flow. ``vlan`` is that of the innermost tag."""
 
     source_port: FieldValue | None = None
     destination_port: FieldValue | None = None
@@ -128,12 +128,12 @@ class Fields(Frozen):
         return value
 
     def given_fields(self) -> dict[str, FieldValue]:
-        """The fields that are set, by name."""
+        """Returns the fields that are set, by name."""
         return {name: value for name in _BITS if (value := getattr(self, name)) is not None}
 
 
 class Vxlan(Frozen):
-    """The frames carry Ethernet, IPv4 and the transport inside of VXLAN; the DUT forwards the outer header."""
+    """VXLAN: the frames carry Ethernet, IPv4 and the transport inside, and the DUT forwards by the outer header."""
 
     vni: int = Field(ge=0, lt=2**24)
     port: int = Field(default=VXLAN_PORT, ge=1, le=LARGEST_PORT)
@@ -157,7 +157,7 @@ class Frames(Frozen):
     signature_offset: int | None = Field(default=None, ge=14, le=65_535)
     burst_frames: int | None = Field(default=None, ge=1, le=2**20)
     frames: int | None = Field(default=None, ge=1, le=10**12)
-    """Limit of the frames in each trial, where rate and duration would give more."""
+    """The maximum number of frames in each trial, where rate and duration would give more."""
 
     def is_plain(self) -> bool:
         """Whether the frames have only Ethernet, IP and UDP headers."""
@@ -170,14 +170,14 @@ class Frames(Frozen):
 
 
 class StreamSpec(Frames):
-    """One of several streams of a port; what it leaves out is the traffic's own.
+    """One of several streams of a port; options that it omits are those of the traffic.
 
-    ``share`` is of what the streams with a ``rate`` of their own leave of the port's load.
+    ``share`` is of the load that remains to the port after the streams with a ``rate`` of their own.
     """
 
     name: Name
     frame_bytes: FrameSize | None = None
-    """A size, or a mix, of its own; the tests then name ``streams`` for a size."""
+    """The stream's own frame size or mix; the tests then name ``streams`` for a size."""
     share: Ratio | None = None
     rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] | None = None
 
@@ -189,7 +189,7 @@ class StreamSpec(Frames):
 
 
 class Traffic(Frames):
-    """The frames of every test. Flows differ in addresses, and in the fields that say so."""
+    """The frames of every test. Flows differ in addresses, and in the fields for which that is declared."""
 
     ip: Literal[4, 6] = 4
     bidirectional: bool = False
@@ -225,7 +225,7 @@ class Traffic(Frames):
         return self
 
     def port_streams(self) -> tuple[StreamSpec, ...]:
-        """The streams of one port, every key filled in: one of the whole rate where none are written."""
+        """The streams of one port, every key filled in: one stream with the whole rate where none are declared."""
         own = {name: getattr(self, name) for name in Frames.model_fields}
         if not self.streams:
             return (StreamSpec(name="all", share=1.0, **own),)
@@ -235,7 +235,7 @@ class Traffic(Frames):
         )
 
     def mix(self, name: str) -> Mix | None:
-        """The mix of this name: of the bench file, ``imix``, or ``streams`` where each has sizes of its own."""
+        """Returns the mix of this name: from the bench file, ``imix``, or ``streams`` where streams have own sizes."""
         if name == STREAMS:
             return self._mix_of_streams()
         sizes = self.mixes.get(name)
@@ -246,7 +246,7 @@ class Traffic(Frames):
         return IMIX if name == IMIX.name else None
 
     def size_of(self, stream: StreamSpec) -> Size | None:
-        """The stream's own; None where it has none, or none of that name."""
+        """Returns the stream's own size; None where it has none, or names an unknown mix."""
         return self.mix(stream.frame_bytes) if isinstance(stream.frame_bytes, str) else stream.frame_bytes
 
     def _mix_of_streams(self) -> Mix | None:
@@ -261,11 +261,11 @@ class Traffic(Frames):
         return Mix(name=STREAMS, mean_of_streams_bytes=mean)
 
 
-# What a test may ask of a tester beyond loads and counts: a tester says which of it it cannot do, and why.
+# What a test may require of a tester beyond loads and counts; a tester declares which of these it lacks, and why.
 
 
 class Ability(StrEnum):
-    """Its value stands in a sentence: the test needs ..."""
+    """What a test may require of a tester; each value completes the sentence "the test needs ..."."""
 
     LATENCY = "the latency of frames"
     FRAME_COUNT = "a trial of exactly so many frames"
@@ -293,11 +293,11 @@ KernelDriver = Literal["net_af_xdp", "net_af_packet", "net_pcap"]
 
 
 MOST_OF_A_LOAD: Final = 0.99
-"""Of a load that is smaller than the streams' own rates these take so much, in proportion; the shares keep the rest."""
+"""The share of a load that streams with own rates get where their rates exceed it; the other streams get the rest."""
 
 
 def stream_rates_frames_per_s(traffic: Traffic, load_frames_per_s: float | None) -> tuple[float, ...]:
-    """Per stream, in their order; 0 is as fast as the port takes frames, which is what a load of None asks for."""
+    """Returns the rate of each stream, in order. With a load of None, rates are 0: as fast as the port takes frames."""
     streams = traffic.port_streams()
     if load_frames_per_s is None:
         return tuple(0.0 for _ in streams)

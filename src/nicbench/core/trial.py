@@ -1,4 +1,4 @@
-"""A trial: what was asked of the tester, what it read, and the verdict. One journal line each."""
+"""A trial: the request to the tester, the reading, and the verdict. One journal line each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nicbench.core.reading import (
 from nicbench.core.verdict import Sample
 
 CALIBRATION: Final = "calibration"
-"""What the trials of the tester by itself have in the place of a test's name, and what their stage is called."""
+"""The name of the stage that measures the tester by itself, which its trials have in place of a test's name."""
 
 
 class Purpose(StrEnum):
@@ -37,11 +37,11 @@ class Purpose(StrEnum):
     SEARCH = "search"
     LATENCY = "latency"
     AVERAGE = "average"
-    LOSS = "loss"  # at a load that is given: how many frames come back
-    BURST = "burst"  # so many frames and no more: whether all of them come back
-    SOAK = "soak"  # one interval of a load that is held for long
-    RESET = "reset"  # the DUT is reset meanwhile: how long it forwards nothing
-    RECOVERY = "recovery"  # after an overload: when the last frame is lost
+    LOSS = "loss"  # how many frames come back at a given load
+    BURST = "burst"  # whether all of an exact number of frames come back
+    SOAK = "soak"  # one interval of a load that is held for a long time
+    RESET = "reset"  # how long the DUT forwards nothing when it is reset
+    RECOVERY = "recovery"  # when the last frame is lost after an overload
 
 
 class Phase(Frozen):
@@ -52,12 +52,12 @@ class Phase(Frozen):
 
 
 class Interruption(Frozen):
-    """A command that runs while frames are sent: on the DUT's host, the tester's, or the controller's machine."""
+    """A command that runs during a transmission: on the DUT's host, the tester's, or the controller's machine."""
 
     command: tuple[str, ...]
     on: Literal["dut", "tester", "local"]
     after_s: float
-    """From the beginning of the transmission."""
+    """Seconds from the start of the transmission."""
     timeout_s: float
 
 
@@ -76,36 +76,39 @@ class TrialRequest(Frozen):
     purpose: Purpose
     bidirectional: bool = False
     mix: Mix | None = None
-    """Sizes in proportion; ``frame_bytes`` is then their mean."""
+    """The sizes and their proportions; ``frame_bytes`` is then their mean."""
     frames: int | None = None
-    """So many frames of each load (``core/pattern.py``), and no more: with the last of them the transmission ends."""
+    """The exact number of frames of each load (``core/pattern.py``); the transmission ends with the last of them."""
     phases: tuple[Phase, ...] = ()
-    """Loads one after another in one transmission; ``load_frames_per_s`` is the first's, ``duration_s`` the sum."""
+    """Consecutive loads in one transmission; ``load_frames_per_s`` is the first one's, ``duration_s`` the sum."""
     interruption: Interruption | None = None
-    """What is done to the DUT meanwhile."""
+    """A command to run on the DUT during the transmission."""
     adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)
-    """Whoever asks allows for what somebody else took of the DUT's core."""
+    """Whether the method corrects for what others took of the DUT's core."""
 
     @property
     def size(self) -> Size:
-        """The frame size as it was asked for."""
+        """The frame size as requested."""
         return self.mix if self.mix is not None else int(self.frame_bytes)
 
 
 class SharedCore(Frozen):
-    """The frames that were under way while a look at one of the DUT's cores found it slow; of no look, none."""
+    """The latencies of frames that were in transit while a sample found one of the DUT's cores slow.
+
+    Frames in transit without a sample are not among them.
+    """
 
     count: int
     histogram: str
-    """HdrHistogram V2 in base64, nanoseconds."""
+    """HdrHistogram V2 in base64, in nanoseconds."""
 
 
 class Latency(Frozen):
-    """One-way latency of a stream or of all streams of a trial, nanoseconds.
+    """One-way latency of one stream or of all streams of a trial, in nanoseconds.
 
-    ``source`` says by what a sent frame is stamped (``software``, ``scheduled``), ``received_by`` by what a received
-    one is (``tsc``, ``card``, ``kernel``). ``negative`` frames arrived, by their stamps, up to ``negative_maximum_ns``
-    before they were sent; they are among the latencies as 0.
+    ``source`` says what time-stamps a sent frame (``software``, ``scheduled``), ``received_by`` what time-stamps a
+    received one (``tsc``, ``card``, ``kernel``). ``negative`` frames arrived, according to their time stamps, up to
+    ``negative_maximum_ns`` before they were sent; they are among the latencies as 0.
 
     ``percentiles_ns`` maps "50", "99", "99.9", ... to values; ``histogram`` is HdrHistogram V2 in base64; minimum and
     maximum are exact.
@@ -124,16 +127,16 @@ class Latency(Frozen):
     percentiles_ns: dict[str, int] = Field(default_factory=dict)
     histogram: str | None = None
     sample_of: int | None = None
-    """Received frames of which these are a sample; None where every frame was timed."""
+    """The number of received frames of which the timed ones are a sample; None where every frame was timed."""
     shared_core: SharedCore | None = None
-    """Those of the frames that a neighbour on the DUT's core may have delayed; None where nobody looked."""
+    """The latencies of frames that a neighbour on the DUT's core may have delayed; None: the core was not sampled."""
 
 
 class Looks(Frozen):
-    """The looks at one core over a trial, in slots of equal length; ``stats/looks.py`` decodes them.
+    """Samples of the speed of one core over a trial, in slots of equal length; ``stats/looks.py`` decodes them.
 
     ``begins_ns`` counts from the moment when the first frame was due. ``shares`` has a byte for each slot, zlib in
-    base64: the core's speed in hundredths of its best, rounded down, and 0 where nobody looked.
+    base64: the core's speed in hundredths of its best, rounded down, and 0 where there is no sample.
     """
 
     begins_ns: int
@@ -142,7 +145,7 @@ class Looks(Frozen):
 
 
 class CpuTime(Frozen):
-    """How one watched CPU spent the transmission, nanoseconds."""
+    """How one monitored CPU spent the transmission, in nanoseconds."""
 
     cpu: int
     user_ns: int
@@ -153,19 +156,22 @@ class CpuTime(Frozen):
     steal_ns: int
     idle_ns: int
     other_tasks_ns: int | None = None
-    """Time that tasks ran on it, the kernel's softirq thread apart; None where the kernel keeps no account."""
+    """The time that tasks other than the kernel's softirq thread ran on it; None where the kernel keeps no account."""
     speed_samples: int | None = None
-    """Looks taken at how much of the physical core this CPU got; None where nobody could look."""
+    """The number of samples of this CPU's share of its physical core; None where sampling is impossible."""
     slow_samples: int | None = None
-    """Of those, how many found it slower than 80 % of its best: a neighbour on the other hyperthread."""
+    """The number of samples slower than 80 % of its best speed: a neighbour on the other hyperthread.
+
+    None where sampling is impossible.
+    """
     longest_pause_ns: int | None = None
-    """The longest that it stood still: how late an interrupt of its timer came; None where nobody could look."""
+    """The longest time that the CPU stood still, from the delay of a timer interrupt; None where it is not sampled."""
     looks: Looks | None = None
-    """Each look; None where nobody could look, and in trials from before they were kept."""
+    """All samples; None where sampling is impossible, and in trials from before they were kept."""
 
 
 class WorkerHealth(Frozen):
-    """How one of several workers fared (protocol: ``health.workers``)."""
+    """The health of one of several workers (protocol: ``health.workers``)."""
 
     longest_gap_ns: int
     total_gap_ns: int
@@ -177,9 +183,9 @@ class WorkerHealth(Frozen):
 
 
 class Health(Frozen):
-    """What the tester saw of itself during the transmission (protocol: ``health``); None is unknown.
+    """The tester's own health during the transmission (protocol: ``health``); None is unknown.
 
-    Gaps are of a worker's loop, which our own engine watches; other generators tell other things of themselves.
+    Gaps are of a worker's loop, which nicbench's own engine monitors; other generators report other figures.
     """
 
     longest_gap_ns: int | None = None
@@ -194,17 +200,17 @@ class Health(Frozen):
     core_clock_hz: tuple[float, float] | None = None
     cpus: tuple[CpuTime, ...] = ()
     workers: tuple[WorkerHealth, ...] = ()
-    """Each worker's own, where there are several; the values above are then sums, and the longest gap of any."""
+    """The health of each worker, where there are several; the values above are then sums, or the longest gap of any."""
     cpu_share: float | None = None
-    """Of the sending and receiving cores' time that was used, the busier of the two, 0..1, by the generator's word."""
+    """The CPU time that the busier of the sending and receiving cores used, 0..1, as the generator reports it."""
     queue_full: int | None = None
-    """How often a transmit queue had no room, by the generator's word: what it sent then came late."""
+    """How often a transmit queue was full, as the generator reports it: frames were then sent late."""
     overtime_ns: int | None = None
-    """How much longer than it was asked the generator took to send."""
+    """How much longer than requested the generator took to send."""
 
 
 class TransmitGaps(Frozen):
-    """The time between a stream's frames as each sender handed them to the port, nanoseconds; 0 within a burst.
+    """The gaps between a stream's frames as each sender handed them to the port, in nanoseconds; 0 within a burst.
 
     ``histogram`` is HdrHistogram V2 in base64.
     """
@@ -217,31 +223,31 @@ class TransmitGaps(Frozen):
 
 
 class StreamReading(Frozen):
-    """One stream of a trial."""
+    """The reading of one stream of a trial."""
 
     name: str
     counts: Counts
     maximum_burst: int | None = None
     sample: SampleOrder | None = None
-    """What became of a sample of its frames, where the tester numbers no others."""
+    """The order of a sample of the stream's frames, where the tester numbers no others."""
     transmit_gaps: TransmitGaps | None = None
     latency: Latency | None = None
     checked_bytes: int | None = None
-    """Of each frame, those that the receiver compares: signature and payload."""
+    """The number of bytes of each frame that the receiver compares: signature and payload."""
     reordering: Reordering | None = None
     variation: Variation | None = None
     intervals: Intervals | None = None
     arrivals: Arrivals | None = None
     last_jump_ns: int | None = None
-    """When the last frame was sent that came right after a jump in its flow's sequence; None where none is missing."""
+    """When the last frame was sent that followed a gap in its flow's sequence; None where no frame is missing."""
     phase: int | None = None
-    """Of the transmission, from 1, where it has several: each phase is a stream of its own."""
+    """The number of the phase, from 1, where the transmission has several: each phase is a stream of its own."""
     groups: tuple[FlowGroup, ...] = ()
     flows: Flows | None = None
 
 
 class PortReading(Frozen):
-    """One port of the tester: counters are differences over the trial. None is unknown."""
+    """The reading of one port of the tester: counters are differences over the trial. None is unknown."""
 
     name: str
     foreign: int | None = None
@@ -250,14 +256,14 @@ class PortReading(Frozen):
     counters: dict[str, int] = Field(default_factory=dict)
     link_changed: bool = False
     timestamps: Stamps | None = None
-    """The clock that stamps what arrives here; None where the time-stamp counter does."""
+    """The clock that time-stamps arriving frames; None where the time-stamp counter does."""
 
 
 class LossPlace(Frozen):
-    """One row of the loss ledger: where frames disappeared, by whose counter.
+    """One row of the loss ledger: a place where frames disappeared, and the counter that shows it.
 
     ``stage`` orders the places from sender to receiver (``measure/ledger/base.py``). ``unsent`` frames never left the
-    tester: they are among the unsent, not among the lost, and explain none of these.
+    tester: they are counted as unsent, not as lost, and explain no lost frames.
     """
 
     place: str
@@ -268,7 +274,7 @@ class LossPlace(Frozen):
 
 
 class LossBeside(Frozen):
-    """A drop counter that rose too, and ``why`` it explains nothing: it may be of other frames, or of no lost ones."""
+    """A drop counter that rose, and why it explains no loss: it may count others, or frames that were not lost."""
 
     place: str
     counter: str
@@ -277,10 +283,10 @@ class LossBeside(Frozen):
 
 
 class DutWork(Frozen):
-    """What the DUT's forwarding cores did over a trial, by the DUT's own account (``source``).
+    """The work of the DUT's forwarding cores over a trial, by the DUT's own account (``source``).
 
     Cycles are of the time-stamp counter, spent while packets were handled; ``counts_empty_polls`` says whether polls
-    that found nothing are among them. ``core_clock_hz`` is the clock of the DUT's core, probed before and after.
+    that found nothing are included. ``core_clock_hz`` is the clock of the DUT's core, probed before and after.
     """
 
     source: str
@@ -291,7 +297,7 @@ class DutWork(Frozen):
     core_clock_hz: tuple[float, ...] = ()
 
     def subtract(self, before: DutWork) -> DutWork:
-        """The difference of two cumulative accounts."""
+        """Returns the difference of two cumulative accounts."""
         return self.model_copy(
             update={
                 "packets": self.packets - before.packets,
@@ -302,33 +308,34 @@ class DutWork(Frozen):
 
     @property
     def tsc_cycles_per_packet(self) -> float | None:
-        """None where no packet was handled."""
+        """Returns the time-stamp counter's cycles per packet; None where no packet was handled."""
         return self.tsc_cycles / self.packets if self.packets > 0 else None
 
     @property
     def mean_core_clock_hz(self) -> float | None:
-        """None where it was not probed."""
+        """Returns the mean of the probed core clocks; None where the clock was not probed."""
         return sum(self.core_clock_hz) / len(self.core_clock_hz) if self.core_clock_hz else None
 
     @property
     def core_cycles_per_packet(self) -> float | None:
-        """The same time in cycles of the core, whose clock is another than the time-stamp counter's."""
+        """Returns the core's own cycles per packet, as the core's clock differs from the time-stamp counter's."""
         tsc, clock = self.tsc_cycles_per_packet, self.mean_core_clock_hz
         return None if tsc is None or clock is None or not self.tsc_hz else tsc * clock / self.tsc_hz
 
 
 class InterruptionTimes(Frozen):
-    """When the command of an interruption ran, seconds since the transmission began, by the controller's clock."""
+    """When the command of an interruption ran, in seconds since the transmission began, by the controller's clock."""
 
     began_s: float
     ended_s: float
 
 
 class Reading(Frozen):
-    """What the tester read in one trial, before anybody judges it. ``counts`` sums all streams and ports.
+    """What the tester read in one trial, before the verdict. ``counts`` sums all streams and ports.
 
-    ``transmit_ns`` runs until the last frame had left its port, as far as ports tell; ``sending_ns`` until the last was
-    handed over, by when ``sent_while_sending`` had left. Both are None in journals from before they were measured.
+    ``transmit_ns`` ends when the last frame had left its port, as far as ports report it; ``sending_ns`` ends when the
+    last frame was handed over; by then ``sent_while_sending`` frames had left. Both are None in journals from before
+    they were measured.
     """
 
     transmit_ns: int
@@ -342,25 +349,25 @@ class Reading(Frozen):
     ledger: tuple[LossPlace, ...] = ()
     ledger_beside: tuple[LossBeside, ...] = ()
     ledger_faults: tuple[str, ...] = ()
-    """What is wrong with the counters: they contradict each other, or could not be read. The trial's counts stay."""
+    """Faults of the counters: contradictions, or failures to read them. The trial's counts stay as they are."""
     unexplained: int | None = None
     capture: Capture | None = None
     flow_report: FlowReport | None = None
     dut_work: DutWork | None = None
     dut_waiting_share: float | None = None
-    """Share of the trial's time in which a DUT that is a process of ours was ready to run and did not."""
+    """The share of the trial's time in which a DUT that is nicbench's own process was ready to run but did not run."""
     interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
-    """What the hardware of the hosts said of itself; None where nobody asked."""
+    """The hardware health of the hosts; None where it was not read."""
 
     @property
     def offering_ns(self) -> int:
-        """The time over which frames were offered: what rates count over. No wait for the last of them is in it."""
+        """The time over which frames were offered, the basis of rates; it excludes the wait for the last frames."""
         return self.sending_ns or self.transmit_ns
 
 
 class Trial(Sample):
-    """A finished trial: what was asked of the tester, and what it read."""
+    """A finished trial: the request to the tester, and its reading."""
 
     kind = "trial"
 

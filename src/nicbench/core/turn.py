@@ -1,6 +1,6 @@
-"""A turn: one run of one configuration. The turns of a bench file are interleaved, so that drift hits all alike.
+"""A turn: one run of one configuration. The turns of a bench file are interleaved, so that drift affects all equally.
 
-Each configuration is measured so often as was asked, or as often as it takes to know the mean closely.
+Each configuration is measured a fixed number of times, or until the mean is known precisely enough.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ MOST_RUNS: Final = 1000
 
 
 class Runs(Frozen):
-    """Of each configuration ``warm_up`` runs first, which count for nothing, then ``at_least`` and ``at_most`` so many.
+    """The number of runs of each configuration: ``warm_up`` uncounted ones, then ``at_least`` to ``at_most``.
 
-    With ``until_ratio``, whole rounds of all configurations go on until the confidence interval of the mean of every
-    main value is no wider than this share of the mean. It is the full width, as in netperf's ``-I``: 0.05 is ±2.5 %.
+    With ``until_ratio``, complete passes over all configurations are repeated until the confidence interval of the mean
+    of every main value is no wider than this share of the mean. It is the full width, as in netperf's ``-I``: 0.05 is
+    ±2.5 %.
     """
 
     warm_up: int = 0
@@ -30,12 +31,12 @@ class Runs(Frozen):
 
     @property
     def grows(self) -> bool:
-        """Whether their number depends on what they find."""
+        """Whether the number of runs depends on their results."""
         return self.until_ratio is not None
 
     @property
     def words(self) -> str:
-        """How many of each configuration: "1 to warm up, then 3 to 20 until ...", "5"."""
+        """The number of runs of each configuration in words: "1 to warm up, then 3 to 20 until ...", "5"."""
         first = f"{self.warm_up} to warm up, then " if self.warm_up else ""
         if self.until_ratio is None or self.confidence_ratio is None:
             return f"{first}{self.at_most}"
@@ -44,16 +45,17 @@ class Runs(Frozen):
         return f"{first}{self.at_least} to {self.at_most}, {until}"
 
     def may_end(self, made: int, configurations: int) -> bool:
-        """Whether so many runs of each can be all: of several configurations only whole pairs (A B, B A), or the cap.
+        """Whether ``made`` runs of each configuration can be all: only after complete pairs, or at the maximum.
 
-        A pair that is cut in two would leave a steady drift in the comparison.
+        Pairs (A B, B A) matter where there are several configurations: a pair that is cut in two would leave a steady
+        drift in the comparison.
         """
         if made >= self.at_most:
             return True
         return self.grows and made >= self.at_least and (configurations == 1 or made % 2 == 0)
 
     def fewest_runs(self, configurations: int) -> int:
-        """After how many runs of each it can end at the earliest."""
+        """Returns the smallest number of runs of each configuration after which the measurement can end."""
         return next(made for made in range(1, self.at_most + 1) if self.may_end(made, configurations))
 
 
@@ -61,24 +63,24 @@ ONCE: Final = Runs()
 
 
 class RunCounts(Frozen):
-    """What was asked, and what came of it: ``made`` runs of each configuration, without those that warmed up."""
+    """The requested and the actual numbers of runs: ``made`` runs of each configuration, without warm-up runs."""
 
     asked: Runs
     made: int
     reached: bool | None = None
-    """Whether every main value is known as closely as was asked; None where their number is fixed."""
+    """Whether every main value is known as precisely as requested; None where the number of runs is fixed."""
 
 
 _WARM_UP: Final = " (warm-up)"
 DEFAULT: Final = "default"
-"""What the configuration of a bench file is called that compares none."""
+"""The name of the single configuration of a bench file that compares none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """The ``number``-th of so many turns (``of``, at most): run ``run`` (from 1) of a configuration.
+    """Turn ``number`` of ``of`` (at most): run ``run`` (from 1) of a configuration.
 
-    Runs that warm up come first and are counted along; they are part of no statistics.
+    Warm-up runs come first and have numbers, too; they enter no statistics.
     """
 
     configuration: str = DEFAULT
@@ -87,15 +89,15 @@ class Turn:
     of: int = 1
     warm_up: bool = False
     at_most: bool = False
-    """``of`` is the cap of a number that grows."""
+    """Whether ``of`` is the maximum of a number of runs that depends on the results."""
 
     def key(self, name: str) -> str:
-        """A trial's key, or a result's id, in the whole run; one turn alone leaves it as it is."""
+        """Returns the name of a trial's key or a result's id in the whole run; with a single turn, it is unchanged."""
         return name if self.of == 1 else f"{self.configuration}/{self.run}/{name}"
 
     @property
     def short(self) -> str:
-        """In a list of turns: "fast 2", "fast 1 (warm-up)"."""
+        """The turn as shown in a list of turns: "fast 2", "fast 1 (warm-up)"."""
         return f"{self.configuration} {self.run}{_WARM_UP if self.warm_up else ''}"
 
     def __str__(self) -> str:
@@ -103,22 +105,22 @@ class Turn:
 
 
 ALONE: Final = Turn()
-"""The only one."""
+"""The turn of a run that has only one."""
 
 
 def run_words(run: int, *, warm_up: bool) -> str:
-    """What a run of a configuration is called: "run 3", "run 1 (warm-up)"."""
+    """Returns the name of a run of a configuration: "run 3", "run 1 (warm-up)"."""
     return f"run {run}{_WARM_UP if warm_up else ''}"
 
 
 def interleave_turns(configurations: Sequence[str], runs: int | Runs, seed: int) -> tuple[Turn, ...]:
-    """Every turn that there can be, in the order in which they are made; a number of runs that grows ends early.
+    """Returns all possible turns in their order; with a variable number of runs, the sequence may end early.
 
-    Each run has every configuration once. Runs come in pairs: the order of the first is drawn, the second goes through
-    it backwards (A B, B A). So each configuration has the same mean place within a pair, and what drifts steadily (a
-    machine that warms up) shifts none against another; that the first is drawn keeps what comes and goes by the clock
-    from always meeting the same one. A pair that is not complete, and so a single run, has the draw alone. Runs that
-    warm up come before the first pair, in an order of their own: with or without them, the pairs are the same.
+    Each run has every configuration once. Runs come in pairs: the order of the first is drawn, the second reverses it
+    (A B, B A). So each configuration has the same mean position within a pair, and a steady drift (a machine that warms
+    up) does not favour any of them; as the order is drawn, a periodic disturbance does not always hit the same
+    configuration. An incomplete pair, and so a single run, has the drawn order only. Warm-up runs come before the first
+    pair, in an order of their own: with or without them, the pairs are the same.
     """
     asked = Runs(at_least=runs, at_most=runs) if isinstance(runs, int) else runs
     order = [

@@ -1,7 +1,7 @@
-"""Quantities as people write them in a bench file, and back: durations, frame rates, bits, bytes, ratios.
+"""Quantities as written in a bench file, in both directions: durations, frame rates, bits, bytes, ratios.
 
 A plain number is in the base unit (seconds, frames per second, bits per second, bytes, a share). Multiples of bits and
-frames are decimal; of bytes ``MB`` is 10^6 and ``MiB`` 2^20. Every ValueError says which forms are accepted.
+frames are decimal; for bytes, ``MB`` is 10^6 and ``MiB`` 2^20. Every ValueError says which forms are accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 from types import MappingProxyType
 
 FRAME_OVERHEAD_BYTES = 20
-"""What a frame takes on the wire beside itself: preamble 7, start delimiter 1, inter-frame gap 12 (IEEE 802.3)."""
+"""Bytes on the wire in addition to each frame: preamble 7, start delimiter 1, inter-frame gap 12 (IEEE 802.3)."""
 
 _NUMBER = re.compile(r"([+-]?(?:\d+(?:[_']\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
 
@@ -60,12 +60,12 @@ _RATIOS = _table({"%": "0.01", "ppm": "1e-6"})
 
 @dataclass(frozen=True)
 class Percent:
-    """A share of the line rate, in percent; what that is in frames per second depends on the frame size."""
+    """A share of the line rate, in percent; the corresponding frame rate depends on the frame size."""
 
     value: float
 
     def of(self, whole: float) -> float:
-        """So many percent of ``whole``."""
+        """Returns this percentage of ``whole``."""
         return whole * self.value / 100.0
 
     def __str__(self) -> str:
@@ -73,12 +73,12 @@ class Percent:
 
 
 def parse_duration_s(text: str | float) -> float:
-    """Seconds: "1 s", "200 ms", "50 us", "2 min", 0.2."""
+    """Returns seconds: "1 s", "200 ms", "50 us", "2 min", 0.2."""
     return _parse(text, _DURATIONS, "a duration", '"1 s", "200 ms", "50 us", "100 ns", "2 min", or a number of seconds')
 
 
 def parse_rate(text: str | float, *, most_percent: float = 100.0) -> float | Percent:
-    """Frames per second: "200 kpps", "1.5 Mpps", "200000 fps", 200000; or a share of the line rate: "95 %"."""
+    """Returns frames per second: "200 kpps", "1.5 Mpps", "200000 fps", 200000; or a share of the line rate: "95 %"."""
     forms = '"200 kpps", "1.5 Mpps", "200000 fps", a number of frames per second, or "95 %" of the line rate'
     if isinstance(text, str) and text.rstrip().endswith("%"):
         percent = _parse(text.rstrip()[:-1], {}, "a rate", forms)
@@ -91,7 +91,7 @@ def parse_rate(text: str | float, *, most_percent: float = 100.0) -> float | Per
 
 
 def parse_percent(text: str) -> float:
-    """A percentage of any size: "110 %"."""
+    """Returns a percentage of any size: "110 %"."""
     forms = '"110 %"'
     if not text.rstrip().endswith("%"):
         raise ValueError(f"{text!r} is not a percentage: write {forms}")
@@ -99,12 +99,12 @@ def parse_percent(text: str) -> float:
 
 
 def parse_bits_per_s(text: str | float) -> float:
-    """Bits per second: "10 Gb/s", "10Gbit/s", 1e10."""
+    """Returns bits per second: "10 Gb/s", "10Gbit/s", 1e10."""
     return _parse(text, _BIT_RATES, "a bit rate", '"10 Gb/s", "10 Gbit/s", "100 Mb/s", or a number of bits per second')
 
 
 def parse_bytes(text: str | int) -> int:
-    """Whole bytes: "64 MiB", "64 MB", "1500 B", 1500."""
+    """Returns whole bytes: "64 MiB", "64 MB", "1500 B", 1500."""
     forms = '"64 MiB", "64 MB", "4 KiB", "1500 B", or a whole number of bytes'
     value = _parse(text, _BYTES, "a size", forms)
     if value != int(value):
@@ -113,7 +113,7 @@ def parse_bytes(text: str | int) -> int:
 
 
 def parse_ratio(text: str | float) -> float:
-    """A share from 0 to 1: "0.5 %", "100 ppm", 0.005."""
+    """Returns a share from 0 to 1: "0.5 %", "100 ppm", 0.005."""
     forms = '"0.5 %", "100 ppm", or a number from 0 to 1'
     value = _parse(text, _RATIOS, "a ratio", forms)
     if value > 1.0:
@@ -122,22 +122,22 @@ def parse_ratio(text: str | float) -> float:
 
 
 def line_rate_frames_per_s(link_bits_per_s: float, frame_bytes: float) -> float:
-    """The most frames per second a link carries; frame bytes count the FCS (RFC 5180 appendix A)."""
+    """Returns the most frames per second that a link carries; frame bytes include the FCS (RFC 5180 appendix A)."""
     return link_bits_per_s / ((frame_bytes + FRAME_OVERHEAD_BYTES) * 8)
 
 
 def l2_bits_per_s(rate_frames_per_s: float, frame_bytes: float) -> float:
-    """Throughput on layer 2: the frame's bytes with FCS, without preamble and gap."""
+    """Returns the throughput on layer 2: the frame's bytes with FCS, without preamble and gap."""
     return rate_frames_per_s * frame_bytes * 8
 
 
 def l1_bits_per_s(rate_frames_per_s: float, frame_bytes: float) -> float:
-    """Throughput on layer 1: with preamble, delimiter and inter-frame gap; the link's bit rate at line rate."""
+    """Returns the throughput on layer 1: with preamble, delimiter and gap; at line rate, the link's bit rate."""
     return rate_frames_per_s * (frame_bytes + FRAME_OVERHEAD_BYTES) * 8
 
 
 def format_rate(rate_frames_per_s: float) -> str:
-    """A frame rate with the unit that suits it: "14.88 Mpps", "200.0 kpps", "950 pps"."""
+    """Formats a frame rate with a suitable unit: "14.88 Mpps", "200.0 kpps", "950 pps"."""
     for factor, unit in ((1e9, "Gpps"), (1e6, "Mpps"), (1e3, "kpps")):
         if rate_frames_per_s >= factor:
             scaled = rate_frames_per_s / factor
@@ -146,7 +146,7 @@ def format_rate(rate_frames_per_s: float) -> str:
 
 
 def format_duration_s(duration_s: float) -> str:
-    """A duration with the unit that suits it: "1 s", "200 ms", "50 us", "100 ns"; minutes and hours from two up."""
+    """Formats a duration with a suitable unit: "1 s", "200 ms", "50 us", "100 ns"; minutes and hours from two up."""
     if duration_s == 0.0:
         return "0 s"
     if duration_s >= 7200.0:
@@ -162,7 +162,7 @@ def format_duration_s(duration_s: float) -> str:
 
 
 def format_bits_per_s(bits_per_s: float) -> str:
-    """A bit rate with the unit that suits it: "10 Gb/s", "96 Mb/s"."""
+    """Formats a bit rate with a suitable unit: "10 Gb/s", "96 Mb/s"."""
     for factor, unit in ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")):
         if bits_per_s >= factor:
             return f"{bits_per_s / factor:.4g} {unit}"
@@ -170,7 +170,7 @@ def format_bits_per_s(bits_per_s: float) -> str:
 
 
 def format_bytes(size_bytes: int) -> str:
-    """A size in the unit in which it is whole, by which MB (10^6) and MiB (2^20) are told apart: "10 MB", "16 MiB"."""
+    """Formats a size in a unit of which it is a multiple, which tells MB (10^6) from MiB (2^20): "10 MB", "16 MiB"."""
     for unit in ("GiB", "GB", "MiB", "MB", "KiB", "kB"):
         if size_bytes and size_bytes % _BYTES[unit] == 0:
             return f"{size_bytes // int(_BYTES[unit])} {unit}"
@@ -178,7 +178,7 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """A share in percent, three significant digits: "0.5 %"."""
+    """Formats a share in percent with three significant digits: "0.5 %"."""
     return f"{ratio * 100.0:.3g} %"
 
 

@@ -1,8 +1,7 @@
-"""A sample, and its verdict: whether it may be used, and why not. A verdict never looks at ``lost``.
+"""A sample, and its verdict: whether it may be used, and why not. A verdict never considers ``lost``.
 
-A sample is what is measured at once and judged as a whole, a trial of frames or a round of workloads. Both are one kind
-of record: they have the same place in a run, the same numbering and the same verdict, and each says by ``kind`` which
-of the two it is.
+A sample is what is measured at once and judged as a whole: a trial of frames or a round of workloads. Both are one kind
+of record: they have the same place in a run, the same numbering and the same verdict, and ``kind`` tells them apart.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Reason(StrEnum):
 
 
 class Finding(Frozen):
-    """One threshold that was passed: which, the value, the limit, in plain words."""
+    """One threshold that was exceeded: which one, the value, and the limit, in plain words."""
 
     reason: Reason
     threshold: str
@@ -43,11 +42,11 @@ class Finding(Frozen):
 
 
 class Verdict(Frozen):
-    """Valid when there is no finding, or ``adjusted``: what was found enters what is computed of the trial."""
+    """The verdict on a sample: valid without findings, or ``adjusted``, where the findings enter the computation."""
 
     findings: tuple[Finding, ...] = ()
     adjusted: bool = Field(default=False, exclude_if=lambda adjusted: not adjusted)
-    """Somebody else used the DUT's core, and nothing else was found: a search that estimates allows for that."""
+    """Others used the DUT's core, and nothing else was found: an estimating search accounts for that."""
 
     @property
     def valid(self) -> bool:
@@ -56,20 +55,20 @@ class Verdict(Frozen):
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """Distinct reasons, in order of appearance."""
+        """The distinct reasons, in order of appearance."""
         return tuple(dict.fromkeys(finding.reason for finding in self.findings))
 
 
 SampleKind = Literal["trial", "round"]
 _LETTERS: Final[Mapping[SampleKind, str]] = MappingProxyType({"trial": "t", "round": "r"})
-"""An id is the letter of its kind and the sample's number in the run: t0001, r0001."""
+"""The letters of the kinds of samples; an id is the letter and the sample's number in the run: t0001, r0001."""
 
 
 class Sample(Frozen):
-    """A finished trial or round, as the journal keeps it.
+    """A finished trial or round, as stored in the journal.
 
-    ``key`` names its place in the run and the repeat, deterministically, e.g. ``throughput/7/0``: a resumed run finds
-    the sample by it. ``at_s`` is seconds since the run began (monotonic); it labels and is never computed with.
+    ``key`` identifies its place in the run and the repeat, deterministically, e.g. ``throughput/7/0``: a resumed run
+    finds the sample by it. ``at_s`` is seconds since the run began (monotonic); it is a label and never computed with.
     """
 
     kind: ClassVar[SampleKind]
@@ -79,32 +78,32 @@ class Sample(Frozen):
     test: str
     configuration: str
     run: int = 1
-    """Of the configuration, from 1."""
+    """The number of the configuration's run, from 1."""
     parameters: dict[str, Any]
     repeat: int
     request: Any
-    """What was asked for: a ``TrialRequest`` or a ``RoundRequest``."""
+    """What was requested: a ``TrialRequest`` or a ``RoundRequest``."""
     warm_up: bool = False
-    """The run it belongs to warms up: nothing is concluded from it."""
+    """Whether the sample belongs to a warm-up run: nothing is concluded from it."""
     verdict: Verdict
     at_s: float | None = None
 
     @classmethod
     def id_of(cls, number: int) -> str:
-        """The id of the sample with this number."""
+        """Returns the id of the sample with this number."""
         return f"{_LETTERS[cls.kind]}{number:04d}"
 
     @property
     def number(self) -> int:
-        """Its place among the samples of the run, 1.., which its id holds."""
+        """The number of the sample in the run, from 1, taken from its id."""
         return int(self.id.removeprefix(_LETTERS[self.kind]))
 
     @property
     def measured_s(self) -> float:
-        """For how many seconds it measured; waiting before and after it are not in it."""
+        """The duration of the measurement in seconds, without the waiting times before and after it."""
         raise NotImplementedError
 
 
 def kind_of(sample_id: str) -> SampleKind | None:
-    """Of which kind the sample with this id is; None where the id is not one of ours."""
+    """Returns the kind of the sample with this id; None where the id is not one of nicbench's."""
     return next((kind for kind, letter in _LETTERS.items() if sample_id.startswith(letter)), None)
