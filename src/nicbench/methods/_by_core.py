@@ -1,4 +1,4 @@
-"""Latency apart: frames that had the DUT's core to themselves, and those that a neighbour on it may have delayed."""
+"""Latency in two groups: frames that had the DUT's core to themselves, and those that a neighbour may have delayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHARED_PERCENT: Final = "latency_shared_core_percent"
 
 
 def by_core_values(latency: Latency | None) -> dict[str, float | int | None]:
-    """Percentiles of both; nothing where no look found the core shared, or nobody looked."""
+    """Returns the percentiles of both groups; empty where no sample found the core shared, or there are no samples."""
     apart = split_by_core(latency) if latency is not None else None
     if apart is None or apart.shared_count == 0:
         return {}
@@ -25,7 +25,7 @@ def by_core_values(latency: Latency | None) -> dict[str, float | int | None]:
 
 
 def by_core_table(size: Column, values: frozenset[str]) -> tuple[FurtherTable, ...]:
-    """The table of these results, which have such ``values``; none where no neighbour was seen."""
+    """Returns the table of the results that have such ``values``; empty where no neighbour was seen."""
     if _SHARED_PERCENT not in values:
         return ()
     columns = [

@@ -8,11 +8,11 @@ from typing import Any, Final
 from nicbench.core.frame_size import label_of
 
 _TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_percent", "load_of"})
-"""Which are said in other words, or only tell results of several kinds apart."""
+"""Parameters that are worded separately, or that only tell results of several kinds apart."""
 
 
 def describe_circumstances(parameters: Mapping[str, Any]) -> str:
-    """In the order frames, load, the rest by name; "" of none."""
+    """Describes the circumstances in the order frames, load, the rest by name; "" where there are none."""
     said = [text for text in (_describe_frames(parameters), _describe_load(parameters)) if text]
     rest = [_words_of(name, value) for name, value in parameters.items() if name not in _TOLD and _is_plain(value)]
     return ", ".join((*([" ".join(said)] if said else []), *rest))

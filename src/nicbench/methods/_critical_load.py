@@ -1,4 +1,4 @@
-"""The critical load as a soak estimates it: its options, and its results: the last estimate, and how it narrowed."""
+"""The critical load as a soak estimates it: options and results, with the final estimate and how it narrowed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from nicbench.search.base import Goal, Limits, Outcome
 PART = "critical-load"
 LAST = "estimate"
 _WORDS = MappingProxyType({LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"})
-# More than fit into the longest time.
+# A number of trials that even the longest duration cannot reach.
 _TRIALS = 10**6
 
 
 class CriticalLoadChoice(Frozen):
-    """``critical_load: {}``: the load at which in the long run a share of ``loss_ratio`` is lost.
+    """The options of the critical load: the load at which a share of ``loss_ratio`` is lost in the long run.
 
-    ``duration`` is the time of all trials together; the first takes ``first_trial``, each next one ``longer_by`` more
-    (as FD.io's CSIT has them).
+    ``duration`` is the time of all trials together; the first takes ``first_trial``, each further one ``longer_by``
+    more (as in FD.io's CSIT).
     """
 
     loss_ratio: Annotated[Ratio, Field(gt=0.0, le=0.1)] = 1e-7
@@ -40,7 +40,7 @@ class CriticalLoadChoice(Frozen):
     minimum_load: FramesPerSecond = 1000.0
 
     def course(self, times: TrialTimes) -> Course:
-        """Its time, with the pauses of the trials."""
+        """Returns the course of the search in time, with the pauses of the trials."""
         return Course(
             total_s=self.duration,
             first_trial_s=self.first_trial,
@@ -52,7 +52,7 @@ class CriticalLoadChoice(Frozen):
 async def search_critical_load(
     context: Context, name: str, kind: str, size: Size, choice: CriticalLoadChoice, times: TrialTimes
 ) -> list[Result]:
-    """Searches at one frame size; the estimate after each trial, then the one that stands."""
+    """Searches at one frame size; returns the estimate after each trial, then the final one."""
     line_rate = context.line_rate_frames_per_s(size)
     ceiling = await context.ceiling_frames_per_s(size)
     maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
@@ -104,7 +104,7 @@ async def search_critical_load(
 
 
 def estimates_table() -> ResultTable:
-    """The estimates of a test; the terminal shows the one that stands, the report how it narrowed too."""
+    """Returns the table of the estimates; the terminal shows the final one, the report also how it narrowed."""
     percent = f"{100 * COVERAGE:g} %"
     return ResultTable(
         part=PART,
@@ -151,7 +151,7 @@ def estimates_table() -> ResultTable:
 
 
 def final_estimates(results: tuple[Result, ...]) -> tuple[Result, ...]:
-    """Those that stand."""
+    """Returns the final estimates only."""
     return tuple(result for result in results if result.parameters.get("after") == LAST)
 
 
@@ -171,7 +171,7 @@ def _step(name: str, kind: str, parameters: dict[str, Any], estimate: Estimate) 
 
 
 def _model_values(estimate: Estimate | None) -> Values:
-    """Seconds, the interval, and average and deviation of each model."""
+    """Returns the seconds, the interval, and average and deviation of each model."""
     if estimate is None:
         return {}
     values: Values = {
@@ -187,7 +187,7 @@ def _model_values(estimate: Estimate | None) -> Values:
 
 
 def _limit_words(outcome: Outcome) -> str | None:
-    """What stands in the way of the figure, in words."""
+    """Describes in words what restricts the figure; None where nothing does."""
     rate = outcome.rate
     said = [rate.reason_null] if rate.reason_null else list(outcome.notes)
     if rate.at_least:

@@ -1,4 +1,4 @@
-"""Bonds and failing links: what a method says of the ports of a bond, and how it pulls one of them."""
+"""Bonds and failing links: what a method reports about the ports of a bond, and how it takes one of its links down."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LOAD: Final = "load"
 
 
 def port_of(rounds: Sequence[Round], client: str) -> Values:
-    """``bond_port`` of the load of this client."""
+    """Returns ``bond_port``, the port of the bond that carried the load of this client."""
     words = [bond_port(rounds, job) for job, name in _loads_by_job(rounds).items() if name == client]
     return {"bond_port": words[0]} if words and words[0] is not None else {}
 
 
 def note_of(rounds: Sequence[Round], clients: Collection[str]) -> Values:
-    """``bond``: sentences on who shared a port with whom, with what each reached (the mean of the rounds)."""
+    """Returns ``bond``: sentences on which clients shared a port, with the mean rate of each over the rounds."""
     names = {job: name for job, name in _loads_by_job(rounds).items() if name in clients}
     rates = {job: mean(bits_per_s(one.outcomes[job - 1].figures) for one in rounds) for job in names}
     note = bond_note(rounds, names, {job: format_bits_per_s(rate) for job, rate in rates.items() if rate is not None})
@@ -32,20 +32,20 @@ def note_of(rounds: Sequence[Round], clients: Collection[str]) -> Values:
 
 
 def port_of_job(one: Round, job: int) -> Values:
-    """``bond_port`` of a job of a round, by its number from 1, and ``bond_end``: the endpoint whose bond it is of."""
+    """Returns ``bond_port`` of a job (number from 1), and ``bond_end``, the endpoint that the bond belongs to."""
     words = bond_port([one], job)
     return {} if words is None else {"bond_port": words, "bond_end": bond_end(one, job)}
 
 
 def note_of_jobs(one: Round, names: Mapping[int, str], frames_per_s: Mapping[int, float | None]) -> Values:
-    """``bond``: the same of one round of instances, by the numbers of their jobs, with the frames that each had."""
+    """Returns ``bond`` for one round of instances: who shared a port, by job number, with the frame rate of each."""
     rates = {job: f"{rate:.1f}" for job, rate in frames_per_s.items() if rate is not None}
     note = bond_note([one], names, rates, "frames/s")
     return {} if note is None else {"bond": note}
 
 
 def _loads_by_job(rounds: Sequence[Round]) -> dict[int, str]:
-    """The client of each load, by the number of its job."""
+    """Returns the client of each load by the number of its job."""
     jobs = rounds[0].request.jobs if rounds else ()
     return {number: job.client for number, job in enumerate(jobs, 1) if job.role == _LOAD}
 
@@ -56,7 +56,7 @@ SILENT: Final = Column(
 
 
 def require_link_back(failure: LinkFailure | None, duration_s: float) -> None:
-    """ValueError where the link would not be back before the round ends."""
+    """Raises ValueError where the link would not come back before the round ends."""
     if failure is not None and failure.ends_s >= duration_s:
         raise ValueError(
             f"the link is to be back {failure.ends_s:g} s after the clients begin, and a round lasts {duration_s:g} s: "
@@ -65,7 +65,7 @@ def require_link_back(failure: LinkFailure | None, duration_s: float) -> None:
 
 
 def failure_misfits(failure: LinkFailure | None, clients: Mapping[str, Sequence[str]]) -> Iterator[Misfit]:
-    """A port that is not the server's."""
+    """Yields a misfit where the link to fail is on a port that is not the server's."""
     if failure is not None and failure.port not in clients:
         yield Misfit(
             option=("failure",),
@@ -75,14 +75,17 @@ def failure_misfits(failure: LinkFailure | None, clients: Mapping[str, Sequence[
 
 
 def failure_objection(failure: LinkFailure | None, context: RoundContext) -> Objection | None:
-    """A port that is no bond of nicbench's, or has fewer links."""
+    """Returns an objection where the port has no bond of nicbench's, or one with fewer links."""
     if failure is None:
         return None
     return _missing_link(failure, {server.name: server.bond_links for server in context.servers})
 
 
 def bond_failure_misfits(failure: LinkFailure | None, links: Mapping[str, int | None]) -> Iterator[Misfit]:
-    """The same of a bench file; a port that is not the server's is ``failure_misfits``' affair."""
+    """Yields a misfit where the bench file gives the port no bond, or one with fewer links.
+
+    ``failure_misfits`` handles a port that is not the server's.
+    """
     if failure is not None and failure.port in links and (why := _missing_link(failure, links)) is not None:
         yield Misfit(option=("failure",), message=why.message, next_step=why.next_step)
 
@@ -103,13 +106,13 @@ def _missing_link(failure: LinkFailure, links_of_ports: Mapping[str, int | None]
 
 
 def failure_values(rounds: Sequence[Round]) -> Values:
-    """``failure``: what took place, a sentence for each round; nothing where no link was to fail."""
+    """Returns ``failure``: a sentence for each round on the link failure; empty where no link was to fail."""
     said = [failure_summary(one.failure) for one in rounds if one.failure is not None]
     return {"failure": ". ".join(said)} if said else {}
 
 
 def silence_of_client(rounds: Sequence[Round], client: str) -> Values:
-    """The longest that a client's connections stood still for it; None where one of them never went on."""
+    """Returns the longest silence of a client's connections after the failure; None where one never went on."""
     flows = [flow for one in rounds for flow in _flows_of_client(one, client)]
     if not flows:
         return {}
@@ -117,7 +120,10 @@ def silence_of_client(rounds: Sequence[Round], client: str) -> Values:
 
 
 def silence_of_job(one: Round, job: int) -> Values:
-    """The same of a job of a round, by its number from 1."""
+    """Returns the longest silence of a job's connections after the failure, by its number from 1.
+
+    The value is None where a connection never went on.
+    """
     flows = [flow for flow in (one.failure.flows if one.failure else ()) if job in flow.jobs]
     return {"failure_silent_s": _longest(flows)} if flows else {}
 

@@ -1,4 +1,4 @@
-"""What the instances of a test of frames are asked, and what must be there before they begin."""
+"""The jobs of the instances of a frames test, and what must be there before they start."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ WORKLOAD: Final = "nicbench-frames"
 _SPARE_FRAMES: Final = 2
 _DROP: Final = "sync; echo 3 > /proc/sys/vm/drop_caches"
 _DROP_S: Final = 1800.0
-"""What was written last goes to the disks first."""
+"""Seconds to allow for dropping caches: data that was written last is flushed to the disks first."""
 _REMOVAL_S: Final = 1800.0
 _SEEDS: Final = 2**64
 _OVERHEAD_S: Final = 2.0
-"""Processes start, take their memory and end."""
+"""Seconds for processes to start, allocate their memory and end."""
 
 
 def job_spec_of(options: FramesOptions, direction: Task, directory: str, seed: int) -> JobSpec:
-    """Of one instance in one round."""
+    """Returns the job specification of one instance in one round."""
     asked = FramesSpec(
         task=direction,
         directory=directory,
@@ -54,7 +54,7 @@ def job_spec_of(options: FramesOptions, direction: Task, directory: str, seed: i
 
 
 def _size(options: FramesOptions, direction: Task) -> dict[str, str | int | None]:
-    """What is read is as large as it was written."""
+    """Returns the frame size to write; empty for reading, where frames are as large as they were written."""
     if direction == "read":
         return {}
     return {
@@ -65,7 +65,7 @@ def _size(options: FramesOptions, direction: Task) -> dict[str, str | int | None
 
 
 def count_frames(options: FramesOptions) -> int:
-    """So many frames have their turn in a round of one instance, or are written again and again."""
+    """Returns the number of frames of one instance in a round, or of the frames that are written in rotation."""
     if options.frames is not None:
         return options.frames
     if options.frames_per_s is None:
@@ -74,12 +74,12 @@ def count_frames(options: FramesOptions) -> int:
 
 
 def round_s(options: FramesOptions) -> float:
-    """How long a round takes."""
+    """Returns the duration of a round."""
     return options.warm_up + options.duration + options.pause + _OVERHEAD_S
 
 
 def preparation_of(options: FramesOptions, test: str, everyone: Sequence[Seat], context: RoundContext) -> Preparation:
-    """Folders for everything that will be written, and the frames that will be read."""
+    """Returns the folders for everything that will be written, and the jobs that write the frames to be read."""
     if options.existing:
         return Preparation()
     frames = count_frames(options)
@@ -120,7 +120,7 @@ def _prepare(options: FramesOptions, test: str, seat: Seat, frames: int, context
 def round_request(
     options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
 ) -> RoundRequest:
-    """One round of so many instances at once."""
+    """Returns the request for one round of the given instances at once."""
     jobs = tuple(
         _job(
             seat,
@@ -155,7 +155,7 @@ def _job(seat: Seat, ask: JobSpec) -> Job:
 def _delete_written(
     options: FramesOptions, test: str, direction: Task, seats: Sequence[Seat], context: RoundContext
 ) -> Iterator[HostCommand]:
-    """What was written before goes first, so that neither the round nor what prepares for it has to do with it."""
+    """Returns commands that delete earlier files, so that these affect neither the round nor its preparation."""
     hosts = {client.name: client.host for client in context.clients}
     for seat in seats if direction == "write" else ():
         folder = shlex.quote(directory_of(options, test, seat, direction, context))
@@ -166,7 +166,10 @@ def _delete_written(
 def _commands_before(
     options: FramesOptions, seats: Sequence[Seat], context: RoundContext
 ) -> Iterator[HostCommand | RestartServers]:
-    """The bench file's commands, in their order; a restart; then the caches of every machine that takes part."""
+    """Returns the actions before a round: the bench file's commands in order, a restart, then dropping all caches.
+
+    Caches are dropped on every machine that takes part.
+    """
     for command in options.before_each:
         yield HostCommand(host=command.host, run=command.run, timeout_s=command.timeout)
     if restarts_servers(options, context):
@@ -180,7 +183,7 @@ def _commands_before(
 
 
 def restarts_servers(options: FramesOptions, context: RoundContext) -> bool:
-    """Whether the servers of the DUT's shares are restarted before each round: where not said, if mounts survive it."""
+    """Whether the servers of the DUT's shares are restarted before each round; by default, if all mounts survive it."""
     survive = options.directories is None and can_restart(context)
     return survive if options.restart_servers is None else options.restart_servers
 
@@ -191,7 +194,7 @@ def can_restart(context: RoundContext) -> bool:
 
 
 def directory_of(options: FramesOptions, test: str, seat: Seat, direction: Task, context: RoundContext) -> str:
-    """Where an instance works: in a folder of ours, or where the frames are."""
+    """Returns the directory of an instance: a folder made by nicbench, or the folder of existing frames."""
     if options.existing:
         return seat.directory
     return f"{seat.directory.rstrip('/')}/{_name(test, seat, direction, context)}"
@@ -202,5 +205,5 @@ def _name(test: str, seat: Seat, direction: Task, context: RoundContext) -> str:
 
 
 def seed_of(seat: Seat, context: RoundContext) -> int:
-    """No two instances write the same: a server that deduplicates would have less to do."""
+    """Returns a seed that differs for each instance, so that a server that deduplicates data cannot save work."""
     return (context.seed * 1000 + seat.instance) % _SEEDS

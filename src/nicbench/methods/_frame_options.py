@@ -1,4 +1,4 @@
-"""What a film's frames are like, where they lie, and the options of methods that read or write them."""
+"""The properties of media frames, their location, and the options of methods that read or write them."""
 
 from __future__ import annotations
 
@@ -28,16 +28,20 @@ _PICTURES: Final = {
     "8k": (8192, 6224),
 }
 _PIXEL_BYTES: Final = {"": 4.0, "-10": 4.0, "-12": 6.0, "-16": 6.0, "-exr": 0.7 * 6.0}
-"""Of EXR at most: its compression leaves 40 to 70 %, differently for each frame."""
+"""Bytes of a pixel by format.
+
+For EXR this is an upper limit: its compression leaves 40 to 70 %, different for each frame.
+"""
 HEADER_BYTES: Final = 65_536
 PROFILES: Final = tuple(f"{picture}{depth}" for picture in _PICTURES for depth in _PIXEL_BYTES)
 BLOCK_BYTES: Final = 4096
 
 
 def largest_frame_bytes(profile: str, frame_bytes: int | None = None, header_bytes: int | None = None) -> int:
-    """The header and the picture of the largest frame, filled up to whole blocks; ``frame_bytes`` replaces the profile.
+    """Returns the size of the largest frame: header and picture, padded to whole blocks.
 
-    A size of one's own comes without a header, where none is asked for. KeyError for a profile that is not there.
+    ``frame_bytes`` replaces the size of the profile; it comes without a header unless one is given. Raises KeyError for
+    an unknown profile.
     """
     if frame_bytes is not None:
         picture, header = frame_bytes, header_bytes or 0
@@ -50,7 +54,7 @@ def largest_frame_bytes(profile: str, frame_bytes: int | None = None, header_byt
 
 
 INSTANCE: Final = "{instance}"
-"""In a directory: the number of the instance."""
+"""The placeholder in a directory for the number of the instance."""
 
 
 def _directory(path: str) -> str:
@@ -63,7 +67,7 @@ def _directory(path: str) -> str:
 
 
 def _cpus(value: Any) -> Any:
-    """``0-3,8``, or a single number."""
+    """Accepts ``0-3,8``, or a single number."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return value
     try:
@@ -77,7 +81,10 @@ Cpus = Annotated[tuple[int, ...], BeforeValidator(_cpus), Field(min_length=1)]
 
 
 class Place(Frozen):
-    """``client`` is the name of a client's port; None: clients in turn. CPUs are those of its host."""
+    """The place of an instance. ``client`` is the name of a client's port; None: clients in turn.
+
+    The CPUs are those of the client's host.
+    """
 
     directory: Directory
     client: Name | None = None
@@ -112,7 +119,7 @@ Places = Annotated[tuple[Place, ...], BeforeValidator(_one_or_several), Field(mi
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One instance: its number, from 1, the client's port, its directory there and where it runs."""
+    """The seat of one instance: its number from 1, the client's port, its directory there and its placement."""
 
     instance: int
     client: str
@@ -125,9 +132,10 @@ class Seat:
 
 
 def assign_seats(places: Sequence[Place] | None, most: int, context: RoundContext) -> tuple[Seat, ...]:
-    """Of the instances 1 to ``most``; fewer where a list of places ends before.
+    """Returns the seats of the instances 1 to ``most``; fewer where a list of places is shorter.
 
-    Without places: the shares of the DUT. One place alone is every instance's; several are one's each.
+    Without places, the shares of the DUT are used. A single place is used by every instance; several places are used by
+    one instance each.
     """
     if places is None:
         return tuple(Seat(mount.share, mount.endpoint, mount.directory, Placement()) for mount in context.mounts[:most])
@@ -151,7 +159,7 @@ _BLOCK_BYTES: Final = 4096
 
 
 class BeforeEach(Frozen):
-    """A command for ``sh -c`` on a host of the bench file."""
+    """A command for ``sh -c`` on a host of the bench file, run before each round."""
 
     host: Name
     run: str = Field(min_length=1, max_length=4000)
@@ -197,7 +205,7 @@ class FramesOptions(Frozen):
 
     @property
     def target_frames_per_s(self) -> float | None:
-        """Of one instance; None where there is neither a target nor a limit."""
+        """The target rate of one instance; None where there is neither a target nor a limit."""
         return self.target if self.target is not None else self.frames_per_s
 
     @model_validator(mode="after")

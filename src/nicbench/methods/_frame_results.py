@@ -1,4 +1,4 @@
-"""From a round of instances to results: each instance, and all of them together."""
+"""Computes results from a round of instances: for each instance, and for all of them together."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from nicbench.stats.latency import add_histograms, percentiles_ns
 from nicbench.stats.limits import CpuLoad, MovedData, limit_of
 
 _FASTER_THAN_LINK = 1.02
-"""Beyond it frames cannot have come over the link."""
+"""The factor of the link rate above which frames cannot have come over the link."""
 
 
 def target_of(options: FramesOptions) -> Target | None:
-    """None where there is nothing to be met."""
+    """Returns the target rate and its tolerance; None where there is no target."""
     frames_per_s = options.target_frames_per_s
     return None if frames_per_s is None else Target(frames_per_s, options.tolerance)
 
 
 def figures_of(one: Round) -> list[FrameFigures | None]:
-    """Of each instance; None of one that failed."""
+    """Returns the figures of each instance; None for an instance that failed."""
     return [None if outcome.figures is None else outcome.figures.frames for outcome in one.outcomes]
 
 
 def instance_values(figures: FrameFigures | None, target: Target | None) -> Values:
-    """What one editor saw."""
+    """Returns the values of one instance."""
     rate = None if figures is None else figures.frames_per_s
     values: Values = {
         "frames_per_s": rate,
@@ -54,7 +54,7 @@ def instance_values(figures: FrameFigures | None, target: Target | None) -> Valu
 def run_values(
     one: Round, seats: Sequence[Seat], options: FramesOptions, context: RoundContext
 ) -> tuple[Values, RunFigures]:
-    """What all of them saw together."""
+    """Returns the values and figures of all instances together."""
     figures = figures_of(one)
     target = target_of(options)
     editors = [
@@ -98,7 +98,7 @@ def _target_values(target: Target | None, instances: int, *, met: bool, known: b
 
 
 def _time_values(name: str, parts: Sequence[FrameTimes | None]) -> Values:
-    """Percentiles over every frame of the instances; nothing where one of them has none."""
+    """Returns percentiles over every frame of the instances; empty where one of them has no times."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return {}
@@ -113,14 +113,17 @@ def _time_values(name: str, parts: Sequence[FrameTimes | None]) -> Values:
 
 
 def _bond_values(one: Round, seats: Sequence[Seat], figures: Sequence[FrameFigures | None]) -> Values:
-    """Who shared a port of a bond."""
+    """Returns sentences on which instances shared a port of a bond."""
     names = {job: f"instance {seat.instance}" for job, seat in enumerate(seats, 1)}
     rates = {job: None if each is None else each.frames_per_s for job, each in enumerate(figures, 1)}
     return note_of_jobs(one, names, rates)
 
 
 def _clients_cpu(one: Round, seats: Sequence[Seat], context: RoundContext) -> float | None:
-    """The mean over the clients' machines; None where one of them was not watched, or is the server's own."""
+    """Returns the mean CPU use of the clients' machines in percent.
+
+    None where one of them was not monitored, or is also the server's machine.
+    """
     used = {seat.client for seat in seats}
     machines = {client.machine for client in context.clients if client.name in used}
     if context.servers[0].machine in machines:
@@ -137,7 +140,7 @@ def _limit_values(
     options: FramesOptions,
     context: RoundContext,
 ) -> Values:
-    """What held the instances down; where all of them had what they are held to, that."""
+    """Returns what limited the instances: their own rate limit, where all of them reached it, else what was found."""
     if run.sum_frames_per_s is None:
         return {"limited_by": None, "limit": None}
     limited = options.frames_per_s
@@ -172,7 +175,7 @@ def _limit_values(
 
 
 def parameters_of(seat: Seat, direction: str, instances: int) -> dict[str, Any]:
-    """Of an instance."""
+    """Returns the parameters of an instance's result."""
     return {
         "part": "instances",
         "direction": direction,
@@ -187,7 +190,7 @@ SCOPE: Final = "sum of the instances"
 
 
 def sums_of_runs(results: Iterable[Result]) -> tuple[Result, ...]:
-    """One for each run of each number of instances; unknown where the rate of an instance is."""
+    """Returns a result for each run of each number of instances; its sum is unknown where an instance's rate is."""
     by_test: dict[str | None, list[Result]] = {}
     for result in results:
         if result.parameters.get("part") in (RUNS, INSTANCES):

@@ -1,4 +1,4 @@
-"""Tables and imported columns of film frames, of instances and of their sums."""
+"""Tables and imported columns of media frames, for instances and for their sums."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ TABLES: Final = (
 
 
 MOST_INSTANCES: Final = 100_000
-"""More editors than any server has: a greater number is a mistake of the file."""
+"""The largest plausible number of instances, more than any server has; a greater number is a mistake of the file."""
 
 _STATISTICS: Final = {
     "average_frames_per_s": ("average", "mean"),
@@ -182,7 +182,7 @@ IMPORTS: Final = ImportTable(
 
 
 def frames_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
-    """With the ``part`` that a row is of: an instance, a run, or what runs come to."""
+    """Adds the ``part`` that an imported row belongs to: an instance, a run, or the summary of runs."""
     of_a_run = "run" in parameters or values.get(SUM) is not None
     part = INSTANCES if "instance" in parameters else RUNS if of_a_run else SUMMARY
     return {**parameters, "part": part}, values

@@ -1,4 +1,4 @@
-"""Columns that methods take of imported results: sizes, loads, rates, counts, streams, and bursts."""
+"""Columns that methods accept in imported results: sizes, loads, rates, counts, streams, and bursts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ COUNTED_SHARES: Final = (
 
 
 def interval_columns(column: ImportColumn) -> tuple[ImportColumn, ...]:
-    """The column, and those of the two ends of its interval: "PDR", "PDR lower", "PDR upper"."""
+    """Returns the column and those of the two ends of its interval: "PDR", "PDR lower", "PDR upper"."""
     parts = []
     for part in ("lower", "upper"):
         names = tuple(f"{name} {part}" for name in (column.name, *column.also))
@@ -60,7 +60,7 @@ def interval_columns(column: ImportColumn) -> tuple[ImportColumn, ...]:
 
 
 ALL_PORTS: Final = "all"
-"""In the place of a port's name: the row is of all of them together."""
+"""The word in place of a port's name in a row for all ports together."""
 
 IMPORTS: Final = ImportTable(
     columns=(
@@ -97,9 +97,9 @@ IMPORTS: Final = ImportTable(
 
 
 def stream_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
-    """A port's row, a client's at a port, or that of all ports together (``ALL_PORTS``).
+    """Adds the part of an imported row: a port, a client at a port, or all ports together (``ALL_PORTS``).
 
-    Its mode is the link's speed and duplex, as the published tables have it.
+    The mode is the link's speed and duplex, as in the published tables.
     """
     duplex = parameters.get("duplex")
     said = (parameters.get("link"), f"{duplex} duplex" if duplex else None, parameters.get("mode"))
@@ -117,7 +117,7 @@ def stream_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[s
 
 
 def throughput_and_cpu(rate_bits_per_s: object, cpu_percent: object) -> str | None:
-    """As published: "88.81 / 24"; the rate alone where nobody knows the CPU."""
+    """Formats throughput and CPU use as published: "88.81 / 24"; only the rate where the CPU use is unknown."""
     if not isinstance(rate_bits_per_s, float):
         return None
     rate = f"{rate_bits_per_s / 1e6:.5g}"

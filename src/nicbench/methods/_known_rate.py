@@ -1,4 +1,4 @@
-"""A self-check: the rate that was found beside the rate of a DUT that is known to pass so much and no more."""
+"""A self-check: the rate that was found, compared with the rate that a DUT is known to pass at most."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from nicbench.search.base import Outcome
 from nicbench.stats.intervals import Agreement
 
 WITHIN_RATIO: Final = 0.005
-"""An interval agrees that holds the known rate, or ends within half a percent of it."""
+"""The tolerance: an interval agrees that contains the known rate, or ends within half a percent of it."""
 SELF_CHECK: Final = ("self_check", "Known rate")
-"""The note below a table of rates."""
+"""The value and the subject of the note below a table of rates."""
 
 
 def known_rate_values(context: Context, size: Size, outcome: Outcome, trial_s: float) -> Values:
-    """The known rate of the DUT for trials of ``trial_s``, and whether the rate without loss agrees; else nothing."""
+    """Returns the DUT's known rate for trials of ``trial_s``, and whether the lossless rate agrees with it.
+
+    Empty where no rate is known.
+    """
     known = context.known_rate_frames_per_s(outcome.passed_for_s or trial_s)
     if known is None:
         return {}

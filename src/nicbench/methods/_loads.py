@@ -1,5 +1,6 @@
-"""What 100 % of the loads of a test is: the line rate, the most that tester and line carry, a rate of one's own, or the
-rate that an earlier test found at the frame size.
+"""What a load of 100 % is: the line rate, the most that tester and line carry, a given rate, or an earlier result.
+
+An earlier result is the rate that an earlier test found at the frame size.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ACCEPTED = '`line_rate`, `highest` (the most that tester and line carry), or a 
 
 
 def _read(value: Any) -> Any:
-    """The two words as they are, a rate in frames per second; everything else is refused as quantities are."""
+    """Passes the two words and a frame rate; refuses everything else in the way that quantities do."""
     if value in (LINE_RATE, HIGHEST) or (isinstance(value, float) and value > 0.0):
         return value
     try:
@@ -42,15 +43,16 @@ def _read(value: Any) -> Any:
 
 
 FullRate = Annotated[Literal["line_rate", "highest"] | float, Unit.FRAMES_PER_S, BeforeValidator(_read)]
-"""Of a bench file: ``line_rate``, ``highest``, or frames per second of each port, from "800 kpps"."""
+"""The rate in a bench file: ``line_rate``, ``highest``, or frames per second of each port, from "800 kpps"."""
 
 
 @dataclass(frozen=True, slots=True)
 class FullLoad:
-    """100 % at one frame size, in frames per second of one port in one direction.
+    """The rate of a 100 % load at one frame size, in frames per second of one port in one direction.
 
-    ``highest_percent`` is the highest load that tester and line carry, of that rate: 100 where they carry all of it.
-    Several ports that send to one can offer it ``most_line_rates`` of them: more than it carries.
+    ``highest_percent`` is the highest load that tester and line carry, in percent of that rate: 100 where they carry
+    all of it. Several ports that send to one can offer it ``most_line_rates`` line rates, more than the receiving line
+    carries.
     """
 
     words: str
@@ -61,21 +63,21 @@ class FullLoad:
 
     @property
     def highest_percent(self) -> float:
-        """At most 100."""
+        """The highest load in percent that tester and line carry, limited to 100."""
         highest = highest_frames_per_s(self.line_rate_frames_per_s, self.ceiling_frames_per_s)
         return min(100.0, 100.0 * highest / self.rate_frames_per_s)
 
     def carries(self, percent: float) -> bool:
-        """Whether tester and lines carry this load to the DUT."""
+        """Returns whether tester and lines carry this load to the DUT."""
         offered = highest_frames_per_s(self.line_rate_frames_per_s * self.most_line_rates, self.ceiling_frames_per_s)
         return self.load_frames_per_s(percent) <= offered * (1.0 + _CLOSE)
 
     def load_frames_per_s(self, percent: float) -> float:
-        """Of one port in one direction."""
+        """Returns the load in frames per second of one port in one direction."""
         return self.rate_frames_per_s * percent / 100.0
 
     def lower_to_sent(self, load_frames_per_s: float, trial: Trial) -> FullLoad:
-        """The same; or, where the context had to lower the load of that trial, with what was sent as the ceiling."""
+        """Returns this object; with the sent rate as the ceiling where the context had to lower that trial's load."""
         sent = trial.request.load_frames_per_s
         if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
             return self
@@ -83,7 +85,7 @@ class FullLoad:
 
     @property
     def why_not_more(self) -> str:
-        """Why a load above ``highest_percent`` cannot be offered."""
+        """The reason why a load above ``highest_percent`` cannot be offered."""
         line_rate, ceiling = self.line_rate_frames_per_s, self.ceiling_frames_per_s
         if ceiling is not None and ceiling < line_rate * self.most_line_rates:
             share = 100.0 * ceiling / line_rate
@@ -94,16 +96,16 @@ class FullLoad:
 
 
 def highest_frames_per_s(line_rate_frames_per_s: float, ceiling_frames_per_s: float | None) -> float:
-    """The most that tester and line carry."""
+    """Returns the highest rate that tester and line carry."""
     if ceiling_frames_per_s is None:
         return line_rate_frames_per_s
     return min(line_rate_frames_per_s, ceiling_frames_per_s)
 
 
 async def full_rate(context: Context, size: Size, of: float | str, *, most_line_rates: float = 1.0) -> FullLoad:
-    """What ``of`` comes to at this frame size, on this tester and line.
+    """Returns the 100 % load that ``of`` stands for at this frame size, on this tester and line.
 
-    A method that overloads a port on purpose gives ``most_line_rates`` of its context.
+    A method that overloads a port on purpose passes ``most_line_rates`` of its context.
     """
     line_rate = context.line_rate_frames_per_s(size)
     ceiling = await context.ceiling_frames_per_s(size)
@@ -114,7 +116,7 @@ async def full_rate(context: Context, size: Size, of: float | str, *, most_line_
 
 
 def full_rate_words(of: float | str) -> str:
-    """After "% of": "line rate", "the highest load", "800 kpps"."""
+    """Returns the words that follow "% of": "line rate", "the highest load", "800 kpps"."""
     if isinstance(of, str):
         return {LINE_RATE: "line rate", HIGHEST: "the highest load"}[of]
     number, unit = format_rate(of).split()
@@ -122,7 +124,7 @@ def full_rate_words(of: float | str) -> str:
 
 
 def link_words(context: Context, size: Size) -> str:
-    """The speed of a port, and which way traffic goes: "10 Gb/s, one way", "10 Gb/s, many-to-one, both ways"."""
+    """Describes port speed and direction of traffic: "10 Gb/s, one way", "10 Gb/s, many-to-one, both ways"."""
     speed = format_bits_per_s(l1_bits_per_s(context.line_rate_frames_per_s(size), mean_bytes(size)))
     ways = "both ways" if context.bidirectional else "one way"
     if context.pattern is Pattern.ONE_TO_ONE:
@@ -135,7 +137,10 @@ NDR = "NDR"
 
 
 def earlier_rate(context: Context, test: str, goal: str, size: Size) -> Bounded:
-    """Frames per second of one port; without a value, and with the reason, where that test found none."""
+    """Returns the rate that an earlier test found, in frames per second of one port.
+
+    It has no value, but a reason, where that test found no rate.
+    """
     for result in context.results_of(test):
         if label_of(result.parameters) == size_label(size):
             rate = result.values.get(f"{goal.lower()}_frames_per_s")
@@ -145,5 +150,5 @@ def earlier_rate(context: Context, test: str, goal: str, size: Size) -> Bounded:
 
 
 def explain_other_rate(of: str, section: str) -> tuple[str, ...]:
-    """RFC 1242 section 3.17: the throughput is without loss. Said, for the report, of any other rate."""
+    """Explains, for the report, a rate that is not the throughput, which is without loss (RFC 1242 section 3.17)."""
     return () if of == NDR else (f"100 % is the {of}, {section} takes the throughput, which is without loss",)

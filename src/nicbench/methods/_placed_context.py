@@ -1,4 +1,4 @@
-"""A context that places what another method plays: server processes on a NUMA node, and memory loads beside them."""
+"""A context that places the rounds of another method: servers on a NUMA node, with memory loads beside them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from nicbench.methods.base import RoundContext
 
 Where = Literal["local", "remote", "balanced"]
 _MOST_ASTRAY: Final = 0.05
-"""Of a process's pages that may be on another node: what was there before its memory was bound."""
+"""The share of a process's pages that may be on another node: those allocated before its memory was bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The nodes of the measured machine, and the node of each of its ports."""
+    """The NUMA nodes of the measured machine, and the node of each of its ports."""
 
     nodes: tuple[NumaNode, ...]
     node_of_port: dict[str, int]
 
     def nodes_for(self, where: Where, port: str) -> tuple[NumaNode, ...]:
-        """Where processes of a port run, in turn: its own node, the other ones, or all where all ports are on one.
+        """Returns the nodes for the processes of a port, in turn: its own, the others, or all of them.
 
-        Balanced over ports of several nodes means that each is served by its own.
+        Balanced placement is over all nodes where all ports are on one node; otherwise, each port is served by its own.
         """
         own = tuple(node for node in self.nodes if node.number == self.node_of_port[port])
         others = tuple(node for node in self.nodes if node.number != self.node_of_port[port])
@@ -41,7 +41,7 @@ class Layout:
 
 
 class PlacedContext:
-    """What the inner method sees; ``published`` is what it found, and ``pinning`` what came of each round's places."""
+    """The context of the inner method; ``published`` are its results, ``pinning`` the check of each placement."""
 
     def __init__(self, outer: RoundContext, layout: Layout, where: Where, memory_loads: int) -> None:
         self.seed, self.servers, self.clients, self.nodes = outer.seed, outer.servers, outer.clients, outer.nodes
@@ -55,7 +55,7 @@ class PlacedContext:
         self._memory_loads = memory_loads
 
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
-        """The round with its places and loads; one whose processes were elsewhere had to be used although wrong."""
+        """Plays the round with placement and memory loads; it counts as disturbed where a process ran elsewhere."""
         placed = request.model_copy(update={"jobs": self._place_jobs(request)})
         told = {**point, "nodes": self._where, "memory_loads": self._memory_loads}
         one, marked = await self._outer.play(told, placed)
@@ -92,9 +92,9 @@ class PlacedContext:
         return (*jobs, *self._load_memory(request))
 
     def _load_memory(self, request: RoundRequest) -> tuple[Job, ...]:
-        """STREAM on one node's CPUs with another's memory, so that the link between sockets is busy.
+        """Returns jobs of STREAM on one node's CPUs with another node's memory, to keep the link between sockets busy.
 
-        Its CPUs are not those of a process that is local or remote. Balanced, each node has its share.
+        They use no CPUs of a local or remote process. For a balanced placement, each node has its share of them.
         """
         ports = tuple(self._layout.node_of_port)
         port = ports[0]
@@ -123,12 +123,15 @@ class PlacedContext:
 
 
 def layout_of(servers: Sequence[EndpointFacts], nodes: tuple[NumaNode, ...]) -> Layout:
-    """Ports whose node is not known are left out; the method refuses them."""
+    """Returns the layout of the ports whose node is known; the method refuses the others."""
     return Layout(nodes, {end.name: end.numa_node for end in servers if end.numa_node is not None})
 
 
 def pinning_of(one: Round, nodes: Sequence[NumaNode]) -> tuple[bool, str]:
-    """Whether every server process was where it should, by its own /proc, in words; None known is not kept."""
+    """Returns whether every server process ran in its place by its own /proc, and a description.
+
+    A placement that is not known counts as not met.
+    """
     told: dict[str, bool] = {}
     for job, outcome in zip(one.request.jobs, one.outcomes, strict=True):
         if job.server_placement != Placement() and outcome.failure is None:

@@ -1,4 +1,4 @@
-"""The columns of a throughput's tables: of each goal its rate, interval, limit and share; and what they say."""
+"""The columns of throughput tables, with rate, interval, limit and share for each goal, and their explanation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RATE = "_frames_per_s"
 BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
 FALL = "_fall_percent"
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
-"""Rates of a result that no search was for."""
+"""Prefixes of rates that are not the result of a search."""
 FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
 LINE_RATE_COLUMN = Column(value="line_rate_frames_per_s", head="Line rate", is_minor=True)
 CEILING = Column(value="ceiling_frames_per_s", head="Tester's ceiling", is_minor=True, is_optional=True)
 
 
 def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
-    """How long the longest trial was that a rate passed, in a sentence; none where the results do not say."""
+    """Returns a sentence on the longest trial that each rate has passed; empty where the results do not contain it."""
     found = (
         number_of(result.values.get(f"{key}_passed_for_s")) for result in results for key in keys_of_goals((result,))
     )
@@ -36,7 +36,7 @@ def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
 
 
 def keys_of_goals(results: Iterable[Result]) -> tuple[str, ...]:
-    """What begins the names of the values of each goal: "ndr"."""
+    """Returns the prefix of the names of each goal's values: "ndr"."""
     names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
     rates = (name for name in names if name.endswith(RATE) and not name.endswith((BORNE_BY_HALF, BORNE_BY_MOST)))
     keys = dict.fromkeys(name.removesuffix(RATE) for name in rates)
@@ -44,7 +44,7 @@ def keys_of_goals(results: Iterable[Result]) -> tuple[str, ...]:
 
 
 def goals_of(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goal, ...]:
-    """The goals of the results, strictest first; their loss ratios are in the options of the test."""
+    """Returns the goals of the results, strictest first; their loss ratios are in the options of the test."""
     search = options.get("search")
     written = search.get("goals") if isinstance(search, Mapping) else None
     ratios = written if isinstance(written, Mapping) else {}
@@ -114,7 +114,7 @@ def zero_loss(goal: Goal) -> FurtherTable:
 
 
 def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tuple[FurtherTable, ...]:
-    """What the device bore beside others that used its core; none where no trial found it shared."""
+    """Returns the table of what the DUT carried while others used its core; empty where no trial found it shared."""
     keys = {goal.value.removesuffix(RATE): goal for goal in goals}
     known = {key: goal for key, goal in keys.items() if any(f"{key}{FALL}" in result.values for result in results)}
     if not known:
@@ -150,7 +150,7 @@ def is_estimated(options: Mapping[str, Any]) -> bool:
 def explain_rates(
     table: ResultTable, results: Sequence[Result], goals: Iterable[Goal], options: Mapping[str, Any]
 ) -> str:
-    """What the rates are, by the search that found them, and what each goal asks for."""
+    """Explains the rates: the search that found them, and the meaning of each goal."""
     told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
     if is_estimated(options):
         return " ".join((ESTIMATED, *told))

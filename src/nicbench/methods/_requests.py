@@ -1,4 +1,4 @@
-"""Requests and answers: the load beside them, the figures of a round, and their tables."""
+"""Requests and responses: the load beside them, the figures of a round, and their tables."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from nicbench.methods.base import Values
 from nicbench.stats.latency import histogram_of, percentiles_ns, value_counts
 
 LOAD_LONGER_S: Final = 4.0
-"""A probe starts and warms up; the load must still be there when it ends."""
+"""Seconds by which the load outlasts the probe, which needs time to start and warm up."""
 
 
 class Load(Frozen):
-    """What runs beside the probe. ``rate`` is of each connection; ``also_without`` measures the idle port as well."""
+    """The load beside the probe. ``rate`` is of each connection; ``also_without`` measures the idle port as well."""
 
     workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
     transport: Literal["tcp", "udp"] = "tcp"
@@ -34,7 +34,7 @@ class Load(Frozen):
     also_without: bool = True
 
     def job_spec(self, probe_s: float) -> JobSpec:
-        """Beside a probe of so many seconds; tools count whole ones."""
+        """Returns the load's job beside a probe of ``probe_s`` seconds; tools accept whole seconds only."""
         return JobSpec(
             transport=self.transport,
             direction=self.direction,
@@ -46,7 +46,7 @@ class Load(Frozen):
 
     @property
     def words(self) -> str:
-        """As a table has it: "iperf3, TCP, 4 streams of 10 Mb/s"."""
+        """The load as shown in a table: "iperf3, TCP, 4 streams of 10 Mb/s"."""
         way = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}[self.direction]
         many = "1 stream" if self.streams == 1 else f"{self.streams} streams"
         paced = "" if self.rate is None else f" of {format_bits_per_s(self.rate)}"
@@ -58,14 +58,14 @@ def _accept_none(value: Any) -> Any:
 
 
 Beside = Annotated[Load | None, BeforeValidator(_accept_none)]
-"""``none``, or a load."""
+"""An optional load; ``none`` in the bench file is no load."""
 
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99")
 
 
 def probe_figures(rounds: Sequence[Round]) -> list[Figures | None]:
-    """What the probe of each round said; nothing of a round whose load failed, for that was none under load."""
+    """Returns the probe's figures of each round; None where the load failed, as there was no load to measure under."""
     return [
         None if any(outcome.failure for _, outcome in loads_of(one)) else next(iter(probes_of(one)))[1].figures
         for one in rounds
@@ -73,9 +73,9 @@ def probe_figures(rounds: Sequence[Round]) -> list[Figures | None]:
 
 
 def latency_values(figures: Sequence[Figures | None]) -> Values:
-    """All repetitions together: percentiles of all requests where the tool keeps them, else the mean of its own lists.
+    """Returns the latency over all repetitions: percentiles of all requests, or the mean of the tool's own percentiles.
 
-    Everything is None where a repetition has none.
+    The latter is used where the tool does not keep all requests. Everything is None where a repetition has no latency.
     """
     parts = [one.latency if one else None for one in figures]
     known = [part for part in parts if part is not None]
@@ -95,7 +95,10 @@ def latency_values(figures: Sequence[Figures | None]) -> Values:
 
 
 def tail_of(figures: Sequence[Figures | None], bounds_ns: Sequence[int]) -> list[tuple[int, int | None, int, float]]:
-    """From, up to (None: without end), how many requests, and their share; nothing where a tool keeps no samples."""
+    """Returns the bins of the tail: lower bound, upper bound (None: unlimited), number of requests, and their share.
+
+    Empty where a tool keeps no samples.
+    """
     whole = _merge([one.latency for one in figures if one and one.latency])
     if whole is None or len([one for one in figures if one and one.latency]) < len(figures):
         return []
@@ -120,7 +123,7 @@ def _percentiles(parts: Sequence[RequestLatency]) -> dict[str, float]:
 
 
 def _merge(parts: Sequence[RequestLatency]) -> str | None:
-    """One histogram of all; None where one has none."""
+    """Returns one histogram of all parts; None where a part has none."""
     texts = [part.histogram for part in parts]
     if not texts or any(text is None for text in texts):
         return None
@@ -128,7 +131,7 @@ def _merge(parts: Sequence[RequestLatency]) -> str | None:
 
 
 def _weighted_mean(parts: Sequence[RequestLatency]) -> float | None:
-    """Over all requests where their number is known, else over the repetitions."""
+    """Returns the mean over all requests where their number is known, else the mean over the repetitions."""
     counts, means = [part.count for part in parts], [part.mean_ns for part in parts]
     if not parts or any(value is None for value in (*counts, *means)):
         return mean(means)
@@ -138,7 +141,7 @@ def _weighted_mean(parts: Sequence[RequestLatency]) -> float | None:
 
 
 def _extreme(pick: Callable[[Sequence[float]], float], values: Sequence[float | None]) -> float | None:
-    """None where one is missing or there is none."""
+    """Returns the extreme of the values; None where a value is missing or there is none."""
     known = [value for value in values if value is not None]
     return pick(known) if known and len(known) == len(values) else None
 

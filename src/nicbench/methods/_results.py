@@ -1,4 +1,4 @@
-"""Results of frame methods: one for each frame size, what came back of a trial, and trials repeated for an average."""
+"""Results of frame methods: one for each frame size, the frames that a trial returned, and repeated trials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PER_PORT = "per port"
 async def measure_sizes(
     context: Context, written: Iterable[int | str], at: Callable[[Context, Size], Awaitable[Result]]
 ) -> tuple[Result, ...]:
-    """``at`` of each frame size of a test's options, each made known as soon as it is there."""
+    """Calls ``at`` for each frame size of a test's options, and publishes each result as soon as it is known."""
     results = []
     for size in context.sizes(written):
         result = await at(context, size)
@@ -44,7 +44,7 @@ def result_at(
     point: str | None = None,
     scope: str = PER_PORT,
 ) -> Result:
-    """The result of a frame size, or of a ``point`` of it; a disturbance that came several times is said once."""
+    """Returns the result of a frame size, or of a ``point`` of it; repeated disturbances are listed once."""
     label = size_label(size)
     return Result(
         id="/".join((method.name, label, *(() if point is None else (point,)))),
@@ -60,7 +60,7 @@ def result_at(
 
 @dataclass(frozen=True, slots=True)
 class RepeatedTrials:
-    """The trials, and of each whether it had to be used although disturbed; none where nothing could be sent."""
+    """Repeated trials, each with whether it had to be used although disturbed; empty where nothing could be sent."""
 
     trials: tuple[Trial, ...] = ()
     disturbed: tuple[bool, ...] = ()
@@ -80,7 +80,7 @@ class RepeatedTrials:
         return ResultVerdict.DISTURBED if any(self.disturbed) else ResultVerdict.VALID
 
     def disturbances(self, reason_null: str | None) -> tuple[str, ...]:
-        """What disturbed them; where there are none, why."""
+        """Returns what disturbed the trials; where there are no trials, the reason for that."""
         if not self.trials:
             return (reason_null,) if reason_null else ()
         pairs = zip(self.trials, self.disturbed, strict=True)
@@ -88,7 +88,7 @@ class RepeatedTrials:
 
 
 async def repeat_trial(context: Context, size: Size, request: TrialRequest, repetitions: int) -> RepeatedTrials:
-    """The same trial so many times."""
+    """Makes the same trial ``repetitions`` times."""
     made = [
         await context.measure({**size_parameters(size), "repetition": repetition}, request)
         for repetition in range(1, repetitions + 1)
@@ -97,7 +97,7 @@ async def repeat_trial(context: Context, size: Size, request: TrialRequest, repe
 
 
 def average_ms(name: str, times_s: Sequence[float | None], why_unknown: Callable[[], str]) -> Values:
-    """The average and the extremes in milliseconds; without them, and with the reason, where one time is unknown."""
+    """Returns the average and the extremes in milliseconds; without a value but a reason, where one time is unknown."""
     known = [1e3 * time_s for time_s in times_s if time_s is not None]
     if len(known) < len(times_s):
         unknown = Bounded(value=None, n=len(times_s), reason_null=why_unknown())
@@ -111,7 +111,7 @@ def average_ms(name: str, times_s: Sequence[float | None], why_unknown: Callable
 
 
 def reason_of(values: Values, name: str) -> str | None:
-    """Why this value is not there."""
+    """Returns the reason why a value is missing."""
     value = values[name]
     return value.reason_null if isinstance(value, Bounded) else None
 
@@ -134,7 +134,7 @@ COLUMNS = (
     Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
     Column(value="returned_by_way", head="Returned each way", unit="%", form="text"),
 )
-"""Of a table with a row for each point."""
+"""The columns of a table with a row for each point."""
 
 HOW_IT_IS_CHECKED = (
     "Every frame that comes back is compared with what was sent, signature and payload, over the bytes of the column "
@@ -143,10 +143,10 @@ HOW_IT_IS_CHECKED = (
 
 
 def returned_values(trial: Trial, full: FullLoad) -> Values:
-    """The values of a trial: frames of all ports, loads of each port and direction.
+    """Returns the values of a trial: frames of all ports, loads of each port and direction.
 
-    Loss is RFC 2544's (section 26.3): offered less returned, where frames that came after the drain count as late and
-    not as lost, and what a lossless port refused as offered and lost.
+    Loss is as in RFC 2544 section 26.3: offered less returned frames. Frames that came after the drain count as late
+    and not as lost; frames that a lossless port refused count as offered and lost.
     """
     reading = trial.reading
     counts = reading.counts
@@ -180,7 +180,7 @@ def returned_values(trial: Trial, full: FullLoad) -> Values:
 
 
 def values_not_offered(percent: float, full: FullLoad) -> Values:
-    """The values of a load that nobody could send."""
+    """Returns the values of a load that could not be sent."""
     load = full.load_frames_per_s(percent)
     reason = full.why_not_more
     return {
@@ -194,20 +194,23 @@ def values_not_offered(percent: float, full: FullLoad) -> Values:
 
 
 def sending_ports(trial: Trial) -> int:
-    """How many ports' line rates the ways of its streams can fill: 2 of both directions, 1 of many ports to one."""
+    """Returns how many ports' line rates the streams can fill: 2 for both directions, 1 for many ports to one."""
     ways = {way for stream in trial.reading.streams if (way := way_of_stream(stream.name)) is not None}
     return max(1, round(times_load(tuple(ways))))
 
 
 def verdict_of(trial: Trial | None, disturbed: bool) -> ResultVerdict:
-    """Without a trial there is nothing to rely on."""
+    """Returns the verdict on a result of one trial; incomplete without a trial."""
     if trial is None:
         return ResultVerdict.INCOMPLETE
     return ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
 
 
 def _returned_by_way(reading: Reading) -> str | None:
-    """Each stream by itself where there are several: a figure for all ports may hide a port that returns nothing."""
+    """Returns the share returned by each stream where there are several.
+
+    A figure for all ports may hide a port that returns nothing.
+    """
     if len(reading.streams) < 2:
         return None
     shares = []

@@ -1,4 +1,4 @@
-"""From rounds to figures: what clients, ports and all together moved, the CPU it took, and what held it down."""
+"""Figures of rounds: what clients, ports and all together moved, the CPU time used, and what limited them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ PAYLOAD_RATE: Final = Column(
     better="higher",
     comparative="faster",
 )
-"""What a workload's streams carried."""
+"""The column of the payload rate of a workload's streams."""
 
 
 FIRST_PORT: Final = 5201
-"""iperf3's; the jobs of a round have ports from here on."""
+"""The first port of the jobs of a round, iperf3's default."""
 PORTS_A_JOB: Final = 160
-"""More than any tool takes: nuttcp one for each of up to 128 connections, and one more."""
+"""The number of ports for each job, more than any tool needs: nuttcp uses one per stream (at most 128), and one."""
 ROUND_OVERHEAD_S: Final = 2.0
-"""Servers start, clients connect and end: what a round takes beyond its duration, for estimates."""
+"""Seconds that a round takes beyond its duration, for estimates: servers start, clients connect and end."""
 
 
 def jobs_of(
     clients: Iterable[EndpointFacts], workload: WorkloadChoice, ask: JobSpec, *, first: int = 0
 ) -> tuple[Job, ...]:
-    """Each client with the port of the server that it leads to. ``first`` is the number of jobs that the round has."""
+    """Returns a job for each client, to the server port that it is connected to.
+
+    ``first`` is the number of jobs that the round already has.
+    """
     return tuple(
         Job(
             workload=workload.kind,
@@ -54,13 +57,13 @@ def jobs_of(
 
 @dataclass
 class PlayedRounds:
-    """The repetitions of one point: rounds, and of each whether it had to be used although something was wrong."""
+    """The repetitions of one point: rounds, each with whether it had to be used although something was wrong."""
 
     rounds: list[Round] = field(default_factory=list)
     marked: list[bool] = field(default_factory=list)
 
     def add(self, made: tuple[Round, bool]) -> None:
-        """One more."""
+        """Adds a round and whether it had to be used although something was wrong."""
         self.rounds.append(made[0])
         self.marked.append(made[1])
 
@@ -69,32 +72,32 @@ class PlayedRounds:
         return tuple(each.id for each in self.rounds)
 
     def verdict(self, failed: bool) -> ResultVerdict:
-        """``failed``: a figure that the result needs is missing."""
+        """Returns the verdict on the result; ``failed``: a figure that the result needs is missing."""
         if failed or not self.rounds:
             return ResultVerdict.INCOMPLETE
         return ResultVerdict.DISTURBED if any(self.marked) else ResultVerdict.VALID
 
     @property
     def disturbances(self) -> tuple[str, ...]:
-        """What was wrong with the rounds that had to be used, each once."""
+        """The problems of the rounds that had to be used nonetheless, each listed once."""
         pairs = zip(self.rounds, self.marked, strict=True)
         return tuple(dict.fromkeys(found.text for each, marked in pairs if marked for found in each.verdict.findings))
 
 
 def loads_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
-    """The jobs that are measured, with what came of them; no probe, no background load."""
+    """Returns the jobs that are measured as the load, with their outcomes; no probes and no background loads."""
     pairs = zip(one.request.jobs, one.outcomes, strict=True)
     return [(job, outcome) for job, outcome in pairs if job.role == "load"]
 
 
 def probes_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
-    """The same of the jobs that measure beside a load."""
+    """Returns the jobs that measure beside a load (probes), with their outcomes."""
     pairs = zip(one.request.jobs, one.outcomes, strict=True)
     return [(job, outcome) for job, outcome in pairs if job.role == "probe"]
 
 
 def bits_per_s(figures: Figures | None) -> float | None:
-    """Of a job, both directions added up; None where one of them is not known."""
+    """Returns the bit rate of a job, both directions added; None where one of them is unknown."""
     if figures is None or not figures.flows:
         return None
     rates = [flow.bits_per_s for flow in figures.flows]
@@ -102,24 +105,24 @@ def bits_per_s(figures: Figures | None) -> float | None:
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Arithmetic; None where one is missing or there is none."""
+    """Returns the arithmetic mean; None where a value is missing or there is none."""
     known = list(values)
     return None if not known or any(value is None for value in known) else statistics.fmean(map(float, known))  # type: ignore[arg-type]
 
 
 def sum_of(values: Iterable[float | None]) -> float | None:
-    """None where one is missing: a sum of some is no sum."""
+    """Returns the sum; None where a value is missing, as a partial sum would mislead, or there is none."""
     known = list(values)
     return None if not known or any(value is None for value in known) else float(sum(value or 0.0 for value in known))
 
 
 def flows_of(figures: Figures | None) -> tuple[Flow, ...]:
-    """None of a job that failed."""
+    """Returns the flows of a job; empty for a job that failed."""
     return () if figures is None else figures.flows
 
 
 def retransmissions_of(outcomes: Iterable[JobOutcome]) -> int | None:
-    """Of all flows that tell; None where none does."""
+    """Returns the retransmissions of all flows that report them; None where none does."""
     known = [
         flow.retransmissions
         for outcome in outcomes
@@ -130,12 +133,12 @@ def retransmissions_of(outcomes: Iterable[JobOutcome]) -> int | None:
 
 
 def machine_cpu(one: Round, machine: str) -> MachineCpu | None:
-    """None where no monitor watched it."""
+    """Returns the CPU use of a machine in a round; None where no monitor watched the machine."""
     return next((cpu for cpu in one.cpu if cpu.machine == machine), None)
 
 
 def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
-    """Percentages of all CPUs of a machine over some rounds: ``server_cpu_mean_percent`` etc. (docs/studies.md)."""
+    """Returns percentages of all CPUs of a machine over rounds: ``server_cpu_mean_percent`` etc. (docs/studies.md)."""
     known = [cpu for one in rounds if (cpu := machine_cpu(one, machine)) is not None]
     return {
         f"{prefix}_cpu_mean_percent": _percent(mean(cpu.mean for cpu in known)),
@@ -147,7 +150,7 @@ def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
 
 
 def find_limit(context: RoundContext, one: Round) -> FoundLimit:
-    """What held the loads of a round down, whether they ran to the measured host or through it."""
+    """Returns what limited the loads of a round, whether they ran to the measured host or through it."""
     clients = {end.name: end for end in context.clients}
     servers = {end.name: end for end in context.servers}
     moved: list[MovedData] = []
@@ -163,7 +166,7 @@ def find_limit(context: RoundContext, one: Round) -> FoundLimit:
 
 
 def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds]) -> dict[str, FoundLimit]:
-    """By client: what held it down when it had the server for itself, where each of them had it one after another."""
+    """Returns, by client, what limited it while it had the server for itself, where clients ran one after another."""
     clients = {end.name: end for end in context.clients}
     servers = {end.name: end for end in context.servers}
     machine = context.servers[0].machine
@@ -176,7 +179,10 @@ def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds])
 
 
 def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad]:
-    """Over all repetitions; of a machine that no monitor has seen, for the rounds are short, by the tools' word."""
+    """Returns the CPU load of each machine over all repetitions.
+
+    Where the monitor has no values of a machine, as rounds may be short, the CPU use reported by the tools is taken.
+    """
     machines = {end.name: end.machine for end in (*context.clients, *context.servers)}
     shares: dict[str, list[MachineCpu]] = {}
     for one in played.rounds:
@@ -202,7 +208,7 @@ def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad
 
 
 def clients_by_port(context: RoundContext) -> Mapping[str, tuple[EndpointFacts, ...]]:
-    """The clients that lead to each port of the server, in their order."""
+    """Returns the clients that are connected to each port of the server, in their order."""
     return {
         server.name: tuple(client for client in context.clients if client.port == server.name)
         for server in context.servers
@@ -223,7 +229,10 @@ def _data_moved(client: EndpointFacts, server: EndpointFacts | None, rate: float
 def _data_forwarded(
     source: EndpointFacts, target: EndpointFacts, servers: Mapping[str, EndpointFacts], rate: float | None
 ) -> tuple[MovedData, MovedData]:
-    """Of two clients that talk through the measured host, both: either may be slow. The slower link counts."""
+    """Returns the data moved by two clients that talk through the measured host, as either may be slow.
+
+    The slower of the two links counts.
+    """
     ports = [servers.get(each.port or "") for each in (source, target)]
     link = _slowest(each.link_bits_per_s for each in (source, target))
     port_link = _slowest(port.link_bits_per_s for port in ports if port is not None)
@@ -238,13 +247,13 @@ def _slowest(speeds: Iterable[float | None]) -> float | None:
 
 
 def _one_way_bits_per_s(figures: Figures | None) -> float | None:
-    """Of the direction that moved more: a link carries each of them by itself."""
+    """Returns the rate of the direction that moved more, since a link carries each direction by itself."""
     rates = [flow.bits_per_s for flow in flows_of(figures)]
     return None if not rates or any(rate is None for rate in rates) else max(rate or 0.0 for rate in rates)
 
 
 def _rates_by_direction(figures: Figures | None) -> tuple[float, ...]:
-    """To the server and from it."""
+    """Returns the rates to the server and from it."""
     flows = flows_of(figures)
     return tuple(
         sum(flow.bits_per_s or 0.0 for flow in flows if flow.direction == direction)

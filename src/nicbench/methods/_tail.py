@@ -33,11 +33,11 @@ def _require_rising(bounds_s: tuple[float, ...]) -> tuple[float, ...]:
 
 
 Bins = Annotated[tuple[Seconds, ...], Field(min_length=1, max_length=64), AfterValidator(_require_rising)]
-"""The upper bounds of the bins; the last bin is what is slower than all of them."""
+"""The upper bounds of the bins; the last bin contains what is slower than all of them."""
 
 
 def tail_values(latency: Latency | None, bounds_s: tuple[float, ...]) -> dict[str, float | int]:
-    """Frames in each bin and outside each bound, as they were counted and scaled; nothing without a histogram."""
+    """Returns the frames in each bin and outside each bound, counted and scaled; empty without a histogram."""
     bounds_ns = [_ns(bound_s) for bound_s in bounds_s]
     above = frames_above(latency, bounds_ns) if latency is not None else None
     if latency is None or above is None or latency.count == 0:
@@ -65,11 +65,11 @@ TAIL_COLUMNS: Final = (
         value="outside_{bound}_ns_frames", name="frames outside {bound}", quantity="count", also=("outside {bound}",)
     ),
 )
-"""Of imported results: frames in the bin that ends at a bound, in the last one beyond all, and outside each bound."""
+"""Columns of imported results: frames in the bin that ends at a bound, in the last bin, and outside each bound."""
 
 
 def scale_tail(values: Mapping[str, object]) -> dict[str, float]:
-    """Imported counts scaled to 100 million frames; nothing where it is not known of how many they are."""
+    """Scales imported counts to 100 million frames; empty where the total number of frames is unknown."""
     timed = values.get("timed_frames")
     if not isinstance(timed, int | float) or timed <= 0:
         return {}
@@ -89,7 +89,7 @@ PERCENTILES: Final = ("50", "99", "99.9")
 
 
 def merge_probes(parts: Sequence[RequestLatency | None]) -> RequestLatency | None:
-    """Several probes as one; None where one is missing, or they do not measure the same (one way, half, whole)."""
+    """Merges several probes; None where one is missing, or they time different things (one way, half, whole)."""
     known = [part for part in parts if part is not None]
     if not known or len(known) != len(parts) or len({part.basis for part in known}) > 1:
         return None
@@ -115,7 +115,7 @@ def merge_probes(parts: Sequence[RequestLatency | None]) -> RequestLatency | Non
 
 
 def latency_values(latency: RequestLatency | None) -> Values:
-    """What a probe says; nothing is known without one."""
+    """Returns the latencies of a probe; all unknown without one."""
     if latency is None:
         return {"latency_mean_ns": None, "latency_maximum_ns": None}
     return {
@@ -128,7 +128,7 @@ def latency_values(latency: RequestLatency | None) -> Values:
 
 
 def message_tail_values(latency: RequestLatency | None, bounds_s: Sequence[float]) -> Values:
-    """Messages in each bin and outside each bound; nothing where the probe kept no samples."""
+    """Returns the messages in each bin and outside each bound; empty where the probe kept no samples."""
     if latency is None or latency.histogram is None or not latency.count or latency.maximum_ns is None:
         return {}
     bounds_ns = [round(bound_s * 1e9) for bound_s in bounds_s]

@@ -1,4 +1,4 @@
-"""Transfers of a file: through which medium, and their table."""
+"""Transfers of a file: the medium at either end, and their table."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ def _refusal(why: str) -> PydanticCustomError:
 
 
 Medium = Annotated[str | dict[str, str], BeforeValidator(_read)]
-"""``memory``, the folder of every host, or ``{host: folder}``; a host that is not named there has memory."""
+"""The medium: ``memory``, a folder for every host, or ``{host: folder}``; hosts that are not named use memory."""
 
 
 def folder_of(medium: str | dict[str, str], end: EndpointFacts) -> str | None:
-    """The folder on the host of an endpoint; None where it is memory there."""
+    """Returns the folder on the host of an endpoint; None where the medium is memory there."""
     if isinstance(medium, dict):
         return medium.get(end.host)
     return None if medium == MEMORY else medium
 
 
 def words_of(medium: str | dict[str, str], end: EndpointFacts) -> str:
-    """For tables: "memory", "file in /mnt/data"."""
+    """Describes the medium for tables: "memory", "file in /mnt/data"."""
     folder = folder_of(medium, end)
     return MEMORY if folder is None else f"file in {folder}"
 
 
 def example_of(medium: str | dict[str, str]) -> str | None:
-    """Some path, by which a tool can say whether it takes files at all; None of memory."""
+    """Returns any path of the medium, to check whether a tool supports files at all; None for memory."""
     return None if medium == MEMORY else "/folder/file"
 
 

@@ -1,4 +1,4 @@
-"""The times of a trial, shared by every method that sends frames (RFC 2544 section 23 and 24)."""
+"""The times of a trial, shared by every method that sends frames (RFC 2544 sections 23 and 24)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RFC_2544_FRAME_BYTES = (64, 128, 256, 512, 1024, 1280, 1518)
 
 
 def missing_sizes(frame_bytes: Iterable[int | str]) -> tuple[str, ...]:
-    """The sizes of RFC 2544 section 9.1 that are not measured, in words for the report."""
+    """Returns the sizes of RFC 2544 section 9.1 that are not measured, in words for the report."""
     smallest, *_, largest = RFC_2544_FRAME_BYTES
     extremes: dict[int | str, int] = {MINIMUM: smallest, MAXIMUM: largest}
     measured = {extremes.get(size, size) for size in frame_bytes}
@@ -29,7 +29,7 @@ def missing_sizes(frame_bytes: Iterable[int | str]) -> tuple[str, ...]:
 
 SHORTEST_TRIAL_S = 0.001
 LONGEST_TIME_S = 86_400.0
-# The time of a trial that ends with its last frame; that it ends in time is the engine's own count's affair.
+# Extra time for a trial that ends with its last frame; the engine's own count ends it in time.
 _SLACK = 1.01
 
 
@@ -47,25 +47,28 @@ def _sensible_pause(pause_s: float) -> float:
 
 
 def _refusal(why: str, accepted: str) -> PydanticCustomError:
-    """Worded as the refusals of quantities are (model/quantity.py)."""
+    """Returns an error in the wording of the quantities' errors (core/quantity.py)."""
     return PydanticCustomError("quantity", "{why}", {"why": why, "accepted": accepted})
 
 
 Duration = Annotated[Seconds, AfterValidator(_sensible_duration)]
 Pause = Annotated[Seconds, AfterValidator(_sensible_pause)]
 Validation = Annotated[Seconds, AfterValidator(_sensible_pause)]
-"""Zero is no validation trial."""
+"""The duration of a validation trial; zero is no validation trial."""
 
 
 class TrialTimes(Frozen):
-    """Defaults are RFC 2544's: 60 s (section 24), 2 s for late frames and 5 s to settle (section 23)."""
+    """The times of a trial. The defaults are RFC 2544's.
+
+    These are 60 s (section 24), 2 s for late frames and 5 s to settle (section 23).
+    """
 
     duration: Duration = 60.0
     drain: Pause = 2.0
     settle: Pause = 5.0
 
     def request(self, size: Size, load_frames_per_s: float | None, purpose: Purpose) -> TrialRequest:
-        """A trial with these times."""
+        """Returns the request for a trial with these times."""
         return TrialRequest(
             frame_bytes=mean_bytes(size),
             mix=None if isinstance(size, int) else size,
@@ -79,7 +82,7 @@ class TrialTimes(Frozen):
     def request_of_frames(
         self, size: Size, load_frames_per_s: float, purpose: Purpose, frames: int | None
     ) -> TrialRequest:
-        """The same, ended after so many frames of each port where its duration brings as many."""
+        """Returns the request for a trial that ends after a number of frames of each port, if it lasts long enough."""
         request = self.request(size, load_frames_per_s, purpose)
         if frames is None or load_frames_per_s * self.duration < frames:
             return request
@@ -87,13 +90,13 @@ class TrialTimes(Frozen):
         return request.model_copy(update={"frames": frames, "duration_s": long_enough_s})
 
     def estimate_s(self, trials: int) -> float:
-        """Time that many trials take: learning frames, settle, transmission, drain, settle."""
+        """Returns the time that a number of trials take: learning frames, settle, transmission, drain, settle."""
         return trials * (self.duration + self.drain + 2 * self.settle)
 
     def deviations(self, validation_s: float | None = None) -> tuple[str, ...]:
-        """Where these times are shorter than RFC 2544 asks for, in words for the report.
+        """Returns where these times are shorter than RFC 2544 requires, in words for the report.
 
-        A search may use shorter trials where its answer is confirmed by one of full length, of ``validation_s``.
+        A search may use shorter trials where one of full length, of ``validation_s``, confirms its answer.
         """
         standard = TrialTimes()
         pairs = (

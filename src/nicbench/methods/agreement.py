@@ -90,7 +90,7 @@ TABLES: Final = (
 
 _ASSUMED_PORTS: Final = 4
 _SLOWEST_BITS_PER_S: Final = 50e6
-"""Of what a transfer is given time for, where bytes are asked for instead of a duration."""
+"""The slowest rate for which a transfer is given enough time, where bytes are requested instead of a duration."""
 
 
 class Agreement(RoundMethod):
@@ -100,7 +100,7 @@ class Agreement(RoundMethod):
     question: ClassVar[str] = "Do several tools agree on the throughput of each port of {subject}?"
 
     class Options(Frozen):
-        """Options of the bench file. ``transfer_bytes`` asks for so many bytes in place of a duration."""
+        """Options of the bench file. ``transfer_bytes`` requests a number of bytes in place of a duration."""
 
         workloads: tuple[WorkloadChoice, ...] = Field(
             default=(WorkloadChoice(kind="iperf3"), WorkloadChoice(kind="nuttcp")), min_length=2, max_length=8
@@ -132,7 +132,7 @@ class Agreement(RoundMethod):
         return len(self.options.workloads)
 
     def estimate_s(self) -> float:
-        """Of four ports; how many there are is known once the testbed stands."""
+        """Returns an estimate for four ports; the actual number is known once the testbed is set up."""
         return _ASSUMED_PORTS * self.options.repetitions * len(self.options.workloads) * self._round_s()
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
@@ -165,7 +165,7 @@ class Agreement(RoundMethod):
         return sent_s + ROUND_OVERHEAD_S
 
     async def _play(self, context: RoundContext, port: str) -> dict[str, PlayedRounds]:
-        """Every tool as often as asked, their turns drawn anew in each repetition."""
+        """Plays every tool as often as requested, in an order that is drawn again for each repetition."""
         clients = clients_by_port(context)[port]
         draw = random.Random(f"{context.seed}/{self.name}/{port}")  # noqa: S311 - an order, no secret
         played = {workload.kind: PlayedRounds() for workload in self.options.workloads}
@@ -178,7 +178,7 @@ class Agreement(RoundMethod):
         return played
 
     def _tool_results(self, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
-        """What each tool says of the port."""
+        """Returns the result of each tool for the port."""
         results = []
         for tool, repeated in played.items():
             rates = [_rate(one) for one in repeated.rounds]
@@ -196,7 +196,7 @@ class Agreement(RoundMethod):
         return results
 
     def _pair_results(self, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
-        """For each two tools, whether they agree."""
+        """Returns, for each pair of tools, whether they agree."""
         results = []
         for first, second in combinations(played, 2):
             both = PlayedRounds()
@@ -222,7 +222,7 @@ class Agreement(RoundMethod):
         return results
 
     def _describe_work(self) -> dict[str, Any]:
-        """The work, and the bound."""
+        """Returns the work and the bound as parameters."""
         options = self.options
         return {
             "direction": options.direction,
@@ -252,14 +252,14 @@ class Agreement(RoundMethod):
 
 
 def _rate(one: Round) -> float | None:
-    """Of all clients of the port together."""
+    """Returns the rate of all clients of the port together."""
     return sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one))
 
 
 def _answer_words(
     first: str, second: str, found: RatioInterval | None, answer: Answer | None, within_ratio: float
 ) -> str:
-    """The answer as a sentence has it; the ratio is of the second tool over the first."""
+    """Returns the answer as part of a sentence; the ratio is of the second tool to the first."""
     bound = format_ratio(within_ratio)
     if found is None or answer is None:
         return f"{Answer.UNKNOWN} to agree: fewer than two repetitions have figures of both {first} and {second}"

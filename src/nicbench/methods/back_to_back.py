@@ -52,7 +52,7 @@ _FASTEST_FRAMES_PER_S = 148_809_524.0
 
 
 class BurstPauses(Frozen):
-    """Defaults: 2 s in which buffers empty (RFC 9004 section 6.2), and RFC 2544's 5 s to settle (section 23)."""
+    """The pauses of a burst: 2 s for buffers to empty (RFC 9004 section 6.2), 5 s to settle (RFC 2544 section 23)."""
 
     drain: Pause = 2.0
     settle: Pause = 5.0
@@ -67,9 +67,9 @@ class BackToBack(FrameMethod):
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.
 
-        ``rate`` is the spacing of a burst's frames, ``longest_burst`` the time that the longest one takes,
-        ``step_frames`` how near a search comes. A burst of which frames were lost is sent up to ``loss_verification``
-        times more, and counts as lost if none of them came back whole (ETSI GS NFV-TST 009 clause 12.3).
+        ``rate`` is the spacing of a burst's frames, ``longest_burst`` the duration of the longest one, ``step_frames``
+        the resolution of a search. A burst of which frames were lost is sent up to ``loss_verification`` times more,
+        and counts as lost if none of them came back whole (ETSI GS NFV-TST 009 clause 12.3).
         """
 
         at: str
@@ -174,7 +174,7 @@ class BackToBack(FrameMethod):
     async def _comes_back_whole(
         self, context: Context, size: Size, bursts: _Bursts, frames: int, parameters: dict[str, Any]
     ) -> bool:
-        """Whether nothing is lost of a burst of so many frames of each port, in one trial or a verification of it."""
+        """Returns whether a burst of ``frames`` frames of each port loses nothing, in one of the allowed attempts."""
         for _ in range(1 + self.options.loss_verification):
             load = bursts.load_frames_per_s
             times = TrialTimes(duration=max(0.001, frames / load), **self.options.trial.model_dump())
@@ -227,10 +227,7 @@ class BackToBack(FrameMethod):
         )
 
     def _search_words(self, size: Size, bursts: _Bursts) -> str:
-        """RFC 9004 sections 6.2 and 7: the search, its step and the longest burst belong to the report.
-
-        Beside them, whether the tester kept up.
-        """
+        """Describes search, step, longest burst (RFC 9004 sections 6.2 and 7) and whether the tester kept up."""
         longest = max(1, math.floor(self.options.longest_burst * bursts.load_frames_per_s))
         step = self.options.step_frames
         sent = bursts.sent_frames_per_s
@@ -287,14 +284,14 @@ class BackToBack(FrameMethod):
 
 @dataclass
 class _Bursts:
-    """What the bursts of one frame size came to; the load comes down where the tester could not send it."""
+    """The outcome of the bursts of one frame size; the load is lowered where the tester could not send it."""
 
     full: FullLoad
     load_frames_per_s: float
     trial_ids: list[str] = field(default_factory=list)
     disturbances: list[str] = field(default_factory=list)
     sent_frames_per_s: float | None = None
-    """Of one port, over the longest burst that was sent."""
+    """The rate of one port over the longest burst that was sent."""
     _longest_frames: int = 0
 
     def add(self, trial: Trial, disturbed: bool) -> None:
@@ -314,9 +311,9 @@ class _Bursts:
 
 
 async def longest_burst(whole: Callable[[int], Awaitable[bool]], longest: int, step: int) -> tuple[int, int | None]:
-    """Binary search: the longest burst that came back whole (0: none), and the shortest that did not (None: none).
+    """Finds the longest burst that came back whole (0: none), and the shortest that did not (None: none).
 
-    They are at most ``step`` frames apart, where there are two.
+    A binary search; the two are at most ``step`` frames apart, where there are two.
     """
     if await whole(longest):
         return longest, None
@@ -333,7 +330,7 @@ async def longest_burst(whole: Callable[[int], Awaitable[bool]], longest: int, s
 def buffer_values(
     back_to_back_frames: float | None, throughput_frames_per_s: float | None, burst_frames_per_s: float
 ) -> Values:
-    """RFC 9004 section 6.4, with the rate at which the bursts' frames came in the place of the line rate."""
+    """Returns the values of RFC 9004 section 6.4, with the bursts' actual frame rate in place of the line rate."""
     if back_to_back_frames is None:
         return {}
     implied_s = back_to_back_frames / burst_frames_per_s
@@ -348,7 +345,7 @@ def buffer_values(
 
 
 def _average(found: list[tuple[int, int | None]]) -> Bounded:
-    """Over the repetitions; at least that where one of them passed the longest burst."""
+    """Returns the average over the repetitions, as a lower bound where one of them passed the longest burst."""
     passed = [float(longest) for longest, _ in found]
     failed = [shortest for _, shortest in found if shortest is not None]
     average = statistics.fmean(passed)
@@ -362,7 +359,7 @@ def _average(found: list[tuple[int, int | None]]) -> Bounded:
 
 
 def _spread_values(passed: list[int]) -> Values:
-    """Over the repetitions (RFC 9004 section 7); the deviation is of a sample, which one alone does not have."""
+    """Returns the spread over the repetitions (RFC 9004 section 7), with the standard deviation of a sample."""
     if not passed:
         return {}
     return {
@@ -379,7 +376,7 @@ def _explain_not_measured(full: FullLoad, throughput: Bounded, load_frames_per_s
 
 
 def _explain_slower(full: FullLoad, load_frames_per_s: float) -> str:
-    """Why the frames of a burst are further apart than the line allows."""
+    """Explains why the frames of a burst are further apart than the line allows."""
     ceiling = full.ceiling_frames_per_s
     if ceiling is not None and load_frames_per_s >= 0.97 * ceiling:
         return f"{full.why_not_more}; the bursts come at {load_frames_per_s / 1e6:.4g} Mpps"
@@ -387,7 +384,7 @@ def _explain_slower(full: FullLoad, load_frames_per_s: float) -> str:
 
 
 def _limit_words(value: Bounded, throughput: Bounded) -> str | None:
-    """What stands in the way of a figure; RFC 9004 section 6.2 on values near the longest burst."""
+    """Describes what restricts a figure; see RFC 9004 section 6.2 on values near the longest burst."""
     if value.at_least:
         return "a search passed the longest burst: the buffer is larger than reported; raise `longest_burst`"
     return value.reason_null or throughput.reason_null

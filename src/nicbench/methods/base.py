@@ -1,7 +1,7 @@
-"""A method: one way of measuring, one file. It sees a context, search, stats and units; no host, no engine.
+"""A method: one way of measuring, one file. A method uses the context, search, stats and units, but no host or engine.
 
-There are two families: methods of frames, which a tester sends and counts, and methods of rounds, in which tools that
-people trust move bytes between hosts.
+There are two families: methods of frames, which a tester sends and counts, and methods of rounds, in which established
+tools move bytes between hosts.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from nicbench.search.base import Goal, Limits, Outcome, Search
 from nicbench.stats.sample import Series
 
 _OF_THIS_PROJECT = re.compile(r"(?<=\?) \(methods\.md [^)]*\)\.| \(methods\.md [^)]*\)|, search/\w+\.py")
-"""Where a docstring points to notes that a reader of a report does not have."""
+"""Matches references in a docstring to notes that a reader of a report does not have."""
 
 Measures = Literal["frames", "rounds"]
-"""By frames that a tester sends, or by rounds of workloads (tools) between hosts."""
+"""How a method measures: by frames that a tester sends, or by rounds of workloads (tools) between hosts."""
 Values = dict[str, Value]
-"""Of a result, by names that carry their unit."""
+"""The values of a result, by names that carry their unit."""
 
 
 class SearchResult(Frozen):
-    """What a search of the context came to: one outcome per goal, and what it cost.
+    """The outcome of a search: one outcome for each goal, and the cost of the search.
 
-    ``ceiling_frames_per_s`` is the least that the tester turned out to send; None where it never fell short.
+    ``ceiling_frames_per_s`` is the lowest limit that the tester showed; None where it never fell short.
     """
 
     outcomes: dict[str, Outcome]
@@ -50,9 +50,9 @@ class SearchResult(Frozen):
 
 
 class Promise(Frozen):
-    """What a result says of every later trial: up to this load at most this share of the offered frames is lost.
+    """A promise of a result for every later trial: up to this load at most this share of the offered frames is lost.
 
-    ``name`` is that of the goal, ``value`` that of the rate among the result's values.
+    ``name`` is that of the goal, ``value`` names the rate among the result's values.
     """
 
     name: str
@@ -62,111 +62,117 @@ class Promise(Frozen):
 
 
 class Objection(Frozen):
-    """What the machines lack for a method, and what to do."""
+    """What the machines lack for a method, and how to fix it."""
 
     message: str
     next_step: str
 
 
 class Misfit(Objection):
-    """What of a test's options does not go with the hosts and ports of the bench file; ``option`` is its path."""
+    """An option of a test that does not fit the hosts and ports of the bench file; ``option`` is its path."""
 
     option: tuple[str, ...]
 
 
 class AnyContext(Protocol):
-    """What every method may use. Behind it every trial or round is judged, repeated where needed, and journaled."""
+    """What every method may use. The context judges, repeats where needed, and journals every trial or round."""
 
     seed: int
 
     def results_of(self, test: str) -> tuple[Result, ...]:
-        """Results of an earlier test of this bench file (latency at the throughput)."""
+        """Returns the results of an earlier test of this bench file (latency at the throughput)."""
 
     def publish(self, result: Result) -> None:
-        """Makes a result known as soon as it is complete."""
+        """Publishes a result as soon as it is complete."""
 
 
 class Context(AnyContext, Protocol):
-    """What a method of frames may use: trials, and searches that are made of them."""
+    """What a method of frames may use: trials, and searches that consist of trials."""
 
     bidirectional: bool
     """Whether the traffic goes both ways at once."""
     ports: int
-    """How many of the tester's ports take part in it."""
+    """The number of the tester's ports that take part in the test."""
     pattern: Pattern
-    """Which of them sends to which."""
+    """Which of the ports sends to which."""
     most_line_rates: float
     """The highest load that can be offered, in line rates of a port: above 1 where several send to one."""
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
-        """The frame sizes of a test's options, with mixes in place of their names."""
+        """Returns the frame sizes of a test's options, with mixes in place of their names."""
 
     def line_rate_frames_per_s(self, size: Size) -> float:
-        """Per port; of a mix by its mean size."""
+        """Returns the line rate per port; for a mix, by its mean size."""
 
     def known_rate_frames_per_s(self, trial_s: float) -> float | None:
-        """The highest load of each way that the DUT passes without loss in a trial of so long; None where not known."""
+        """Returns the highest load of each way that the DUT is known to pass without loss in a trial of ``trial_s``.
+
+        None where it is not known.
+        """
 
     async def ceiling_frames_per_s(self, size: Size) -> float | None:
-        """The tester's own ceiling per port at this frame size, calibrated without a DUT; None where unknown."""
+        """Returns the tester's ceiling per port at this frame size, calibrated without a DUT; None where unknown."""
 
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        """One judged trial (repeated where invalid), and whether it had to be used although disturbed."""
+        """Makes one judged trial (repeated where invalid), and says whether it had to be used although disturbed."""
 
     async def tester_latency(self, size: Size) -> Latency | None:
-        """The tester's own latency at a low load without a DUT; None where it cannot be had."""
+        """Returns the tester's own latency at a low load without a DUT; None where it cannot be measured."""
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
     ) -> SearchResult:
-        """Runs a search whose every measurement is a trial like ``request`` at another load and duration."""
+        """Runs a search in which every measurement is a trial like ``request`` with another load and duration."""
 
 
 class RoundContext(AnyContext, Protocol):
-    """What a method of workloads may use: rounds, and what has to be made ready for them."""
+    """What a method of workloads may use: rounds, and preparations for them."""
 
     servers: tuple[EndpointFacts, ...]
-    """The ports of the host that is measured."""
+    """The ports of the measured host."""
     clients: tuple[EndpointFacts, ...]
-    """The ports of the others; each leads to one of the servers."""
+    """The ports of the other hosts; each is connected to one of the servers."""
     nodes: tuple[NumaNode, ...]
-    """NUMA nodes of the machine that is measured; none where its kernel does not tell."""
+    """The NUMA nodes of the measured machine; empty where its kernel does not report them."""
     mounts: tuple[Mount, ...]
-    """Shares of a DUT that serves files, each on a client, in the order of their numbers; of other DUTs none."""
+    """The mounts of the shares of a DUT that serves files, in the order of their numbers; empty for other DUTs."""
     own_folder: str
-    """The name of a folder that no other run has."""
+    """The name of a folder that no other run uses."""
 
     def prepare(self, preparation: Preparation) -> None:
-        """Made before the next round that is really played: not where all of them are in the journal of a resumed run.
+        """Requests a preparation before the next round that is actually played.
 
-        The run ends where it cannot be made.
+        Nothing is prepared where a resumed run has all rounds in its journal. The run ends where the preparation fails.
         """
 
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
-        """Gives the interrupts of a port's queues to these CPUs; None: to those that had them before."""
+        """Assigns the interrupts of a port's queues to these CPUs; None restores the original assignment."""
 
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
-        """One judged round (repeated where invalid), and whether it had to be used although something was wrong."""
+        """Plays one judged round (repeated where invalid), and says whether it had to be used although wrong."""
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
-        """The path of a file on this endpoint's host, ``filled`` with so many bytes or with room for them."""
+        """Makes a file on this endpoint's host and returns its path.
+
+        The file is ``filled`` with ``size_bytes`` bytes, or there is room for them.
+        """
 
     async def remove_file(self, endpoint: str, path: str) -> None:
-        """Removes a file that ``make_file`` made; at the end of the run that is done anyway."""
+        """Removes a file that ``make_file`` made; otherwise it is removed at the end of the run."""
 
 
 class Method(DescribedPlugin, ABC):
-    """What all methods have: subclasses are a ``FrameMethod`` or a ``RoundMethod``."""
+    """Base of all methods; its subclasses are ``FrameMethod`` and ``RoundMethod``."""
 
     kind: ClassVar[str]
     question: ClassVar[str] = ""
-    """What it answers, with ``{subject}`` for what is measured; a report begins with it."""
+    """The question that the method answers, with ``{subject}`` for what is measured; a report begins with it."""
     Options: ClassVar[type[Frozen]]
     measures: ClassVar[Measures]
     times_one_way: ClassVar[bool] = False
-    """Whether its latencies are one way, of frames that bear the time at which they were sent."""
+    """Whether its latencies are one-way, from time stamps in the frames themselves."""
     sees_faults: ClassVar[bool] = False
-    """Whether its values are what a DUT with known faults does to frames, so that both can stand side by side."""
+    """Whether its values show what a DUT with known faults does to frames, so that both can be compared."""
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name
@@ -174,92 +180,95 @@ class Method(DescribedPlugin, ABC):
 
     @abstractmethod
     def points(self) -> int:
-        """How many measurement points there are, for progress."""
+        """Returns the number of measurement points, for progress."""
 
     @abstractmethod
     def estimate_s(self) -> float:
-        """Upper estimate of the time in seconds, repeats excluded."""
+        """Returns an upper estimate of the time in seconds, repeats excluded."""
 
     def needs(self) -> str | None:
-        """The name of the earlier test whose results it works on, if any."""
+        """Returns the name of the earlier test whose results it needs, if any."""
         return None
 
     @property
     def adjusts(self) -> bool:
-        """Whether it makes use of trials during which others used the DUT's core too, by the share that they had."""
+        """Whether it also uses trials in which others shared the DUT's core, corrected by the share that they took."""
         return False
 
     def deviations(self) -> tuple[str, ...]:
-        """Where its options fall short of the RFC it follows, in words for the report."""
+        """Returns where its options fall short of the RFC it follows, in words for the report."""
         return ()
 
     def objection(self, context: Any) -> Objection | None:
-        """Why this testbed does not suit it; asked of every test, with its context, before the first of them begins."""
+        """Returns why this testbed does not suit the method.
+
+        Every test is asked, with its context, before the first test begins.
+        """
         return None
 
     def promises(self, result: Result) -> tuple[Promise, ...]:
-        """What a result of it says of later trials, which contradict it where they lose more."""
+        """Returns what a result promises for later trials, which contradict it where they lose more."""
         return ()
 
     @classmethod
     def lab_options(cls, options: Frozen) -> Frozen:
-        """The options with the defaults of a lab made on the spot, where those differ from a laboratory's."""
+        """Returns the options with the defaults of a lab that nicbench sets up, where these differ."""
         return options
 
     @classmethod
     def procedure(cls) -> str:
-        """What is done in which steps, after which standard, and what is verified: the words of its own file."""
+        """Returns the steps, the standard behind them, and what is verified: the docstring of the method's module."""
         words = " ".join((sys.modules[cls.__module__].__doc__ or "").split())
         return _OF_THIS_PROJECT.sub("", words).replace("``", "")
 
     @classmethod
     def check(cls) -> None:
-        """Builds its tables, so that a column with a wrong unit stops start-up and not the report of a long run."""
+        """Builds the method's tables, so that a column with a wrong unit stops start-up, not the report of a run."""
         cls.tables()
         cls.imports()
 
     @classmethod
     def table(cls) -> ResultTable | None:
-        """Its section of the report, and its table at the end of a run."""
+        """Returns the method's section of the report, and its table at the end of a run."""
         return None
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
-        """Its sections, where results of several kinds come from it: each table says of which ``part`` it is."""
+        """Returns the method's sections; where there are several, each table names its ``part``."""
         table = cls.table()
         return () if table is None else (table,)
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """What its tables show beside the values of a result; ``trials`` are those of the run, by their id."""
+        """Returns values for the tables in addition to those of a result; ``trials`` are those of the run, by id."""
         return {}
 
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
-        """The table of these results, where columns or words depend on them; ``options`` are those of their test."""
+        """Returns the table adapted to these results, whose ``options`` are those of their test."""
         return table
 
     @classmethod
     def options_of_import(cls, goals: Mapping[str, float]) -> dict[str, Any]:
-        """The options of an imported test, as far as its source tells them: the loss ratios of ``goals``."""
+        """Returns the options of an imported test, as far as its source gives them: the loss ratios of ``goals``."""
         return {}
 
     @classmethod
     def imports(cls) -> ImportTable | None:
-        """What it takes of results that somebody else measured; None where there is nothing to import."""
+        """Returns the columns of results that the method can import; None where there is nothing to import."""
         return None
 
     @classmethod
     def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
-        """A result's parameters and values of an imported row, with what none of its columns says alone."""
+        """Returns parameters and values of an imported row, with additions that follow from several columns."""
         return parameters, values
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """The values of a result of its own that runs are repeated for (``runs: {until: 5 %}``).
+        """Returns the names of the values that decide how often runs are repeated (``runs: {until: 5 %}``).
 
-        Those that its table prints bold, of a row that sums up others where there are such rows; where none is bold,
-        the first number of the result. Names that a result does not have are passed over.
+        These are the bold values of the table, in rows that sum up others where there are such rows; where no value is
+        bold, the first number of the result. Names that a result does not have are skipped.
         """
         part = result.parameters.get("part")
         table = next((cls.table_for(one, (result,), {}) for one in cls.tables() if one.part == part), None)
@@ -274,7 +283,7 @@ class Method(DescribedPlugin, ABC):
 
     @classmethod
     def column_of(cls, result: Result, name: str) -> Column | None:
-        """How a value of a result of its own is written, and which way it is better; None where no table has it."""
+        """Returns the column of a value: its format, and which way it is better; None where no table has it."""
         tables = sorted(cls.tables(), key=lambda table: table.part != result.parameters.get("part"))
         every = (column for table in tables for column in cls.table_for(table, (result,), {}).columns)
         column = next((column for column in every if column.value == name), None)
@@ -282,40 +291,40 @@ class Method(DescribedPlugin, ABC):
 
     @classmethod
     def describe_circumstances(cls, parameters: Mapping[str, Any]) -> str:
-        """In which a result came about, to begin a sentence: "with 64-byte frames"; "" of one that stands alone."""
+        """Describes the circumstances of a result for the start of a sentence: "with 64-byte frames"; "" for none."""
         return describe_circumstances(parameters)
 
     @classmethod
     def series_within_run(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
-        """Values in the order of time within a run, where it measures in intervals: what may drift while it goes on."""
+        """Returns values in the order of time within a run, to detect drift, where the method measures in intervals."""
         return ()
 
     @classmethod
     def add_run_results(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """Results of its own with those that are made of several of them, as the sum over instances of a run."""
+        """Returns the results with additions that combine several of them, such as the sum over a run's instances."""
         return results
 
     @classmethod
     def restate_values(cls, values: Values) -> Values:
-        """The values of a result over several runs, with words that are made of numbers made of their medians."""
+        """Returns the values of a result over several runs, with texts rebuilt from the medians of their numbers."""
         return values
 
     @classmethod
     def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """Of the results of one section, those that the terminal shows; the report has all of them."""
+        """Returns the results of one section that the terminal shows; the report shows all of them."""
         return results
 
     def frame_sizes(self) -> tuple[int | str, ...]:
-        """Every frame size it will send, or the name of a mix, so that validation can refuse what cannot be sent."""
+        """Returns every frame size, or name of a mix, to be sent, so that validation can refuse what cannot be sent."""
         return ()
 
     def abilities(self) -> frozenset[Ability]:
-        """What it needs of the tester beyond frames sent at a load and counted."""
+        """Returns what the method needs of the tester beyond frames sent at a load and counted."""
         return frozenset()
 
 
 class FrameMethod(Method):
-    """Measures by frames of a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
+    """Base of methods that send frames by a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
 
     measures = "frames"
 
@@ -324,54 +333,56 @@ class FrameMethod(Method):
 
     @abstractmethod
     async def run(self, context: Context) -> tuple[Result, ...]:
-        """Measures; results are also published one by one."""
+        """Measures and returns the results, which are also published one by one."""
 
 
 class RoundMethod(Method):
-    """Measures by rounds of workloads between hosts. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
+    """Base of methods that play rounds of workloads. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
 
     measures = "rounds"
     through_dut: ClassVar[bool] = False
-    """Whether clients talk to one another, through a DUT that forwards between its ports."""
+    """Whether clients talk to each other, through a DUT that forwards between its ports."""
     runs_servers: ClassVar[bool] = True
-    """Whether its tools have processes on the measured host, which could be placed there."""
+    """Whether its tools have processes on the measured host, which can be placed on its CPUs."""
     fewest_ports: ClassVar[int] = 1
-    """How many ports of the measured host it needs."""
+    """The number of ports of the measured host that the method needs."""
 
     @abstractmethod
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        """What is asked of which workload: one of each kind of job, so that validation refuses what a tool cannot."""
+        """Returns one example of each kind of job with its workload, so that validation refuses what a tool cannot."""
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """What names no host, or asks more of a port than it has, found before a machine is touched.
+        """Yields misfits found before a machine is used: unknown hosts, or demands that a port cannot meet.
 
-        ``clients`` are those of each port of the measured host, ``hosts`` all that there are, by their names.
+        ``clients`` are those of each port of the measured host, ``hosts`` the names of all hosts.
         """
         yield from ()
 
     def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
-        """What asks for a link of a bond that is not there. ``links``: how many the bond of each port of the measured
-        host has; None of a port that is no bond of nicbench's.
+        """Yields a misfit for each link of a bond that does not exist.
+
+        ``links``: the number of links of the bond at each port of the measured host; None for a port that is no bond
+        made by nicbench.
         """
         yield from ()
 
     def share_count(self) -> int:
-        """How many shares of a DUT that serves files it needs."""
+        """Returns the number of shares that the method needs of a DUT that serves files."""
         return 0
 
     @abstractmethod
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        """Measures; results are also published one by one."""
+        """Measures and returns the results, which are also published one by one."""
 
 
 def main_values(result: Result) -> tuple[str, ...]:
-    """What the method of a result says of it; of a method that is not known, nothing."""
+    """Returns the main values of a result according to its method; empty for an unknown method."""
     method = find_one("nicbench.methods", Method, result.method)
     return () if method is None else method.main_values(result)
 
 
 def restate_over_runs(results: Iterable[Result]) -> tuple[Result, ...]:
-    """Results over several runs, with what their methods make of the medians."""
+    """Returns results over several runs, with the texts that their methods build from the medians."""
     methods = find("nicbench.methods", Method)
     return tuple(
         result.model_copy(update={"values": methods[result.method].restate_values(result.values)})

@@ -38,7 +38,7 @@ from nicbench.methods._round_figures import (
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
 
 MEAN = "mean"
-"""In place of a destination: over all of them."""
+"""The word in place of a destination for the mean over all destinations."""
 _WORDS = {"forward": "to the destination", "reverse": "from the destination", "both": "both ways"}
 _MODE = Column(value="mode", head="Streams", form="text")
 _PORT = Column(value="port", head="Port", form="text")
@@ -83,7 +83,7 @@ class Forwarding(RoundMethod):
         return len(self.options.direction) * len(self.options.write_bytes)
 
     def estimate_s(self) -> float:
-        """Of a router with four ports; how many there are is known once the testbed stands."""
+        """Returns an estimate for a router with four ports; the actual number is known once the testbed is set up."""
         return self.points() * 12 * self.options.repetitions * (self.options.duration + ROUND_OVERHEAD_S)
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
@@ -114,7 +114,7 @@ class Forwarding(RoundMethod):
         return tuple(results)
 
     def _list_job_specs(self) -> Iterator[tuple[str, JobSpec]]:
-        """Each with what it is in words."""
+        """Yields each job specification with its description in words."""
         options = self.options
         for direction in options.direction:
             for write_bytes in options.write_bytes:
@@ -137,7 +137,7 @@ class Forwarding(RoundMethod):
         sources: Sequence[EndpointFacts],
         targets: Sequence[EndpointFacts],
     ) -> tuple[Result, PlayedRounds]:
-        """One ordered pair of ports, as often as asked."""
+        """Plays one ordered pair of ports, as often as requested."""
         request = RoundRequest(
             jobs=_pairs(sources, targets, self.options.workload, ask),
             duration_s=self.options.duration + ROUND_OVERHEAD_S,
@@ -153,7 +153,7 @@ class Forwarding(RoundMethod):
     def _mean(
         self, context: RoundContext, point: dict[str, Any], every: Sequence[tuple[Result, PlayedRounds]]
     ) -> Result:
-        """Over the destinations; unknown where one of them is."""
+        """Returns the mean over the destinations; unknown where one of them is."""
         together = PlayedRounds()
         for _, played in every:
             together.rounds += played.rounds
@@ -191,7 +191,7 @@ class Forwarding(RoundMethod):
 
     @classmethod
     def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
-        """A row without a destination is the mean over all of them, as the published table has it."""
+        """Treats a row without a destination as the mean over all of them, as in the published table."""
         duplex = parameters.get("duplex")
         link = ", ".join(text for text in (parameters.get("link"), f"{duplex} duplex" if duplex else None) if text)
         told = {
@@ -239,7 +239,7 @@ def _point(mode: str, ask: JobSpec, port: str, destination: str) -> dict[str, An
 def _pairs(
     sources: Sequence[EndpointFacts], targets: Sequence[EndpointFacts], workload: WorkloadChoice, ask: JobSpec
 ) -> tuple[Job, ...]:
-    """Every client of the one port with one of the other, in turn where there are fewer."""
+    """Returns pairs of every client of one port with one of the other, in turn where the other has fewer."""
     return tuple(
         Job(
             workload=workload.kind,

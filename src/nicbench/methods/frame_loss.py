@@ -1,8 +1,8 @@
 """Frame loss rate (RFC 2544 section 26.3): the share of frames that the DUT does not return, at falling loads.
 
-Steps, for each frame size: a judged trial at 100 % of the line rate (or of a rate of one's own, or, where the tester
-cannot send that, at the most it can), then in steps of at most 10 % downwards, until two successive trials lose
-nothing. The loss rate is (offered - returned) / offered. Verified: every frame by its signature and its payload.
+Steps, for each frame size: a judged trial at 100 % of the line rate (or of a given rate, or, where the tester cannot
+send that, at the most it can), then in steps of at most 10 % downwards, until two successive trials lose nothing. The
+loss rate is (offered - returned) / offered. Verified: every frame by its signature and its payload.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LOSS = Column(value="loss_percent", head="Frame loss rate", unit="%", form="of_
 
 
 def _step(percent: float) -> float:
-    """RFC 2544 section 26.3: at most 10 %, finer is encouraged."""
+    """Validates the step of the load: at most 10 %, a finer one is encouraged (RFC 2544 section 26.3)."""
     if not SMALLEST_STEP_PERCENT <= percent <= LARGEST_STEP_PERCENT:
         why = f"the load cannot fall by {percent:g} % each time"
         accepted = f"{SMALLEST_STEP_PERCENT:g} % to {LARGEST_STEP_PERCENT:g} %, which RFC 2544 section 26.3 allows"
@@ -100,7 +100,7 @@ class FrameLoss(FrameMethod):
         return tuple(results)
 
     async def _measure_falling(self, context: Context, size: Size, full: FullLoad) -> list[Result]:
-        """Loads from above until two successive trials lose nothing; a disturbed one does not count as such."""
+        """Measures falling loads until two successive trials lose nothing; a disturbed trial does not count."""
         results: list[Result] = []
         without_loss = 0
         for percent in falling_loads(full.highest_percent, self.options.load_step):
@@ -181,7 +181,7 @@ class FrameLoss(FrameMethod):
 
 
 def falling_loads(highest_percent: float, step_percent: float) -> Iterator[float]:
-    """The loads in percent: the highest, then the multiples of the step below 100 % that are lower, above 0."""
+    """Yields loads in percent: the highest, then the lower multiples of the step below 100 % and above 0."""
     yield highest_percent
     number = 1
     while (percent := 100.0 - number * step_percent) > _CLOSE_PERCENT:

@@ -5,8 +5,8 @@ direction and each number of instances: what was written before is removed, the 
 servers of the DUT's shares restarted, the caches dropped; a pause; then so many processes at once, each of which writes
 or reads frames of film in a directory of its own, one file a frame, held to a number of frames a second. The frames
 that are read are written beforehand. Verified: a read compares the stamp of every 4096 bytes; a frame that is not
-complete when it is due is a dropped one, and counts from when it was due; a server that ends in the midst spoils the
-round. Deviation from the published study: its limiter let through 5 % more than was asked, this one exactly what was
+complete when it is due is a dropped one, and counts from when it was due; a server that ends during a round makes it
+invalid. Deviation from the published study: its limiter let through 5 % more than was asked, this one exactly what was
 asked.
 """
 
@@ -56,7 +56,7 @@ class Frames(RoundMethod):
         return len(self.options.direction) * len(self.options.instances)
 
     def estimate_s(self) -> float:
-        """Without the time that writing takes of what is read: how fast that goes is not known yet."""
+        """Returns an estimate without the time to write the frames that are read, which is not known in advance."""
         return self.points() * round_s(self.options)
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
@@ -64,7 +64,7 @@ class Frames(RoundMethod):
         return tuple((choice, job_spec_of(self.options, direction, "/", 1)) for direction in self.options.direction)
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """Clients and hosts that are not there."""
+        """Yields misfits for clients and hosts that do not exist."""
         names = [name for of_port in clients.values() for name in of_port]
         for place in self.options.directories or ():
             if place.client is not None and place.client not in names:
@@ -159,17 +159,17 @@ class Frames(RoundMethod):
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """What runs are repeated for: what all instances had together."""
+        """Returns the values that runs are repeated for: those of all instances together."""
         return ("sum_frames_per_s",) if result.parameters.get("part") == "runs" else ()
 
     @classmethod
     def add_run_results(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """A source may print the rates of instances alone: their sum is what a run comes to."""
+        """Adds the sum of a run where a source prints only the rates of instances."""
         return (*(result for result in results if result.parameters.get("part") != RUNS), *sums_of_runs(results))
 
     @classmethod
     def describe_circumstances(cls, parameters: Mapping[str, Any]) -> str:
-        """Such as "reading, with 10 instances"."""
+        """Describes the circumstances, such as "reading, with 10 instances"."""
         doing = {"read": "reading", "write": "writing"}.get(parameters.get("direction") or "", "")
         instances = parameters["instances"]
         many = f"with {instances} instance{'' if instances == 1 else 's'}"

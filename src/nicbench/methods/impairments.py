@@ -125,7 +125,7 @@ class Impairments(FrameMethod):
 
 
 def values_of(reading: Reading, confidence: float) -> Values:
-    """Shares in percent, each with the bounds of its interval, and delays in nanoseconds."""
+    """Returns shares in percent, each with the bounds of its interval, and delays in nanoseconds."""
     counts = reading.counts
     arrived = max(0, counts.sent - counts.lost)
     altered = None if counts.corrupted is None else counts.corrupted + (counts.unattributed or 0)

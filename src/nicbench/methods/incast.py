@@ -46,13 +46,15 @@ from nicbench.stats.rounds import REPEATED
 KIBIBYTE: Final = 1024
 MESSAGE_BYTES: Final = tuple(size * KIBIBYTE for size in (1, 2, 4, 8, 16, 64, 128, 256, 512))
 LARGEST_DATAGRAM: Final = 65_507
-"""RFC 768 over IPv4: 65,535 bytes less both headers."""
+"""The largest UDP payload over IPv4: 65,535 bytes less both headers (RFC 768)."""
 STREAMS: Final = (5, 10, 20, 50, 100)
 _LOAD: Final = {"tcp": "iperf3", "udp": "iperf3", "rdma": "perftest"}
 _PROBE: Final = {"tcp": "sockperf", "udp": "sockperf", "rdma": "perftest"}
 _LONGER_S: Final = 4.0
-"""So much longer than the probe lasts the load, which must be there to its last message: a probe that waits for each
-answer sends most of its messages where nothing is in the way."""
+"""Seconds by which the load outlasts the probe, so that it is there until the last message.
+
+A probe that waits for each answer sends most of its messages when nothing is in the way.
+"""
 _CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
 
 _SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
@@ -67,11 +69,11 @@ class Incast(RoundMethod):
     question: ClassVar[str] = "How much do several senders bring through one port of {subject}, and with what latency?"
 
     class Options(Frozen):
-        """Options of the bench file. ``streams`` are queue pairs of RDMA, else connections, of each sender.
+        """Options of the bench file. ``streams`` are queue pairs (RDMA) or connections of each sender.
 
-        ``receiver`` is a port of the server (the one with the most clients), ``senders`` how many of its clients send
-        (all). ``workload`` loads, and ``probe`` times messages of ``probe_bytes``; both follow the transport where they
-        are not given.
+        ``receiver`` is a port of the server (by default the one with the most clients), ``senders`` the number of its
+        clients that send (by default all). ``workload`` is the load, and ``probe`` times messages of ``probe_bytes``;
+        the defaults of both depend on the transport.
         """
 
         transport: Transport = "tcp"
@@ -94,7 +96,7 @@ class Incast(RoundMethod):
 
         @property
         def sizes(self) -> tuple[int, ...]:
-            """Those of the published report, of UDP as far as a datagram can have them."""
+            """The message sizes, by default the published ones; for UDP, only those that fit into a datagram."""
             largest = LARGEST_DATAGRAM if self.transport == "udp" else max(MESSAGE_BYTES)
             return self.message_bytes or tuple(size for size in MESSAGE_BYTES if size <= largest)
 
@@ -114,7 +116,7 @@ class Incast(RoundMethod):
         return (*loads, (self._probe(), self._probe_spec()))
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """A receiver that is no port of the measured host, and fewer clients than are to send."""
+        """Yields misfits for a receiver that is no port of the measured host, and for too few clients to send."""
         receiver = self.options.receiver or max(clients, key=lambda port: len(clients[port]), default=None)
         if receiver is None:
             return
@@ -182,7 +184,7 @@ class Incast(RoundMethod):
         )
 
     def _probe_spec(self) -> JobSpec:
-        """``ib_send_lat`` of RDMA."""
+        """Returns the job of the probe; with RDMA, the tool is ``ib_send_lat``."""
         options = self.options
         return JobSpec(
             operation="request-response",
@@ -246,7 +248,7 @@ class Incast(RoundMethod):
         )
 
     def _repeats(self, rounds: Sequence[Round], point: Mapping[str, Any]) -> str | None:
-        """With its row, for they stand below the table; None where there is no RDMA."""
+        """Describes retransmissions with their row, as they are listed below the table; None without RDMA."""
         if self.options.transport != "rdma":
             return None
         row = f"{point['message_bytes']} bytes, {point['streams']} queue pairs a sender"
@@ -302,7 +304,7 @@ def _latency(one: Round) -> RequestLatency | None:
 
 
 def _throughputs(rounds: Sequence[Round]) -> Values:
-    """The sum of the senders, and the slowest and the fastest of them; each the mean of the repetitions."""
+    """Returns the sum of the senders, and the slowest and the fastest of them, each as the mean of the repetitions."""
     each = [[bits_per_s(outcome.figures) for _, outcome in loads_of(one)] for one in rounds]
     known = [[rate for rate in rates if rate is not None] for rates in each]
     return {
@@ -313,7 +315,7 @@ def _throughputs(rounds: Sequence[Round]) -> Values:
 
 
 def _words_of(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str:
-    """Counters that rose, over all rounds, as the drivers call them. Where none can be read, nothing is claimed."""
+    """Describes the counters that rose over all rounds, by the drivers' names, or says that none is readable."""
     risen: dict[str, int] = {}
     for one in rounds:
         for end, counters in one.counters.items():
@@ -326,5 +328,5 @@ def _words_of(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str
 
 
 def _microseconds(nanoseconds: float) -> str:
-    """Three significant digits, and no exponent where there are more."""
+    """Formats with three significant digits, and without an exponent for larger numbers."""
     return f"{nanoseconds / 1e3:.0f}" if nanoseconds >= 1e5 else f"{nanoseconds / 1e3:.3g}"

@@ -75,7 +75,7 @@ _LOST = Column(value="loss_percent", head="Lost", unit="%", form="of_frames", is
 _MEAN, _MEDIAN, _MOST = "{latency_mean_ns} on average", "{latency_p50_ns} in the median", "{latency_maximum_ns} at most"
 _KNOWN = ((_MEAN, _MEDIAN, _MOST), (_MEAN, _MEDIAN), (_MEAN, _MOST), (_MEDIAN, _MOST), (_MEAN,), (_MEDIAN,), (_MOST,))
 _SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}}" for parts in _KNOWN)
-"""Of imported results, whose source may tell any of the three."""
+"""The sentences of imported results, whose source may report any of the three values."""
 
 
 class Latency(FrameMethod):
@@ -172,7 +172,7 @@ class Latency(FrameMethod):
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """The median: a tail of few frames would ask for runs without end."""
+        """Returns the median as the main value: a tail of few frames would require runs without end."""
         return ("latency_p50_ns",)
 
     @classmethod
@@ -232,13 +232,13 @@ class Latency(FrameMethod):
 
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
-        """With a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
+        """Adds a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
         values = frozenset(name for result in results for name in result.values)
         return table.model_copy(update={"further": by_core_table(table.columns[0], values)})
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """The share lost; and how many frames were timed, which runs of earlier formats have in their trials alone."""
+        """Returns the share lost, and the number of timed frames, which earlier formats have only in their trials."""
         ratio = number_of(result.values.get("loss_ratio"))
         lost: Values = {"loss_percent": None if ratio is None else 100.0 * ratio}
         if "timed_frames" in result.values:
@@ -248,7 +248,7 @@ class Latency(FrameMethod):
 
     @classmethod
     def imports(cls) -> ImportTable:
-        """Minimum, average, maximum and percentiles of each size and load, and the bins of the long tail."""
+        """Returns the columns for minimum, average, maximum, percentiles and long-tail bins of each size and load."""
         return ImportTable(
             columns=(SIZE, LOAD, LOAD_RATE, *_IMPORTED, LOSS, *TAIL_COLUMNS),
             any_of=tuple(column.value for column in (*_IMPORTED, *TAIL_COLUMNS[1:])),

@@ -95,7 +95,7 @@ class LoadSweep(FrameMethod):
         return tuple(results)
 
     def _result(self, parameters: dict[str, Any], full: FullLoad, trial: Trial | None, disturbed: bool) -> Result:
-        """Without a trial, or where the tester sent less than this load, there is no value."""
+        """Returns the result of a load; without values if there is no trial, or the tester sent less than this load."""
         percent = parameters["load_percent"]
         offered = trial if full.carries(percent) else None
         return Result(
@@ -132,7 +132,7 @@ class LoadSweep(FrameMethod):
 
     @classmethod
     def imports(cls) -> ImportTable:
-        """Loads by mode and ports; the mode may be written as the link's speed and its duplex."""
+        """Returns the columns of loads by mode and ports; the mode may be given as the link's speed and duplex."""
         return ImportTable(
             columns=(
                 *(SIZE, LOAD, RETURNED_SHARE, LOSS),

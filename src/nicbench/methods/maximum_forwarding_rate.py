@@ -141,7 +141,10 @@ class MaximumForwardingRate(FrameMethod):
 
 
 def rising(first_frames_per_s: float, most_frames_per_s: float, step_frames_per_s: float) -> Iterator[float]:
-    """Loads from the first up in equal steps, and at last the most; that alone where the first is no lower."""
+    """Yields loads that rise from the first in equal steps, and finally the highest.
+
+    Only the highest is yielded where the first is not below it.
+    """
     load = first_frames_per_s
     while load < most_frames_per_s * (1.0 - _CLOSE):
         yield load

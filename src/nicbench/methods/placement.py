@@ -4,7 +4,7 @@ The measurement of the published report on an adapter that is shared by two sock
 the process on the adapter's own socket (local), on the other (remote), and on both (balanced), without and with STREAM
 memory loads that keep the link between the sockets busy. Steps, for each number of loads: the inner test with
 everything remote, then the other places; its figures with their change against remote. Verified: where the server
-process was, by its own ``/proc`` in the midst of each round (allowed CPUs, pages by node); a round in which it was
+process was, by its own ``/proc`` in the middle of each round (allowed CPUs, pages by node); a round in which it was
 elsewhere is disturbed.
 """
 
@@ -44,10 +44,10 @@ class PlacementMethod(RoundMethod):
     question: ClassVar[str] = "What does it change for {subject} on which NUMA node its processes run?"
 
     class Options(Frozen):
-        """Options of the bench file. ``of`` is the inner test, as it would stand by itself, without a name.
+        """Options of the bench file. ``of`` is the inner test, written as on its own, but without a name.
 
-        ``memory_loads`` are STREAM processes on the server. ``interrupts``: those of the ports go where the processes
-        are, or stay.
+        ``memory_loads`` are the numbers of STREAM processes on the server. ``interrupts``: the interrupts of the ports
+        follow the processes, or stay in place.
         """
 
         of: dict[str, Any]
@@ -99,7 +99,7 @@ class PlacementMethod(RoundMethod):
         return (*self._inner().job_specs(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """Those of the inner test."""
+        """Yields the misfits of the inner test."""
         for one in self._inner().find_misfits(clients, hosts):
             yield one.model_copy(update={"option": ("of", *one.option)})
 
@@ -125,7 +125,7 @@ class PlacementMethod(RoundMethod):
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         layout = layout_of(context.servers, context.nodes)
-        # What the others are compared with comes first.
+        # The placement that the others are compared with comes first.
         order = sorted(self.options.nodes, key=lambda where: where != REMOTE)
         results: list[Result] = []
         try:
@@ -160,7 +160,7 @@ class PlacementMethod(RoundMethod):
     def _result(
         self, found: Result, placed: PlacedContext, where: Where, memory_loads: int, remote: dict[str, Result]
     ) -> Result:
-        """The inner result with its place, and the change against the remote one of the same loads."""
+        """Returns the inner result with its placement, and its change against the remote one with the same loads."""
         what = found.id.removeprefix(f"{self.name}/")
         if where == REMOTE:
             remote[what] = found
@@ -234,7 +234,7 @@ class PlacementMethod(RoundMethod):
 
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:
-    """Every method of rounds whose servers are processes on the measured host, but this one."""
+    """Returns every other method of rounds whose servers are processes on the measured host."""
     without = (*_ports_without_servers(), PlacementMethod.kind)
     return {kind: method for kind, method in _methods().items() if kind not in without}
 
@@ -249,7 +249,7 @@ def _methods() -> dict[str, type[RoundMethod]]:
 
 
 def _in_words(found: Result) -> str:
-    """What a result of the inner test is of: "s0, client c0, all ports at once: TCP, 64 B, no load"."""
+    """Describes what a result of the inner test is about: "s0, client c0, all ports at once: TCP, 64 B, no load"."""
     given = found.parameters
     client = f"client {given['client']}" if "client" in given else None
     where = (given.get("port") or given.get("at_once"), client, given.get("beside"))
@@ -258,7 +258,7 @@ def _in_words(found: Result) -> str:
 
 
 def _changes(found: Result, remote: Result | None) -> Values:
-    """In percent of the remote value; None where one of them is not known, nothing of the remote one itself."""
+    """Returns changes in percent of the remote value; None where one is unknown, empty for the remote result."""
     if remote is None or remote is found:
         return {}
     changes: Values = {}

@@ -38,11 +38,11 @@ from nicbench.methods.base import RoundContext, RoundMethod, Values
 
 MESSAGES: Final = (1, 64, 256, 1024, 4096, 16_384, 65_536)
 TAIL_BOUNDS_S: Final = (50e-6, 100e-6, 150e-6, 200e-6, 250e-6)
-"""As published (docs/studies.md)."""
+"""The published bounds of the long tail, in seconds (docs/studies.md)."""
 _SMALLEST: Final = {"sockperf": 14}
-"""Of a message: the tool's own header."""
+"""The smallest message by tool: the tool's own header."""
 _LARGEST: Final = {"udp": 65_507}
-"""A datagram's payload over IPv4."""
+"""The largest message by transport: a datagram's payload over IPv4."""
 _ASSUMED_PORTS: Final = 4
 IDLE: Final = "no load"
 
@@ -74,7 +74,7 @@ class RequestResponse(RoundMethod):
         return sum(1 for _ in self._asks()) * len(self._loads())
 
     def estimate_s(self) -> float:
-        """Of four ports; how many there are is known once the testbed stands."""
+        """Returns an estimate for four ports; the actual number is known once the testbed is set up."""
         each_s = sum(self._round_s(load) for load in self._loads())
         return _ASSUMED_PORTS * self.options.repetitions * each_s * sum(1 for _ in self._asks())
 
@@ -94,7 +94,7 @@ class RequestResponse(RoundMethod):
         return tuple(results)
 
     def _loads(self) -> tuple[Load | None, ...]:
-        """Without, and with it where one is asked for."""
+        """Returns the loads to measure with: the requested one, and None where the idle port is to be measured."""
         load = self.options.load
         return (None,) if load is None else (None, load) if load.also_without else (load,)
 
@@ -114,7 +114,7 @@ class RequestResponse(RoundMethod):
         return self.options.duration + ROUND_OVERHEAD_S + (LOAD_LONGER_S if load else 0.0)
 
     async def _play(self, context: RoundContext, port: str, ask: JobSpec, load: Load | None) -> list[Result]:
-        """One port, transport, message size and load, as often as asked."""
+        """Plays one port, transport, message size and load, as often as requested."""
         clients = clients_by_port(context)[port]
         if not clients:
             return []
@@ -161,7 +161,7 @@ class RequestResponse(RoundMethod):
         return self._result(played, place, {**parameters, "part": "requests"}, values, nothing=nothing)
 
     def _tail(self, played: PlayedRounds, place: str, parameters: dict[str, Any]) -> list[Result]:
-        """The bins of the long tail, where the tool keeps every request."""
+        """Returns the bins of the long tail, where the tool keeps every request."""
         bounds_ns = [round(bound * 1e9) for bound in sorted(self.options.tail_bounds)]
         bins = tail_of(probe_figures(played.rounds), bounds_ns)
         results = []
@@ -188,7 +188,7 @@ class RequestResponse(RoundMethod):
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """Not the bins of the tail, of which the last ones never come to rest."""
+        """Returns the main values without the bins of the tail, the last of which never become stable."""
         return () if result.parameters.get("part") == "tail" else super().main_values(result)
 
     @classmethod
@@ -197,6 +197,6 @@ class RequestResponse(RoundMethod):
 
 
 def _messages(tool: str, transport: str) -> tuple[int, ...]:
-    """The published range, as far as the tool and the transport go."""
+    """Returns the message sizes of the published range, as far as the tool and the transport allow."""
     least, most = _SMALLEST.get(tool, 1), _LARGEST.get(transport, MESSAGES[-1])
     return tuple(dict.fromkeys(min(max(size, least), most) for size in MESSAGES))

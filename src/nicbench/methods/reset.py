@@ -44,7 +44,10 @@ Words = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_len
 
 
 class ResetTimes(TrialTimes):
-    """``after`` is when the command runs, from the beginning of the transmission (RFC 6201 section 4: 15 s)."""
+    """The times of a reset trial.
+
+    ``after`` is when the command runs, from the start of the transmission (RFC 6201 section 4: 15 s).
+    """
 
     after: Pause = FORWARDING_S
 
@@ -191,9 +194,9 @@ _WHERE = {"dut": "on the DUT's host", "tester": "on the tester's host", "local":
 
 
 def reset_s(reading: Reading) -> float | None:
-    """Seconds from the last frame before the longest silence to the first after it, of the stream with the longest.
+    """Returns the seconds from the last frame before the longest silence to the first after it.
 
-    None where a stream fell silent for good, or its silence is not known.
+    The stream with the longest silence counts. None where a stream never resumed, or its silence is not known.
     """
     longest = 0.0
     for stream in reading.streams:
@@ -211,7 +214,7 @@ def _are_times_known(reading: Reading) -> bool:
 
 
 def by_loss_s(trial: Trial) -> float:
-    """Frames lost over the load, of the way that lost most."""
+    """Returns the lost frames divided by the load, for the way that lost most."""
     duration_s = trial.request.duration_s
     shares = (
         stream.counts.failed / stream.counts.intended for stream in trial.reading.streams if stream.counts.intended
@@ -220,7 +223,7 @@ def by_loss_s(trial: Trial) -> float:
 
 
 def summary(readings: list[Reading]) -> Values:
-    """The average and the extremes, where frames came back after every reset."""
+    """Returns the average and the extremes, where frames came back after every reset."""
     times_s = [reset_s(reading) for reading in readings]
 
     def why_unknown() -> str:

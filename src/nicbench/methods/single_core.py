@@ -1,11 +1,12 @@
-"""Single core: what a DUT forwards on one core, averaged over a trial, and the cycles that a packet takes it.
+"""Single core: what a DUT forwards on one core, averaged over a trial, and the cycles per packet.
 
 The test of the published DPDK reports (two ports on one core, 8192 UDP flows, 60 s). Steps, for each frame size or mix:
 the load is the highest that tester and line carry (or a share of it); one judged trial; the rate is what came back
 intact over the time of the transmission, whatever was lost. With ``traffic: {bidirectional: true}`` both ports carry
 traffic, and rates and line rate are sums of both. Cycles are the DUT's own record (its forwarding loop while packets
 were handled), of the time-stamp counter and of the core, whose clock is another: two fields. Verified: each frame by
-its signature; that a rate above the line rate is refused. Of many ports that send to one the line rate is that one's.
+its signature; that a rate above the line rate is refused. Where many ports send to one, the line rate is that of the
+receiving port.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class SingleCore(FrameMethod):
 
     @classmethod
     def imports(cls) -> ImportTable:
-        """The published table; cycles must be named as those of the counter or of the core, which differ."""
+        """Returns the columns of the published table; cycles must name their clock, as counter and core differ."""
         rate, share, throughput = (
             ImportColumn(value="frame_rate_frames_per_s", name="frame rate", quantity="frame_rate", also=("rate",)),
             ImportColumn(value="percent_of_line_rate", name="% of line rate", quantity="percent"),
@@ -159,7 +160,7 @@ class SingleCore(FrameMethod):
 def values_of(
     trial: Trial, line_rate_frames_per_s: float, ceiling_frames_per_s: float | None, load_percent: float = 100.0
 ) -> dict[str, Bounded | float | int | str | None]:
-    """What a trial came to. The rates of a port, and what went through all that carried traffic, on one basis."""
+    """Returns the values of a trial: the rates of a port, and the total of all traffic, on the same basis."""
     reading, frame_bytes = trial.reading, trial.request.frame_bytes
     ports = sending_ports(trial)
     basis = line_rate_frames_per_s * ports
@@ -209,7 +210,7 @@ def _cycles(work: DutWork | None) -> dict[str, float | str | None]:
 
 
 def _limit(trial: Trial, line_rate_frames_per_s: float, load_percent: float) -> LimitedBy | None:
-    """What kept the rate from being higher; None where a smaller load was asked for and passed."""
+    """Returns what kept the rate from being higher; None where a smaller load was requested and passed."""
     counts = trial.reading.counts
     if counts.failed > _CHARGED_SHARE * max(1, counts.intended):
         return LimitedBy.DUT

@@ -43,7 +43,10 @@ _LATENCIES = (
 
 
 class IntervalTimes(Frozen):
-    """``duration`` is of the whole soak, ``interval`` of each of its trials, ``drain`` and ``settle`` between them."""
+    """The times of a soak.
+
+    ``duration`` is of the whole soak, ``interval`` of each of its trials, ``drain`` and ``settle`` between them.
+    """
 
     duration: Duration = LENGTH_S
     interval: Duration = INTERVAL_S
@@ -62,7 +65,7 @@ class Soak(FrameMethod):
     class Options(Frozen):
         """Options of the bench file. ``load`` is a share of the rate ``of`` of the test ``at``, or of ``rate``.
 
-        With neither, nothing is held: then only the ``critical_load`` is estimated.
+        With neither, no load is held, and only the ``critical_load`` is estimated.
         """
 
         at: str | None = None
@@ -83,14 +86,14 @@ class Soak(FrameMethod):
 
         @property
         def holds_a_load(self) -> bool:
-            """Whether there is a soak, and not only an estimate."""
+            """Whether a load is held, rather than only estimated."""
             return self.at is not None or self.rate is not None
 
     options: Options
 
     @property
     def intervals(self) -> int:
-        """Of one frame size; 0 where no load is held."""
+        """The number of intervals of one frame size; 0 where no load is held."""
         if not self.options.holds_a_load:
             return 0
         return max(1, math.ceil(self.options.trial.duration / self.options.trial.interval - 1e-9))
@@ -153,7 +156,7 @@ class Soak(FrameMethod):
         return [*results, whole]
 
     async def _load(self, context: Context, size: Size) -> tuple[float | None, FullLoad | None, str]:
-        """Frames per second of one port; or None, and why there is none."""
+        """Returns the load in frames per second of one port; or None, and the reason."""
         if self.options.at is not None:
             rate = earlier_rate(context, self.options.at, self.options.of, size)
             if rate.value is None:
@@ -195,7 +198,7 @@ class Soak(FrameMethod):
 
     @classmethod
     def series_within_run(cls, results: tuple[Result, ...]) -> tuple[Series, ...]:
-        """Loss and median latency of each interval, of each frame size of each run."""
+        """Returns loss and median latency of each interval, for each frame size of each run."""
         grouped: dict[tuple[str, str, int | None, str | None], list[Result]] = {}
         for result in results:
             if str(result.parameters.get("interval", "")).isdigit():
@@ -218,7 +221,7 @@ class Soak(FrameMethod):
 
     @classmethod
     def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """Of each frame size the worst interval, the last, and all together; the critical load that stands."""
+        """Returns, for each frame size, the worst interval, the last one and the whole; and the final critical load."""
         if any(result.parameters.get("part") == _critical_load.PART for result in results):
             return _critical_load.final_estimates(results)
         groups: dict[tuple[str | None, Any], list[Result]] = {}
@@ -265,7 +268,7 @@ class Soak(FrameMethod):
 
 
 def values_of(counts: Counts, latency: Latency | None, load_frames_per_s: float) -> Values:
-    """Of one interval."""
+    """Returns the values of one interval."""
     offered = counts.sent + counts.unsent_backpressure
     return {
         "load_frames_per_s": load_frames_per_s,
@@ -280,7 +283,7 @@ def values_of(counts: Counts, latency: Latency | None, load_frames_per_s: float)
 
 
 def whole_of(trials: list[Trial], load_frames_per_s: float) -> Values:
-    """Of all intervals."""
+    """Returns the values of all intervals together."""
     counts = Counts.sum_of(trial.reading.counts for trial in trials)
     latencies = [trial.reading.latency for trial in trials if trial.reading.latency is not None]
     frames = sum(latency.count for latency in latencies)
@@ -296,7 +299,7 @@ def whole_of(trials: list[Trial], load_frames_per_s: float) -> Values:
 
 
 def _badness(result: Result) -> tuple[float, float]:
-    """By loss, then by the highest latency."""
+    """Returns a sort key for intervals: by loss, then by the highest latency."""
     return _number(result, "loss_percent"), _number(result, "latency_maximum_us")
 
 
@@ -315,7 +318,7 @@ def _interval(result: Result) -> str:
 
 
 def _rename(what: str, result: Result) -> Result:
-    """As the terminal shows it: "worst: 7"."""
+    """Returns the result with the interval renamed for the terminal: "worst: 7"."""
     values = {name: value for name, value in result.values.items() if name != "interval"}
     parameters = {**result.parameters, "interval": f"{what}: {_interval(result)}"}
     return result.model_copy(update={"parameters": parameters, "values": values})

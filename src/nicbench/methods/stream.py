@@ -3,8 +3,8 @@
 The measurement of the published report on a four-port card (netperf and ttcp, 2000), by today's tools. Steps, for each
 direction and write size: a round for each port alone, with all of its clients, the other ports idle; where the server
 has several cards, a round for each card; and a round of everything at once. Each is repeated as often as asked.
-Verified: what a tool reports is refused where it exceeds the link or contradicts itself, and who held a rate down (the
-link, the server, or a client) is told from CPU figures of all machines, which a monitor takes meanwhile.
+Verified: what a tool reports is refused where it exceeds the link or contradicts itself, and what limited a rate (the
+link, the server, or a client) follows from CPU figures of all machines, which a monitor records meanwhile.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Stream(RoundMethod):
     )
 
     class Options(Frozen):
-        """Options of the bench file. ``at_once`` says what sends together, ``streams`` how many connections a client.
+        """Options of the bench file. ``at_once`` is what sends together, ``streams`` how many connections a client has.
 
-        ``rate`` paces each connection; UDP without one is sent as fast as the tool can.
+        ``rate`` paces each connection; UDP without a rate is sent as fast as the tool can.
         """
 
         workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
@@ -108,7 +108,7 @@ class Stream(RoundMethod):
         return len(self.options.direction) * len(self.options.write_bytes) * len(self.options.at_once)
 
     def estimate_s(self) -> float:
-        """Of a server with four ports; how many there are is known once the testbed stands."""
+        """Returns an estimate for a server with four ports; the actual number is known once the testbed is set up."""
         rounds = {"port": 4, "card": 2, "all": 1}
         each_s = self.options.duration + ROUND_OVERHEAD_S
         sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
@@ -118,7 +118,7 @@ class Stream(RoundMethod):
         return tuple((self.options.workload, ask) for _, ask in self._asks())
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """A port whose link cannot fail."""
+        """Yields a misfit for a port whose link cannot fail."""
         yield from _failures.failure_misfits(self.options.failure, clients)
 
     def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
@@ -138,7 +138,7 @@ class Stream(RoundMethod):
         return tuple(results)
 
     def _asks(self) -> Iterator[tuple[str, JobSpec]]:
-        """Each with what it is in words."""
+        """Yields each job specification with its description in words."""
         options = self.options
         for direction in options.direction:
             for write_bytes in options.write_bytes:
@@ -163,7 +163,7 @@ class Stream(RoundMethod):
     async def _play(
         self, context: RoundContext, mode: str, ask: JobSpec, group: str, ports: Sequence[str]
     ) -> list[Result]:
-        """Some ports at once, as often as asked: a result for each client and port, and for all of them together."""
+        """Plays some ports at once, as often as requested; returns results for each client, each port and the total."""
         clients = [client for port in ports for client in clients_by_port(context)[port]]
         request = RoundRequest(
             jobs=jobs_of(clients, self.options.workload, ask),
@@ -221,7 +221,7 @@ class Stream(RoundMethod):
         return self._result(played, f"{place}/combined", parameters, self._sum_up(context, played, names))
 
     def _sum_up(self, context: RoundContext, played: PlayedRounds, names: Sequence[str]) -> Values:
-        """Of some clients together; the CPU is the server's while everything of the round ran."""
+        """Returns the sums over some clients; the CPU use is the server's while the whole round ran."""
         sums = [
             sum_of(bits_per_s(outcome.figures) for job, outcome in loads_of(one) if job.client in names)
             for one in played.rounds
@@ -266,12 +266,12 @@ class Stream(RoundMethod):
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """Of a port and of all of them together: how clients divide a port between them is their own affair."""
+        """Returns the main values of ports and of the total; clients may divide a port between them in any way."""
         return () if result.parameters.get("part") == "clients" else (PAYLOAD_RATE.value,)
 
     @classmethod
     def restate_values(cls, values: Values) -> Values:
-        """The two figures of a cell, each the median of the runs."""
+        """Rebuilds the cell with two figures from the medians of the runs."""
         if "throughput_and_cpu" not in values:
             return values
         rate, cpu = (_median(values.get(name)) for name in (PAYLOAD_RATE.value, "server_cpu_mean_percent"))
@@ -349,7 +349,7 @@ class Stream(RoundMethod):
 
     @classmethod
     def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """A terminal has no room for every client."""
+        """Leaves out the results of single clients, for which a terminal has no room."""
         return tuple(result for result in results if result.parameters.get("part") != "clients")
 
 
@@ -358,7 +358,7 @@ def _median(value: Value) -> Value:
 
 
 def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[str, ...]]]:
-    """What sends at once, by name: ports by themselves, those of a card, or all."""
+    """Returns the groups that send at once, by name: single ports, those of a card, or all."""
     names = tuple(server.name for server in context.servers)
     if together == "port":
         return [(f"{name} alone", (name,)) for name in names]
@@ -375,7 +375,7 @@ def _outcome_of(one: Round, client: str) -> JobOutcome:
 
 
 def _spread(rates: Sequence[float | None]) -> Values:
-    """The mean of the repetitions, and the least and the greatest where there are several."""
+    """Returns the mean of the repetitions, and the smallest and the largest where there are several."""
     known = [rate for rate in rates if rate is not None]
     values: Values = {"throughput_bits_per_s": mean(rates)}
     if len(rates) > 1:
@@ -388,7 +388,7 @@ def _spread(rates: Sequence[float | None]) -> Values:
 
 
 def _loss_ratio(outcome: JobOutcome) -> float | None:
-    """Of UDP: datagrams that did not arrive, of those sent; both directions together."""
+    """Returns the share of UDP datagrams that did not arrive, of those sent; both directions together."""
     flows = [flow for flow in flows_of(outcome.figures) if flow.datagrams]
     if not flows or any(flow.lost_datagrams is None for flow in flows):
         return None
@@ -396,5 +396,5 @@ def _loss_ratio(outcome: JobOutcome) -> float | None:
 
 
 def _beside(point: dict[str, Any]) -> str:
-    """In a heading: what sends beside a port, whichever it is."""
+    """Returns the heading that says what sends beside a port."""
     return "each port alone" if point["at_once"].endswith(" alone") else f"{point['at_once']} at once"

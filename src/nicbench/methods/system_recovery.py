@@ -41,7 +41,10 @@ _TIME = Column(value="recovery_time_ms", head="Recovery time", unit="ms", is_mai
 
 
 class RecoveryTimes(Frozen):
-    """Defaults: RFC 2544's 60 s of overload (section 26.5), as long to recover in, and the pauses of section 23."""
+    """The times of a recovery trial.
+
+    Defaults: RFC 2544's 60 s of overload (section 26.5), the same time to recover, and the pauses of section 23.
+    """
 
     overload_time: Duration = OVERLOAD_S
     recovery_time: Duration = OVERLOAD_S
@@ -58,7 +61,7 @@ class SystemRecovery(FrameMethod):
     class Options(Frozen):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is the throughput.
 
-        ``overload`` is of the throughput, ``recovery`` of the overload.
+        ``overload`` is a percentage of the throughput, ``recovery`` one of the overload.
         """
 
         at: str
@@ -147,7 +150,7 @@ class SystemRecovery(FrameMethod):
         return TrialTimes(duration=times.overload_time + times.recovery_time, drain=times.drain, settle=times.settle)
 
     def _short_of_overload(self, size: Size, throughput: float, overload: float, full: FullLoad) -> str | None:
-        """Why the overload was less than asked for."""
+        """Explains why the overload was less than requested; None where it was not."""
         percent = 100.0 * overload / throughput
         if percent < self.options.overload - 0.01:
             return f"at {words_of(size)} it is {percent:.4g} % of the throughput, for {full.why_not_more}"
@@ -206,9 +209,10 @@ class SystemRecovery(FrameMethod):
 
 
 def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
-    """From the change of rate to the sending of the last frame that was lost after it; 0: none; None: to the end.
+    """Returns the time from the change of rate to the sending of the last frame that was lost after it.
 
-    A lost frame is known by the next of its flow, and was due one frame of the flow earlier.
+    0: no frame was lost; None: frames were lost to the end. A lost frame is detected by the next frame of its flow, and
+    was due one frame of the flow earlier.
     """
     latest = 0.0
     for stream in reading.streams:
@@ -223,7 +227,7 @@ def recovery_s(reading: Reading, phases: tuple[Phase, Phase]) -> float | None:
 
 
 def summary(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
-    """The average and the extremes; none, with the reason, where the DUT was not overloaded or did not recover."""
+    """Returns the average and the extremes; or only the reason, where the DUT was not overloaded or did not recover."""
     without_loss = sum(_lost_in_overload(reading) == 0 for reading in readings)
     if without_loss:
         trials = f"{without_loss} of {len(readings)} trials"
@@ -244,7 +248,7 @@ def _lost_in_overload(reading: Reading) -> int:
 
 
 def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
-    """Frames of all trials."""
+    """Returns the frame counts of all trials together."""
 
     def total(phase: int, name: str) -> int:
         streams = (stream for reading in readings for stream in reading.streams if stream.phase == phase)
@@ -260,6 +264,6 @@ def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
 
 
 def _turn_s(stream: StreamReading, phase: Phase) -> float:
-    """The time between two frames of one flow."""
+    """Returns the time between two frames of one flow."""
     flows = stream.flows.flows if stream.flows else 1
     return flows * phase.duration_s / max(1, stream.counts.intended)

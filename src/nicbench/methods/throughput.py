@@ -75,9 +75,9 @@ _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line 
 
 
 class SearchChoice(Frozen):
-    """Which search, for which loss ratios, how narrow, and how many trials at most per frame size.
+    """The choice of a search, its goals (loss ratios), its precision, and the maximum number of trials per frame size.
 
-    What else the search lets its user choose stands beside these keys, and is read by the search's own ``Options``.
+    Further options of the search stand beside these keys, and are read by the search's own ``Options``.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -90,12 +90,12 @@ class SearchChoice(Frozen):
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
     validation: Validation = FULL_TRIAL_S
-    """Seconds; 0 is none, which is the default in a lab made on the spot."""
+    """The duration of the validation trial in seconds; 0 is none, the default in a lab that nicbench sets up itself."""
 
     @model_validator(mode="before")
     @classmethod
     def _read_by_the_search(cls, written: Any, information: ValidationInfo) -> Any:
-        """The search's own keys; an unknown kind is told by the checks of the bench file, which know its place."""
+        """Reads the search's own keys; an unknown kind is left to the bench file's checks, which know its position."""
         if not isinstance(written, dict):
             return written
         search = find("nicbench.search", Search).get(written.get("kind", "mlr"))
@@ -115,12 +115,12 @@ class SearchChoice(Frozen):
         return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
 
     def build(self) -> Search:
-        """The search itself."""
+        """Returns the search."""
         kind = find("nicbench.search", Search)[self.kind]
         return kind(kind.Options.model_validate(self.model_extra or {}))
 
     def validation_s(self, trial_s: float) -> float | None:
-        """How long the trial that confirms the answer is; ``None`` where the others are as long, or none is wanted."""
+        """Returns the length of the trial that confirms the answer; ``None`` if all are as long or none is wanted."""
         return self.validation if self.validation > trial_s else None
 
 
@@ -150,7 +150,10 @@ class Throughput(FrameMethod):
         return self.options.search.build().adjusts
 
     def promises(self, result: Result) -> tuple[Promise, ...]:
-        """Each rate that was found: up to it the goal is met. An estimate promises no single trial anything."""
+        """Returns each rate that was found, up to which its goal is met; none for an estimate.
+
+        An estimate promises nothing about a single trial.
+        """
         if self.adjusts:
             return ()
         rates = (
@@ -165,14 +168,14 @@ class Throughput(FrameMethod):
 
     @classmethod
     def lab_options(cls, options: Frozen) -> Frozen:
-        """No validation trial unless one is written: a lab of this machine is for quick runs."""
+        """Returns options without a validation trial unless one is given, as a lab on one machine is for quick runs."""
         if not isinstance(options, cls.Options) or "validation" in options.search.model_fields_set:
             return options
         search = options.search.model_copy(update={"validation": 0.0})
         return options.model_copy(update={"search": search})
 
     def estimate_s(self) -> float:
-        """At a soft knee nearly all trials may have to be as long as the validation; mostly a few are."""
+        """Returns an estimate; at a soft knee nearly all trials may be as long as the validation, mostly only a few."""
         search, trial = self.options.search, self.options.trial
         longest = trial.model_copy(update={"duration": search.validation_s(trial.duration) or trial.duration})
         return longest.estimate_s(self.points() * search.maximum_trials)
@@ -189,7 +192,7 @@ class Throughput(FrameMethod):
 
     @classmethod
     def imports(cls) -> ImportTable:
-        """The zero-loss table of card makers' reports, with a PDR and intervals where there are any."""
+        """Returns the columns of the zero-loss table in card makers' reports, with PDR and intervals where present."""
         return ImportTable(
             columns=(SIZE, *interval_columns(_NDR), *interval_columns(_PDR), LINE_RATE, _NDR_SHARE, _PDR_SHARE, LOSS),
             any_of=(_NDR.value, _PDR.value, _NDR_SHARE.value, _PDR_SHARE.value),
@@ -220,7 +223,7 @@ class Throughput(FrameMethod):
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """Each rate in bits, without and with what a frame takes on the wire beside itself."""
+        """Returns each rate in bits, without and with the per-frame overhead on the wire."""
         frame_bytes = result.parameters.get("frame_bytes")
         rates = {key: number_of(result.values[f"{key}{RATE}"]) for key in keys_of_goals((result,))}
         if not isinstance(frame_bytes, int | float):
@@ -232,7 +235,7 @@ class Throughput(FrameMethod):
 
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
-        """Four columns for each goal, whatever the bench file calls it; the same in bits; and the zero-loss table."""
+        """Adds four columns for each goal, whatever its name; the same rates in bits; and the zero-loss table."""
         goals = goals_of(results, options)
         lossless = next((goal for goal in goals if goal.loss_ratio == 0.0), None)
         # Of a virtual link no rate is a share of anything, and a table of shares says nothing.
@@ -280,7 +283,7 @@ class Throughput(FrameMethod):
         goals = tuple(SearchGoal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
         request = times.request(size, None, Purpose.SEARCH)
         found = await context.search(options.build(), size_parameters(size), request, goals, limits)
-        if found.ceiling_frames_per_s is not None:  # learnt in the search: the one that the report goes by
+        if found.ceiling_frames_per_s is not None:  # the ceiling as learnt in the search, which the report uses
             ceiling = found.ceiling_frames_per_s
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
         return Result(
@@ -305,18 +308,18 @@ class Throughput(FrameMethod):
         )
 
     def _known_rate(self, context: Context, size: Size, outcomes: Mapping[str, Outcome]) -> Values:
-        """Of the goal without loss, for that is what the rate of a DUT is known for."""
+        """Returns the known rate beside the goal without loss, which is what the rate of a DUT is known for."""
         name = next((name for name, ratio in self.options.search.goals.items() if ratio == 0.0), None)
         return {} if name is None else known_rate_values(context, size, outcomes[name], self.options.trial.duration)
 
 
 def _percent(rate: Bounded, line_rate: float) -> float | None:
-    """The same basis on both sides: one port, one direction."""
+    """Returns the percentage of the line rate; both are of one port in one direction."""
     return None if rate.value is None else 100.0 * rate.value / line_rate
 
 
 def _borne(outcomes: Mapping[str, Outcome]) -> Values:
-    """What an estimate says of the machine as it was; nothing where no trial found the core shared."""
+    """Returns what an estimate says of the DUT with its core shared; empty where no trial found the core shared."""
     estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items()}
     return {
         name: value
@@ -331,7 +334,7 @@ def _borne(outcomes: Mapping[str, Outcome]) -> Values:
 
 
 def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:
-    """Without one usable trial nothing is known of the DUT, which is not the same as a DUT that passes nothing."""
+    """Returns the verdict; incomplete without a usable trial, which is not the same as a DUT that passes nothing."""
     if any(outcome.trials == 0 for outcome in outcomes.values()):
         return ResultVerdict.INCOMPLETE
     if any(outcome.disturbed for outcome in outcomes.values()):

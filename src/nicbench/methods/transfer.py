@@ -46,7 +46,7 @@ WRITES: Final = (1024, 4096, 8192)
 REPETITIONS: Final = 10
 _ASSUMED_CLIENTS: Final = 4
 _SLOWEST_BITS_PER_S: Final = 50e6
-"""Of what a transfer is given time for; a slower one has the timeout beside it."""
+"""The slowest rate for which a transfer is given enough time; a slower one has only the timeout in addition."""
 
 _ONE_WAY = Literal["forward", "reverse"]
 
@@ -76,7 +76,7 @@ class Transfer(RoundMethod):
         return len(self.options.direction) * len(self.options.transfer_bytes) * len(self.options.write_bytes)
 
     def estimate_s(self) -> float:
-        """Of four clients; how many there are is known once the testbed stands."""
+        """Returns an estimate for four clients; the actual number is known once the testbed is set up."""
         sent_s = sum(self._request_s(size) for size in self.options.transfer_bytes)
         sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
         return _ASSUMED_CLIENTS * sets * sent_s
@@ -91,7 +91,7 @@ class Transfer(RoundMethod):
         return tuple((self.options.workload, _with_files(ask, *files)) for ask in self._asks())
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """A folder for a host that is not there: memory would be measured in its place."""
+        """Yields a misfit for a folder on an unknown host, where memory would be measured in its place."""
         for option, medium in (("source", self.options.source), ("sink", self.options.sink)):
             for host in medium if isinstance(medium, dict) else ():
                 if host not in hosts:
@@ -128,7 +128,7 @@ class Transfer(RoundMethod):
         return ROUND_OVERHEAD_S + 8 * transfer_bytes / _SLOWEST_BITS_PER_S
 
     async def _repeat(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> PlayedRounds:
-        """One client by itself, as often as asked."""
+        """Plays one client alone, as often as requested."""
         played = PlayedRounds()
         async with self._files(context, ask, client) as with_files:
             request = RoundRequest(
@@ -142,7 +142,7 @@ class Transfer(RoundMethod):
 
     @asynccontextmanager
     async def _files(self, context: RoundContext, ask: JobSpec, client: EndpointFacts) -> AsyncIterator[JobSpec]:
-        """While entered, the files that are asked for are there: the source with its bytes, and room for the sink."""
+        """Provides the requested files while entered: the source with its content, and room for the sink."""
         size_bytes = ask.total_bytes or 0
         made: list[tuple[str, str]] = []
         paths: list[str | None] = []
@@ -206,7 +206,7 @@ class Transfer(RoundMethod):
 
     @classmethod
     def from_import(cls, parameters: dict[str, Any], values: Values) -> tuple[dict[str, Any], Values]:
-        """Where no size is given, what the source calls the test stands in its place."""
+        """Uses the source's name of the test where no size is given."""
         duplex = parameters.get("duplex")
         mode = ", ".join(text for text in (parameters.get("link"), f"{duplex} duplex" if duplex else None) if text)
         size = parameters.get("transfer_bytes")
@@ -225,13 +225,13 @@ def _with_files(ask: JobSpec, source: str | None, sink: str | None) -> JobSpec:
 
 
 def _ends(context: RoundContext, ask: JobSpec, client: EndpointFacts) -> tuple[EndpointFacts, EndpointFacts]:
-    """Who sends, and who receives."""
+    """Returns the sender and the receiver."""
     server = next(end for end in context.servers if end.name == client.port)
     return (client, server) if ask.direction == "forward" else (server, client)
 
 
 def _place(context: RoundContext, ask: JobSpec, client: EndpointFacts) -> str:
-    """The port; with its client where it has several, and the direction where it is not the usual one."""
+    """Returns the port; with its client where it has several, and the direction where it is not the default one."""
     alone = len(clients_by_port(context).get(client.port or "", ())) < 2
     if ask.direction == "forward":
         return str(client.port) if alone else f"{client.port} from {client.name}"
@@ -239,7 +239,7 @@ def _place(context: RoundContext, ask: JobSpec, client: EndpointFacts) -> str:
 
 
 def _statistics(outcomes: Sequence[JobOutcome]) -> Values:
-    """The arithmetic mean, as published, and how far the repetitions lie apart (s with n - 1 in the divisor)."""
+    """Returns the arithmetic mean, as published, and the spread of the repetitions (s with n - 1 in the divisor)."""
     rates = [bits_per_s(outcome.figures) for outcome in outcomes]
     known = [rate for rate in rates if rate is not None]
     return {
