@@ -116,6 +116,7 @@ tests:
 @pytest.mark.lab
 @pytest.mark.alone
 @pytest.mark.slow
+@pytest.mark.acceptance
 def test_the_burst_of_a_token_bucket_is_found_with_real_packets(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, POLICER)
     result = next(result for result in summary.results if result.method == "back-to-back")

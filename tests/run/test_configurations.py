@@ -285,6 +285,7 @@ def page_of(folder: Path) -> str:
 
 @pytest.mark.lab
 @pytest.mark.slow
+@pytest.mark.acceptance
 def test_killed_in_its_second_turn_a_run_in_the_lab_tidies_up_and_goes_on(tmp_path: Path) -> None:
     bench = COMPARED_IN_A_LAB.format(
         title="Killed in a lab",
