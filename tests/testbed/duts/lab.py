@@ -81,6 +81,8 @@ def _in(namespace: str, *command: str) -> str:
 
 
 def come_back(counts: Counts) -> bool:
-    """Whether nearly all frames came back, in time or late, and all others are lost: a busy core pauses at times."""
-    back = counts.received + counts.late
-    return back + counts.lost == counts.sent and back > 0.8 * counts.sent and counts.received > 0
+    """Whether frames come back, in time or late, and all others are counted as lost.
+
+    How many is not asked: other tests may keep a DUT that polls from its core for most of a trial.
+    """
+    return counts.received > 0 and counts.received + counts.late + counts.lost == counts.sent
