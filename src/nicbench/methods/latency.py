@@ -219,7 +219,7 @@ class Latency(FrameMethod):
                 both_say="half of the {size} frames, and also 99.9 % of them, pass within",
                 alone="was measured for latency only",
                 beside="loss_percent",
-                beside_says="Lost in that trial, and without a latency:",
+                beside_says="Frames lost in that trial:",
             ),
             sentences=_SENTENCES,
             overview=(
