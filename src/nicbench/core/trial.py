@@ -208,6 +208,11 @@ class Health(Frozen):
     overtime_ns: int | None = None
     """How much longer than requested the generator took to send."""
 
+    @property
+    def held_up_ns(self) -> int:
+        """For how long the load may have been another: a gap of our own engine, or another generator's overtime."""
+        return self.longest_gap_ns if self.longest_gap_ns is not None else self.overtime_ns or 0
+
 
 class TransmitGaps(Frozen):
     """The gaps between a stream's frames as each sender handed them to the port, in nanoseconds; 0 within a burst.

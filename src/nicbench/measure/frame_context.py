@@ -20,7 +20,7 @@ from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
-from nicbench.core.trial import Health, Latency, Trial, TrialRequest
+from nicbench.core.trial import Latency, Trial, TrialRequest
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.core.verdict import Finding, Reason
 from nicbench.measure.ceiling import Ceilings
@@ -211,7 +211,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 adjusted=trial.verdict.adjusted,
                 slow_share=slow / looks if looks else None,
                 looks=looks,
-                pacing_uncertainty=_held_up_ns(trial.reading.health) / max(1, trial.reading.transmit_ns),
+                pacing_uncertainty=trial.reading.health.held_up_ns / max(1, trial.reading.transmit_ns),
                 trial_ids=(trial.id,),
             )
 
@@ -309,11 +309,6 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
 
 def _times_its_limit(finding: Finding) -> float:
     return finding.value / finding.limit if finding.limit > 0 else math.inf
-
-
-def _held_up_ns(health: Health) -> int:
-    """For how long the load may have been another: a gap of our own engine, or the overtime of another generator."""
-    return health.longest_gap_ns if health.longest_gap_ns is not None else health.overtime_ns or 0
 
 
 def _without_shares(result: Result) -> Result:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nicbench.search._critical_load import COVERAGE, Course, CriticalLoadSearch, Estimate
+    from nicbench.search._fitted import FittedLine, fit_line
 
-__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate"]
+__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate", "FittedLine", "fit_line"]
+
+_FITTED = ("FittedLine", "fit_line")
 
 
 def __getattr__(name: str) -> object:
-    """Gives what methods use of the search for the critical load, loaded when it is first asked for."""
+    """Gives what other packages use of the searches that compute much, loaded when it is first asked for."""
     if name in __all__:
-        from nicbench.search import _critical_load
-
-        return getattr(_critical_load, name)
+        module = "_fitted" if name in _FITTED else "_critical_load"
+        return getattr(import_module(f"nicbench.search.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,11 +10,12 @@ from markupsafe import escape
 
 from nicbench.core.frame_size import size_words
 from nicbench.report.document.blocks import Drawing, Figure, Panel
-from nicbench.report.document.inlines import Part, inlines
+from nicbench.report.document.inlines import Part, capitalise, inlines, strong
 from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
 from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
+from nicbench.report.drawing.fits import SHARE, SMALL, caption_over_share, fit_chart, fits_over_share
 from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
 from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
@@ -22,6 +23,7 @@ from nicbench.report.model import CALIBRATION, Report
 from nicbench.report.section import Section
 
 SUMMARY: Final = "summary.json"
+TRIALS: Final = "trials.parquet"
 Draw = Callable[[Any, Format], dict[str, Any] | None]
 
 
@@ -55,6 +57,15 @@ class Figures:
         numbers = numbers_behind(wide, label, source, name) or numbers_behind(narrow, label, source, name)
         return Panel(self._drawing(wide, label), narrow=self._drawing(narrow, label), numbers=numbers)
 
+    def draw_small(self, draw: Draw, subject: Any, label: str, source: str, head: str) -> Panel | None:
+        """Returns one of several small drawings that stand side by side, with the table behind it."""
+        small = draw(subject, SMALL)
+        if small is None:
+            return None
+        return Panel(
+            self._drawing(small, label), head=inlines(strong(head)), numbers=numbers_behind(small, label, source)
+        )
+
     def figure(self, draw: Draw, subject: Any, label: str, caption: Part, source: str = SUMMARY) -> Figure | None:
         """Returns the figure of one chart; None where there is nothing to draw."""
         panel = self.draw_panel(draw, subject, label, source)
@@ -74,6 +85,7 @@ class Figures:
     def _figures_of(self, section: Section) -> Iterator[Figure]:
         shown, title = section.table, section.table.title
         yield from self._of_searched_rates(section)
+        yield from self._of_fits(section)
         for part, name in curves(section):
             curve = self.draw_panel(curve_chart, part, f"{title}: curve{f', {name}' if name else ''}")
             if curve is not None and shown.curve is not None:
@@ -123,8 +135,29 @@ class Figures:
             section,
             "Loss in every trial of the search",
             f"{words}, against the load, {section.scope}. The vertical lines are the rates found.",
-            "trials.parquet",
+            TRIALS,
         )
+
+    def _of_fits(self, section: Section) -> Iterator[Figure]:
+        """Yields the charts of estimated rates against what explains them, small and side by side where there are
+        several frame sizes.
+        """
+        fits = fits_over_share(section)
+        if not fits:
+            return
+        draw = partial(fit_chart, over=SHARE)
+        caption = caption_over_share(fits, section)
+        sizes = [size_words(fit.row.result.parameters) for fit in fits]
+        labels = [
+            f"Frame rate of each trial at {size}, against the share of the core that others used" for size in sizes
+        ]
+        if len(fits) == 1:
+            figure = self.figure(draw, fits[0], labels[0], f"{capitalise(sizes[0])}: {caption}", TRIALS)
+            yield from (figure,) if figure else ()
+            return
+        drawn = zip(fits, labels, sizes, strict=True)
+        panels = (self.draw_small(draw, fit, label, TRIALS, size) for fit, label, size in drawn)
+        yield Figure(tuple(panel for panel in panels if panel), inlines(caption), "multiples")
 
     def _of_further_tables(self, section: Section) -> Iterator[Figure]:
         for further in section.further if tells_something(section) else ():

@@ -50,7 +50,7 @@ def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator
     lead = figures.lead if has_lead else None
     if lead:
         before = "Imported: not measured by nicbench. " if report.imported else ""
-        yield Figure(lead.panels, inlines(before, lead.caption))
+        yield Figure(lead.panels, inlines(before, lead.caption), lead.look)
     for section in report.sections:
         if not section.is_bare:
             yield from section_blocks(section, report, figures, lead=lead, is_drawn=figures.is_alone)

@@ -1,0 +1,174 @@
+"""The chart of an estimate: the rate of every trial against what explains it, and the fitted line with its band.
+
+A trial that lost frames is a filled dot, at what came back of it. One that lost none is a hollow triangle: the device
+carried at least as much. At the end of each line stand the stated rate and its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import altair as alt
+
+from nicbench.core.forms import SCALES, suitable_form
+from nicbench.core.result import ResultVerdict
+from nicbench.report.drawing.behind import number
+from nicbench.report.drawing.charts import DASHES, SHAPES, Format, finish_chart
+from nicbench.report.drawing.svg import INK, SERIES, inline
+from nicbench.report.fits import LEAST_SHARE, RateFit, rate_fits, returned_frames_per_s
+from nicbench.report.section import Section
+from nicbench.search.base import Sample
+
+if TYPE_CHECKING:
+    from nicbench.search import FittedLine
+
+SMALL: Final = Format(width=246, height=170, font=11, columns=2)
+_LOSSY, _LOSSLESS = "lost frames", "lost none"
+_HOLLOW: Final = "M-1,0.8L0,-0.9L1,0.8ZM-0.62,0.58L0.62,0.58L0,-0.48Z"
+"""A triangle with a triangular hole, because a legend fills every mark."""
+_POINTS: Final = 13
+"""The points of a drawn line and its band."""
+_HEADROOM: Final = 0.08
+_MARGIN: Final = 0.05
+_APART: Final = 8
+"""The pixels between the stated rates of two goals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Covariate:
+    """What explains the rates of trials, as the horizontal axis of a chart; in the unit of the axis."""
+
+    title: str
+    stated: float
+    """Where the stated rate lies."""
+    value: Callable[[Sample], float | None]
+    """Returns the value of a trial; None where it is unknown."""
+
+
+SHARE: Final = Covariate(
+    "core used by others [% of the looks]",
+    0.0,
+    lambda sample: None if sample.slow_share is None else 100.0 * sample.slow_share,
+)
+
+
+def fits_over_share(section: Section) -> tuple[RateFit, ...]:
+    """Returns the fits of which a chart over the share of slow looks says more than a stack of dots at 0."""
+    return tuple(fit for fit in rate_fits(section) if fit.highest_share >= LEAST_SHARE)
+
+
+def caption_over_share(fits: Sequence[RateFit], section: Section) -> str:
+    """Returns the caption of the charts over the share of slow looks; it explains the verdict ``adjusted``."""
+    told = [
+        "What came back of each trial, against the share of the looks that found others using the device's core.",
+        "A hollow triangle lost nothing: the device carried at least that much.",
+    ]
+    if any(fit.lines for fit in fits):
+        told.append(
+            "The line is the fitted rate in its band; at 0 stand the rate of a core of its own and its interval."
+        )
+    if not all(fit.lines for fit in fits):
+        told.append("Where there is no line, the trials do not lie about one, or give only a bound.")
+    if len(fits) < len(section.rows):
+        least = f"{100 * LEAST_SHARE:g}\u202f%"
+        told.append(f"Frame sizes are left out where no trial found the core shared in {least} of the looks.")
+    if any(fit.row.result.verdict is ResultVerdict.ADJUSTED for fit in fits):
+        told.append(
+            "Adjusted: others used the core in some trials for longer than a valid trial allows; these count all the "
+            "same, because the line tells what the device would have carried without them."
+        )
+    return " ".join(told)
+
+
+def fit_chart(fit: RateFit, form: Format, *, over: Covariate) -> dict[str, Any] | None:
+    """Returns the chart of the trials at one frame size; None where nobody knows what the axis shows."""
+    known = [(value, sample) for sample in fit.samples if (value := over.value(sample)) is not None]
+    if not known:
+        return None
+    span = min(over.stated, *(value for value, _ in known)), max(over.stated, *(value for value, _ in known))
+    highest = max(returned_frames_per_s(sample) for _, sample in known)
+    scale = SCALES[suitable_form("mpps", highest)]
+    dots = [_dot(value, sample, scale.factor) for value, sample in known]
+    lines = [point for name, line in fit.lines.items() for point in _line(name, line, span, scale.factor)]
+    ends = [point for point in lines if point["x"] == over.stated]
+    goals = list(fit.lines)
+    kinds = [kind for kind in (_LOSSY, _LOSSLESS) if any(dot["what"] == kind for dot in dots)]
+    colours = [INK] * len(kinds) + [SERIES[place % len(SERIES)] for place in range(len(goals))]
+    shapes = [{_LOSSY: "circle", _LOSSLESS: _HOLLOW}[kind] for kind in kinds]
+    shapes += [SHAPES[(2 + place) % len(SHAPES)] for place in range(len(goals))]
+    legend = alt.Legend(orient="top", title=None, columns=form.columns, symbolOpacity=1, labelLimit=0)
+    names = [*kinds, *goals]
+    colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+    shape = alt.Shape("what:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+    dash = alt.StrokeDash(
+        "what:N",
+        scale=alt.Scale(domain=goals, range=[DASHES[place % len(DASHES)] for place in range(len(goals))]),
+        legend=None,
+    )
+    margin = _MARGIN * (span[1] - span[0])
+    shown = alt.Scale(domain=[span[0] - margin, span[1] + margin], nice=False)
+    x = alt.X("x:Q", title=over.title, scale=shown, axis=alt.Axis(tickCount=5, grid=False))
+    rates = alt.Scale(domain=_range(dots, lines), nice=False, zero=False)
+    y = alt.Y("y:Q", title=f"frame rate [{scale.unit}]", scale=rates, axis=alt.Axis(tickCount=5))
+    lower = alt.Y("lower:Q", title="", scale=rates)
+    fitted = alt.Chart(inline(lines)).encode(x=x, color=colour)
+    stated = [
+        # Side by side, so that equal rates do not hide one another.
+        (alt.Chart(inline([end])).encode(x=x, color=colour), (place - (len(ends) - 1) / 2) * _APART)
+        for place, end in enumerate(ends)
+    ]
+    lossy, lossless = ([dot for dot in dots if dot["what"] == kind] for kind in (_LOSSY, _LOSSLESS))
+    layers: list[Any] = [
+        fitted.mark_area(opacity=0.16, clip=True).encode(y=lower, y2="upper:Q"),
+        fitted.mark_line(strokeWidth=1.6, clip=True).encode(y=y, strokeDash=dash),
+        *(
+            layer
+            for end, shift in stated
+            for layer in (
+                end.mark_rule(strokeWidth=7, opacity=0.35, clip=True, aria=False, xOffset=shift).encode(
+                    y=lower, y2="upper:Q"
+                ),
+                end.mark_point(size=50, filled=True, opacity=1, aria=False, xOffset=shift).encode(y=y, shape=shape),
+            )
+        ),
+        alt.Chart(inline(lossless))
+        .mark_point(size=66, filled=True, opacity=0.9)
+        .encode(x=x, y=y, color=colour, shape=shape),
+        alt.Chart(inline(lossy))
+        .mark_point(size=34, filled=True, opacity=0.8)
+        .encode(x=x, y=y, color=colour, shape=shape),
+    ]
+    return finish_chart(alt.layer(*layers), form)
+
+
+def _dot(x: float, sample: Sample, factor: float) -> dict[str, Any]:
+    rate = returned_frames_per_s(sample) * factor
+    if sample.counts.failed:
+        return {"x": x, "y": rate, "what": _LOSSY}
+    return {"x": x, "y": rate, "what": _LOSSLESS, "words": f"at least {number(rate)}"}
+
+
+def _line(name: str, line: FittedLine, span: tuple[float, float], factor: float) -> list[dict[str, Any]]:
+    """Returns the points of a line, the first of them the stated rate."""
+    points = []
+    for place in range(_POINTS):
+        x = span[0] + (span[1] - span[0]) * place / (_POINTS - 1)
+        at = line.at(x / 100.0)
+        ends = {"lower": at.lower * factor, "upper": at.upper * factor}
+        points.append({"x": x, "y": at.middle * factor, **ends, "what": name})
+    return points
+
+
+def _range(dots: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]) -> list[float]:
+    """Returns the ends of the axis of rates: every dot and line, and of the bands no more than doubles it."""
+    seen = [point["y"] for point in (*dots, *lines)]
+    least, most = min(seen), max(seen)
+    reach = most - least or 0.1 * most
+    lower = min((point["lower"] for point in lines), default=least)
+    upper = max((point["upper"] for point in lines), default=most)
+    low, high = max(lower, least - reach / 2.0), min(upper, most + reach / 2.0)
+    low, high = min(low, least), max(high, most)
+    room = _HEADROOM * (high - low)
+    return [max(0.0, low - room), high + room]
