@@ -1,11 +1,12 @@
 //! Watches each of the DUT's cores for what no counter of a virtual machine says. Two hundred and fifty times a second
 //! a thread looks for a microsecond how much of the physical core there is (a neighbour on the other hyperthread takes
-//! up to half of it); and it reads whether the CPU stood still in the meantime.
+//! up to half of it) and how high the core's clock is; and it reads whether the CPU stood still in the meantime.
 //!
 //! What limits the rate is the interrupt that wakes the thread, not the look: on a virtual machine one takes up to
 //! 20 microseconds of the core. So looks come when interrupts come anyway: at multiples of their period by the
 //! monotonic clock, which are those of the kernel's own tick, and the stall detector's timer beats in step with them.
 
+mod clocks;
 mod series;
 mod speeds;
 
@@ -17,9 +18,10 @@ use nicbench_protocol::CpuTimes;
 
 use crate::port::Clock;
 use crate::stall_detector::{self, StallDetector};
-use crate::sys::core_speed::{SHORT_PROBE, parallel_speed};
-use crate::sys::{self, tsc};
+use crate::sys::core_speed::SHORT_PROBE;
+use crate::sys::{self, core_speed, tsc};
 use crate::task_times::CORE_WATCH_THREAD;
+use clocks::{ChainLength, Clocks, ClocksBySpeed};
 use series::Series;
 pub use speeds::{Speed, Speeds};
 
@@ -37,6 +39,8 @@ const WAKE_UP_NS: u64 = 60_000;
 #[derive(Debug, Default)]
 pub struct CoreWatch {
     watchers: Vec<Watcher>,
+    /// Of the time-stamp counter.
+    ticks_per_s: f64,
     last_slow: Arc<AtomicU64>,
 }
 
@@ -61,31 +65,45 @@ struct State {
     stalls: Option<StallDetector>,
     /// Of all looks since the start.
     speeds: Speeds,
+    clocks: Clocks,
+    /// `None` until it was measured, and where it cannot be.
+    chain: Option<ChainLength>,
     /// `None` outside of a transmission.
     trial: Option<TrialLooks>,
+}
+
+/// What a trial's looks saw, beside what is known of the core since the start.
+struct Seen {
+    trial: Option<TrialLooks>,
+    best: Speed,
+    /// In cycles per tick.
+    highest_clock: Option<f64>,
+    longest_pause_ns: Option<u64>,
 }
 
 /// What was seen since a transmission began.
 #[derive(Debug)]
 struct TrialLooks {
     speeds: Speeds,
+    clocks: ClocksBySpeed,
     series: Series,
     has_begun: bool,
 }
 
 impl Default for TrialLooks {
     fn default() -> Self {
-        Self { speeds: Speeds::default(), series: Series::new(PERIOD_NS), has_begun: false }
+        let series = Series::new(PERIOD_NS);
+        Self { speeds: Speeds::default(), clocks: ClocksBySpeed::default(), series, has_begun: false }
     }
 }
 
 impl CoreWatch {
     /// Starts the threads. A CPU to which the calling thread is bound gets none: it would hold up the worker.
-    pub fn start(cpus: &[u32]) -> Self {
+    pub fn start(cpus: &[u32], ticks_per_s: f64) -> Self {
         let last_slow = Arc::new(AtomicU64::new(0));
         let free = cpus.iter().filter(|cpu| !sys::thread::is_pinned_to(**cpu));
         let watchers = free.filter_map(|cpu| Watcher::new(*cpu, Arc::clone(&last_slow))).collect();
-        Self { watchers, last_slow }
+        Self { watchers, ticks_per_s, last_slow }
     }
 
     /// Begins to watch: a transmission begins.
@@ -112,12 +130,15 @@ impl CoreWatch {
     pub fn finish(&self, cpus: &mut [CpuTimes], epoch_ns: u64) -> bool {
         let mut any = false;
         for Watcher { observations, .. } in &self.watchers {
-            let (trial, best, longest_pause_ns) = observations.end_trial();
+            let Seen { trial, best, highest_clock, longest_pause_ns } = observations.end_trial();
             let Some(trial) = trial.filter(|trial| trial.speeds.looks() > 0) else { continue };
             any = true;
+            let hz = |cycles_per_tick: f64| (cycles_per_tick * self.ticks_per_s).round() as u64;
             if let Some(cpu) = cpus.iter_mut().find(|times| times.cpu == observations.cpu) {
                 cpu.speed_samples = Some(trial.speeds.looks());
                 cpu.slow_samples = Some(trial.speeds.slower_than(SLOW_HUNDREDTHS, best));
+                cpu.clock_hz = trial.clocks.mean(best).map(hz);
+                cpu.highest_clock_hz = highest_clock.map(hz);
                 cpu.longest_pause_ns = longest_pause_ns;
                 cpu.looks = trial.series.reading(epoch_ns, best);
             }
@@ -161,6 +182,8 @@ impl Observations {
         if sys::thread::pin_to(self.cpu).is_err() || sys::thread::run_first().is_err() {
             return;
         }
+        let chain = ChainLength::measure(SHORT_PROBE);
+        self.lock().chain = chain;
         let mut first_looks = FIRST_LOOKS;
         while !self.ended.load(Ordering::Acquire) {
             let (is_watching, begins) = self.lock().trial.as_ref().map_or((false, false), |it| (true, !it.has_begun));
@@ -188,25 +211,30 @@ impl Observations {
     }
 
     fn look(&self) {
-        let (now_ns, speed) = (tsc::monotonic_ns(), Speed::new(parallel_speed(SHORT_PROBE)));
+        let (now_ns, measured) = (tsc::monotonic_ns(), core_speed::measure(SHORT_PROBE));
+        let (speed, chain_ticks) = (Speed::new(measured.parallel), measured.chain_ticks);
         let state = &mut *self.lock();
         state.speeds.remember(speed);
+        state.clocks.remember(chain_ticks);
         let Some(trial) = &mut state.trial else { return };
         trial.speeds.remember(speed);
         trial.series.add(now_ns, speed);
+        if let Some(chain) = state.chain {
+            trial.clocks.add(speed, chain.clock(chain_ticks));
+        }
         if speed.hundredths_of(state.speeds.best()) < SLOW_HUNDREDTHS {
             self.last_slow.store(tsc::ticks(), Ordering::Relaxed);
         }
         state.stalls.iter_mut().for_each(StallDetector::read);
     }
 
-    /// What was seen in the trial, the best speed by now, and the longest time that the CPU stood still.
-    fn end_trial(&self) -> (Option<TrialLooks>, Speed, Option<u64>) {
+    fn end_trial(&self) -> Seen {
         let mut state = self.lock();
         let trial = state.trial.take();
         let began = trial.as_ref().is_some_and(|trial| trial.has_begun);
         let longest_pause_ns = state.stalls.as_mut().filter(|_| began).and_then(StallDetector::stop);
-        (trial, state.speeds.best(), longest_pause_ns)
+        let highest_clock = state.chain.and_then(|chain| state.clocks.highest(chain));
+        Seen { trial, best: state.speeds.best(), highest_clock, longest_pause_ns }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -230,7 +258,7 @@ mod tests {
         let cpu = 0;
         let posted = thread::spawn(move || {
             sys::thread::pin_to(cpu).ok()?;
-            Some(CoreWatch::start(&[cpu]).watchers.len())
+            Some(CoreWatch::start(&[cpu], 1e9).watchers.len())
         });
         assert!(posted.join().unwrap().is_none_or(|watchers| watchers == 0));
     }
@@ -242,23 +270,29 @@ mod tests {
 
     #[test]
     fn what_was_seen_is_told_of_the_cpu_it_was_seen_on() {
-        let mut state = State { trial: Some(TrialLooks::default()), ..State::default() };
-        for (look, speed) in [0.5, 0.5, 0.3, 0.5, 0.3].into_iter().enumerate() {
+        let chain = ChainLength { cycles: 600.0 };
+        let mut state = State { trial: Some(TrialLooks::default()), chain: Some(chain), ..State::default() };
+        let seen = [(0.5, 400), (0.5, 300), (0.3, 600), (0.5, 400), (0.3, 600)];
+        for (look, (speed, chain_ticks)) in seen.into_iter().enumerate() {
             let speed = Speed::new(speed);
+            state.clocks.remember(chain_ticks);
             state.speeds.remember(speed);
             let trial = state.trial.as_mut().unwrap();
             trial.speeds.remember(speed);
             trial.series.add((10 + look as u64) * PERIOD_NS, speed);
+            trial.clocks.add(speed, chain.clock(chain_ticks));
         }
         let observations = Arc::new(Observations { cpu: 1, state: Mutex::new(state), ..Observations::default() });
         let watchers = vec![Watcher { observations, thread: None }];
-        let core_watch = CoreWatch { watchers, ..CoreWatch::default() };
+        let core_watch = CoreWatch { watchers, ticks_per_s: 3e9, ..CoreWatch::default() };
         let mut cpus = crate::health::parse_stat("cpu0 1 1 1 1 1 1 1 1\ncpu1 1 1 1 1 1 1 1 1\n", &[0, 1], 1);
         assert!(core_watch.finish(&mut cpus, 11 * PERIOD_NS));
         assert_eq!(
             cpus.iter().map(|cpu| (cpu.speed_samples, cpu.slow_samples)).collect::<Vec<_>>(),
             [(None, None), (Some(5), Some(2))]
         );
+        let clocks = cpus.iter().map(|cpu| (cpu.clock_hz, cpu.highest_clock_hz)).collect::<Vec<_>>();
+        assert_eq!(clocks, [(None, None), (Some(5_000_000_000), Some(6_000_000_000))]);
         let looks = cpus[1].looks.as_ref().unwrap();
         assert_eq!((looks.begins_ns, looks.slot_ns), (-(PERIOD_NS as i64), PERIOD_NS));
         assert!(!core_watch.finish(&mut cpus, 0), "a trial is told once");

@@ -96,6 +96,8 @@ pub fn parse_stat(stat: &str, watched: &[u32], ns_per_tick: u64) -> Vec<CpuTimes
             other_tasks_ns: None,
             speed_samples: None,
             slow_samples: None,
+            clock_hz: None,
+            highest_clock_hz: None,
             longest_pause_ns: None,
             looks: None,
         })
@@ -120,6 +122,8 @@ fn difference(first: &Moment, last: &Moment) -> Vec<CpuTimes> {
             other_tasks_ns: tasks.map(|(before, tasks)| tasks.since(before, after.cpu)),
             speed_samples: None,
             slow_samples: None,
+            clock_hz: None,
+            highest_clock_hz: None,
             longest_pause_ns: None,
             looks: None,
         })

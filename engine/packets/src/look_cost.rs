@@ -16,8 +16,8 @@ use crate::core_watch::{SLOW_HUNDREDTHS, Speed, Speeds, next_slot};
 use crate::error::{EngineError, ErrorKind};
 use crate::port::Clock;
 use crate::stall_detector::StallDetector;
-use crate::sys::core_speed::{Probe, SHORT_PROBE, parallel_speed};
-use crate::sys::{self, tsc};
+use crate::sys::core_speed::{Probe, SHORT_PROBE};
+use crate::sys::{self, core_speed, tsc};
 
 const ROUNDS: usize = 9;
 const ROUND_S: f64 = 0.3;
@@ -180,7 +180,7 @@ fn look_until_end(cpu: u32, case: Case, ends: &AtomicBool) -> Result<(f64, f64),
         next_ns = (next_ns + period_ns).max(tsc::monotonic_ns() / period_ns * period_ns);
         sys::thread::sleep_until(next_ns);
         let before_ns = tsc::monotonic_ns();
-        std::hint::black_box(parallel_speed(case.probe));
+        std::hint::black_box(core_speed::measure(case.probe));
         probe_ns += tsc::monotonic_ns() - before_ns;
         looks += 1;
         stalls.iter_mut().for_each(StallDetector::read);
@@ -201,9 +201,9 @@ fn compare_probes(cpu: u32, clock: &TscClock) -> Result<Vec<Agreement>, EngineEr
             sys::thread::sleep_until(next_ns);
             let which = look % tested;
             let before = tsc::ticks();
-            let speed = Speed::new(parallel_speed(probe(LENGTHS[which])));
+            let speed = Speed::new(core_speed::measure(probe(LENGTHS[which])).parallel);
             let ticks = tsc::ticks() - before;
-            seen[which].push((speed, Speed::new(parallel_speed(probe(LENGTHS[tested]))), ticks));
+            seen[which].push((speed, Speed::new(core_speed::measure(probe(LENGTHS[tested])).parallel), ticks));
         }
         Ok(seen)
     });

@@ -11,9 +11,11 @@ use std::io::{self, BufRead, Write};
 use nicbench_protocol::CpuTimes;
 use serde::Serialize;
 
+use crate::clock::TscClock;
 use crate::core_watch::CoreWatch;
 use crate::error::{EngineError, ErrorKind};
 use crate::health::parse_stat;
+use crate::port::Clock;
 
 /// What was seen since the last line of input.
 #[derive(Debug, Serialize)]
@@ -27,6 +29,9 @@ struct Looks {
     cpu: u32,
     looks: u32,
     slow: u32,
+    /// The core's clock, the mean over the looks and the 99th percentile since the start; none where it is not known.
+    clock_hz: Option<u64>,
+    highest_clock_hz: Option<u64>,
 }
 
 /// Watches the CPUs until stdin ends; an error names a CPU that does not exist.
@@ -42,7 +47,7 @@ pub fn run(cpus: &[&str]) -> Result<(), EngineError> {
         return Err(wrong(&cpus[missing]));
     }
     let _awake = keep_awake();
-    serve(&CoreWatch::start(&watched), &mut times).map_err(|error| {
+    serve(&CoreWatch::start(&watched, TscClock::calibrated().hz()), &mut times).map_err(|error| {
         EngineError::new(ErrorKind::BadState, format!("stdin or stdout: {error}"), "call it with both open")
     })
 }
@@ -63,6 +68,8 @@ fn serve(core_watch: &CoreWatch, times: &mut [CpuTimes]) -> io::Result<()> {
             cpu: times.cpu,
             looks: times.speed_samples.take().unwrap_or(0),
             slow: times.slow_samples.take().unwrap_or(0),
+            clock_hz: times.clock_hz.take(),
+            highest_clock_hz: times.highest_clock_hz.take(),
         };
         let stretch = Stretch { cpus: times.iter_mut().map(looks).collect() };
         writeln!(output, "{}", serde_json::to_string(&stretch)?)?;

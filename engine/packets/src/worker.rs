@@ -53,7 +53,7 @@ impl<C: Clock> Worker<C> {
     /// A worker that serves the ports that its roles name; of the others only the counters are read.
     pub fn with_roles(clock: Rc<C>, ports: Vec<Box<dyn Port>>, roles: Roles, watched_cpus: Vec<u32>) -> Self {
         let watched = if clock.is_virtual() { &[] } else { watched_cpus.as_slice() };
-        let core_watch = CoreWatch::start(watched);
+        let core_watch = CoreWatch::start(watched, clock.hz());
         let stamps = ports.iter().map(|port| port.facts().stamps.clone());
         let stamper = |facts: Option<_>| Some(Stamper::new(facts?, clock.hz()));
         let stampers = stamps.map(stamper).collect::<Option<Vec<_>>>().unwrap_or_default();

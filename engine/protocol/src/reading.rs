@@ -251,6 +251,13 @@ pub struct CpuTimes {
     /// Of those, how many found under 80 % of the best: another hyperthread or guest used the same core.
     #[serde(default)]
     pub slow_samples: Option<u32>,
+    /// The clock of the core, the mean over the looks that found it unshared (over all, where under a tenth did);
+    /// unknown where nobody could look, and where the core's cycles cannot be counted.
+    #[serde(default)]
+    pub clock_hz: Option<u64>,
+    /// The 99th percentile of the clocks of all looks since the watch began; unknown as above.
+    #[serde(default)]
+    pub highest_clock_hz: Option<u64>,
     /// The longest that the core stood still: how late an interrupt of its timer came; null where nobody could look.
     #[serde(default)]
     pub longest_pause_ns: Option<u64>,

@@ -164,6 +164,13 @@ class CpuTime(Frozen):
 
     None where sampling is impossible.
     """
+    clock_hz: float | None = None
+    """The mean clock of its core over the samples that found the core unshared (over all, where under a tenth did).
+
+    None where sampling is impossible or the clock cannot be measured, and in trials from before it was measured.
+    """
+    highest_clock_hz: float | None = None
+    """The 99th percentile of the clocks of all samples since the engine began; None as above."""
     longest_pause_ns: int | None = None
     """The longest time that the CPU stood still, from the delay of a timer interrupt; None where it is not sampled."""
     looks: Looks | None = None

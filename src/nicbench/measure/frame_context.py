@@ -202,15 +202,17 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 raise
             trial_ids.append(trial.id)
             traffic_ns += trial.reading.transmit_ns
-            looks, slow = self._maker.looks(trial)
+            seen = self._maker.looks(trial)
             return Sample(
                 load_frames_per_s=load_frames_per_s,
                 duration_s=duration_s,
                 counts=trial.reading.counts,
                 valid=not disturbed,
                 adjusted=trial.verdict.adjusted,
-                slow_share=slow / looks if looks else None,
-                looks=looks,
+                slow_share=seen.slow_share,
+                looks=seen.looks,
+                clock_hz=seen.clock_hz,
+                highest_clock_hz=seen.highest_clock_hz,
                 pacing_uncertainty=trial.reading.health.held_up_ns / max(1, trial.reading.transmit_ns),
                 trial_ids=(trial.id,),
             )

@@ -23,6 +23,7 @@ from nicbench.measure.ledger.losses import add_ledger, add_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader
 from nicbench.measure.samples import Maker, SampleLog, Slot
 from nicbench.measure.trial_verdict import Evidence, judge
+from nicbench.stats.looks import CoreLooks, sum_looks
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.testers.base import Tester
 
@@ -162,10 +163,9 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         """How many of the tester's ports its frames leave or come to."""
         return len({port for way in self._setup.addressing for port in (way.transmit, way.receive)})
 
-    def looks(self, trial: Trial) -> tuple[int, int]:
-        """How many looks at the DUT's cores a trial took, and how many of them found the core slow."""
-        cpus = [cpu for cpu in trial.reading.health.cpus if cpu.cpu in self._setup.dut_cpus]
-        return sum(cpu.speed_samples or 0 for cpu in cpus), sum(cpu.slow_samples or 0 for cpu in cpus)
+    def looks(self, trial: Trial) -> CoreLooks:
+        """Returns what the looks at the DUT's cores found in a trial."""
+        return sum_looks(cpu for cpu in trial.reading.health.cpus if cpu.cpu in self._setup.dut_cpus)
 
     @property
     def dut(self) -> FrameDut:

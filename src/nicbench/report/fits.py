@@ -16,6 +16,7 @@ from nicbench.core.table import Goal as TableGoal
 from nicbench.core.trial import Trial
 from nicbench.report.section import Row, Section
 from nicbench.search.base import Goal, Limits, Sample
+from nicbench.stats.looks import sum_looks
 
 if TYPE_CHECKING:  # SciPy loads slowly, and most reports estimate nothing
     from nicbench.search import FittedLine
@@ -64,16 +65,17 @@ def rate_fits(section: Section) -> tuple[RateFit, ...]:
 def _sample(trial: Trial, watched: Collection[int]) -> Sample:
     """Converts a trial to what its search saw of it."""
     reading = trial.reading
-    cpus = [cpu for cpu in reading.health.cpus if not watched or cpu.cpu in watched]
-    looks = sum(cpu.speed_samples or 0 for cpu in cpus)
+    seen = sum_looks(cpu for cpu in reading.health.cpus if not watched or cpu.cpu in watched)
     return Sample(
         load_frames_per_s=trial.request.load_frames_per_s or 0.0,
         duration_s=trial.request.duration_s,
         counts=reading.counts,
         valid=trial.verdict.valid,
         adjusted=trial.verdict.adjusted,
-        slow_share=sum(cpu.slow_samples or 0 for cpu in cpus) / looks if looks else None,
-        looks=looks,
+        slow_share=seen.slow_share,
+        looks=seen.looks,
+        clock_hz=seen.clock_hz,
+        highest_clock_hz=seen.highest_clock_hz,
         pacing_uncertainty=reading.health.held_up_ns / max(1, reading.transmit_ns),
         trial_ids=(trial.id,),
     )

@@ -33,6 +33,10 @@ class Sample(Frozen):
     slow_share: float | None = Field(default=None, ge=0.0, le=1.0)
     """The share of the looks at the DUT's core that found it slow; None where nobody looked."""
     looks: int = 0
+    clock_hz: float | None = Field(default=None, gt=0.0)
+    """The mean clock of the DUT's core over the trial; None where it was not measured."""
+    highest_clock_hz: float | None = Field(default=None, gt=0.0)
+    """The highest clock seen of that core by then, the 99th percentile of all looks; None where it was not measured."""
     adjusted: bool = False
     """Somebody else used the core for so much of the time that the trial counts only because the search allows for it.
     """

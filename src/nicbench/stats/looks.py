@@ -1,13 +1,14 @@
-"""How much of its physical core a CPU had, look by look over a trial."""
+"""How much of its physical core a CPU had, look by look over a trial, and how high the clock of that core was."""
 
 from __future__ import annotations
 
 import zlib
 from base64 import b64decode
 from binascii import Error as NotBase64
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from nicbench.core.trial import Looks
+from nicbench.core.trial import CpuTime, Looks
 
 SLOW_SHARE: Final = 0.8
 """A look that finds less of the core than this share of its best finds it shared (the engine's ``core_watch``)."""
@@ -39,3 +40,37 @@ def shared_share(looks: Looks, from_ns: int, until_ns: int) -> float | None:
     """Returns the share of the looks of a period that found the core shared; None where nobody looked in it."""
     seen = [look.share for look in decode_looks(looks) if from_ns <= look.time_ns < until_ns]
     return sum(share < SLOW_SHARE for share in seen) / len(seen) if seen else None
+
+
+class CoreLooks(NamedTuple):
+    """The looks at one or more cores over a trial, how many of them found their core slow, and the clock of the cores.
+
+    The clocks are means over the cores by their looks, and None where no core's clock was measured.
+    """
+
+    looks: int
+    slow: int
+    clock_hz: float | None = None
+    highest_clock_hz: float | None = None
+
+    @property
+    def slow_share(self) -> float | None:
+        """Returns the share of the looks that found their core slow; None where nobody looked."""
+        return self.slow / self.looks if self.looks else None
+
+
+def sum_looks(cpus: Iterable[CpuTime]) -> CoreLooks:
+    """Returns the looks at these cores together."""
+    seen = [cpu for cpu in cpus if cpu.speed_samples]
+    return CoreLooks(
+        looks=sum(cpu.speed_samples or 0 for cpu in seen),
+        slow=sum(cpu.slow_samples or 0 for cpu in seen),
+        clock_hz=_mean([(cpu.speed_samples or 0, cpu.clock_hz) for cpu in seen]),
+        highest_clock_hz=_mean([(cpu.speed_samples or 0, cpu.highest_clock_hz) for cpu in seen]),
+    )
+
+
+def _mean(weighted: Sequence[tuple[int, float | None]]) -> float | None:
+    """The mean of the known values by their weights; None where none is known."""
+    known = [(weight, value) for weight, value in weighted if value is not None]
+    return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known) if known else None

@@ -18,6 +18,16 @@ impl Speed {
         Self(((speed * BINS_PER_UNIT) as usize).min(BINS - 1) as u16)
     }
 
+    /// Every speed that can be, from 0 upwards.
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        (0..BINS as u16).map(Self)
+    }
+
+    /// Its place among all.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+
     /// Hundredths of `best`, rounded down; from 1 to 255, for 0 is no look.
     pub fn hundredths_of(self, best: Self) -> u8 {
         (100 * u32::from(self.0) / u32::from(best.0.max(1))).clamp(1, 255) as u8
@@ -41,7 +51,7 @@ impl Default for Speeds {
 
 impl Speeds {
     pub fn remember(&mut self, speed: Speed) {
-        self.bins[usize::from(speed.0)] += 1;
+        self.bins[speed.index()] += 1;
         self.looks += 1;
         if self.looks < LOOKS_PER_SEARCH || self.looks % LOOKS_PER_SEARCH == 0 {
             self.best = self.find_best();
@@ -59,8 +69,8 @@ impl Speeds {
 
     /// Looks that found less than so many hundredths of `best`.
     pub fn slower_than(&self, hundredths: u8, best: Speed) -> u32 {
-        let bins = self.bins.iter().zip(0..);
-        bins.filter(|(_, bin)| Speed(*bin).hundredths_of(best) < hundredths).map(|(count, _)| count).sum()
+        let bins = self.bins.iter().zip(Speed::all());
+        bins.filter(|(_, speed)| speed.hundredths_of(best) < hundredths).map(|(count, _)| count).sum()
     }
 
     fn find_best(&self) -> Speed {
