@@ -61,6 +61,13 @@ class OneLine:
     between: str = ", "
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a reader reads in place of identifiers of a bench file, in pairs: "the line rate" for ``line_rate``."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
 class NotEverywhere:
     """Annotates values that only some machines or devices have: a missing one is not reported as unknown."""
 
@@ -82,6 +89,8 @@ class Shape:
     fields: Mapping[str, Shape] = field(default_factory=lambda: MappingProxyType({}))
     entries: Shape | None = None
     plugins: str | None = None
+    words: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What a reader reads in place of some values."""
 
 
 NOTHING: Final = Shape()
@@ -168,6 +177,8 @@ def _apply_notes(shape: Shape, notes: list[Any]) -> Shape:
             shape = replace(shape, label=note.text, is_alone=note.alone)
         elif isinstance(note, OneLine):
             shape = replace(shape, one_line=note)
+        elif isinstance(note, Words):
+            shape = replace(shape, words=MappingProxyType(dict(note.pairs)))
         elif note is NotEverywhere or isinstance(note, NotEverywhere):
             shape = replace(shape, is_everywhere=False)
     return shape
@@ -183,6 +194,7 @@ def _combine(one: Shape, other: Shape) -> Shape:
         fields={**other.fields, **one.fields},
         entries=one.entries or other.entries,
         plugins=one.plugins or other.plugins,
+        words={**other.words, **one.words},
     )
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from nicbench.core.described import Unit
+from nicbench.core.described import Unit, Words
 from nicbench.core.frame_size import Size, label_of, mean_bytes, size_label, words_of
 from nicbench.core.pattern import Pattern
 from nicbench.core.result import Bounded
@@ -42,7 +42,8 @@ def _read(value: Any) -> Any:
     return rate
 
 
-FullRate = Annotated[Literal["line_rate", "highest"] | float, Unit.FRAMES_PER_S, BeforeValidator(_read)]
+_WORDS: Final = ((LINE_RATE, "the line rate"), (HIGHEST, "the highest load"))
+FullRate = Annotated[Literal["line_rate", "highest"] | float, Unit.FRAMES_PER_S, Words(_WORDS), BeforeValidator(_read)]
 """The rate in a bench file: ``line_rate``, ``highest``, or frames per second of each port, from "800 kpps"."""
 
 

@@ -191,7 +191,9 @@ def _written_value(name: str, value: object, shape: Shape) -> str:
         return written_text(value, shape, between="; ")
     if isinstance(value, list):
         return " and ".join(_written_value(name, each, shape) for each in value) or "none"
-    return "none" if value is None else value if isinstance(value, str) else plain(name, value, shape)
+    if isinstance(value, str):
+        return shape.words.get(value, value)
+    return "none" if value is None else plain(name, value, shape)
 
 
 def host_name(name: str) -> str:
@@ -219,6 +221,8 @@ def plain(name: str, value: object, shape: Shape | None = None) -> str:
         texts = (way.entry.format(name=label, value=plain(label, item, part)) for label, part, item in entries)
         return way.between.join(texts) or "none"
     words = str(value)
+    if words in shape.words:
+        return shape.words[words]
     if shape.unit is Unit.CPU_MASK:
         return cpu_mask(words)
     return words.removeprefix("DPDK ") if name == "dpdk" else words

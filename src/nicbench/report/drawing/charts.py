@@ -8,7 +8,7 @@ intervals, loads known only to be too high, and the references near them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,9 @@ import altair as alt
 from nicbench.core.result import Bounded, number_of
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.cells import factor_of, writer
+from nicbench.report.drawing.behind import units_of
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline
+from nicbench.report.glyphs import width
 from nicbench.report.numbers import only_below
 from nicbench.report.section import Section
 
@@ -292,4 +294,34 @@ def finish_chart(chart: Any, form: Format) -> dict[str, Any]:
         )
     )
     described: dict[str, Any] = styled.to_dict(validate=False)
+    for _, unit in units_of(described):
+        for channel in unit.get("encoding", {}).values():
+            if isinstance(channel, dict) and isinstance(channel.get("legend"), dict):
+                names = (channel.get("scale") or {}).get("domain") or ()
+                channel["legend"] |= _spread_legend([str(name) for name in names], channel["legend"], form)
     return described
+
+
+_SYMBOL = 22
+"""The pixels of an entry of a legend without its name."""
+_BETWEEN = 12
+_WIDER = 0.3
+"""By so much of its width in the reader's font a name may be wider than it was measured."""
+
+
+def _spread_legend(names: Sequence[str], legend: Mapping[str, Any], form: Format) -> dict[str, Any]:
+    """Returns the columns and their distance with which the names fit beside each other in any font.
+
+    The drawing measures names in a font of its own; in the reader's browser they may be much wider.
+    """
+    widths = [width(name, form.font) for name in names]
+    if not widths:
+        return {}
+    most = min(len(names), int(legend.get("columns", form.columns)))
+    distance = math.ceil(_WIDER * max(widths)) + _BETWEEN
+
+    def takes(columns: int) -> float:
+        return sum(_SYMBOL + max(widths[place::columns]) for place in range(columns)) + _BETWEEN * (columns - 1)
+
+    columns = next((each for each in range(most, 1, -1) if takes(each) <= form.width), 1)
+    return {"columns": columns, "columnPadding": distance}

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import Unit
+from nicbench.core.described import Unit, Words
 from nicbench.core.errors import HostError
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
@@ -147,7 +147,7 @@ class Faults(Frozen):
 class ReflectorOptions(DpdkOptions):
     """``dut: {kind: reflector, faults: {loss: 1 %}}``."""
 
-    mode: Literal["forward", "mac_swap"] = "mac_swap"
+    mode: Annotated[Literal["forward", "mac_swap"], Words((("mac_swap", "MAC addresses swapped"),))] = "mac_swap"
     burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=64)
     when_full: Literal["drop", "wait"] = "drop"
     faults: Faults = Faults()
