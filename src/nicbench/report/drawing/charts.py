@@ -19,6 +19,7 @@ from nicbench.core.result import Bounded, number_of
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.cells import factor_of, writer
 from nicbench.report.drawing.behind import units_of
+from nicbench.report.drawing.cutting import CUT_CAPTION, cut_intervals, cut_marks
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline
 from nicbench.report.glyphs import width
 from nicbench.report.numbers import only_below
@@ -32,10 +33,13 @@ _HEADROOM = 1.06
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """The rows of the chart, with rates in ``unit``. ``below`` are the rates of which only an upper bound is known."""
+    """The rows of the chart, with rates in ``unit``. ``below`` are the rates of which only an upper bound is known,
+    ``cut`` those whose interval goes on above the axis.
+    """
 
     rates: tuple[dict[str, Any], ...]
     below: tuple[dict[str, Any], ...]
+    cut: tuple[dict[str, Any], ...]
     bounds: tuple[dict[str, Any], ...]
     top: float
     unit: str
@@ -84,13 +88,13 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
                 bounds.append({"size": size, "goal": name, "rate": bound * factor})
     if not rates and not below:
         return None
+    rates, cut = cut_intervals(rates, "rate")
     highest = max(*(point["upper"] for point in rates), *(point["rate"] for point in below), 0.0)
     near = [bound for bound in bounds if bound["rate"] <= _NEAR * highest or (line_rate and bound["goal"] == LINE_RATE)]
     top = max(highest, *(bound["rate"] for bound in near), 0.0) * _HEADROOM
     drawn = _with_a_line(near)
-    return Points(
-        tuple(rates), tuple(below), tuple(bound for bound in bounds if bound["goal"] in drawn), top, unit or ""
-    )
+    with_a_line = tuple(bound for bound in bounds if bound["goal"] in drawn)
+    return Points(tuple(rates), tuple(below), tuple(cut), with_a_line, top, unit or "")
 
 
 def _with_a_line(points: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> tuple[str, ...]:
@@ -176,6 +180,9 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
                 hollow.mark_point(size=62, filled=False, opacity=1, strokeWidth=1.6, shape=mark, xOffset=shift),
                 hollow.mark_point(size=120, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW, xOffset=shift),
             ]
+        cut = [point for point in points.cut if point["goal"] == name]
+        if cut:
+            layers += cut_marks(alt.Chart(inline(cut)).encode(x=x, color=colour), form.font, shift)
     return finish_chart(alt.layer(*layers), form)
 
 
@@ -188,6 +195,8 @@ def rates_by_size_caption(section: Section) -> str:
     sentences = [f"Highest frame rate by frame size, {section.scope}."]
     if any(point["lower"] < point["upper"] for point in points.rates) or not section.is_imported:
         sentences.append("The broad bar behind a point is its interval.")
+    if points.cut:
+        sentences.append(CUT_CAPTION)
     if points.below:
         sentences.append("A hollow point with an arrow: no load tried passed, down to this one; the rate is below it.")
     names = []

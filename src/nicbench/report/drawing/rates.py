@@ -16,6 +16,7 @@ from nicbench.report.document.blocks import Panel
 from nicbench.report.document.inlines import inlines, strong
 from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.charts import Format, finish_chart
+from nicbench.report.drawing.cutting import cut_intervals, cut_marks
 from nicbench.report.drawing.svg import INK, SERIES, inline, svg
 from nicbench.report.rates import RatesRow, RatesTable
 
@@ -28,8 +29,37 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
     """
     if table.is_long:
         return None
+    points = _points(table, goal)
+    if not points:
+        return None
+    points, cut = cut_intervals(points, "rate")
+    names = list(table.names)
+    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
+    legend = alt.Legend(
+        orient="top", title=None, columns=max(1, form.columns * 10 // max(map(len, names))), labelLimit=0
+    )
+    x = alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
+    x = x.sort([row.size for row in table.rows]).scale(paddingInner=0.25)
+    place = alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names))
+    base = alt.Chart(inline(points)).encode(x=x, xOffset=place)
+    bars = base.mark_bar().encode(
+        y=alt.Y("rate:Q", title=f"{goal.name} [{table.unit(goal)}]"),
+        color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
+    )
+    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
+    beyond = cut_marks(alt.Chart(inline(cut)).encode(x=x, xOffset=place), form.font) if cut else []
+    return finish_chart(alt.layer(bars, whiskers, *beyond), form)
+
+
+def has_cut_intervals(table: RatesTable, goal: Goal) -> bool:
+    """Returns whether the bar chart of a goal cuts an interval."""
+    return not table.is_long and bool(cut_intervals(_points(table, goal), "rate")[1])
+
+
+def _points(table: RatesTable, goal: Goal) -> list[dict[str, Any]]:
+    """Returns a point for each known rate, with its interval in the unit of the axis."""
     factor = table.factor(goal)
-    points = [
+    return [
         {
             "size": row.size,
             "configuration": cell.configuration,
@@ -42,25 +72,6 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
         for cell in row.cells[goal.value]
         if cell.rate_frames_per_s is not None
     ]
-    if not points:
-        return None
-    names = list(table.names)
-    colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    legend = alt.Legend(
-        orient="top", title=None, columns=max(1, form.columns * 10 // max(map(len, names))), labelLimit=0
-    )
-    base = alt.Chart(inline(points)).encode(
-        x=alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
-        .sort([row.size for row in table.rows])
-        .scale(paddingInner=0.25),
-        xOffset=alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names)),
-    )
-    bars = base.mark_bar().encode(
-        y=alt.Y("rate:Q", title=f"{goal.name} [{table.unit(goal)}]"),
-        color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
-    )
-    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
-    return finish_chart(alt.layer(bars, whiskers), form)
 
 
 _WIDTH: Final = 292

@@ -30,8 +30,9 @@ from nicbench.report.document.tables import (
     word_heads,
     words,
 )
+from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.rates import are_numbered, rate_multiples, rates_chart
+from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples, rates_chart
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words
@@ -138,7 +139,7 @@ def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figur
         shown,
         f"{goal.name} by frame size",
         f"{goal.name} ({goal.clause}) by frame size. The line over a bar is what is known of the rate: the "
-        f"interval{several}.",
+        f"interval{several}.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}",
     )
     if figure:
         yield figure

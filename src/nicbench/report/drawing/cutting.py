@@ -1,0 +1,55 @@
+"""Intervals that a chart cuts, because drawn whole they would squeeze everything else against an axis.
+
+An arrow marks the end of what is drawn, and the real end stands beside it; the table behind the chart has the whole
+interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import altair as alt
+
+from nicbench.report.drawing.behind import number
+
+CUT_CAPTION: Final = (
+    "An interval with an arrow goes on to the number beside it: drawn whole it would squeeze the others."
+)
+_ARROW_UP: Final = "M0,0.6L0,-1.2M-0.6,-0.4L0,-1.2L0.6,-0.4"
+_TALL: Final = 1.5
+"""An interval that reaches so many times the highest value of a chart would squeeze the rest of it."""
+_CUT: Final = 1.25
+"""The multiple of the highest value at which such intervals are cut."""
+
+
+def cut_intervals(points: Sequence[dict[str, Any]], value: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Returns the points with drawable intervals, and those whose interval is cut, with its real end as ``words``.
+
+    Every point has ``lower`` and ``upper`` beside its ``value``; the real interval of one that is cut is its ``range``.
+    """
+    highest = max((point[value] for point in points), default=0.0)
+    if not any(point["upper"] > _TALL * highest for point in points):
+        return list(points), []
+    end = max([_CUT * highest, *(point["upper"] for point in points if point["upper"] <= _TALL * highest)])
+    drawn = [
+        {**point, "upper": end, "range": f"{number(point['lower'])} to {number(point['upper'])}"}
+        if point["upper"] > end
+        else point
+        for point in points
+    ]
+    cut = [{**point, "end": end, "words": f"to {number(point['upper'])}"} for point in points if point["upper"] > end]
+    return drawn, cut
+
+
+def cut_marks(chart: alt.Chart, font: int, shift: float = 0.0) -> list[Any]:
+    """Returns an arrow at the end of every interval that is cut, and beside it its real end."""
+    ends = chart.encode(y="end:Q")
+    return [
+        ends.mark_point(
+            size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_UP, xOffset=shift, clip=False, aria=False
+        ),
+        ends.mark_text(align="left", baseline="middle", dx=shift + 7, fontSize=font - 2, aria=False).encode(
+            text="words:N"
+        ),
+    ]
