@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.compare.points import main_values_of, number_of, quantity_of
+from nicbench.compare.points import comparable_number, main_values_of, quantity_of
 from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Spread, Value
 from nicbench.methods.base import Method
@@ -71,7 +71,7 @@ def test_values_come_in_the_unit_of_the_methods_column(
     ],
 )
 def test_what_is_a_number(value: Value, number: float | None) -> None:
-    assert number_of(value) == number
+    assert comparable_number(value) == number
 
 
 def test_a_method_that_is_not_known_has_no_main_values() -> None:

@@ -33,7 +33,7 @@ from nicbench.report.editors.words import rate_decimals, share_text
 from nicbench.report.gather import gather
 from nicbench.report.numbers import UNKNOWN
 from nicbench.stats.frames import Target
-from nicbench.stats.frames_runs import RATE, FilmRun, number_of
+from nicbench.stats.frames_runs import RATE, FilmRun, trusted_number
 from nicbench.store import RunFolder
 
 from . import _editors
@@ -187,7 +187,7 @@ def test_what_runs_come_to_is_told_as_far_as_it_is_known(both: Study) -> None:
 
 
 def rates_of(ran: FilmRun) -> list[float | None]:
-    return [None if one is None else number_of(one, RATE) for one in ran.instances]
+    return [None if one is None else trusted_number(one, RATE) for one in ran.instances]
 
 
 def test_what_an_instance_had_is_told_by_how_many_were_on_its_port_of_the_bond(both: Study, page: str) -> None:

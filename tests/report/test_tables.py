@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.methods.single_core import NO_RECORD, SingleCore
 from nicbench.report.numbers import UNKNOWN, speak_number
+from nicbench.report.section import RunKnowledge
 from nicbench.report.tables import sections, with_tables
 
 
@@ -88,3 +90,34 @@ def test_a_sentence_has_no_more_digits_than_say_something_and_no_loss_is_rounded
     ]
     assert speak_number(99.99996) == "> 99.999"
     assert speak_number(1e-9) == "< 0.001"
+
+
+def searched(test: str, size: int, rate: float, half_width: float) -> Result:
+    found = Bounded(value=rate, lower=rate - half_width, upper=rate + half_width, limited_by=LimitedBy.DUT, n=8)
+    values = {"ndr_frames_per_s": found, "ndr_percent_of_line_rate": 1.0, "line_rate_frames_per_s": 1e7}
+    parameters = {"frame_bytes": size}
+    return Result(id=f"{test}/{size}", test=test, method="throughput", parameters=parameters, values=values)
+
+
+def decimals(text: str) -> int:
+    return len(text.partition(".")[2])
+
+
+def test_sibling_tables_have_the_same_decimals_in_the_same_column() -> None:
+    results = [searched("coarse", 64, 412e3, 9e3), searched("fine", 64, 98_340.0, 40.0)]
+    coarse, fine = sections(results, {result.id: result.test for result in results})
+    assert {decimals(section.rows[0].cells[1]) for section in (coarse, fine)} == {2}
+    alone, *_ = sections(results[:1], {})
+    assert decimals(alone.rows[0].cells[1]) == 0
+
+
+def test_a_rate_is_the_same_text_in_every_table_of_its_section() -> None:
+    result = searched("throughput", 64, 98_340.0, 40.0)
+    test = PlannedTest(
+        name="throughput", method="throughput", description="", options={"search": {"goals": {"NDR": 0.0}}},
+        points=1, estimate_s=1.0,
+    )  # fmt: skip
+    plan = Plan(run_id="r", title="t", nicbench_version="0", seed=1, tests=(test,))
+    (section,) = sections([result], {result.id: "throughput"}, known=RunKnowledge(plan))
+    (lossless,) = [each for each in section.further if each.table.title == "Zero packet loss"]
+    assert lossless.rows[0].cells[1] == section.rows[0].cells[1] == "98.34"

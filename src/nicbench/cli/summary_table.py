@@ -23,7 +23,7 @@ from nicbench.core.table import Column
 from nicbench.core.units import format_rate
 from nicbench.report.answer.of_run import brief
 from nicbench.report.answer.of_studies import briefs as studies_in_brief
-from nicbench.report.cells import number_of, texts, value_of
+from nicbench.report.cells import number_in, texts, value_of
 from nicbench.report.comparison import runs_lines
 from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable
@@ -278,7 +278,7 @@ def _points(kinds: Sequence[Sequence[Section]]) -> list[_Point]:
     points: dict[tuple[str, str], _Point] = {}
     for number, members in enumerate(kinds):
         results = [row.result for section in members for row in section.rows]
-        for result in sorted(results, key=lambda result: -(number_of(result, "load_percent") or 0.0)):
+        for result in sorted(results, key=lambda result: -(number_in(result, "load_percent") or 0.0)):
             size, name = str(result.parameters.get("size", "-")), configuration_of(result)
             points.setdefault((size, name), _Point(size, name, {})).of.setdefault(number, result)
     order = {size: place for place, (size, _) in enumerate(points)}

@@ -121,11 +121,11 @@ class MainValue:
 
     def number_of(self, result: Result) -> float | None:
         """Returns the number in the unit of ``quantity``: 0 if the DUT passes nothing, None if there is no number."""
-        number = number_of(self.value_in(result))
+        number = comparable_number(self.value_in(result))
         return None if number is None else number / self.factor
 
 
-def number_of(value: Value) -> float | None:
+def comparable_number(value: Value) -> float | None:
     """Returns the number of a value: of a rate its value, of several runs their median.
 
     It is 0 for a DUT that passes nothing, and None where the value is unknown or not a number.

@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Final
 
 from nicbench.compare.finished_runs import FinishedRun, Point, group_by_point
-from nicbench.compare.points import quantity_of
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread, Value
+from nicbench.compare.points import comparable_number, quantity_of
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
 from nicbench.methods.base import main_values
 from nicbench.stats.numerals import figures
 from nicbench.stats.sample import Span, span_of
@@ -52,7 +52,9 @@ def judge(
     before: Sequence[Value], after: Sequence[Value], *, higher_is_better: bool | None, tolerance_ratio: float
 ) -> Judgement:
     """Judges one value at one point; ``before`` and ``after`` have one value for each run."""
-    numbers = [[number for value in side if (number := _number_of(value)) is not None] for side in (before, after)]
+    numbers = [
+        [number for value in side if (number := comparable_number(value)) is not None] for side in (before, after)
+    ]
     if not numbers[0] or not numbers[1]:
         return Judgement(Outcome.UNKNOWN, f"there is no value {'before' if not numbers[0] else 'of this run'}")
     old, new = statistics.median(numbers[0]), statistics.median(numbers[1])
@@ -127,24 +129,13 @@ def _span_of(values: Sequence[Value]) -> Span | None:
     rates = [value for value in values if isinstance(value, Bounded) and not value.is_bare]
     if rates:
         return span_of(rates)
-    numbers = [number for value in values if (number := _number_of(value)) is not None]
+    numbers = [number for value in values if (number := comparable_number(value)) is not None]
     return Span(min(numbers), max(numbers)) if numbers else None
 
 
 def _interval_text(span: Span) -> str:
     upper = "no bound" if math.isinf(span.upper) else figures(span.upper)
     return f"[{figures(span.lower)}, {upper}]"
-
-
-def _number_of(value: Value) -> float | None:
-    """Returns the number of a value: 0 for a DUT that passes nothing, None where it is unknown or not a number."""
-    if isinstance(value, Bounded):
-        value = 0.0 if value.passes_nothing else value.value
-    elif isinstance(value, Spread):
-        value = value.median
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 _USABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED})

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from nicbench.core.forms import SCALES, Form
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spread, Value
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spread, Value, number_of
 from nicbench.core.table import Aspect, Column
 from nicbench.report.numbers import (
     LIMITS,
@@ -46,11 +46,9 @@ def value_of(result: Result, name: str) -> Value:
     return value if isinstance(value, str | int | float) else None
 
 
-def number_of(result: Result, name: str) -> float | None:
+def number_in(result: Result, name: str) -> float | None:
     """Returns the value of this name where it is a number, else None."""
-    value = value_of(result, name)
-    value = _plain(value)
-    return None if value is None or isinstance(value, str) else float(value)
+    return number_of(value_of(result, name))
 
 
 def _plain(value: Value) -> float | int | str | None:
@@ -64,10 +62,13 @@ def factor_of(form: Form) -> float:
     return SCALES[form].factor if form in SCALES else 1.0
 
 
-def texts(column: Column, results: Sequence[Result]) -> list[str]:
-    """Returns the cells of a column, all with as many decimals as the one that needs most."""
+def texts(column: Column, results: Sequence[Result], among: Sequence[Result] = ()) -> list[str]:
+    """Returns the cells of a column, all with as many decimals as the one that needs most.
+
+    The results ``among`` which these stand, in sibling tables, count as well.
+    """
     values = [value_of(result, column.value) for result in results]
-    write = writer(column, values)
+    write = writer(column, [*values, *(value_of(result, column.value) for result in among)])
     cell = _ASPECTS[column.aspect]
     written = [cell(value, write) for value in values]
     return [
@@ -78,16 +79,15 @@ def texts(column: Column, results: Sequence[Result]) -> list[str]:
 
 def writer(column: Column, values: Iterable[Value]) -> Callable[[float], str]:
     """Returns the function that writes the values of a column; rates get enough decimals to tell the ends of their
-    intervals apart.
+    intervals apart, also in columns without these, so that a rate is the same text wherever it stands.
     """
-    if column.aspect in ("rate", "span", "interval"):
-        rates = [value for value in values if isinstance(value, Bounded)]
-        shown = [rate.upper if only_below(rate) else rate.value for rate in rates]
-        others = [_plain(value) for value in values if not isinstance(value, Bounded)]
-        numbers = [number for number in (*shown, *others) if isinstance(number, int | float)]
-        widths = [rate.upper - rate.lower for rate in rates if rate.upper is not None and rate.lower is not None]
-        return _writer(column.form, numbers, widths)
-    return _writer(column.form, [float(value) for value in map(_plain, values) if isinstance(value, int | float)])
+    known = list(values)
+    rates = [value for value in known if isinstance(value, Bounded)]
+    shown = [rate.upper if only_below(rate) else rate.value for rate in rates]
+    others = [_plain(value) for value in known if not isinstance(value, Bounded)]
+    numbers = [float(number) for number in (*shown, *others) if isinstance(number, int | float)]
+    widths = [rate.upper - rate.lower for rate in rates if rate.upper is not None and rate.lower is not None]
+    return _writer(column.form, numbers, widths)
 
 
 def _value_text(value: Value, write: Callable[[float], str]) -> str:

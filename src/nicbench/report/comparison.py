@@ -15,7 +15,7 @@ from nicbench.core.plan import Difference, Plan
 from nicbench.core.result import Result, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn
-from nicbench.report.cells import number_of
+from nicbench.report.cells import number_in
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RatesTable, rates_tables
 from nicbench.report.section import RunKnowledge, Section
@@ -161,4 +161,4 @@ def comparison(
 
 def _by_size(results: Iterable[Result]) -> list[Result]:
     """Returns the results by frame size, with the configurations of one size next to each other."""
-    return sorted(results, key=lambda result: number_of(result, "frame_bytes") or 0.0)
+    return sorted(results, key=lambda result: number_in(result, "frame_bytes") or 0.0)

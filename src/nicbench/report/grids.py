@@ -10,7 +10,8 @@ from itertools import groupby
 
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Grid
-from nicbench.report.cells import number_of, text_of, texts, with_unit
+from nicbench.report.cells import number_in, text_of, texts, with_unit
+from nicbench.report.siblings import Among
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,11 @@ class GridTable:
         return tuple((path[-1], sum(1 for _ in same)) for path, same in groupby(columns))
 
 
-def grid_tables(results: Sequence[Result], grid: Grid) -> tuple[GridTable, ...]:
+def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = None) -> tuple[GridTable, ...]:
     """Returns one table for each value of ``each``, with the highest row first and the columns in the order of the
-    results.
+    results; all have the decimals that the results ``among`` which they stand need, by default all of ``results``.
     """
+    decisive = results if among is None else among(grid.cell)
     if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
         # Many tables with one column each are better shown as one table with a column for each.
         grid = grid.model_copy(update={"across": (*grid.across, grid.each), "each": None})
@@ -54,13 +56,13 @@ def grid_tables(results: Sequence[Result], grid: Grid) -> tuple[GridTable, ...]:
     for result in results:
         title = with_unit(grid.each, text_of(grid.each, result)) if grid.each else None
         groups.setdefault(title, []).append(result)
-    return tuple(_table(title, members, grid) for title, members in groups.items())
+    return tuple(_table(title, members, grid, decisive) for title, members in groups.items())
 
 
-def _table(title: str | None, results: Sequence[Result], grid: Grid) -> GridTable:
-    crossings = map(Crossing, texts(grid.cell, results), results)
+def _table(title: str | None, results: Sequence[Result], grid: Grid, among: Sequence[Result]) -> GridTable:
+    crossings = map(Crossing, texts(grid.cell, results, among), results)
     at = {(text_of(grid.rows, cell.result), _path(cell.result, grid.across)): cell for cell in crossings}
-    downwards = sorted(results, key=lambda result: -(number_of(result, grid.rows.value) or 0.0))
+    downwards = sorted(results, key=lambda result: -(number_in(result, grid.rows.value) or 0.0))
     rows = dict.fromkeys(text_of(grid.rows, result) for result in downwards)
     columns = _columns([path for _, path in at])
     return GridTable(

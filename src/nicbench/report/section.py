@@ -12,7 +12,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import Result
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
-from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
+from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
 from nicbench.report.grids import GridTable
 from nicbench.report.numbers import UNKNOWN, speak_number
 from nicbench.report.timing import Timing
@@ -165,18 +165,18 @@ class Section:
             return None
 
         def far(row: Row) -> float:
-            number = number_of(row.result, curve.y.value)
+            number = number_in(row.result, curve.y.value)
             return 0.0 if number is None or curve.clean is None else abs(number - curve.clean)
 
-        load = number_of(first.result, curve.x.value)
-        worst = max((row for row in self.rows if number_of(row.result, curve.x.value) == load), key=far, default=first)
+        load = number_in(first.result, curve.x.value)
+        worst = max((row for row in self.rows if number_in(row.result, curve.x.value) == load), key=far, default=first)
         return worst if far(worst) > far(first) else None
 
     def _round_for_speech(self, column: Column, row: Row, cell: str) -> str:
         """Returns a cell rounded to three significant digits for a sentence; in the table it has the decimals of its
         column.
         """
-        number = number_of(row.result, column.value)
+        number = number_in(row.result, column.value)
         if column.form not in ("of_frames", "trimmed") or number is None or not cell[:1].isdigit():
             return cell
         return speak_number(number)
@@ -193,8 +193,8 @@ class Section:
             return tuple(text_of(column, row.result) for column in curve.lines)
 
         beside = [row for row in self.rows if line(row) == line(first)]
-        loads = sorted(beside, key=lambda row: number_of(row.result, curve.x.value) or 0.0)
-        clean = list(takewhile(lambda row: number_of(row.result, curve.y.value) == curve.clean, loads))
+        loads = sorted(beside, key=lambda row: number_in(row.result, curve.x.value) or 0.0)
+        clean = list(takewhile(lambda row: number_in(row.result, curve.y.value) == curve.clean, loads))
         return clean[-1] if clean else None
 
 

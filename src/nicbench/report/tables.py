@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.frame_size import label_of
 from nicbench.core.registry import find
-from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, name_of_test
+from nicbench.core.result import Bounded, Result, ResultVerdict, name_of_test
 from nicbench.core.table import Column, FurtherTable, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.verdict import Reason
 from nicbench.methods.base import Method
-from nicbench.report.cells import number_of, text_of, texts, value_of, with_unit
+from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
 from nicbench.report.grids import grid_tables
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.section import LOAD, Further, Row, RunKnowledge, Section, load_words, names_in, place_columns
+from nicbench.report.scaling import fill_in, scale_units
+from nicbench.report.section import LOAD, Further, Row, RunKnowledge, Section, names_in, place_columns
 from nicbench.report.section_notes import notes_beside, notes_of
+from nicbench.report.siblings import Among, Siblings
 from nicbench.report.timing import Timing
 
 _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
@@ -80,13 +81,18 @@ def sections(
             grouped.setdefault(_group_of(result, table, tests), []).append(result)
     found: list[Section] = []
     said: set[tuple[str, str | None, str, str]] = set()
+    fitted: list[tuple[_Group, list[Result], ResultTable]] = []
     for group, unordered in sorted(grouped.items(), key=_place_in(methods, grouped)):
         method = methods[group.method]
         members = [_with_table_values(method, result, known.trials) for result in unordered]
         table = _fit(tables[group.table], method, members, beside, _options_of(group.test, known))
-        grids = grid_tables(members, table.grid) if table.grid else ()
+        fitted.append((group, members, table))
+    siblings = Siblings((group.table, table, members) for group, members, table in fitted)
+    for group, members, table in fitted:
+        method, among = methods[group.method], partial(siblings.among, group.table)
+        grids = grid_tables(members, table.grid, among) if table.grid else ()
         members = members if grids else _by_size(members)
-        rows = _rows(members, table, known.trials)
+        rows = _rows(members, table, known.trials, among)
         if beside is None:
             notes = notes_of(members, table)
         else:
@@ -100,8 +106,8 @@ def sections(
         found.append(
             replace(
                 section,
-                brief=_rows(chosen, table, known.trials) if len(chosen) < len(members) else section.sums or rows,
-                further=tuple(_further(further, members, known.trials) for further in table.further),
+                brief=_rows(chosen, table, known.trials, among) if len(chosen) < len(members) else section.sums or rows,
+                further=tuple(_further(further, members, known.trials, among) for further in table.further),
                 search_notes=tuple(_search_notes(table, rows)),
                 says_caption=not (table.apart_by and caption in said),
                 known=known,
@@ -172,7 +178,7 @@ def _fit(
         names = {column.value for column in table.columns} | {LOAD}
         said = tuple(text for text in table.sentences if names_in(text) <= names)
         table = table.model_copy(update={"sentences": said})
-    return scale_units(_fill_in(table, results[0].parameters), results)
+    return scale_units(fill_in(table, results[0].parameters), results)
 
 
 def _known_columns(columns: Iterable[Column], results: Sequence[Result], *, imported: bool) -> tuple[Column, ...]:
@@ -189,11 +195,11 @@ def _by_size(results: Sequence[Result]) -> list[Result]:
     points = [(label_of(one.parameters), one.configuration, one.parameters.get(CONFIGURATION)) for one in results]
     if any(point[0] is None for point in points) or max(Counter(points).values()) > 1:
         return list(results)
-    return sorted(results, key=lambda result: number_of(result, "frame_bytes") or 0.0)
+    return sorted(results, key=lambda result: number_in(result, "frame_bytes") or 0.0)
 
 
-def _further(table: FurtherTable, results: Sequence[Result], trials: Mapping[str, Trial]) -> Further:
-    return Further(table, _rows(results, table, trials))
+def _further(table: FurtherTable, results: Sequence[Result], trials: Mapping[str, Trial], among: Among) -> Further:
+    return Further(table, _rows(results, table, trials, among))
 
 
 def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[str]:
@@ -277,66 +283,10 @@ def with_tables() -> frozenset[str]:
     return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if method.tables())
 
 
-def _fill_in(table: ResultTable, parameters: Mapping[str, Any]) -> ResultTable:
-    """Returns the table with the names in its units and its title replaced by the parameters that all results share."""
-    known = defaultdict(lambda: UNKNOWN, {LOAD: load_words(parameters), **parameters})
-    named = ("unit", "title")
-
-    def fill(part: Any, key: str = "") -> Any:
-        if isinstance(part, dict):
-            return {name: fill(value, name) for name, value in part.items()}
-        if isinstance(part, tuple):
-            return tuple(map(fill, part))
-        return part.format_map(known) if key in named and part and "{" in part else part
-
-    return ResultTable.model_validate(fill(table.model_dump()))
-
-
-def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
-    """Returns the table with units that suit the greatest magnitude of each value, in charts and sentences as well."""
-    greatest: dict[str, float] = {}
-    printed: dict[str, str | None] = {}
-    for result in results:
-        for name, value in result.values.items():
-            greatest[name] = max(greatest.get(name, 0.0), _magnitude(value))
-        if result.imported:
-            printed |= {name: found.unit for name, found in result.imported.printed.items()}
-    goals = [goal.value for goal in table.rates.goals] if table.rates else []
-    greatest |= dict.fromkeys(goals, max((greatest.get(value, 0.0) for value in goals), default=0.0))  # one axis
-
-    def form_of(column: Mapping[str, Any], magnitude: float) -> Any:
-        """Returns a column's form; for imported results the unit that their source prints, if it has it."""
-        form = suitable_form(column["form"], magnitude)
-        return form if printed.get(column["value"]) != column["unit"] or form == "megabits" else column["form"]
-
-    def converted(part: Any, together: float | None = None) -> Any:
-        if isinstance(part, tuple):
-            return tuple(converted(one, together) for one in part)
-        if not isinstance(part, dict):
-            return part
-        if "y" in part and isinstance(part["y"], tuple):  # the lines of one plot share its axis
-            together = max((greatest.get(column["value"], 0.0) for column in part["y"]), default=0.0)
-        inner = {
-            name: converted(value, together if name == "y" and isinstance(value, tuple) else None)
-            for name, value in part.items()
-        }
-        form = form_of(inner, together or greatest.get(inner["value"], 0.0)) if "form" in inner else None
-        return inner if form is None or form not in SCALES else {**inner, "form": form, "unit": SCALES[form].unit}
-
-    return ResultTable.model_validate(converted(table.model_dump()))
-
-
-def _magnitude(value: Value) -> float:
-    """Returns the number by which the unit is chosen; for a rate with only an upper bound, that bound."""
-    if isinstance(value, Bounded):
-        value = value.upper if value.value is None else value.value
-    elif isinstance(value, Spread):
-        value = value.median
-    return abs(value) if isinstance(value, int | float) else 0.0
-
-
-def _rows(results: Sequence[Result], table: ResultTable | FurtherTable, trials: Mapping[str, Trial]) -> tuple[Row, ...]:
-    columns = [texts(column, results) for column in table.columns]
+def _rows(
+    results: Sequence[Result], table: ResultTable | FurtherTable, trials: Mapping[str, Trial], among: Among
+) -> tuple[Row, ...]:
+    columns = [texts(column, results, among(column)) for column in table.columns]
     searched = isinstance(table, ResultTable) and table.search_notes is not None
     main = [column.value for column in table.columns if column.is_main]
     found = []

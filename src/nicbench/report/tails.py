@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.table import Column
-from nicbench.report.cells import number_of, text_of, texts, with_unit
+from nicbench.report.cells import number_in, text_of, texts, with_unit
 from nicbench.report.numbers import UNKNOWN, significant, trim
 from nicbench.report.section import load_words
 
@@ -76,9 +76,9 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
     inside = _columns(results, [f"{name}_{unit}" for name in names])
     beyond = [f"outside_{bound_ns}_ns_{unit}" for bound_ns in bounds_ns]
     outside = _columns(results, beyond)
-    whole = [_SCALED_TO if unit == _SCALED else number_of(result, timed) for result in results]
+    whole = [_SCALED_TO if unit == _SCALED else number_in(result, timed) for result in results]
     shares = [
-        tuple(_share(number_of(result, name), of) for name in beyond) for result, of in zip(results, whole, strict=True)
+        tuple(_share(number_in(result, name), of) for name in beyond) for result, of in zip(results, whole, strict=True)
     ]
     frames = texts(Column(value=timed, head="", form="whole"), results)
     several = len({result.configuration for result in results}) > 1
@@ -98,7 +98,7 @@ def _table(test: str, load: str, results: Sequence[Result]) -> TailTable:
                 counts=tuple(
                     (head, count)
                     for head, name in zip(bins, names, strict=True)
-                    if (count := number_of(result, f"{name}_{unit}")) is not None
+                    if (count := number_in(result, f"{name}_{unit}")) is not None
                 ),
                 result=result,
             )
@@ -122,7 +122,7 @@ def _unit(results: Sequence[Result]) -> str:
     names = [name for result in results for name in result.values]
     if any(name.endswith(_MESSAGES) for name in names if _BOUND.fullmatch(name)):
         return _MESSAGES
-    timed = [number_of(result, "timed_frames") for result in results]
+    timed = [number_in(result, "timed_frames") for result in results]
     is_scaled = any(_BOUND.fullmatch(name) and name.endswith(_SCALED) for name in names)
     return _SCALED if is_scaled and all(count is None or count >= _SCALED_TO for count in timed) else _FRAMES
 

@@ -53,9 +53,9 @@ class FilmRun:
     @property
     def bytes_per_s(self) -> float | None:
         """The rate of all instances together; None where that of one is not known."""
-        if self.whole is not None and (known := number_of(self.whole, BYTES)) is not None:
+        if self.whole is not None and (known := trusted_number(self.whole, BYTES)) is not None:
             return known
-        each = [None if one is None else number_of(one, BYTES) for one in self.instances]
+        each = [None if one is None else trusted_number(one, BYTES) for one in self.instances]
         known_of_each = [value for value in each if value is not None]
         return math.fsum(known_of_each) if each and len(known_of_each) == len(each) else None
 
@@ -132,7 +132,7 @@ def _group_runs(
         figures = (
             figures_of_run([_instance(one) for one in each], target or Target())
             if each
-            else figures_of_sum(number, None if whole is None else number_of(whole, SUM), target or Target())
+            else figures_of_sum(number, None if whole is None else trusted_number(whole, SUM), target or Target())
         )
         runs.append(FilmRun(run, figures, whole, each))
     return TriedPoint(number, target, tuple(runs), is_assumed=stated is None and target is not None)
@@ -153,19 +153,19 @@ def _is_of_the_sum(result: Result) -> bool:
 def _instance(result: Result | None) -> Instance:
     if result is None:
         return Instance(None)
-    return Instance(number_of(result, RATE), _count(result, "dropped_frames"), _count(result, "due_frames"))
+    return Instance(trusted_number(result, RATE), _count(result, "dropped_frames"), _count(result, "due_frames"))
 
 
 def _target_of(result: Result) -> Target | None:
     """Returns the target of one instance: that of a run is divided by the number of instances."""
-    total = number_of(result, TARGET)
+    total = trusted_number(result, TARGET)
     of_one = (
         total if total is None or result.parameters["part"] == INSTANCES else total / result.parameters["instances"]
     )
     if of_one is None or not (of_one > 0.0 and math.isfinite(of_one)):
         return None
     of_one = float(f"{of_one:.14g}")  # removes rounding errors, so that 3 * 24.1 / 3 is 24.1
-    tolerance = number_of(result, TOLERANCE)
+    tolerance = trusted_number(result, TOLERANCE)
     return Target(of_one) if tolerance is None or not 0.0 <= tolerance < 100.0 else Target(of_one, tolerance / 100.0)
 
 
@@ -175,12 +175,12 @@ def _errata(result: Result) -> frozenset[str]:
     return frozenset(erratum.value for erratum in errata if not erratum.stands)
 
 
-def number_of(result: Result, name: str) -> float | None:
+def trusted_number(result: Result, name: str) -> float | None:
     """Returns a value that is a number and no erratum."""
     value = None if name in _errata(result) else result.values.get(name)
     return float(value) if isinstance(value, int | float) else None
 
 
 def _count(result: Result, name: str) -> int | None:
-    value = number_of(result, name)
+    value = trusted_number(result, name)
     return None if value is None else round(value)

@@ -11,10 +11,10 @@ from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, Spread, Summary, Value, name_of_test
 from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values
-from nicbench.report.cells import number_of, texts, value_of
+from nicbench.report.cells import number_in, texts, value_of
 from nicbench.report.editors.study import editors_parts
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.tables import scale_units
+from nicbench.report.scaling import scale_units
 
 _VIEWS: Final = frozenset({"size", "run", "part"})
 """Parameters that do not distinguish the points of one table."""
@@ -102,7 +102,7 @@ def _table(
     test: str, method: str, column: Column, results: Sequence[Result], names: Sequence[str]
 ) -> ValueTable | None:
     having = [result for result in results if value_of(result, column.value) is not None]
-    numbers = [result for result in having if number_of(result, column.value) is not None or _is_bound(result, column)]
+    numbers = [result for result in having if number_in(result, column.value) is not None or _is_bound(result, column)]
     if len({result.configuration for result in numbers}) < 2:
         return None
     labels = _labels(numbers)
@@ -119,7 +119,7 @@ def _table(
     cells = {
         (name, label): ValueCell(
             _text(result, column, shown[id(result)]),
-            number_of(result, column.value),
+            number_in(result, column.value),
             None,
             result,
             value_of(result, column.value),
@@ -205,7 +205,7 @@ def _in_order(labels: Sequence[str], at: Mapping[tuple[str, str], Result]) -> li
     """Returns the labels by frame size; those of one size in the order in which they were measured."""
     sizes: dict[str, float] = {}
     for (_, label), result in at.items():
-        sizes.setdefault(label, number_of(result, "frame_bytes") or 0.0)
+        sizes.setdefault(label, number_in(result, "frame_bytes") or 0.0)
     return sorted(labels, key=lambda label: sizes[label])
 
 

@@ -16,7 +16,7 @@ import altair as alt
 
 from nicbench.core.result import Result
 from nicbench.core.table import Column
-from nicbench.report.cells import factor_of, number_of, text_of, with_unit
+from nicbench.report.cells import factor_of, number_in, text_of, with_unit
 from nicbench.report.drawing.charts import Format, bar_colours, finish_chart
 from nicbench.report.drawing.svg import SERIES, inline
 from nicbench.report.section import Further, Section
@@ -41,7 +41,7 @@ def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
             "line": _line(lines, row.result),
         }
         for row in section.rows
-        if (value := number_of(row.result, bars.y.value)) is not None
+        if (value := number_in(row.result, bars.y.value)) is not None
     ]
     if not 2 <= len(points) <= _MOST[True] or not any(point["y"] for point in points):
         return None
@@ -120,9 +120,9 @@ def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
         return None
     factor = factor_of(bars_of.rate.form)
     known = [
-        (row.cells[0], rate * factor, number_of(row.result, bars_of.share.value))
+        (row.cells[0], rate * factor, number_in(row.result, bars_of.share.value))
         for row in further.rows
-        if (rate := number_of(row.result, bars_of.rate.value)) is not None
+        if (rate := number_in(row.result, bars_of.rate.value)) is not None
     ]
     if not known:
         return None

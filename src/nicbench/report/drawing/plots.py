@@ -16,7 +16,7 @@ import altair as alt
 
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Plot
-from nicbench.report.cells import factor_of, number_of, text_of, value_of, with_unit
+from nicbench.report.cells import factor_of, number_in, text_of, value_of, with_unit
 from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finish_chart
 from nicbench.report.drawing.svg import SERIES, inline
 from nicbench.report.section import Row, Section
@@ -97,14 +97,14 @@ def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
     for column in plot.y:
         factor = factor_of(column.form)
         for result, size in zip(results, sizes, strict=True):
-            value = number_of(result, column.value)
+            value = number_in(result, column.value)
             if value is None or (plot.logarithmic and value <= 0):
                 continue
             own = () if beside and only else (_line(column, plot, size, several),)
             others = (text_of(one, result) for one in told)
             line = ", ".join((*(text_of(one, result) for one in beside), *own, *others))
             point = {"x": text_of(plot.x, result), "y": value * factor, "line": line}
-            bounds = [number_of(result, name) for name in (plot.lower, plot.upper) if name]
+            bounds = [number_in(result, name) for name in (plot.lower, plot.upper) if name]
             if len(bounds) == 2 and None not in bounds:
                 lower, upper = (bound * factor for bound in bounds if bound is not None)
                 point |= {"lower": lower, "upper": upper}
@@ -155,11 +155,11 @@ def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
     curve = section.table.curve
     if curve is None:
         return None
-    known = [row.result for row in section.rows if number_of(row.result, curve.y.value) is not None]
+    known = [row.result for row in section.rows if number_in(row.result, curve.y.value) is not None]
     if not known:
         return None
     points: list[dict[str, Any]] = [
-        {"x": number_of(result, curve.x.value), "y": number_of(result, curve.y.value), "line": line}
+        {"x": number_in(result, curve.x.value), "y": number_in(result, curve.y.value), "line": line}
         for result, line in zip(known, _lines(known, curve.lines), strict=True)
     ]
     names = list(dict.fromkeys(point["line"] for point in points))

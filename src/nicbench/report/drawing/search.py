@@ -14,10 +14,10 @@ from typing import Any
 import altair as alt
 
 from nicbench.core.forms import SCALES, suitable_form
-from nicbench.core.result import number_of as plain_number
+from nicbench.core.result import number_of
 from nicbench.core.table import Column
 from nicbench.core.trial import Trial
-from nicbench.report.cells import factor_of, number_of, text_of, with_unit
+from nicbench.report.cells import factor_of, number_in, text_of, with_unit
 from nicbench.report.drawing.charts import DASHES, Format, finish_chart
 from nicbench.report.drawing.svg import MUTED, SERIES, inline
 from nicbench.report.section import Section
@@ -49,7 +49,7 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     rates: list[dict[str, Any]] = [
         {"load": rate * scale.factor, "what": goal.name}
         for goal in goals
-        if (rate := plain_number(values.get(goal.value))) is not None
+        if (rate := number_of(values.get(goal.value))) is not None
     ]
     kinds = [kind for kind in (_VALID, _INVALID) if any(point["what"] == kind for point in points)]
     names = [*kinds, *dict.fromkeys(rate["what"] for rate in rates)]
@@ -101,7 +101,7 @@ def narrowing_chart(section: Section, form: Format) -> dict[str, Any] | None:
         return None
     points: list[dict[str, Any]] = []
     for row in section.rows:
-        numbers = [number_of(row.result, name) for name in (asked.x.value, asked.y.value, asked.lower, asked.upper)]
+        numbers = [number_in(row.result, name) for name in (asked.x.value, asked.y.value, asked.lower, asked.upper)]
         if row.result.trials or any(number is None for number in numbers):
             continue  # the result of the search repeats the last estimate
         x, y, lower, upper = (float(number or 0.0) for number in numbers)

@@ -9,13 +9,12 @@ from typing import Any, Final
 import altair as alt
 from markupsafe import Markup, escape
 
-from nicbench.report.drawing.charts import Format, finish_chart
-from nicbench.report.drawing.svg import GRID, INK, SERIES, inline, svg
+from nicbench.report.drawing.charts import finish_chart
+from nicbench.report.drawing.run_columns import FORM, draw_parts, stride_of, ticks_of_runs
+from nicbench.report.drawing.svg import INK, SERIES, svg
 from nicbench.report.editors.study import OneWay, Study
-from nicbench.stats.frames_runs import RATE, number_of
+from nicbench.stats.frames_runs import RATE, trusted_number
 
-FORM: Final = Format(width=292, height=150, font=11, columns=4)
-"""Width and height fit a narrow phone screen; on a wide page several charts stand in a row."""
 _HEADROOM: Final = 1.08
 
 
@@ -52,17 +51,12 @@ def dot_figures(study: Study, way: OneWay, numbered: Iterator[int]) -> tuple[Dot
     )
 
 
-def _stride(way: OneWay) -> int:
-    """Returns the distance in columns from one configuration to the next, with an empty column on each side."""
-    return len(way.runs) + 2
-
-
 def _points(way: OneWay, count: int) -> dict[str, list[dict[str, Any]]]:
     """Returns the points: ``filled`` instances that met their target, ``hollow`` ones that did not, and ``targets``."""
     runs = way.runs
     found: dict[str, list[dict[str, Any]]] = {"filled": [], "hollow": [], "targets": []}
     for number, name in enumerate(way.configurations):
-        begin, tried = number * _stride(way), way.at.get((name, count))
+        begin, tried = number * stride_of(len(way.runs)), way.at.get((name, count))
         if tried is None:
             continue
         target = tried.target
@@ -71,7 +65,7 @@ def _points(way: OneWay, count: int) -> dict[str, list[dict[str, Any]]]:
         for ran in tried.runs:
             place = begin + 1 + runs.index(ran.run)
             for which, one in enumerate(ran.instances, start=1):
-                rate = None if one is None else number_of(one, RATE)
+                rate = None if one is None else trusted_number(one, RATE)
                 if rate is not None:
                     kind = "filled" if target is None or target.is_met(rate) else "hollow"
                     found[kind].append(
@@ -82,9 +76,9 @@ def _points(way: OneWay, count: int) -> dict[str, list[dict[str, Any]]]:
 
 def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
     """Returns the chart without points, the same for all numbers of instances: a column per run, by configuration."""
-    names, runs, stride = way.configurations, way.runs, _stride(way)
+    names, runs, stride = way.configurations, way.runs, stride_of(len(way.runs))
     columns = len(names) * stride
-    ticks = [begin + place for begin in range(0, columns, stride) for place in _ticks(len(runs))]
+    ticks = [begin + place for begin in range(0, columns, stride) for place in ticks_of_runs(len(runs))]
     labels = ", ".join(f"'{run}'" for run in ("", *runs, ""))
     x_axis = alt.Axis(values=ticks, labelExpr=f"[{labels}][datum.value % {stride}]", grid=False, labelOverlap=False)
     x = alt.X("x:Q", title="run", scale=alt.Scale(domain=[0, columns - 1], nice=False), axis=x_axis)
@@ -105,30 +99,14 @@ def _chart(study: Study, way: OneWay, top: float) -> dict[str, Any]:
         .mark_point(size=size, filled=False, opacity=0.9, strokeWidth=0.9)
         .encode(x=x, y=y, color=colour, tooltip=said),
     ]
-    if len(names) > 1:
-        between = [{"x": number * stride - 0.5} for number in range(1, len(names))]
-        layers.append(alt.Chart(inline(between)).mark_rule(color=GRID, aria=False).encode(x=x))
-    if study.compares:
-        heads = [{"x": place * stride + (len(runs) + 1) / 2, "name": name} for place, name in enumerate(names)]
-        text = alt.Chart(inline(heads)).mark_text(
-            align="center", baseline="bottom", fontSize=FORM.font, fontWeight="bold", limit=round(step * stride)
-        )
-        layers.append(text.encode(x=x, y=alt.value(-3), text="name:N", color=colour))
+    layers += draw_parts(names, len(runs), x, colour, named=study.compares)
     return finish_chart(alt.layer(*layers), FORM)
-
-
-def _ticks(runs: int) -> list[int]:
-    """Returns the numbers of the runs with a tick: the first and then every fifth or so; all if there are few."""
-    if runs <= 6:
-        return list(range(1, runs + 1))
-    step = 5 if runs <= 25 else 10 * -(-runs // 60)
-    return [1, *range(step, runs + 1, step)]
 
 
 def _rates(way: OneWay) -> Iterator[float]:
     for ran in way.ran:
         for one in ran.instances:
-            rate = None if one is None else number_of(one, RATE)
+            rate = None if one is None else trusted_number(one, RATE)
             if rate is not None:
                 yield rate
 

@@ -17,7 +17,7 @@ from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finish
 from nicbench.report.drawing.svg import INK, SERIES, inline
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate, rate_decimals, rate_text, share_text
-from nicbench.stats.frames_runs import RATE, FilmRun, TriedPoint, number_of
+from nicbench.stats.frames_runs import RATE, FilmRun, TriedPoint, trusted_number
 
 _APART: Final = 9
 """Horizontal distance in pixels between configurations at one number of instances."""
@@ -183,7 +183,7 @@ def _count_shared(tried: TriedPoint) -> list[tuple[int, float, bool | None]]:
         ports = _ports(ran)
         on_port = Counter(ports)
         for port, one in zip(ports, ran.instances, strict=False):
-            rate = None if one is None else number_of(one, RATE)
+            rate = None if one is None else trusted_number(one, RATE)
             if rate is not None:
                 found.append((on_port[port], rate, tried.target.is_met(rate) if tried.target else None))
     return found

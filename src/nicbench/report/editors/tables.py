@@ -16,7 +16,7 @@ from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import held_text, rate_decimals, rate_text, share_text
 from nicbench.report.numbers import UNKNOWN, megabytes, whole
 from nicbench.stats.frames import RunFigures
-from nicbench.stats.frames_runs import RATE, SUM, FilmRun, TriedPoint, number_of
+from nicbench.stats.frames_runs import RATE, SUM, FilmRun, TriedPoint, trusted_number
 
 MOST_COLUMNS: Final = 26
 """Maximum number of columns in one table of numbers; with more, each configuration has a table of its own."""
@@ -227,7 +227,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _instance_table(configuration: str, tried: TriedPoint) -> InstanceTable:
     runs = [ran for ran in tried.runs if ran.instances]
-    rates = [number_of(one, RATE) for ran in runs for one in ran.instances if one is not None]
+    rates = [trusted_number(one, RATE) for ran in runs for one in ran.instances if one is not None]
     decimals = rate_decimals(rates)
     rows = [
         Row(str(place + 1), tuple(_instance_cell(ran.instances[place], tried, decimals) for ran in runs))
@@ -259,7 +259,7 @@ def _instance_table(configuration: str, tried: TriedPoint) -> InstanceTable:
 def _instance_cell(result: Result | None, tried: TriedPoint, decimals: int) -> Cell:
     if result is None:
         return Cell(UNKNOWN, False if tried.target else None)
-    rate = number_of(result, RATE)
+    rate = trusted_number(result, RATE)
     port = result.values.get("bond_port")
     return Cell(
         printed_digits(result, _RATE) or rate_text(rate, decimals),

@@ -9,11 +9,11 @@ from typing import Any, Final
 import altair as alt
 from markupsafe import Markup, escape
 
-from nicbench.report.drawing.charts import Format, finish_chart
-from nicbench.report.drawing.svg import GRID, INK, SERIES, inline, svg
+from nicbench.report.drawing.charts import finish_chart
+from nicbench.report.drawing.run_columns import FORM, draw_parts, stride_of, ticks_of_runs
+from nicbench.report.drawing.svg import INK, SERIES, inline, svg
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
 
-FORM: Final = Format(width=292, height=150, font=11, columns=4)
 _FEWEST_RUNS: Final = 3
 _MOST_FIGURES: Final = 12
 _OF_MANY: Final = 6
@@ -64,7 +64,7 @@ def _restlessness(rows: Sequence[OverRuns]) -> tuple[int, float]:
 def _chart(rows: Sequence[OverRuns], *, compares: bool) -> dict[str, Any]:
     """Makes a chart with a column for each run and a part for each configuration."""
     runs = max(len(row.runs) for row in rows)
-    stride = runs + 2
+    stride = stride_of(runs)
     columns = len(rows) * stride
     names = [row.configuration for row in rows]
     quantity = rows[0].of.value.quantity
@@ -121,20 +121,7 @@ def _chart(rows: Sequence[OverRuns], *, compares: bool) -> dict[str, Any]:
             .mark_point(size=4.5 * size, filled=False, strokeWidth=1.2, color=INK, opacity=1, aria=False)
             .encode(x=x, y=y)
         )
-    if len(rows) > 1:
-        between = [{"x": number * stride - 0.5} for number in range(1, len(rows))]
-        layers.append(alt.Chart(inline(between)).mark_rule(color=GRID, aria=False).encode(x=x))
-    if compares:
-        heads = [{"x": place * stride + (runs + 1) / 2, "name": name} for place, name in enumerate(names)]
-        text = alt.Chart(inline(heads)).mark_text(
-            align="center",
-            baseline="bottom",
-            fontSize=FORM.font,
-            fontWeight="bold",
-            limit=round(step * stride),
-            aria=False,
-        )
-        layers.append(text.encode(x=x, y=alt.value(-3), text="name:N", color=colour))
+    layers += draw_parts(names, runs, x, colour, named=compares)
     return finish_chart(alt.layer(*layers), FORM)
 
 
@@ -144,12 +131,5 @@ def _ticks(rows: Sequence[OverRuns], stride: int) -> tuple[list[int], str]:
     for number, row in enumerate(rows):
         for place, (run, _) in enumerate(row.runs, start=1):
             labels[number * stride + place] = str(int(run))
-    ticks = [number * stride + place for number, row in enumerate(rows) for place in _told(len(row.runs))]
+    ticks = [number * stride + place for number, row in enumerate(rows) for place in ticks_of_runs(len(row.runs))]
     return ticks, ", ".join(f"'{label}'" for label in labels)
-
-
-def _told(runs: int) -> list[int]:
-    if runs <= 6:
-        return list(range(1, runs + 1))
-    step = 5 if runs <= 25 else 10 * -(-runs // 60)
-    return [1, *range(step, runs + 1, step)]
