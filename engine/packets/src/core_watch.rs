@@ -106,6 +106,11 @@ impl CoreWatch {
         Self { watchers, ticks_per_s, last_slow }
     }
 
+    /// A watch for another worker's thread: it has no watchers, and its quiet times are those of this one.
+    pub fn follow(&self) -> Self {
+        Self { watchers: Vec::new(), ticks_per_s: self.ticks_per_s, last_slow: Arc::clone(&self.last_slow) }
+    }
+
     /// Begins to watch: a transmission begins.
     pub fn begin(&self) {
         self.last_slow.store(0, Ordering::Relaxed);
@@ -296,6 +301,15 @@ mod tests {
         let looks = cpus[1].looks.as_ref().unwrap();
         assert_eq!((looks.begins_ns, looks.slot_ns), (-(PERIOD_NS as i64), PERIOD_NS));
         assert!(!core_watch.finish(&mut cpus, 0), "a trial is told once");
+    }
+
+    #[test]
+    fn another_worker_knows_of_slow_looks_too() {
+        let (core_watch, clock) = (CoreWatch::default(), VirtualClock::default());
+        let follower = core_watch.follow();
+        core_watch.last_slow.store(70, Ordering::Relaxed);
+        assert_eq!(follower.quiet_ns(75 + PERIOD_NS, &clock), 5);
+        assert!(!follower.finish(&mut [], 0), "what was seen is told once");
     }
 
     #[test]

@@ -47,13 +47,19 @@ impl<C: Clock> Worker<C> {
     /// A worker that serves all ports.
     pub fn new(clock: Rc<C>, ports: Vec<Box<dyn Port>>, watched_cpus: Vec<u32>) -> Self {
         let roles = Roles::all(ports.len());
-        Self::with_roles(clock, ports, roles, watched_cpus)
+        let watched = if clock.is_virtual() { &[] } else { watched_cpus.as_slice() };
+        let core_watch = CoreWatch::start(watched, clock.hz());
+        Self::with_roles(clock, ports, roles, watched_cpus, core_watch)
     }
 
     /// A worker that serves the ports that its roles name; of the others only the counters are read.
-    pub fn with_roles(clock: Rc<C>, ports: Vec<Box<dyn Port>>, roles: Roles, watched_cpus: Vec<u32>) -> Self {
-        let watched = if clock.is_virtual() { &[] } else { watched_cpus.as_slice() };
-        let core_watch = CoreWatch::start(watched, clock.hz());
+    pub fn with_roles(
+        clock: Rc<C>,
+        ports: Vec<Box<dyn Port>>,
+        roles: Roles,
+        watched_cpus: Vec<u32>,
+        core_watch: CoreWatch,
+    ) -> Self {
         let stamps = ports.iter().map(|port| port.facts().stamps.clone());
         let stamper = |facts: Option<_>| Some(Stamper::new(facts?, clock.hz()));
         let stampers = stamps.map(stamper).collect::<Option<Vec<_>>>().unwrap_or_default();
@@ -127,7 +133,7 @@ impl<C: Clock> Worker<C> {
         self.discard_stale();
         self.read_baselines(trial, load);
         let probe = self.probe();
-        self.core_watch.begin();
+        self.begin_watch();
         trial.lead().begin(self.clock.now(), &*self.clock);
         let order = self.transmission_loop(trial.lead(), snapshot, orders);
         self.finish_senders(trial.lead());
@@ -149,6 +155,11 @@ impl<C: Clock> Worker<C> {
     /// Reads the state of thread and machine before a transmission, where time is real.
     pub fn probe(&self) -> Option<HealthProbe> {
         (!self.clock.is_virtual()).then(|| HealthProbe::start(&*self.clock, &self.watched_cpus))
+    }
+
+    /// Begins to watch the DUT's cores: the transmission begins.
+    pub fn begin_watch(&self) {
+        self.core_watch.begin();
     }
 
     /// Gives the frames back that the ports did not take.

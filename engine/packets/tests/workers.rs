@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use conversation::{Engine, count, start};
 use serde_json::{Value, json};
 
-/// Two CPUs that this process may use; a machine with one has no room for two workers.
-fn two_cpus() -> Option<[u32; 2]> {
+/// CPUs that this process may use; `None` where there are not so many: a machine with one has no room for two workers.
+fn free_cpus<const COUNT: usize>() -> Option<[u32; COUNT]> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim();
     let ranges = list.split(',').filter_map(|range| {
@@ -17,15 +17,18 @@ fn two_cpus() -> Option<[u32; 2]> {
         Some(first.parse().ok()?..=last.parse().ok()?)
     });
     let cpus: BTreeSet<u32> = ranges.flatten().collect();
-    let mut cpus = cpus.into_iter();
-    Some([cpus.next()?, cpus.next()?])
+    cpus.into_iter().take(COUNT).collect::<Vec<_>>().try_into().ok()
 }
 
 fn engine(workers: Value) -> Engine {
+    engine_that_watches(workers, &[])
+}
+
+fn engine_that_watches(workers: Value, cpus: &[u32]) -> Engine {
     let mut engine = Engine::start();
     assert_eq!(engine.read()["event"], "ready");
     let reply = engine.ask(json!({"command": "configure", "run_key": "0123456789abcdef", "clock": "tsc",
-        "memory_mib": 256, "workers": workers, "ports": [{"name": "loop", "kind": "ring", "lossless": true}]}));
+        "memory_mib": 256, "workers": workers, "watch_cpus": cpus, "ports": [{"name": "loop", "kind": "ring", "lossless": true}]}));
     assert_eq!(reply["ok"], true, "{reply}");
     engine
 }
@@ -50,7 +53,7 @@ fn looped(engine: &mut Engine, trial: u32, flows: u32) -> Value {
 
 #[test]
 fn one_worker_sends_and_another_receives() {
-    let Some([first, second]) = two_cpus() else { return };
+    let Some([first, second]) = free_cpus() else { return };
     for workers in [
         json!([{"cpu": first, "transmit": [0]}, {"cpu": second, "receive": [0]}]),
         json!([{"cpu": first, "receive": [0]}, {"cpu": second, "transmit": [0]}]),
@@ -68,7 +71,7 @@ fn one_worker_sends_and_another_receives() {
 
 #[test]
 fn two_workers_share_the_flows_and_the_schedule() {
-    let Some([first, second]) = two_cpus() else { return };
+    let Some([first, second]) = free_cpus() else { return };
     let mut engine = engine(json!([
         {"cpu": first, "transmit": [0], "receive": [0]}, {"cpu": second, "transmit": [0], "receive": [0]}]));
     let reading = looped(&mut engine, 1, 16);
@@ -77,6 +80,22 @@ fn two_workers_share_the_flows_and_the_schedule() {
     (uneven["streams"][0]["receive_port"], uneven["streams"][0]["flows"]) = (0.into(), 3.into());
     let refusal = engine.ask(uneven);
     assert!(refusal["error"]["message"].as_str().unwrap().contains("3 flows"), "{refusal}");
+    assert_eq!(engine.finish(), Some(0));
+}
+
+#[test]
+fn a_core_beside_several_workers_is_watched_and_one_of_theirs_is_not() {
+    let Some([first, second, watched]) = free_cpus() else { return };
+    let workers = json!([{"cpu": first, "transmit": [0]}, {"cpu": second, "receive": [0]}]);
+    let mut engine = engine_that_watches(workers, &[second, watched]);
+    for trial in 1..=2 {
+        let reading = looped(&mut engine, trial, 1);
+        let [workers_own, beside] = [0, 1].map(|cpu| reading["health"]["cpus"][cpu]["speed_samples"].clone());
+        assert!(workers_own.is_null(), "{reading}");
+        // Nobody looks where the kernel does not let a thread run before others.
+        let looked = beside.as_u64().is_some_and(|looks| looks > 0);
+        assert_eq!(reading["streams"][0]["latency"]["shared_core"].is_object(), looked, "{reading}");
+    }
     assert_eq!(engine.finish(), Some(0));
 }
 

@@ -10,6 +10,8 @@ use nicbench_protocol::{
 
 use crate::addresses::{mac_text, parse_mac};
 use crate::clock::{TscClock, VirtualClock};
+#[cfg(feature = "dpdk")]
+use crate::core_watch::CoreWatch;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{Clock, Port, PortFacts};
 use crate::sim::{self, SimulatedPortOptions};
@@ -232,13 +234,19 @@ fn open_real(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Test
         let ports = workers.remove(0).into_iter().map(|port| port as Box<dyn Port>).collect();
         let ports = wrap_answering_ports(configure, ports)?;
         let worker = match configure.workers.first() {
-            Some(only) => Worker::with_roles(Rc::new(clock), ports, roles(only), watched),
+            Some(only) => {
+                let core_watch = CoreWatch::start(&watched, clock.hz());
+                Worker::with_roles(Rc::new(clock), ports, roles(only), watched, core_watch)
+            }
             None => Worker::new(Rc::new(clock), ports, watched),
         };
         return reply(worker, eal_arguments);
     }
-    let mut workers_on_cores =
-        WorkerGroup::new(clock, workers, configure.workers.iter().map(roles).collect(), watched, snapshot)?;
+    // Looks at a CPU would hold up the worker there.
+    let is_free = |cpu: &u32| configure.workers.iter().all(|worker| worker.cpu != *cpu);
+    let core_watch = CoreWatch::start(&watched.iter().copied().filter(is_free).collect::<Vec<_>>(), clock.hz());
+    let roles = configure.workers.iter().map(roles).collect();
+    let mut workers_on_cores = WorkerGroup::new(clock, workers, roles, watched, core_watch, snapshot)?;
     let reply = port_replies(workers_on_cores.lead_mut(), eal_arguments)?;
     Ok((Box::new(workers_on_cores), reply))
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use nicbench_protocol::{ClockReply, Reading, Start};
 
 use crate::clock::TscClock;
+use crate::core_watch::CoreWatch;
 use crate::error::{EngineError, ErrorKind};
 use crate::orders::{Order, Orders};
 use crate::snapshot::Snapshot;
@@ -37,23 +38,27 @@ pub struct WorkerGroup {
 }
 
 impl WorkerGroup {
-    /// A worker for each of `ports` and `roles`; the calling thread becomes the first one's.
+    /// A worker for each of `ports` and `roles`; the calling thread becomes the first one's. No worker may run on a CPU
+    /// of the watch.
     pub fn new(
         clock: TscClock,
         ports: Vec<WorkerPorts>,
         roles: Vec<Roles>,
         watched_cpus: Vec<u32>,
+        core_watch: CoreWatch,
         snapshot: &Snapshot,
     ) -> Result<Self, EngineError> {
         let mut workers = ports.into_iter().zip(&roles).enumerate();
         let (_, (ports, first)) = workers.next().ok_or_else(|| worker_error("there are no workers"))?;
         let ports = ports.into_iter().map(|port| port as Box<dyn crate::port::Port>).collect();
-        let lead = Worker::with_roles(Rc::new(clock), ports, first.clone(), watched_cpus);
+        let of_others = core_watch.follow();
+        let lead = Worker::with_roles(Rc::new(clock), ports, first.clone(), watched_cpus, core_watch);
         let mut others = Vec::new();
         for (index, (ports, roles)) in workers {
             let own = Arc::new(Snapshot::default());
             snapshot.attach(Arc::clone(&own));
-            others.push(WorkerThread::launch(index as u32, clock, ports, roles.clone(), own)?);
+            let watch = of_others.follow();
+            others.push(WorkerThread::launch(index as u32, clock, ports, roles.clone(), watch, own)?);
         }
         Ok(Self { roles, others, lead })
     }
@@ -127,6 +132,7 @@ impl WorkerGroup {
             }
             self.lead.discard();
         }
+        self.lead.begin_watch();
         let epoch = self.lead.clock.tick_in(LEAD_TIME_NS / 1e9);
         trial.lead().begin(epoch, &*self.lead.clock);
         gate.epoch.store(epoch, Ordering::Release);
@@ -213,3 +219,6 @@ impl Tester for WorkerGroup {
 fn worker_error(what: &str) -> EngineError {
     EngineError::new(ErrorKind::BadState, what, "start another process")
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use crate::clock::TscClock;
+use crate::core_watch::CoreWatch;
 use crate::error::EngineError;
 use crate::health::HealthProbe;
 use crate::orders::{Order, Orders};
@@ -73,6 +74,7 @@ impl WorkerThread {
         clock: TscClock,
         ports: WorkerPorts,
         roles: Roles,
+        core_watch: CoreWatch,
         snapshot: Arc<Snapshot>,
     ) -> Result<Self, EngineError> {
         let ((tasks, inbox), (outbox, outcomes)) = (channel(), channel());
@@ -80,7 +82,7 @@ impl WorkerThread {
         let queue = TaskQueue { inbox, waiting: Arc::clone(&waiting), ended: false };
         let body = move || {
             let ports = ports.into_iter().map(|port| port as Box<dyn Port>).collect();
-            let worker = Worker::with_roles(Rc::new(clock), ports, roles, Vec::new());
+            let worker = Worker::with_roles(Rc::new(clock), ports, roles, Vec::new(), core_watch);
             WorkerLoop { worker, tasks: queue, outbox, snapshot, part: None, probe: None, transmitted: Instant::now() }
                 .serve();
         };
