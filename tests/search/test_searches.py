@@ -219,10 +219,13 @@ def test_each_rate_has_passed_a_trial_of_full_length(search: Search) -> None:
 def test_where_the_validation_fails_the_search_goes_on_below_and_says_so(search: Search) -> None:
     machine = soft()
     outcome = search.run(machine.measure, [NDR], VALIDATED)["NDR"]
-    failed = [one for one in machine.trials if one.duration_s == 60.0 and one.counts.lost]
-    assert failed
+    long = [one for one in machine.trials if one.duration_s == 60.0]
+    failed = [one.load_frames_per_s for one in long if one.counts.lost]
+    passed = [one.load_frames_per_s for one in long if not one.counts.lost]
+    outvoted = [load for load in failed if failed.count(load) >= passed.count(load)]
+    assert outvoted
     assert outcome.rate.value is not None
-    assert outcome.rate.value < min(one.load_frames_per_s for one in failed)
+    assert outcome.rate.value < min(outvoted)
     assert any("the search went on below" in note for note in outcome.notes)
 
 

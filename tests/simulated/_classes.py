@@ -1,4 +1,4 @@
-"""Seven classes of simulated DUTs, 50 of each, and the rates that a search should find for them."""
+"""Nine classes of simulated DUTs, 50 of each, and the rates that a search should find for them."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class Subject:
     says_ceiling: bool
     seed: int
     neighbour: SimulatedNeighbour | None = None
+    sent_share: float = 1.0
 
     def machine(self) -> SimulatedMachine:
         """A fresh one: every search meets the same DUT."""
@@ -40,6 +41,7 @@ class Subject:
             self.seed,
             ceiling_frames_per_s=self.ceiling_frames_per_s,
             says_ceiling=self.says_ceiling,
+            sent_share=self.sent_share,
             neighbour=self.neighbour,
         )
 
@@ -57,7 +59,7 @@ class Subject:
 
     def truth(self, goal: Goal) -> float:
         """The load at which half of the trials of full length meet the goal, rare bursts apart; what can be sent."""
-        reachable = min(self.maximum_frames_per_s, self.ceiling_frames_per_s or math.inf)
+        reachable = min(self.maximum_frames_per_s * self.sent_share, self.ceiling_frames_per_s or math.inf)
         low, high = 0.0, reachable
         if self._is_met(goal, high):
             return high
@@ -91,7 +93,9 @@ def _drawn(seed: str, draw_dut: Callable[[random.Random, float], SimulatedDut]) 
         ceiling = capacity
     dut = draw_dut(draw, capacity)
     neighbour = SimulatedNeighbour(looks_per_s=LOOKS_PER_S) if draw_dut is _neighbour else None
-    return Subject(dut, maximum, ceiling, draw.random() < 0.5, draw.getrandbits(32), neighbour)
+    says_ceiling, own_seed = draw.random() < 0.5, draw.getrandbits(32)
+    sent_share = 1.0 - math.exp(draw.uniform(math.log(0.001), math.log(0.5))) if draw_dut is _falls_short else 1.0
+    return Subject(dut, maximum, ceiling, says_ceiling, own_seed, neighbour, sent_share)
 
 
 def _sharp(draw: random.Random, capacity: float) -> SimulatedDut:
@@ -100,6 +104,11 @@ def _sharp(draw: random.Random, capacity: float) -> SimulatedDut:
 
 def _soft(draw: random.Random, capacity: float) -> SimulatedDut:
     return SimulatedDut(capacity, early=10.0 ** draw.uniform(-5, -2), knee_width=draw.uniform(0.005, 0.03))
+
+
+def _linear(draw: random.Random, capacity: float) -> SimulatedDut:
+    """From 70 to 100 % of the capacity on it loses more and more; of a load that is a tenth higher 0.1 to 10 %."""
+    return SimulatedDut(capacity, onset=draw.uniform(0.1, 1.0), growth=10.0 ** draw.uniform(-4, 1))
 
 
 def _noise(draw: random.Random, capacity: float) -> SimulatedDut:
@@ -120,6 +129,11 @@ def _saturation(draw: random.Random, capacity: float) -> SimulatedDut:
     return SimulatedDut(capacity * draw.uniform(0.9, 2.0))
 
 
+def _falls_short(draw: random.Random, capacity: float) -> SimulatedDut:
+    """A sharp one, whose tester sends 50 to 99.9 % of what it is asked for, at every load."""
+    return SimulatedDut(capacity)
+
+
 def _neighbour(draw: random.Random, capacity: float) -> SimulatedDut:
     """A sharp one; its core is shared, and its rate is that of a core of its own."""
     return SimulatedDut(capacity, noise=draw.choice((0.0, 0.002, 0.01)))
@@ -132,9 +146,11 @@ def _bistable(draw: random.Random, capacity: float) -> SimulatedDut:
 CLASSES: tuple[tuple[str, Callable[[random.Random, float], SimulatedDut]], ...] = (
     ("sharp knee", _sharp),
     ("soft knee", _soft),
+    ("linear loss", _linear),
     ("noise", _noise),
     ("rare loss", _rare_loss),
     ("tester saturates", _saturation),
+    ("tester falls short", _falls_short),
     ("neighbour", _neighbour),
     ("bistable", _bistable),
 )

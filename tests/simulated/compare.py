@@ -1,4 +1,4 @@
-"""Every search on the same 350 simulated DUTs: what it costs and how far its answers are from the truth.
+"""Every search on the same 450 simulated DUTs: what it costs and how far its answers are from the truth.
 
     .venv/bin/python -m tests.simulated.compare --seed 1
 
@@ -93,11 +93,15 @@ class Row:
         return statistics.median(self.traffic_s)
 
 
-def compare(seed: int, contestants: Iterable[Contestant] = CONTESTANTS, of_each: int = OF_EACH_CLASS) -> list[Row]:
-    """All rows, class by class."""
+def compare(
+    seed: int, contestants: Iterable[Contestant] = CONTESTANTS, of_each: int = OF_EACH_CLASS, classes: str = ""
+) -> list[Row]:
+    """All rows, class by class; only of classes whose name begins with ``classes``."""
     rows = []
     contestants = list(contestants)
     for class_name, members in subjects(seed, of_each).items():
+        if not class_name.startswith(classes):
+            continue
         truths = [{goal.name: subject.truth(goal) for goal in GOALS} for subject in members]
         for contestant in contestants:
             answers = [contestant.answer(subject) for subject in members]
@@ -149,13 +153,16 @@ def _pair(values: Sequence[float], words: Callable[[float], str]) -> str:
 
 def main() -> None:
     """Prints the seed and the table."""
-    parser = argparse.ArgumentParser(description="every search on the same 350 simulated DUTs")
+    parser = argparse.ArgumentParser(description="every search on the same 450 simulated DUTs")
     parser.add_argument("--seed", type=int, default=None, help="draw the same DUTs again")
     parser.add_argument("--only", default="", help="searches whose name begins so")
+    parser.add_argument("--classes", default="", help="classes whose name begins so")
+    parser.add_argument("--each", type=int, default=OF_EACH_CLASS, help="this many DUTs of each class")
     options = parser.parse_args()
     seed = options.seed
     seed = secrets.randbits(32) if seed is None else seed
-    print(f"seed {seed}\n\n{table(compare(seed, [one for one in CONTESTANTS if one.name.startswith(options.only)]))}")
+    contestants = [one for one in CONTESTANTS if one.name.startswith(options.only)]
+    print(f"seed {seed}\n\n{table(compare(seed, contestants, options.each, options.classes))}")
 
 
 if __name__ == "__main__":

@@ -113,6 +113,16 @@ def _were_misled(loads: Sequence[Load], goal: Goal, limits: Limits) -> bool:
     )
 
 
+def find_misleading(samples: Iterable[Sample], goal: Goal, limits: Limits) -> list[float]:
+    """Returns the loads at which short trials passed and a validation trial failed, ascending."""
+    return [
+        load.frames_per_s
+        for load in loads_of(samples, goal)
+        if _long_balance(load, goal, limits) < 0
+        and any(goal.passed_by(sample) and not is_long(sample, limits) for sample in load.samples)
+    ]
+
+
 def _drop_short_passes(loads: Iterable[Load], goal: Goal, limits: Limits) -> list[Sample]:
     remaining: list[Sample] = []
     for load in loads:

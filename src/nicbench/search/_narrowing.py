@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nicbench.search._curve import guess_knee
-from nicbench.search._interval import Load, Reading, is_long, is_narrow, is_validated, read
+from nicbench.search._interval import Load, Reading, find_misleading, is_long, is_narrow, is_validated, read
 from nicbench.search.base import CLOSE, Goal, Limits, Sample
 
 WIDE = 4.0
 """Above this ratio of bounds the middle is geometric, because precision is relative."""
+FARTHEST = 0.2
+"""The share of a load by which the guess of a knee may lie below it."""
 
 
 class TrialRequest(NamedTuple):
@@ -87,8 +89,11 @@ def _find_unsettled(reading: Reading, votes_needed: int) -> Load | None:
     return None
 
 
-def halve(reading: Reading, _samples: Sequence[Sample], limits: Limits) -> float:
-    """Bisects with hints: the maximum, then the rate the DUT forwarded there, then the middle of the bounds."""
+def halve(reading: Reading, _samples: Sequence[Sample], limits: Limits, longest_step: float = 0.5) -> float:
+    """Bisects with hints: the maximum, then the rate the DUT forwarded there, then the middle of the bounds.
+
+    While nothing passed, no step down is longer than ``longest_step`` unless the DUT forwarded even less.
+    """
     minimum, maximum = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
     lower, upper = reading.bounds.lower, reading.bounds.upper
     if upper is None:
@@ -98,30 +103,45 @@ def halve(reading: Reading, _samples: Sequence[Sample], limits: Limits) -> float
     if all(sample.counts.received == 0 for sample in upper.samples) or _is_close(minimum, upper.frames_per_s, limits):
         # Nothing came back, or the interval is nearly closed: the lowest load decides whether there is a rate at all.
         return minimum
-    return max(minimum, _below(reading, upper, limits))
+    return max(minimum, _below(reading, upper, limits, longest_step))
 
 
 def choose_near_knee(reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
-    """Chooses the guessed knee where short trials misled, or a load beside it by a step that grows."""
-    upper = reading.bounds.upper
-    knee = guess_knee(samples, reading.goal, limits) if reading.misled else None
-    if knee is None or upper is None:
+    """Chooses as bisection does; where short trials misled, the guessed knee, or a load beside it by a growing step."""
+    lower, upper = reading.bounds.lower, reading.bounds.upper
+    if not reading.misled or upper is None:
         return halve(reading, samples, limits)
-    step = 0.9 * limits.precision
-    longs = [load for load in reading.loads if any(is_long(sample, limits) for sample in load.samples)]
-    highest = upper.frames_per_s * (1.0 - step * sum(1 for load in longs if load.weight < 0))
-    lower = reading.bounds.lower
+    failures = find_misleading(samples, reading.goal, limits)
+    highest = upper.frames_per_s * (1.0 - _step(len(failures), limits))
+    knee = guess_knee(samples, reading.goal, limits)
     if lower is None:
-        return max(limits.minimum_load_frames_per_s, min(knee, highest))
-    lowest = lower.frames_per_s * (1.0 + step * sum(1 for load in longs if load.weight > 0))
-    return max(lowest, min(knee, highest)) if lowest < highest else halve(reading, samples, limits)
+        lowest = max(limits.minimum_load_frames_per_s, upper.frames_per_s * (1.0 - FARTHEST))
+        if knee is not None and lowest < highest:
+            return max(lowest, min(knee, highest))
+        # A step is twice as long as the last one, however many loads failed far above.
+        last = failures[1] / failures[0] - 1.0 if len(failures) > 1 else limits.precision
+        return halve(reading, samples, limits, longest_step=2.0 * max(limits.precision, last))
+    passed = sum(1 for load in reading.loads if load.weight > 0 and any(is_long(one, limits) for one in load.samples))
+    lowest = lower.frames_per_s * (1.0 + _step(passed, limits))
+    # A guess that a long trial has contradicted is worth one more trial beside it, and no second one.
+    below, above = 2.0 * limits.precision * (passed == 1), 2.0 * limits.precision * (len(failures) == 1)
+    if knee is None or lowest >= highest:
+        return halve(reading, samples, limits)
+    if not lower.frames_per_s * (1.0 - below) <= knee <= upper.frames_per_s * (1.0 + above):
+        return halve(reading, samples, limits)
+    return max(lowest, min(knee, highest))
+
+
+def _step(times: int, limits: Limits) -> float:
+    """Returns by which share the next load lies beside a bound after so many long trials on that side."""
+    return min(FARTHEST, 0.9 * limits.precision * 2.0 ** max(0, times - 1))
 
 
 def _is_close(lower: float, upper: float, limits: Limits) -> bool:
     return upper - lower <= 2 * limits.precision * upper * (1.0 + CLOSE)
 
 
-def _below(reading: Reading, upper: Load, limits: Limits) -> float:
+def _below(reading: Reading, upper: Load, limits: Limits, longest_step: float) -> float:
     """Chooses a load below a failure: the rate that the DUT forwarded, or steps down that double.
 
     The steps start anew below a load that passed once, as the rate cannot be far.
@@ -132,7 +152,7 @@ def _below(reading: Reading, upper: Load, limits: Limits) -> float:
         if load.passes:
             break
     forwarded = forwarded_frames_per_s(upper, reading.goal) * (1.0 - limits.precision / 2)
-    step = min(0.5, limits.precision * 2.0**tried)
+    step = min(longest_step, limits.precision * 2.0**tried)
     return min(forwarded, upper.frames_per_s * (1.0 - step))
 
 

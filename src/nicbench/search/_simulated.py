@@ -31,8 +31,9 @@ class SimulatedDut:
     of the trials loses ``spurious_loss`` of its frames besides; ``bursts_per_s`` times a second on average, at any
     load, ``burst_frames`` are lost. ``noise`` is the standard deviation of each second's capacity, a share of it. A
     ``slow`` below 1 makes the DUT bistable: it carries that share of its capacity half of the time, and stays in a
-    state for ``dwell_s`` on average. ``lossless`` ones refuse frames instead of losing them, ``exact`` ones lose just
-    what is above the capacity, with no chance in it.
+    state for ``dwell_s`` on average. From the share ``onset`` of the capacity on the probability grows linearly, by
+    ``growth`` for each further capacity. ``lossless`` ones refuse frames instead of losing them, ``exact`` ones lose
+    just what is above the capacity, with no chance in it.
     """
 
     capacity_frames_per_s: float
@@ -48,6 +49,8 @@ class SimulatedDut:
     slow: float = 1.0
     dwell_s: float = 10.0
     lossless: bool = False
+    onset: float = 1.0
+    growth: float = 0.0
 
     def loss_probability(self, load_frames_per_s: float) -> float:
         """Returns the probability that one frame is lost at this load, without noise."""
@@ -85,7 +88,8 @@ class SimulatedDut:
         capacities = self.capacity_frames_per_s * np.maximum(capacity_shares, 1e-6)
         excess = np.maximum(0.0, 1.0 - capacities / load_frames_per_s)
         below = np.minimum(0.0, (load_frames_per_s / capacities - 1.0) / self.knee_width)
-        return np.minimum(1.0, self.floor + self.early * np.exp(below) + excess)
+        linear = self.growth * np.maximum(0.0, load_frames_per_s / capacities - self.onset)
+        return np.minimum(1.0, self.floor + self.early * np.exp(below) + linear + excess)
 
 
 def _divide(frames: int, parts: int) -> NDArray[np.int64]:
@@ -96,7 +100,8 @@ def _divide(frames: int, parts: int) -> NDArray[np.int64]:
 class SimulatedMachine:
     """A tester with a DUT behind it.
 
-    The n-th trial at a load is always the same, in whatever order they are made, unless there is a neighbour.
+    The n-th trial at a load is always the same, in whatever order they are made, unless there is a neighbour. The
+    tester sends ``sent_share`` of what it is asked for, and no more than its ceiling.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class SimulatedMachine:
         *,
         ceiling_frames_per_s: float | None = None,
         says_ceiling: bool = True,
+        sent_share: float = 1.0,
         neighbour: SimulatedNeighbour | None = None,
     ) -> None:
         self.trials: list[Sample] = []
@@ -113,6 +119,7 @@ class SimulatedMachine:
         self._seed = seed
         self._ceiling = ceiling_frames_per_s
         self._says_ceiling = says_ceiling
+        self._sent_share = sent_share
         self._neighbour = neighbour
         self._now_s = 0.0
         self._made: Counter[tuple[float, float]] = Counter()
@@ -120,8 +127,8 @@ class SimulatedMachine:
     def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
         """Makes one trial; beyond the ceiling it raises CeilingReached, or with ``says_ceiling`` false sends less."""
         self._made[load_frames_per_s, duration_s] += 1
-        sent_rate = load_frames_per_s
-        if self._ceiling is not None and load_frames_per_s > self._ceiling:
+        sent_rate = load_frames_per_s * self._sent_share
+        if self._ceiling is not None and sent_rate > self._ceiling:
             if self._says_ceiling:
                 raise CeilingReached(self._ceiling)
             sent_rate = self._ceiling

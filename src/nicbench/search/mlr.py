@@ -25,13 +25,11 @@ from pydantic import Field
 
 from nicbench.core.quantity import Ratio
 from nicbench.search._drive import NarrowingSearch, Recorder, ShareSpent
-from nicbench.search._interval import Reading
-from nicbench.search._narrowing import choose_near_knee
+from nicbench.search._interval import Reading, is_narrow, read
+from nicbench.search._narrowing import choose_near_knee, halve
 from nicbench.search.base import Goal, Limits, Sample, SearchOptions
 
 BEYOND_ANY_RUN_S = 1e12
-OVERLOADED = 0.2
-"""A loss ratio far beyond every goal: of such a trial only the forwarding rate is used, as the next guess."""
 MODESTY = 0.5
 """How many precisions below an overloaded DUT's forwarding rate the next load lies: mostly amid the final interval."""
 MODESTY_OF_VOTES = 1.0
@@ -56,30 +54,32 @@ class Mlr(NarrowingSearch):
         self._knobs = MlrOptions.model_validate(self.options.model_dump())
 
     def drive(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
-        """Runs the package, then narrows what it left open."""
-        tolerant = max(goals, key=lambda goal: goal.loss_ratio)
+        """Runs the package for one goal after the other, then narrows what it left open."""
+        tolerant, *stricter = sorted(goals, key=lambda goal: -goal.loss_ratio)
         validations = len(goals) if limits.validation_duration_s else 0
-        held_back = math.floor((1.0 - self._knobs.first_share) * recorder.trials_left) if len(goals) > 1 else 0
+        held_back = math.floor((1.0 - self._knobs.first_share) * recorder.trials_left) if stricter else 0
         try:
             recorder.reserve(validations + held_back)
-            self._search(recorder, (tolerant,), limits)
+            self._search(recorder, tolerant, limits)
             recorder.reserve(validations)
-            if len(goals) > 1:
+            for goal in stricter:
                 recorder.restart()
-                self._search(recorder, goals, limits)
+                self._search(recorder, goal, limits)
             recorder.reserve(0)
         except ShareSpent:
             # Too few trials for the package's way with the stricter goals: halve from what is known by now.
             recorder.reserve(min(validations, 1))
             with suppress(ShareSpent):
-                super().drive(recorder, tuple(goal for goal in goals if goal != tolerant), limits)
+                super().drive(recorder, tuple(stricter), limits)
             recorder.reserve(0)
         super().drive(recorder, goals, limits)
 
     def choose(self, reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
         return choose_near_knee(reading, samples, limits)
 
-    def _search(self, recorder: Recorder, goals: tuple[Goal, ...], limits: Limits) -> None:
+    def _search(self, recorder: Recorder, goal: Goal, limits: Limits) -> None:
+        """Runs the package on what is open for one goal."""
+        limits = self._cut_to_open(recorder, goal, limits)
         if limits.maximum_load_frames_per_s * (1.0 - limits.precision) <= limits.minimum_load_frames_per_s:
             return  # the range is narrower than one step, and the package needs two loads
         from MLRsearch import (
@@ -92,12 +92,32 @@ class Mlr(NarrowingSearch):
         config.max_load = 2 * max(config.max_load, limits.maximum_load_frames_per_s)
         config.min_load = limits.minimum_load_frames_per_s
         config.max_load = limits.maximum_load_frames_per_s
-        config.goals = [self._search_goal(goal, limits) for goal in goals]
+        config.goals = [self._search_goal(goal, limits)]
         config.search_duration_max = BEYOND_ANY_RUN_S
         config.warmup_duration = None
         modesty = MODESTY_OF_VOTES if self.options.trials_per_bound > 1 else MODESTY
-        measurer = _Measurer(recorder, modesty * limits.precision)
+        measurer = _Measurer(recorder, goal, modesty * limits.precision)
         MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_ignore)
+
+    def _cut_to_open(self, recorder: Recorder, goal: Goal, limits: Limits) -> Limits:
+        """Returns the limits between the highest load that passed and the lowest that failed, by our own rule.
+
+        Two trials come first where none was made: at the maximum, and a little below what came back from it. That rate
+        itself, which the package would try, lies right at the knee, where trials disagree.
+        """
+        if not recorder.samples:
+            recorder.measure(limits.maximum_load_frames_per_s, limits.trial_duration_s)
+            reading = read(recorder.samples, goal, limits)
+            if not is_narrow(reading.bounds, limits):
+                recorder.measure(halve(reading, recorder.samples, limits), limits.trial_duration_s)
+        bounds = read(recorder.samples, goal, limits).bounds
+        recorder.restart()
+        lowest, highest = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
+        if bounds.upper is not None:
+            highest = min(highest, bounds.upper.frames_per_s)
+        if bounds.lower is not None:
+            lowest = min(highest, bounds.lower.frames_per_s)
+        return limits.model_copy(update={"minimum_load_frames_per_s": lowest, "maximum_load_frames_per_s": highest})
 
     def _search_goal(self, goal: Goal, limits: Limits) -> Any:
         from MLRsearch import SearchGoal
@@ -121,8 +141,9 @@ class Mlr(NarrowingSearch):
 class _Measurer:
     """The package's interface to the recorder; it calls ``measure`` by these names."""
 
-    def __init__(self, recorder: Recorder, modesty: float) -> None:
+    def __init__(self, recorder: Recorder, goal: Goal, modesty: float) -> None:
         self._recorder = recorder
+        self._goal = goal
         self._modesty = modesty
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
@@ -130,7 +151,7 @@ class _Measurer:
         sample = self._recorder.measure(intended_load, intended_duration)
         # What an overloaded DUT forwards lies right at its knee, where trials disagree. The package tries that rate
         # next: a little less passes, and one step above it does not.
-        modesty = self._modesty if sample.counts.loss_ratio > OVERLOADED else 0.0
+        modesty = 0.0 if self._goal.passed_by(sample) else self._modesty
         return drop_unsent(sample, modesty)
 
 
