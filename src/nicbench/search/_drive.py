@@ -12,6 +12,7 @@ from nicbench.search._curve import grows_with_load
 from nicbench.search._interval import Bounds, Reading, outcome_of, read, same_load
 from nicbench.search._narrowing import halve, next_trial
 from nicbench.search.base import CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
+from nicbench.stats.shortfalls import Offer, describe_share, find_constant_share
 
 
 class BudgetSpent(Exception):  # noqa: N818 - it ends a search, it is no error
@@ -22,17 +23,31 @@ class ShareSpent(Exception):  # noqa: N818 - as above
     """The remaining trials are reserved for later steps."""
 
 
+class ShareFound(Exception):  # noqa: N818 - a finding, no error
+    """The tester sends a constant share of what it is asked for: the search begins anew with loads that are sent."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__(describe_share(share))
+        self.share = share
+
+
 class Recorder:
-    """Measures at most ``maximum_trials`` times over all restarts; a restarted search first gets the known samples."""
+    """Measures at most ``maximum_trials`` times over all restarts; a restarted search first gets the known samples.
+
+    Loads are those that are sent: a tester that falls short by a constant ``share`` is asked for so much more.
+    """
 
     def __init__(self, measure: Measure, limits: Limits) -> None:
         self.samples: list[Sample] = []
+        self.share = 1.0
         self._measure = measure
         self._limits = limits
         self._trials_left = limits.maximum_trials
         self._ceilings = 0
         self._reserved = 0
         self._served: list[int] = []
+        self._offers: list[Offer] = []
+        self._fell_short: list[Sample] = []
 
     @property
     def trials_left(self) -> int:
@@ -46,6 +61,15 @@ class Recorder:
     def restart(self) -> None:
         """Lets a search that asks again for a load get the sample that was measured before."""
         self._served = []
+
+    def use_share(self, share: float) -> None:
+        """Counts every trial, also one that seemed to show a ceiling, at the load that was sent, from now on."""
+        self.share = share
+        if self._fell_short and self._ceilings:
+            self._trials_left -= 1  # the first one was not counted, and now it is a sample
+        self.samples = [self._at_what_was_sent(sample) for sample in (*self._fell_short, *self.samples)]
+        self._fell_short = []
+        self.restart()
 
     def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
         """Returns the next sample at this load: one from before the restart, else a new trial."""
@@ -73,18 +97,48 @@ class Recorder:
             raise
 
     def _run_trial(self, load_frames_per_s: float, duration_s: float) -> Sample:
-        sample = self._measure(load_frames_per_s, duration_s)
+        asked = load_frames_per_s / self.share
+        try:
+            sample = self._measure(asked, duration_s)
+        except CeilingReached as ceiling:
+            self._offers.append(Offer(asked, ceiling.rate_frames_per_s, asked * duration_s))
+            self._find_share()
+            raise
+        offered = asked * sample.sent_share
+        self._offers.append(Offer(asked, offered, sample.counts.intended))
+        try:
+            self._find_share()
+        except ShareFound:
+            self._fell_short.append(sample)
+            raise
         # A shortfall below half the precision moves no bound by more than that. With a larger one this load was not
         # offered: counted as sent it would pass, counted as lost (MLRsearch adds unsent to loss) it would fail. On a
         # disturbed machine it is kept as a sample of the load that was offered: better than no answer at all.
-        if sample.sent_share < 1.0 - self._limits.precision / 2:
-            offered = sample.load_frames_per_s * sample.sent_share
-            if not sample.valid and offered > 0.0:
-                self.samples.append(sample.model_copy(update={"load_frames_per_s": offered}))
+        if offered < load_frames_per_s * (1.0 - self._limits.precision / 2):
+            if sample.valid:
+                self._fell_short.append(sample)
+            elif offered > 0.0:
+                self.samples.append(sample.count_at(offered))
             raise CeilingReached(offered, disturbed=not sample.valid)
+        if self.share < 1.0:
+            sample = self._at_what_was_sent(sample)
         self._served.append(len(self.samples))
         self.samples.append(sample)
-        return sample
+        return sample.model_copy(update={"load_frames_per_s": load_frames_per_s})
+
+    def _find_share(self) -> None:
+        """Raises ShareFound where the tester falls short by a constant share, and that was not known yet."""
+        share = find_constant_share(self._offers) if self.share == 1.0 else None
+        if share is not None:
+            raise ShareFound(share)
+
+    def _at_what_was_sent(self, sample: Sample) -> Sample:
+        """Returns a sample of the load that was asked for as one of the load that was sent."""
+        expected, offered = (sample.load_frames_per_s * share for share in (self.share, sample.sent_share))
+        if sample.sent_share == 1.0:
+            return sample
+        close = abs(offered - expected) <= self._limits.precision / 2 * expected
+        return sample.count_at(expected if close else offered)
 
 
 # Why a strict goal may have its rate far below what the DUT carries: a rare loss that occurs at any load.
@@ -142,25 +196,31 @@ class DrivenSearch(Search):
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         """Runs the search as the base says; all restarts share the budget of trials."""
         recorder = Recorder(measure, limits)
-        ceiling_disturbed = False
+        asked, ceiling_disturbed = limits, False
         while True:
             try:
                 self.drive(recorder, tuple(goals), limits)
                 break
             except BudgetSpent:
                 break
-            except CeilingReached as ceiling:
+            except ShareFound as found:
+                recorder.use_share(found.share)
+                ceiling, ceiling_disturbed = CeilingReached(asked.maximum_load_frames_per_s * found.share), False
+                lowered = asked.limited_to_share(found.share)
+            except CeilingReached as reached:
+                ceiling, ceiling_disturbed = reached, reached.disturbed
                 lowered = limits.lowered_to(ceiling.rate_frames_per_s)
-                if lowered is None:
-                    return {
-                        goal.name: _outcome_below_minimum(outcome_of(recorder.samples, goal, limits), ceiling)
-                        for goal in goals
-                    }
-                limits = lowered
-                ceiling_disturbed = ceiling.disturbed
                 recorder.restart()
+            if lowered is None:
+                return {
+                    goal.name: _outcome_below_minimum(outcome_of(recorder.samples, goal, limits), ceiling)
+                    for goal in goals
+                }
+            limits = lowered
         outcomes = {goal.name: self.conclude(recorder.samples, goal, limits) for goal in goals}
-        return {name: _mark_disturbed(outcome) if ceiling_disturbed else outcome for name, outcome in outcomes.items()}
+        if ceiling_disturbed:
+            outcomes = {name: _mark_disturbed(outcome) for name, outcome in outcomes.items()}
+        return {name: _say_share(outcome, recorder.share) for name, outcome in outcomes.items()}
 
 
 class NarrowingSearch(DrivenSearch):
@@ -179,6 +239,11 @@ class NarrowingSearch(DrivenSearch):
             if request is None:
                 return
             recorder.measure(*request)
+
+
+def _say_share(outcome: Outcome, share: float) -> Outcome:
+    """Adds what the loads are where the tester sends a constant share of what it is asked for."""
+    return outcome if share == 1.0 else outcome.model_copy(update={"notes": (*outcome.notes, describe_share(share))})
 
 
 def _mark_disturbed(outcome: Outcome) -> Outcome:

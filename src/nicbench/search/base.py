@@ -48,6 +48,12 @@ class Sample(Frozen):
         offered = self.counts.sent + self.counts.unsent_backpressure
         return offered / self.counts.intended if self.counts.intended else 0.0
 
+    def count_at(self, load_frames_per_s: float) -> Self:
+        """Returns this sample as one of the load that was offered: the tester intended no more than it sent."""
+        offered = self.counts.sent + self.counts.unsent_backpressure
+        counts = self.counts.model_copy(update={"intended": offered, "unsent_tester": 0})
+        return self.model_copy(update={"load_frames_per_s": load_frames_per_s, "counts": counts})
+
 
 Measure = Callable[[float, float], Sample]
 """Maps load in frames per second and duration in seconds to a sample; raises CeilingReached."""
@@ -107,6 +113,16 @@ class Limits(Frozen):
         """
         room = 1.0 - self.precision / 2
         maximum = min(ceiling_frames_per_s, self.maximum_load_frames_per_s) * room
+        if maximum < self.minimum_load_frames_per_s:
+            return None
+        return self.model_copy(update={"maximum_load_frames_per_s": maximum, "maximum_limited_by": LimitedBy.TESTER})
+
+    def limited_to_share(self, share: float) -> Limits | None:
+        """Returns the limits, as loads that are sent, for a tester that sends this share of what it is asked for.
+
+        ``None`` where it would have to be asked for more than the maximum to send the minimum.
+        """
+        maximum = self.maximum_load_frames_per_s * share
         if maximum < self.minimum_load_frames_per_s:
             return None
         return self.model_copy(update={"maximum_load_frames_per_s": maximum, "maximum_limited_by": LimitedBy.TESTER})
