@@ -85,6 +85,13 @@ class TrialRequest(Frozen):
     """A command to run on the DUT during the transmission."""
     adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)
     """Whether the method corrects for what others took of the DUT's core."""
+    sent_share: float = Field(default=1.0, gt=0.0, le=1.0, exclude_if=lambda share: share == 1.0)
+    """The share of any load that the tester is known to send: what it falls short by is no disturbance."""
+
+    @property
+    def sent_frames_per_s(self) -> float | None:
+        """The load that is sent; less than ``load_frames_per_s`` where the tester sends a share of it."""
+        return None if self.load_frames_per_s is None else self.load_frames_per_s * self.sent_share
 
     @property
     def size(self) -> Size:

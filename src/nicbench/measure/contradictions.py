@@ -56,7 +56,7 @@ def _broken(promise: Promise, result: Result, steady: Sequence[Trial]) -> Trial 
         if trial.number > last
         and (trial.configuration, trial.run) == (result.configuration, result.run or 1)
         and size_label(trial.request.size) == size
-        and (trial.request.load_frames_per_s or 0.0) <= promise.load_frames_per_s * _SAME
+        and (trial.request.sent_frames_per_s or 0.0) <= promise.load_frames_per_s * _SAME
         and trial.request.load_frames_per_s is not None
         and trial.reading.counts.loss_ratio > promise.loss_ratio
     ]
@@ -65,7 +65,7 @@ def _broken(promise: Promise, result: Result, steady: Sequence[Trial]) -> Trial 
 
 def _say(promise: Promise, trial: Trial) -> str:
     counts = trial.reading.counts
-    load = trial.request.load_frames_per_s or 0.0
+    load = trial.request.sent_frames_per_s or 0.0
     return (
         f"{promise.name}: contradicted by {trial.id} of {trial.test}, which lost {counts.failed} of {counts.sent} "
         f"frames ({100 * counts.loss_ratio:.3g} %) at {format_rate(load)}"

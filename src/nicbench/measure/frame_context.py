@@ -25,10 +25,12 @@ from nicbench.core.units import line_rate_frames_per_s
 from nicbench.core.verdict import Finding, Reason
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
+from nicbench.measure.tester_shares import TesterShares
 from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
 from nicbench.search.base import CeilingReached, Goal, Limits, Outcome, Sample, Search
 from nicbench.stats.ports import find_telling_trial, port_figures
+from nicbench.stats.shortfalls import describe_share
 
 NEAR_CEILING: Final = 0.95
 NEAR_LATENCY: Final = 2.0
@@ -141,6 +143,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self._offered = offered
         self._maker = maker
         self._ceilings = ceilings
+        self._shares = TesterShares()
         self._trials: dict[str, Trial] = {}
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
@@ -166,21 +169,44 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
     async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
         """One judged trial, repeated where invalid; True where the least disturbed of all had to be used.
 
-        Where the tester cannot send the load, it is measured at what the tester can send.
+        Where the tester cannot send the load, it is measured at what the tester can send; where it always sends a share
+        of what it is asked for, it is asked for more, up to the line rate.
         """
+        wanted, ceilings = request, list[float]()
         while True:
             try:
-                return await self._measure(point, request)
+                measured = await self._measure(point, self._raise_to_send(request))
             except CeilingReached as reached:
-                self._publish_ceiling(request.size, reached.rate_frames_per_s)
+                ceilings.append(reached.rate_frames_per_s)
                 lower = reached.rate_frames_per_s * (1.0 - CEILING_ROOM)
                 request = request.model_copy(update={"load_frames_per_s": lower})
+            except _ConstantShare:
+                request, ceilings = wanted, []
+            else:
+                for rate in ceilings:
+                    self._publish_ceiling(request.size, rate)
+                return measured
 
     async def _measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
-        request = request.model_copy(update={"bidirectional": self._offered.ways.bidirectional})
-        trial, disturbed = await self.sample(point, request)
+        update = {"bidirectional": self._offered.ways.bidirectional, "sent_share": self._shares.share_of(request.size)}
+        request = request.model_copy(update=update)
+        try:
+            trial, disturbed = await self.sample(point, request)
+        except CeilingReached as reached:
+            if self._shares.note_shortfall(request, reached.rate_frames_per_s):
+                raise _ConstantShare from reached
+            raise
+        self._shares.note_trial(trial)
         self._trials[trial.id] = trial
         return trial, disturbed
+
+    def _raise_to_send(self, request: TrialRequest) -> TrialRequest:
+        """The request for so much that its load is sent, as far as the line carries what is asked for."""
+        share, load = self._shares.share_of(request.size), request.load_frames_per_s
+        if share == 1.0 or load is None or request.frames is not None or request.phases:
+            return request
+        most = self.line_rate_frames_per_s(request.size) * self.most_line_rates
+        return request.model_copy(update={"load_frames_per_s": min(load / share, max(load, most))})
 
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
@@ -188,18 +214,31 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         """Every load of the search is one ``measure``; repeats cost the search none of its trials."""
         trial_ids: list[str] = []
         ceilings: list[float] = []
+        pending: list[float] = []
         traffic_ns = 0
+
+        def confirm_ceilings() -> None:
+            for rate in pending:
+                self._publish_ceiling(request.size, rate)
+            ceilings.extend(pending)
+            pending.clear()
+
+        async def measure_once(asked: TrialRequest) -> tuple[Trial, bool]:
+            while True:
+                try:
+                    return await self._measure(point, asked)
+                except CeilingReached as reached:
+                    pending.append(reached.rate_frames_per_s)
+                    raise
+                except _ConstantShare:
+                    pending.clear()  # none of them was a ceiling
 
         async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
             nonlocal traffic_ns
             asked = request.model_copy(update={"load_frames_per_s": load_frames_per_s, "duration_s": duration_s})
             asked = asked.model_copy(update={"adjusts": search.adjusts})
-            try:
-                trial, disturbed = await self._measure(point, asked)
-            except CeilingReached as reached:
-                self._publish_ceiling(request.size, reached.rate_frames_per_s)
-                ceilings.append(reached.rate_frames_per_s)
-                raise
+            trial, disturbed = await measure_once(asked)
+            confirm_ceilings()
             trial_ids.append(trial.id)
             traffic_ns += trial.reading.transmit_ns
             seen = self._maker.looks(trial)
@@ -218,6 +257,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             )
 
         found = await run_search(search, measure, goals, limits)
+        confirm_ceilings()
         outcomes = {name: _without_false_cause(outcome) for name, outcome in found.items()}
         return SearchResult(
             outcomes=outcomes,
@@ -231,6 +271,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         behind = [self._trials[name] for name in result.trials if name in self._trials]
         ways = self._offered.ways
         completed = add_near_limits(add_ports(add_basis(super().complete(result), ways), ways, behind))
+        completed = _say_share(completed, behind)
         return _without_shares(completed) if self._offered.link_is_nominal else completed
 
     def _publish_ceiling(self, size: Size, rate_frames_per_s: float) -> None:
@@ -246,6 +287,19 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 f"{rate_frames_per_s / 1e6:.3f} Mpps",
             )
         )
+
+
+class _ConstantShare(Exception):  # noqa: N818 - a finding, no error
+    """The tester falls short by a constant share: the trial is to be made again with that known."""
+
+
+def _say_share(result: Result, trials: Iterable[Trial]) -> Result:
+    """Adds what its loads are where the tester always sends a share of what it is asked for."""
+    share = min((trial.request.sent_share for trial in trials), default=1.0)
+    said = describe_share(share)
+    if share == 1.0 or any(said in text for text in result.disturbances):
+        return result
+    return result.model_copy(update={"disturbances": (*result.disturbances, said)})
 
 
 class _TrialOrder(NamedTuple):

@@ -5,6 +5,7 @@ A verdict that looked at the loss would throw away the trials in which the DUT d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 
 from nicbench.core.base import Frozen
@@ -12,6 +13,7 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.reading import HealthEvent, Measure
 from nicbench.core.trial import CpuTime, Reading
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.stats.shortfalls import AGREEMENT
 
 # Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
 TRANSMIT_REFUSED_COUNTER = "xdp_tx_invalid_descs"
@@ -55,19 +57,22 @@ class Evidence(Frozen):
         dut_cpus: Collection[int] = (),
         peer_failure: str | None = None,
         link_may_change: bool = False,
+        sent_share: float = 1.0,
     ) -> Evidence:
         """The evidence in a reading.
 
         ``dut_cpus`` are the cores on which the DUT works in the kernel. A core that the tester's worker shares, or on
         which a DUT in user space polls, must not be among them: their own work would count as foreign.
         Where the DUT is reset its links may go down, and what could not be sent then is no fault of the tester's.
+        Nor is it a disturbance that a tester falls short as it always does, by all but ``sent_share``.
         """
         health = reading.health
+        usually_unsent = math.ceil((1.0 - sent_share) * (1.0 + AGREEMENT) * reading.counts.intended)
         link_was_down = link_may_change and any(port.link_changed for port in reading.ports)
         return cls(
             transmit_ns=reading.transmit_ns,
             intended=reading.counts.intended,
-            unsent_tester=0 if link_was_down else reading.counts.unsent_tester,
+            unsent_tester=0 if link_was_down else max(0, reading.counts.unsent_tester - usually_unsent),
             longest_gap_ns=health.longest_gap_ns,
             total_gap_ns=health.total_gap_ns,
             clock_step_ns=health.clock_step_ns,

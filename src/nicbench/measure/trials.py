@@ -79,6 +79,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             dut_cpus=self._setup.dut_cpus,
             peer_failure=failure and f"the DUT {failure}",
             link_may_change=request.interruption is not None,
+            sent_share=request.sent_share,
         )
         trial = Trial(
             id=Trial.id_of(slot.number),

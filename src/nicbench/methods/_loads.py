@@ -79,7 +79,7 @@ class FullLoad:
 
     def lower_to_sent(self, load_frames_per_s: float, trial: Trial) -> FullLoad:
         """Returns this object; with the sent rate as the ceiling where the context had to lower that trial's load."""
-        sent = trial.request.load_frames_per_s
+        sent = trial.request.sent_frames_per_s
         if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
             return self
         return replace(self, ceiling_frames_per_s=sent)

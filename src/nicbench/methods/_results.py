@@ -150,7 +150,7 @@ def returned_values(trial: Trial, full: FullLoad) -> Values:
     """
     reading = trial.reading
     counts = reading.counts
-    load = trial.request.load_frames_per_s or 0.0
+    load = trial.request.sent_frames_per_s or 0.0
     line_rate = full.line_rate_frames_per_s
     if load > line_rate * full.most_line_rates * _ROUNDING:
         raise NicbenchError(

@@ -96,7 +96,7 @@ class Impairments(FrameMethod):
         return result_at(
             self,
             size,
-            {**_load(full, trial.request.load_frames_per_s), **values_of(trial.reading, self.options.confidence)},
+            {**_load(full, trial.request.sent_frames_per_s), **values_of(trial.reading, self.options.confidence)},
             verdict_of(trial, disturbed),
             trials=(trial.id,),
             disturbances=(finding.text for finding in trial.verdict.findings),

@@ -214,7 +214,7 @@ def _limit(trial: Trial, line_rate_frames_per_s: float, load_percent: float) -> 
     counts = trial.reading.counts
     if counts.failed > _CHARGED_SHARE * max(1, counts.intended):
         return LimitedBy.DUT
-    load = trial.request.load_frames_per_s
+    load = trial.request.sent_frames_per_s
     if load_percent < 100.0:
         return None
     return LimitedBy.LINE_RATE if load is not None and load >= line_rate_frames_per_s else LimitedBy.TESTER

@@ -15,7 +15,7 @@ def find_telling_trial(trials: Sequence[Trial]) -> Trial | None:
     """Returns the trial at the highest load without a failed frame; else the one with the least loss."""
     if not trials:
         return None
-    return min(trials, key=lambda trial: (trial.reading.counts.loss_ratio, -(trial.request.load_frames_per_s or 0.0)))
+    return min(trials, key=lambda trial: (trial.reading.counts.loss_ratio, -(trial.request.sent_frames_per_s or 0.0)))
 
 
 def port_figures(trial: Trial) -> PortFigures | None:
@@ -31,7 +31,7 @@ def port_figures(trial: Trial) -> PortFigures | None:
     ways = {way: _way_figures(way, streams, names, reading) for way, streams in by_way.items()}
     return PortFigures(
         trial=trial.id,
-        load_frames_per_s=trial.request.load_frames_per_s,
+        load_frames_per_s=trial.request.sent_frames_per_s,
         ways=tuple(ways.values()),
         ports=tuple(
             _port_figures(number, ways, reading) for number in range(len(names)) if any(number in way for way in ways)

@@ -12,10 +12,14 @@ from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 @dataclass
 class FakeTester(Tester):
-    """Loses what exceeds the capacity. ``gaps_ms`` has the longest gap of each trial, then 0; ``requests`` records."""
+    """Loses what exceeds the capacity. ``gaps_ms`` has the longest gap of each trial, then 0; ``requests`` records.
+
+    ``sent_share`` of any load is sent.
+    """
 
     capacity_frames_per_s: float
     ceiling_frames_per_s: float = 1e9
+    sent_share: float = 1.0
     gaps_ms: list[float] = field(default_factory=list)
     requests: list[TrialRequest] = field(default_factory=list)
     closed: bool = False
@@ -41,7 +45,7 @@ class FakeTester(Tester):
         gap_ns = int(1e6 * (self.gaps_ms.pop(0) if self.gaps_ms else 0.0))
         load = request.load_frames_per_s if request.load_frames_per_s is not None else self.ceiling_frames_per_s
         intended = int(load * request.duration_s)
-        sent = min(intended, int(self.ceiling_frames_per_s * request.duration_s))
+        sent = min(int(self.sent_share * intended), int(self.ceiling_frames_per_s * request.duration_s))
         received = min(sent, int(self.capacity_frames_per_s * request.duration_s))
         counts = Counts(
             intended=intended, sent=sent, unsent_tester=intended - sent, received=received, lost=sent - received

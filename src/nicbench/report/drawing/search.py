@@ -33,16 +33,16 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     """
     goals = section.table.rates.goals if section.table.rates else ()
     values = section.rows[0].result.values
-    most = max((trial.request.load_frames_per_s or 0.0 for trial in trials), default=0.0)
+    most = max((trial.request.sent_frames_per_s or 0.0 for trial in trials), default=0.0)
     scale = SCALES[suitable_form("mpps", most)]
     points: list[dict[str, Any]] = [
         {
-            "load": trial.request.load_frames_per_s * scale.factor,
+            "load": trial.request.sent_frames_per_s * scale.factor,
             "lost": 100.0 * trial.reading.counts.loss_ratio,
             "what": _VALID if trial.verdict.valid else _INVALID,
         }
         for trial in trials
-        if trial.request.load_frames_per_s is not None
+        if trial.request.sent_frames_per_s is not None
     ]
     if len(points) < 2:
         return None
