@@ -1,4 +1,4 @@
-"""MLRsearch (RFC 9971, the package ``MLRsearch``): searches for every goal at once, coarse before fine.
+"""MLRsearch (RFC 9971, the package ``MLRsearch``): searches for one goal after the other, coarse before fine.
 
 The package chooses the loads of the short trials; the outcome is computed from all samples by our own rule. What the
 package leaves open is closed by halving, then validated by long trials. Where short trials misled, the next long one
@@ -10,8 +10,8 @@ Three properties of the package are kept from affecting results:
 - it limits itself by a clock, so that clock is set beyond any run, and the number of trials limits the search;
 
 - it prefers the lowest load, so that with few trials the strictest goal would use them all up, and the rate that
-repeats best would be left wide open. So the most tolerant goal goes first, with a share of the trials; where that was
-enough all goals are searched at once on the same grid, which costs only the trials that are new.
+repeats best would be left wide open. So the most tolerant goal goes first, with a share of the trials; each stricter one
+is then searched for only between the loads of which trials for other goals say that they pass and fail it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class MlrOptions(SearchOptions):
 
 
 class Mlr(NarrowingSearch):
-    """All goals at once, by the published MLRsearch package."""
+    """One goal after the other, by the published MLRsearch package."""
 
     kind = "mlr"
     Options = MlrOptions
@@ -79,7 +79,7 @@ class Mlr(NarrowingSearch):
 
     def _search(self, recorder: Recorder, goal: Goal, limits: Limits) -> None:
         """Runs the package on what is open for one goal."""
-        limits = self._cut_to_open(recorder, goal, limits)
+        limits = self._narrow_to_open(recorder, goal, limits)
         if limits.maximum_load_frames_per_s * (1.0 - limits.precision) <= limits.minimum_load_frames_per_s:
             return  # the range is narrower than one step, and the package needs two loads
         from MLRsearch import (
@@ -99,7 +99,7 @@ class Mlr(NarrowingSearch):
         measurer = _Measurer(recorder, goal, modesty * limits.precision)
         MultipleLossRatioSearch(config=config).search(measurer=measurer, debug=_ignore)
 
-    def _cut_to_open(self, recorder: Recorder, goal: Goal, limits: Limits) -> Limits:
+    def _narrow_to_open(self, recorder: Recorder, goal: Goal, limits: Limits) -> Limits:
         """Returns the limits between the highest load that passed and the lowest that failed, by our own rule.
 
         Two trials come first where none was made: at the maximum, and a little below what came back from it. That rate
