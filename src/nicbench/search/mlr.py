@@ -10,8 +10,8 @@ Three properties of the package are kept from affecting results:
 - it limits itself by a clock, so that clock is set beyond any run, and the number of trials limits the search;
 
 - it prefers the lowest load, so that with few trials the strictest goal would use them all up, and the rate that
-repeats best would be left wide open. So the most tolerant goal goes first, with a share of the trials; each stricter one
-is then searched for only between the loads of which trials for other goals say that they pass and fail it.
+repeats best would be left wide open. So the most tolerant goal goes first, with a share of the trials; each stricter
+one is then searched for only between the loads of which trials for other goals say that they pass and fail it.
 """
 
 from __future__ import annotations
