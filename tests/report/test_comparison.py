@@ -13,7 +13,8 @@ from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.bars import bins_chart
 from nicbench.report.drawing.plots import curve_chart
-from nicbench.report.drawing.rates import rates_chart
+from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rates_chart
+from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.rates import SAME
@@ -117,6 +118,20 @@ def test_the_chart_has_a_group_of_bars_for_each_size() -> None:
         assert {(point["size"], point["configuration"]) for point in points} == {
             (str(size), name) for size in sizes for name in ("fast", "slow")
         }
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_an_interval_that_would_squeeze_the_bars_is_cut_and_its_end_told(count: int) -> None:
+    names = [f"setting {number}" for number in range(count)]
+    results = [throughput(name, 1, 64, (0.4, 0.41)) for name in names[1:]]
+    table = compare([throughput(names[0], 1, 64, (0.3, 2.5)), *results], names).rates[0]
+    chart = rates_chart(table, table.goals[0], charts.WIDE)
+    drawings = [svg(chart, 1, "rates")] if chart else []
+    drawings += [panel.drawing.svg for panel in rate_multiples(table, table.goals[0], identifiers())]
+    (drawing,) = drawings
+    assert ">to 2\u202f500<" in drawing
+    assert "300 to 2\u202f500" in drawing
+    assert has_cut_intervals(table, table.goals[0])
 
 
 def tail(configuration: str, outside: float) -> Result:

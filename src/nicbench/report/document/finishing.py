@@ -161,9 +161,11 @@ class _Naming:
         return ": ".join(part for part in (named, self._folded_in) if part)
 
     def _title(self, figure: Figure) -> str:
-        """Returns the title of a figure. Small multiples get the heading above them; others the label or, where the
-        label is a long description, the first sentence of the caption.
+        """Returns the title of a figure. Of those without a title of their own, small multiples get the heading above
+        them; others the label or, where the label is a long description, the first sentence of the caption.
         """
+        if figure.title:
+            return figure.title
         if figure.is_of_multiples and len(figure.panels) > 1:
             return self._under
         below = figure.panels[0].caption if figure.is_of_multiples else figure.caption

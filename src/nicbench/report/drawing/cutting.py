@@ -17,6 +17,7 @@ CUT_CAPTION: Final = (
     "An interval with an arrow goes on to the number beside it: drawn whole it would squeeze the others."
 )
 _ARROW_UP: Final = "M0,0.6L0,-1.2M-0.6,-0.4L0,-1.2L0.6,-0.4"
+_ARROW_RIGHT: Final = "M-0.6,0L1.2,0M0.4,-0.6L1.2,0L0.4,0.6"
 _TALL: Final = 1.5
 """An interval that reaches so many times the highest value of a chart would squeeze the rest of it."""
 _CUT: Final = 1.25
@@ -53,3 +54,13 @@ def cut_marks(chart: alt.Chart, font: int, shift: float = 0.0) -> list[Any]:
             text="words:N"
         ),
     ]
+
+
+def cut_marks_lying(chart: alt.Chart, font: int) -> list[Any]:
+    """Returns the same for intervals that lie along the horizontal axis; the real end stands left of the arrow."""
+    ends = chart.encode(x="end:Q")
+    arrow = ends.mark_point(
+        size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_RIGHT, clip=False, aria=False
+    )
+    text = ends.mark_text(align="right", baseline="middle", dx=-7, fontSize=font - 2, aria=False)
+    return [arrow, text.encode(text="words:N")]

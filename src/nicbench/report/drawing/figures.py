@@ -157,7 +157,13 @@ class Figures:
             return
         drawn = zip(fits, labels, sizes, strict=True)
         panels = (self.draw_small(draw, fit, label, TRIALS, size) for fit, label, size in drawn)
-        yield Figure(tuple(panel for panel in panels if panel), inlines(caption), "multiples")
+        shown = tuple(panel for panel in panels if panel)
+        yield Figure(
+            shown,
+            inlines(caption),
+            "multiples",
+            "Frame rate of each trial against the share of its core that others used",
+        )
 
     def _of_further_tables(self, section: Section) -> Iterator[Figure]:
         for further in section.further if tells_something(section) else ():

@@ -16,7 +16,7 @@ from nicbench.report.document.blocks import Panel
 from nicbench.report.document.inlines import inlines, strong
 from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.charts import Format, finish_chart
-from nicbench.report.drawing.cutting import cut_intervals, cut_marks
+from nicbench.report.drawing.cutting import cut_intervals, cut_marks, cut_marks_lying
 from nicbench.report.drawing.svg import INK, SERIES, inline, svg
 from nicbench.report.rates import RatesRow, RatesTable
 
@@ -52,8 +52,12 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
 
 
 def has_cut_intervals(table: RatesTable, goal: Goal) -> bool:
-    """Returns whether the bar chart of a goal cuts an interval."""
-    return not table.is_long and bool(cut_intervals(_points(table, goal), "rate")[1])
+    """Returns whether a chart of a goal cuts an interval."""
+    points = _points(table, goal)
+    if not table.is_long:
+        return bool(cut_intervals(points, "rate")[1])
+    of_sizes = ([point for point in points if point["size"] == row.size] for row in table.rows)
+    return any(cut_intervals(of_size, "rate")[1] for of_size in of_sizes)
 
 
 def _points(table: RatesTable, goal: Goal) -> list[dict[str, Any]]:
@@ -119,6 +123,7 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
     ]
     if not points:
         return None
+    points, cut = cut_intervals(points, "rate")
     each = 13 if as_numbers else 17
     form = Format(width=_WIDTH - (26 if as_numbers else _NAME), height=each * len(names), font=11, columns=3)
     axis = alt.Axis(labelLimit=_NAME - 8, ticks=False, domain=False, labelPadding=6, labelOverlap=False)
@@ -132,7 +137,8 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
         x=alt.X("lower:Q", scale=scale, title=f"{goal.name} [{table.unit(goal)}]"), x2="upper:Q"
     )
     marks = base.mark_point(size=30, filled=True, opacity=1, color=SERIES[0]).encode(x=x)
-    return finish_chart(alt.layer(interval, marks), form)
+    beyond = cut_marks_lying(alt.Chart(inline(cut)).encode(y=y), form.font) if cut else []
+    return finish_chart(alt.layer(interval, marks, *beyond), form)
 
 
 def _finite(value: float, otherwise: float) -> float:

@@ -77,7 +77,7 @@ def _loads(loads: Sequence[float]) -> dict[str, Any]:
     """
     least, most = min(loads), max(loads)
     if least <= 0 or most < _FAR_APART * least:
-        return {"scale": alt.Scale(domain=[0, _HEADROOM * most], nice=False)}
+        return {"scale": alt.Scale(domain=[0, _HEADROOM * most], nice=False), "axis": alt.Axis(labelFlush=False)}
     ends = [least / _HEADROOM**3, most * _HEADROOM]
     decades = range(math.floor(math.log10(ends[0])), math.ceil(math.log10(ends[1])) + 1)
     ticks = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]

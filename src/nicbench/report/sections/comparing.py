@@ -158,7 +158,7 @@ def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Ite
     as_numbered = " Rows are numbered as in the table above." if numbered else ""
     below = caption(
         f"{goal.name} ({goal.clause}), a chart for each frame size; axes do not begin at 0.{as_numbered} The bar "
-        "behind a point is what is known of the rate."
+        f"behind a point is what is known of the rate.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}"
     )
     blocks: tuple[Block, ...] = (*(Figure(tuple(part), look="multiples") for part in parts), below)
     if numbered:

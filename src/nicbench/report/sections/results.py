@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from nicbench.core.reading import PassedFrames, PortFigures
 from nicbench.core.result import Result
@@ -50,7 +51,7 @@ def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator
     lead = figures.lead if has_lead else None
     if lead:
         before = "Imported: not measured by nicbench. " if report.imported else ""
-        yield Figure(lead.panels, inlines(before, lead.caption), lead.look)
+        yield replace(lead, caption=inlines(before, lead.caption))
     for section in report.sections:
         if not section.is_bare:
             yield from section_blocks(section, report, figures, lead=lead, is_drawn=figures.is_alone)
@@ -70,7 +71,7 @@ def section_blocks(
         yield caption(foreign(report), " ", " ".join(_caption(section, report)))
     for figure in figures.of_section(section) if is_drawn else ():
         if figure is not lead:
-            yield Figure(figure.panels, inlines(foreign(report), " ", figure.caption), figure.look)
+            yield replace(figure, caption=inlines(foreign(report), " ", figure.caption))
     for grid in section.grids:
         if grid.title:
             yield heading(3, capitalise(grid.title))
