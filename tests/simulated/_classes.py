@@ -1,17 +1,22 @@
-"""Nine classes of simulated DUTs, 50 of each, and the rates that a search should find for them."""
+"""Classes of simulated DUTs, 50 of each, and the rates that a search should find for them."""
 
 from __future__ import annotations
 
+import base64
+import functools
+import json
 import math
 import random
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
-from nicbench.search._simulated_neighbour import SimulatedNeighbour
+from nicbench.search._simulated_neighbour import RecordedNeighbour, SimulatedNeighbour
 from nicbench.search.base import Goal, Limits
 
 OF_EACH_CLASS = 50
@@ -19,7 +24,11 @@ PRECISION = 0.005
 TRIAL_S = 1.0
 FULL_S = 60.0
 REPETITIONS = 21
-LOOKS_PER_S = 1000.0
+LOOKS_PER_S = 250.0
+CLOCKS = (1.0, 0.975, 0.925, 0.9, 0.875)
+"""Of a core whose processor has other guests, in shares of the highest."""
+RECORDED = Path(__file__).parent / "looks.json"
+"""Looks at a virtual CPU: of each the clock in steps, and a bit where it found the core slow."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +40,7 @@ class Subject:
     ceiling_frames_per_s: float | None
     says_ceiling: bool
     seed: int
-    neighbour: SimulatedNeighbour | None = None
+    neighbour: SimulatedNeighbour | RecordedNeighbour | None = None
     sent_share: float = 1.0
 
     def machine(self) -> SimulatedMachine:
@@ -92,10 +101,26 @@ def _drawn(seed: str, draw_dut: Callable[[random.Random, float], SimulatedDut]) 
     if draw_dut is _saturation:
         ceiling = capacity
     dut = draw_dut(draw, capacity)
-    neighbour = SimulatedNeighbour(looks_per_s=LOOKS_PER_S) if draw_dut is _neighbour else None
+    neighbour: SimulatedNeighbour | RecordedNeighbour | None = None
+    if draw_dut in (_neighbour, _beside):
+        neighbour = SimulatedNeighbour(looks_per_s=LOOKS_PER_S, clocks=CLOCKS)
+    elif draw_dut is _recorded:
+        neighbour = recorded_neighbour()
     says_ceiling, own_seed = draw.random() < 0.5, draw.getrandbits(32)
     sent_share = 1.0 - math.exp(draw.uniform(math.log(0.001), math.log(0.5))) if draw_dut is _falls_short else 1.0
     return Subject(dut, maximum, ceiling, says_ceiling, own_seed, neighbour, sent_share)
+
+
+@functools.cache
+def recorded_neighbour() -> RecordedNeighbour:
+    """The looks of the file, which a program took of a virtual CPU for ten minutes."""
+    recorded = json.loads(RECORDED.read_text())
+    looks = np.frombuffer(zlib.decompress(base64.b64decode(recorded["looks"])), dtype=np.uint8)
+    return RecordedNeighbour(
+        slow=looks >= recorded["slow_from"],
+        clocks_hz=(looks % recorded["slow_from"]) * recorded["clock_step_hz"],
+        looks_per_s=recorded["looks_per_s"],
+    )
 
 
 def _sharp(draw: random.Random, capacity: float) -> SimulatedDut:
@@ -139,6 +164,16 @@ def _neighbour(draw: random.Random, capacity: float) -> SimulatedDut:
     return SimulatedDut(capacity, noise=draw.choice((0.0, 0.002, 0.01)))
 
 
+def _recorded(draw: random.Random, capacity: float) -> SimulatedDut:
+    """The same on a core whose looks were recorded on a virtual machine with neighbours."""
+    return _neighbour(draw, capacity)
+
+
+def _beside(draw: random.Random, capacity: float) -> SimulatedDut:
+    """A sharp one that a policer limits and not its core: what a neighbour takes must not be added to its rate."""
+    return SimulatedDut(capacity, noise=draw.choice((0.0, 0.0005)), is_limited_by_core=False)
+
+
 def _bistable(draw: random.Random, capacity: float) -> SimulatedDut:
     return SimulatedDut(capacity, slow=draw.uniform(0.6, 0.97), dwell_s=draw.uniform(2.0, 60.0))
 
@@ -152,5 +187,7 @@ CLASSES: tuple[tuple[str, Callable[[random.Random, float], SimulatedDut]], ...] 
     ("tester saturates", _saturation),
     ("tester falls short", _falls_short),
     ("neighbour", _neighbour),
+    ("recorded neighbour", _recorded),
+    ("policer beside a neighbour", _beside),
     ("bistable", _bistable),
 )

@@ -14,7 +14,7 @@ from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_rate
 from nicbench.search._interval import explain_none, read
 from nicbench.search.base import CLOSE, Estimate, Goal, Limits, Outcome, Sample
-from nicbench.stats.capacity import LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
+from nicbench.stats.capacity import EVEN, LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
 
 ABOVE_THE_MAXIMUM = 2.0
@@ -23,6 +23,8 @@ EXTRAPOLATED = 0.1
 """The rate of a core of its own is extrapolated where every trial found a larger share of slow looks."""
 WORTH_SAYING = 0.01
 """As the machine was, the DUT bore less than on a core of its own by more than this, or nothing is said of it."""
+CERTAIN = 0.9
+"""Below this probability, and above its opposite, the trials do not tell whether the rate follows the clock."""
 RECENT = 3
 """So many trials say which share of slow looks the next one is likely to find."""
 NEAR = 4.0
@@ -31,7 +33,7 @@ NEAR = 4.0
 
 @dataclass(frozen=True)
 class Fit:
-    """One goal, fitted to the samples. Rates are of a core of its own."""
+    """One goal, fitted to the samples. Rates are of a core of its own, at the highest clock that was seen."""
 
     goal: Goal
     samples: tuple[Sample, ...]
@@ -45,21 +47,37 @@ class Fit:
     @property
     def slope(self) -> float:
         """By which part the rate falls where the core is slow all the time."""
-        return self.posterior.slope(0.5)
+        return self.posterior.likely_slope
 
     @property
     def width(self) -> float:
         """The width of the interval, relative to its upper end."""
         return 1.0 - self.lower / self.upper
 
+    @property
+    def clock_is_open(self) -> bool:
+        """Whether the rate would be another if it followed the clock, and the trials do not tell whether it does."""
+        clocks = [clock_of(sample, self.samples) for sample in self.samples]
+        uncertain = 1.0 - CERTAIN < self.posterior.core_limits < CERTAIN
+        return uncertain and min(clocks) < 1.0 - WORTH_SAYING
+
+    @property
+    def follows_clock(self) -> bool:
+        """Whether the rate rather follows the core's clock than not."""
+        return self.posterior.core_limits > EVEN
+
+    def drop(self, sample: Sample) -> float:
+        """Returns the part of its rate that the DUT could reach in a trial, as its core was."""
+        clock = clock_of(sample, self.samples) if self.follows_clock else 1.0
+        return clock * (1.0 - self.slope * (sample.slow_share or 0.0))
+
     def alone(self, sample: Sample) -> float:
         """Returns the load that would have been as much for a core of its own."""
-        return sample.load_frames_per_s / (1.0 - self.slope * (sample.slow_share or 0.0))
+        return sample.load_frames_per_s / self.drop(sample)
 
     def expected_drop(self) -> float:
-        """Returns the part of the rate that the core is likely to have in the next trial."""
-        recent = [sample.slow_share or 0.0 for sample in self.samples[-RECENT:]]
-        return 1.0 - self.slope * statistics.median(recent)
+        """Returns the part of the rate that the DUT is likely to reach in the next trial."""
+        return statistics.median(self.drop(sample) for sample in self.samples[-RECENT:])
 
     def near(self, limits: Limits) -> list[Sample]:
         """Returns the trials that tell most of the rate."""
@@ -67,8 +85,23 @@ class Fit:
         return [sample for sample in self.samples if abs(self.alone(sample) / self.middle - 1.0) <= reach]
 
 
-def observe(sample: Sample, goal: Goal) -> Observation:
-    """Converts one trial; what the tester did not send was no load.
+def highest_clock_hz(samples: Sequence[Sample]) -> float | None:
+    """Returns the highest clock that the DUT's core is known to reach; None where nobody looked."""
+    known = [clock for sample in samples for clock in (sample.highest_clock_hz, sample.clock_hz) if clock]
+    return max(known, default=None)
+
+
+def clock_of(sample: Sample, samples: Sequence[Sample]) -> float:
+    """Returns the core's clock in a trial, relative to the highest; the usual one where nobody looked."""
+    highest = highest_clock_hz(samples)
+    if highest is None:
+        return 1.0
+    usual = statistics.median(one.clock_hz for one in samples if one.clock_hz)
+    return (sample.clock_hz or usual) / highest
+
+
+def observe(sample: Sample, goal: Goal, clock: float = 1.0) -> Observation:
+    """Converts one trial at a relative clock; what the tester did not send was no load.
 
     A disturbed trial counts like others: half its likelihood would make the scatter look larger, and find no rate.
     """
@@ -87,14 +120,21 @@ def observe(sample: Sample, goal: Goal) -> Observation:
         lost=counts.failed,
         loss_ratio=lost,
         share=sample.slow_share or 0.0,
-        looks=effective_looks(sample.looks, sample.duration_s) if sample.slow_share is not None else 0.0,
+        looks=_count_looks(sample) if sample.slow_share is not None else 0.0,
+        clock=clock,
         resolution=resolution,
     )
 
 
+def _count_looks(sample: Sample) -> float:
+    if sample.independent_looks is not None:
+        return sample.independent_looks
+    return effective_looks(sample.looks, sample.duration_s)
+
+
 def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: float) -> Fit | None:
     """Fits one goal; None where every trial passed, or nothing came back from any."""
-    observations = [observe(sample, goal) for sample in samples if sample.sent_share > 0.0]
+    observations = [observe(sample, goal, clock_of(sample, samples)) for sample in samples if sample.sent_share > 0.0]
     if not any(one.critical_load for one in observations):
         return None
     span = limits.minimum_load_frames_per_s / 2.0, limits.maximum_load_frames_per_s * ABOVE_THE_MAXIMUM
@@ -108,8 +148,10 @@ def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: 
                 posterior, model = losses, "lost"
     middle = posterior.rate(0.5)
     tail = (1.0 - confidence) / 2.0
-    slope = posterior.slope(0.5)
-    loads = [(one.load / (1.0 - slope * one.share), one.passed) for one in observations]
+    slope, follows = posterior.likely_slope, posterior.core_limits > EVEN
+    loads = [
+        (one.load / ((1.0 - slope * one.share) * (one.clock if follows else 1.0)), one.passed) for one in observations
+    ]
     below = max((load for load, passed in loads if passed and load <= middle), default=None)
     above = min((load for load, passed in loads if not passed and load >= middle), default=None)
     denser = min(sample.pacing_uncertainty for sample in samples if not goal.passed_by(sample))
@@ -172,22 +214,36 @@ def _is_at(sample: Sample, load: float) -> bool:
 
 
 def _estimate(found: Fit) -> Estimate:
-    posterior = found.posterior
-    shares = sorted(sample.slow_share for sample in found.samples if sample.slow_share is not None)
+    posterior, samples = found.posterior, found.samples
+    clocks = [sample.clock_hz for sample in samples if sample.clock_hz]
+    estimate = Estimate(scatter=posterior.scatter)
+    if clocks:
+        estimate = estimate.model_copy(
+            update={
+                "clock_hz": highest_clock_hz(samples),
+                "lowest_clock_hz": min(clocks),
+                "follows_clock": posterior.core_limits,
+            }
+        )
+    shares = sorted(sample.slow_share for sample in samples if sample.slow_share is not None)
     if not shares:
-        return Estimate(scatter=posterior.scatter)
+        return estimate
     sloped = shares[-1] > LEAST_SHARE
-    usual = statistics.median(shares)
-    worst = shares[min(len(shares) - 1, int(0.9 * len(shares)))]
-    return Estimate(
-        slope=posterior.slope(0.5) if sloped else None,
-        slope_lower=posterior.slope(0.025) if sloped else None,
-        slope_upper=posterior.slope(0.975) if sloped else None,
-        least_share=shares[0],
-        extrapolated=shares[0] > EXTRAPOLATED,
-        half_frames_per_s=posterior.rate(0.5, usual),
-        nine_tenths_frames_per_s=posterior.rate(0.5, worst),
-        scatter=posterior.scatter,
+    by_drop = sorted(samples, key=found.drop, reverse=True)
+    half, most = (
+        posterior.rate(0.5, sample.slow_share or 0.0, clock_of(sample, samples))
+        for sample in (by_drop[len(by_drop) // 2], by_drop[min(len(by_drop) - 1, int(0.9 * len(by_drop)))])
+    )
+    return estimate.model_copy(
+        update={
+            "slope": posterior.slope(0.5) if sloped else None,
+            "slope_lower": posterior.slope(0.025) if sloped else None,
+            "slope_upper": posterior.slope(0.975) if sloped else None,
+            "least_share": shares[0],
+            "extrapolated": shares[0] > EXTRAPOLATED,
+            "half_frames_per_s": half,
+            "nine_tenths_frames_per_s": most,
+        }
     )
 
 
@@ -211,10 +267,15 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
             "lose nothing, by how the losses grow with the load"
         )
     half, most = estimate.half_frames_per_s, estimate.nine_tenths_frames_per_s
-    if estimate.slope is not None and half and most and most < (1.0 - WORTH_SAYING) * found.middle:
+    if half and most and most < (1.0 - WORTH_SAYING) * found.middle:
         notes.append(
-            f"the rate is that of a core of its own; as the machine was, half of the trials bore {format_rate(half)} "
-            f"and nine of ten {format_rate(most)}"
+            f"the rate is that of a core of its own{_clock_words(found, estimate)}; as the machine was, half of the "
+            f"trials bore {format_rate(half)} and nine of ten {format_rate(most)}"
+        )
+    if found.clock_is_open:
+        notes.append(
+            "the trials do not tell whether the rate follows the clock of the core, which changed: the interval holds "
+            "what it would be either way"
         )
     if estimate.extrapolated and estimate.least_share is not None:
         notes.append(
@@ -222,3 +283,12 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
             f"{estimate.least_share * 100:.0f} % of the looks"
         )
     return tuple(notes)
+
+
+def _clock_words(found: Fit, estimate: Estimate) -> str:
+    if not found.follows_clock or not estimate.clock_hz or not estimate.lowest_clock_hz:
+        return ""
+    highest, lowest = estimate.clock_hz / 1e9, estimate.lowest_clock_hz / 1e9
+    if lowest > highest * (1.0 - WORTH_SAYING):
+        return ""
+    return f" at {highest:.2f} GHz, the highest clock that it had, and the trials found down to {lowest:.2f} GHz"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nicbench.core.reading import Counts
-from nicbench.search._simulated_neighbour import SimulatedNeighbour
+from nicbench.search._simulated_neighbour import HIGHEST_CLOCK_HZ, RecordedNeighbour, SimulatedNeighbour
 from nicbench.search.base import CeilingReached, Sample
 
 PAUSE_S = 0.3
@@ -33,7 +33,8 @@ class SimulatedDut:
     ``slow`` below 1 makes the DUT bistable: it carries that share of its capacity half of the time, and stays in a
     state for ``dwell_s`` on average. From the share ``onset`` of the capacity on the probability grows linearly, by
     ``growth`` for each further capacity. ``lossless`` ones refuse frames instead of losing them, ``exact`` ones lose
-    just what is above the capacity, with no chance in it.
+    just what is above the capacity, with no chance in it. One that is not ``is_limited_by_core`` carries as much
+    whatever a neighbour takes of the core.
     """
 
     capacity_frames_per_s: float
@@ -51,6 +52,7 @@ class SimulatedDut:
     lossless: bool = False
     onset: float = 1.0
     growth: float = 0.0
+    is_limited_by_core: bool = True
 
     def loss_probability(self, load_frames_per_s: float) -> float:
         """Returns the probability that one frame is lost at this load, without noise."""
@@ -112,7 +114,7 @@ class SimulatedMachine:
         ceiling_frames_per_s: float | None = None,
         says_ceiling: bool = True,
         sent_share: float = 1.0,
-        neighbour: SimulatedNeighbour | None = None,
+        neighbour: SimulatedNeighbour | RecordedNeighbour | None = None,
     ) -> None:
         self.trials: list[Sample] = []
         self._dut = dut
@@ -138,11 +140,14 @@ class SimulatedMachine:
             int(duration_s * 1e6),
             self._made[load_frames_per_s, duration_s],
         ]
-        dut, slow_share, looks = self._dut, None, 0
+        dut, slow_share, looks, independent, clock_hz = self._dut, None, 0, None, None
         if self._neighbour is not None:
-            true, looks, slow = self._neighbour.share(self._now_s, duration_s, self._seed)
-            slow_share = slow / looks
-            dut = replace(dut, capacity_frames_per_s=dut.capacity_frames_per_s * (1.0 - self._neighbour.slope * true))
+            seen = self._neighbour.observe(self._now_s, duration_s, self._seed)
+            slow_share, looks, clock_hz = seen.slow_looks / seen.looks, seen.looks, seen.clock_hz
+            independent = seen.independent_looks
+            if dut.is_limited_by_core:
+                left = (1.0 - self._neighbour.slope * seen.slow_share) * clock_hz / HIGHEST_CLOCK_HZ
+                dut = replace(dut, capacity_frames_per_s=dut.capacity_frames_per_s * left)
         self._now_s += duration_s + PAUSE_S
         lost = dut.lost(sent_rate, duration_s, np.random.default_rng(key))
         intended, offered = int(load_frames_per_s * duration_s), int(sent_rate * duration_s)
@@ -160,6 +165,9 @@ class SimulatedMachine:
             ),
             slow_share=slow_share,
             looks=looks,
+            independent_looks=independent,
+            clock_hz=clock_hz,
+            highest_clock_hz=HIGHEST_CLOCK_HZ if clock_hz else None,
             trial_ids=(f"trial-{len(self.trials)}",),
         )
         self.trials.append(sample)

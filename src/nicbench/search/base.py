@@ -33,6 +33,9 @@ class Sample(Frozen):
     slow_share: float | None = Field(default=None, ge=0.0, le=1.0)
     """The share of the looks at the DUT's core that found it slow; None where nobody looked."""
     looks: int = 0
+    """The looks at that core."""
+    independent_looks: float | None = None
+    """How many looks at random moments would tell the share as well (``stats.looks.count_independent``)."""
     clock_hz: float | None = Field(default=None, gt=0.0)
     """The mean clock of the DUT's core over the trial; None where it was not measured."""
     highest_clock_hz: float | None = Field(default=None, gt=0.0)
@@ -152,8 +155,9 @@ class Contradiction(Frozen):
 class Estimate(Frozen):
     """What an estimated rate says beyond its interval: of a core that others use too, and how well the model fits.
 
-    The rate itself is that of a core that nobody else uses, a share of 0. ``slope`` is by how much of it the rate falls
-    where the core is slow all the time; None where no trial saw the core slow, so that there is nothing to tell.
+    The rate itself is that of a core that nobody else uses, a share of 0, at its highest clock. ``slope`` is by how
+    much of it the rate falls where the core is slow all the time; None where no trial saw the core slow, so that there
+    is nothing to tell.
     """
 
     slope: float | None = None
@@ -163,6 +167,12 @@ class Estimate(Frozen):
     """Of slow looks, in the quietest trial; None where nobody looked."""
     extrapolated: bool = False
     """Whether no trial came near a share of 0."""
+    clock_hz: float | None = None
+    """The clock for which the rate is stated, where it follows the clock; None where nobody looked."""
+    lowest_clock_hz: float | None = None
+    """Of the trials' mean clocks."""
+    follows_clock: float | None = None
+    """The probability that the rate is proportional to the core's clock, and not independent of it."""
     half_frames_per_s: float | None = None
     """What the DUT bore, as the machine was, in half of the trials."""
     nine_tenths_frames_per_s: float | None = None

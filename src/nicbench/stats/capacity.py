@@ -1,9 +1,11 @@
 """Estimates the load that half of all trials carry, from trials that passed or failed at loads of any height.
 
 A trial has a critical load, the highest at which it would have met its goal. Its logarithm is taken for normally
-distributed about ``log(rate) + log(1 - slope * share)``, where ``share`` is the share of the looks at the DUT's core
-that found the core slow, 0 where nobody looked. A trial that passed tells that its critical load is not below the load
-offered (censored). What a trial that failed tells depends on the model:
+distributed about ``log(rate) + log(1 - slope * share) + exponent * log(clock)``. ``share`` is the share of the looks at
+the DUT's core that found the core slow, 0 where nobody looked. ``clock`` is that of the core, relative to the one for
+which the rate is stated; the exponent is 1 for a DUT that its core limits. For one that something else limits slope and
+exponent are 0. Which of the two it is, the trials tell. A trial that passed tells that its critical load is not below
+the load offered (censored). What a trial that failed tells depends on the model:
 
 - ``forwarded``: its critical load, because what came back is what the DUT could carry (Tobit: Econometrica 26, 1958).
   It needs the fewest trials, and holds for a DUT with a sharp knee; stats/capacity_checks.py finds those without;
@@ -46,11 +48,17 @@ NEAR_THE_KNEE = 1e-3
 DISPERSIONS = (1e-3, 0.1, 0.5, 2.0)
 """By how much the losses of trials vary beyond chance: the relative variance of their mean."""
 WIDEST_KNEE = 0.1
-STEEPEST = 0.9
-"""The largest slope: of a core that is shared all the time a tenth is left."""
+STEEPEST = 0.7
+"""The largest slope: of a core that is shared all the time three tenths are left, where a half to two thirds are usual.
+"""
 SCATTER = (1e-5, 0.3)
 LEAST_SHARE = 0.002
 """Where no core was slow for a larger share than this, there is no slope to estimate."""
+CORE_LIMITS = 0.75
+"""The chance, before any trial, that the core limits the rate: a core is watched where a program is the DUT."""
+EVEN = 0.5
+LEAST_CHANGE = 1e-3
+"""Clocks that differ by no more than this, relatively, are the same."""
 SPELL_S = 0.001
 """How long a core stays as it is, about: quiet spells last 7 to 20 ms on shared machines, and slow ones 1 to 3 ms."""
 HEAVY = 0.05
@@ -78,6 +86,8 @@ class Observation:
     share: float = 0.0
     looks: float = 0.0
     """As ``effective_looks`` counts them; 0 where the share is no estimate."""
+    clock: float = 1.0
+    """Of the DUT's core, relative to the clock for which the rate is stated."""
     resolution: float = 0.0
     weight: float = 1.0
 
@@ -90,16 +100,31 @@ class Posterior:
     slopes: Numbers
     scatters: Numbers
     weights: Numbers
+    exponents: Numbers
+    """1 where the core limits the rate, 0 where something else does."""
     misfit: float
     """The likeliest of ``MISFITS``."""
 
-    def rate(self, level: float, share: float = 0.0) -> float:
-        """Returns the quantile of the rate, at a share of slow looks."""
-        return math.exp(_quantile(self.log_rates + np.log1p(-self.slopes * share), self.weights, level))
+    def rate(self, level: float, share: float = 0.0, clock: float = 1.0) -> float:
+        """Returns the quantile of the rate, at a share of slow looks and a relative clock."""
+        shifts = np.log1p(-self.slopes * share) + self.exponents * math.log(clock)
+        return math.exp(_quantile(self.log_rates + shifts, self.weights, level))
+
+    @property
+    def core_limits(self) -> float:
+        """The probability that the core limits the rate."""
+        return float(self.weights[self.exponents > EVEN].sum())
 
     def slope(self, level: float) -> float:
         """Returns the quantile of the slope."""
         return _quantile(self.slopes, self.weights, level)
+
+    @property
+    def likely_slope(self) -> float:
+        """The median slope where the core rather limits the rate than not, else 0."""
+        if self.core_limits <= EVEN:
+            return 0.0
+        return _quantile(self.slopes, self.weights * (self.exponents > EVEN) / self.core_limits, 0.5)
 
     @property
     def scatter(self) -> float:
@@ -121,6 +146,12 @@ class Trials:
     weights: Numbers
     lost: Numbers
     """NaN far beyond the knee."""
+    log_clocks: Numbers
+
+    @property
+    def log_clock(self) -> float:
+        """The clock about which the rate is estimated, so that rate and exponent hardly depend on each other."""
+        return float(self.log_clocks.mean())
 
     @property
     def share(self) -> float:
@@ -167,6 +198,10 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
     sloped = bool(trials.shares.max() > LEAST_SHARE)
     floor = max(SCATTER[0], float(np.median(trials.resolutions)))
     misfits = np.array({"forwarded": MISFITS, "lost": DISPERSIONS, "passed": (0.0,)}[model])
+    clocked = bool(np.ptp(trials.log_clocks) > LEAST_CHANGE or abs(trials.log_clock) > LEAST_CHANGE)
+    exponents = np.repeat((0.0, 1.0) if sloped or clocked else (0.0,), len(misfits))
+    prior = np.where(exponents > EVEN, CORE_LIMITS, 1.0 - CORE_LIMITS)
+    misfits = np.resize(misfits, len(exponents))
     widest = SCATTER[1] if model == "forwarded" else WIDEST_KNEE
     noises = np.linspace(math.log(min(floor, widest / 2.0)), math.log(widest), len(_SCATTER_LEVELS))
     rates = np.linspace(math.log(lowest), math.log(highest), len(_RATE_LEVELS))
@@ -177,8 +212,9 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
         rate_nodes, slope_nodes = _middles(rates), _middles(slopes)
         rate_cells, slope_cells, scatters = np.diff(rates), np.diff(slopes), np.exp(_middles(noises))
         likelihood = _log_likelihood_of_losses if model == "lost" else _log_likelihood
-        logs = likelihood(trials, rate_nodes, slope_nodes, scatters, misfits, (rate_cells, slope_cells))
-        logs += _log_likelihood_of_capacity(observations, trials, slope_nodes)[None, :, None, None]
+        logs = likelihood(trials, rate_nodes, slope_nodes, scatters, (misfits, exponents), (rate_cells, slope_cells))
+        logs += _log_likelihood_of_capacity(observations, trials, slope_nodes, exponents)[None, :, None, :]
+        logs += np.log(prior)
         weights = np.exp(part * (logs - logs.max())) * rate_cells[:, None, None, None]
         weights *= (slope_cells if sloped else np.ones(1))[None, :, None, None] * np.diff(noises)[:, None]
         weights /= weights.sum()
@@ -186,8 +222,10 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
         slopes = _refine(slopes, weights.sum(axis=(0, 2, 3)), _SLOPE_LEVELS) if sloped else slopes
         noises = _refine(noises, weights.sum(axis=(0, 1, 3)), _SCATTER_LEVELS)
     shape = weights.shape
-    slope_grid = np.broadcast_to(slope_nodes[None, :, None, None], shape)
+    exponent_grid = np.broadcast_to(exponents, shape)
+    slope_grid = slope_nodes[:, None, None] * exponent_grid
     rate_grid = rate_nodes[:, None, None, None] - np.log1p(-slope_grid * trials.share)
+    rate_grid = rate_grid - exponent_grid * trials.log_clock
     if model == "lost":
         lossless = np.log((np.exp2(misfits) - 1.0) / misfits) - trials.usual_log_loss
         rate_grid = rate_grid + scatters[:, None] * lossless
@@ -196,14 +234,16 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
         slopes=slope_grid.ravel(),
         scatters=np.broadcast_to(scatters[None, None, :, None], shape).ravel(),
         weights=weights.ravel(),
+        exponents=exponent_grid.ravel(),
         misfit=float(misfits[int(weights.sum(axis=(0, 1, 2)).argmax())]),
     )
 
 
 def predict(trials: Trials, posterior: Posterior) -> tuple[Numbers, Numbers]:
     """Returns mean and deviation of each trial's critical load, in logarithms, at the middle of the posterior."""
-    slope, scatter = posterior.slope(0.5), posterior.scatter
+    slope, scatter = posterior.likely_slope, posterior.scatter
     means = math.log(posterior.rate(0.5)) + np.log1p(-slope * trials.shares)
+    means = means + (posterior.core_limits > EVEN) * trials.log_clocks
     noise = trials.share_variances * (slope / (1.0 - slope * trials.shares)) ** 2
     return means, np.sqrt(scatter**2 + noise + trials.resolutions**2)
 
@@ -225,6 +265,7 @@ def columns_of(observations: Sequence[Observation], model: Model) -> Trials:
         resolutions=np.array([one.resolution for one in observations]),
         weights=np.array([one.weight for one in observations]),
         lost=np.array([one.lost if one.loss_ratio < NEAR_THE_KNEE else unknown for one in observations]),
+        log_clocks=np.log([one.clock for one in observations]),
     )
 
 
@@ -233,28 +274,29 @@ def _log_likelihood(
     rates: Numbers,
     slopes: Numbers,
     scatters: Numbers,
-    misfits: Numbers,
+    kinds: tuple[Numbers, Numbers],
     cells: tuple[Numbers, Numbers],
 ) -> Numbers:
     """Returns the log likelihood on the grid, its axes in the order of the arguments.
 
-    The width of a cell counts as scatter, so that a coarse grid does not miss a narrow peak.
+    ``kinds`` are misfits and exponents, pair by pair. The width of a cell counts as scatter, so that a coarse grid does
+    not miss a narrow peak.
     """
     from scipy.special import log_ndtr  # imported here, as it loads slowly
 
-    left = 1.0 - slopes[:, None] * trials.shares
-    shifts = np.log(left) - np.log1p(-slopes * trials.share)[:, None]
-    per_share = slopes[:, None] / left
+    misfits, exponents = kinds
+    steepness = (slopes[:, None] * exponents)[..., None]
+    left = 1.0 - steepness * trials.shares
+    shifts = np.log(left) - np.log1p(-steepness * trials.share)
+    shifts = shifts + exponents[:, None] * (trials.log_clocks - trials.log_clock)
     known = ~np.isnan(trials.critical)
     distances = np.where(known, trials.loads - np.nan_to_num(trials.critical), 0.0)
-    fixed = (
-        trials.share_variances * per_share**2
-        + trials.resolutions**2
-        + (cells[1][:, None] * (trials.shares - trials.share)) ** 2 / 12.0
-    )
-    variances = fixed[:, None, None, :] + scatters[:, None, None] ** 2 + misfits[:, None] ** 2 * distances**2
+    cell = cells[1][:, None, None] * exponents[:, None] * (trials.shares - trials.share)
+    fixed = trials.share_variances * (steepness / left) ** 2 + trials.resolutions**2 + cell**2 / 12.0
+    variances = fixed[:, None] + scatters[:, None, None] ** 2 + misfits[:, None] ** 2 * distances**2
     deviations = np.sqrt(variances + cells[0][:, None, None, None, None] ** 2 / 12.0)
-    means = rates[:, None, None, None, None] + shifts[None, :, None, None, :]
+    means = rates[:, None, None, None, None] + shifts[:, None]
+    means = np.broadcast_to(means, deviations.shape)
     total = np.zeros(deviations.shape[:4])
     exact = known & ~trials.passed
     if exact.any():
@@ -278,7 +320,7 @@ def _log_likelihood_of_losses(
     rates: Numbers,
     slopes: Numbers,
     widths: Numbers,
-    dispersions: Numbers,
+    kinds: tuple[Numbers, Numbers],
     cells: tuple[Numbers, Numbers],
 ) -> Numbers:
     """Returns the log likelihood where losses grow by a factor of e with each width of the knee.
@@ -288,12 +330,15 @@ def _log_likelihood_of_losses(
     """
     from scipy.special import gammaln  # imported here, as it loads slowly
 
+    dispersions, exponents = kinds
     near = ~np.isnan(trials.lost)
     lost, loads, shares = trials.lost[near], trials.loads[near], trials.shares[near]
-    shifts = np.log1p(-slopes[:, None] * shares) - np.log1p(-slopes * trials.share)[:, None]
+    clocks = (trials.log_clocks - trials.log_clock)[near]
+    steepness = (slopes[:, None] * exponents)[..., None]
+    shifts = np.log1p(-steepness * shares) - np.log1p(-steepness * trials.share) + exponents[:, None] * clocks
     blur = np.hypot(widths[None, :], cells[0][:, None] / math.sqrt(12.0))[:, None, :, None, None]
     shape = (1.0 / dispersions)[:, None]
-    beyond = (loads - rates[:, None, None, None, None] - shifts[None, :, None, None, :]) / blur
+    beyond = (loads - rates[:, None, None, None, None] - shifts[:, None]) / blur
     log_mean = trials.usual_log_loss + np.minimum(beyond, _MOST_GROWTH)
     more = np.logaddexp(0.0, log_mean - np.log(shape))
     each = gammaln(lost + shape) - gammaln(shape) - gammaln(lost + 1.0)
@@ -301,10 +346,12 @@ def _log_likelihood_of_losses(
     return np.asarray(np.logaddexp(math.log1p(-LAPSES) + each, math.log(LAPSES) - 10.0) @ trials.weights[near])
 
 
-def _log_likelihood_of_capacity(observations: Sequence[Observation], trials: Trials, slopes: Numbers) -> Numbers:
-    """Returns what heavily overloaded trials tell of the slope where their own critical loads do not count."""
-    none = np.zeros(len(slopes))
-    if len(slopes) == 1 or not np.isnan(trials.critical).all():
+def _log_likelihood_of_capacity(
+    observations: Sequence[Observation], trials: Trials, slopes: Numbers, exponents: Numbers
+) -> Numbers:
+    """Returns what heavily overloaded trials tell of the core where their own critical loads do not count."""
+    none = np.zeros((len(slopes), len(exponents)))
+    if none.size == 1 or not np.isnan(trials.critical).all():
         return none
     heavy = [
         number
@@ -314,8 +361,9 @@ def _log_likelihood_of_capacity(observations: Sequence[Observation], trials: Tri
     if len(heavy) < 3:
         return none
     critical = np.log([observations[number].critical_load or math.nan for number in heavy])
-    left = critical - np.log1p(-slopes[:, None] * trials.shares[heavy])
-    deviation = np.square(left - left.mean(axis=1, keepdims=True)).sum(axis=1)
+    left = critical - np.log1p(-(slopes[:, None] * exponents)[..., None] * trials.shares[heavy])
+    left = left - exponents[:, None] * trials.log_clocks[heavy]
+    deviation = np.square(left - left.mean(axis=-1, keepdims=True)).sum(axis=-1)
     return np.asarray(-0.5 * (len(heavy) - 1) * np.log(deviation + len(heavy) * SCATTER[0] ** 2))
 
 

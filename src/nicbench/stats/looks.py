@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import zlib
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -12,6 +14,8 @@ from nicbench.core.trial import CpuTime, Looks
 
 SLOW_SHARE: Final = 0.8
 """A look that finds less of the core than this share of its best finds it shared (the engine's ``core_watch``)."""
+_UNLIKE, _ALIKE = 0.02, 0.98
+"""Correlations beyond these are those of too few looks."""
 _MOST_SLOTS: Final = 2**20
 """Of a series that is read: the engine keeps a sixteenth of this."""
 
@@ -50,6 +54,8 @@ class CoreLooks(NamedTuple):
 
     looks: int
     slow: int
+    independent: float = 0.0
+    """How many looks at random moments would tell the share as well."""
     clock_hz: float | None = None
     highest_clock_hz: float | None = None
 
@@ -65,12 +71,36 @@ def sum_looks(cpus: Iterable[CpuTime]) -> CoreLooks:
     return CoreLooks(
         looks=sum(cpu.speed_samples or 0 for cpu in seen),
         slow=sum(cpu.slow_samples or 0 for cpu in seen),
+        independent=sum(_count_independent_of(cpu) for cpu in seen),
         clock_hz=_mean([(cpu.speed_samples or 0, cpu.clock_hz) for cpu in seen]),
         highest_clock_hz=_mean([(cpu.speed_samples or 0, cpu.highest_clock_hz) for cpu in seen]),
     )
+
+
+def _count_independent_of(cpu: CpuTime) -> float:
+    if cpu.looks is None:
+        return float(cpu.speed_samples or 0)
+    return count_independent([look.share < SLOW_SHARE for look in decode_looks(cpu.looks)])
 
 
 def _mean(weighted: Sequence[tuple[int, float | None]]) -> float | None:
     """The mean of the known values by their weights; None where none is known."""
     known = [(weight, value) for weight, value in weighted if value is not None]
     return sum(weight * value for weight, value in known) / sum(weight for weight, _ in known) if known else None
+
+
+def count_independent(slow: Sequence[bool]) -> float:
+    """Returns how many looks at random moments would tell as much of the share as these, taken at equal intervals.
+
+    Between looks that are nearer than a spell lasts little is missed. The correlation of each look with the next tells
+    how long spells last. The result is the error of a regular sample of a process with exponential autocorrelation
+    against the mean of the process over the same time (Cochran: Sampling Techniques, 1977, section 8.6).
+    """
+    count = len(slow)
+    share = sum(slow) / count if count else 0.0
+    if not 0.0 < share < 1.0:
+        return float(count)
+    pairs = sum((one - share) * (other - share) for one, other in itertools.pairwise(slow))
+    correlation = min(_ALIKE, max(_UNLIKE, pairs / (count * share * (1.0 - share))))
+    half = -math.log(correlation) / 2.0
+    return count / (1.0 / math.tanh(half) - 1.0 / half)
