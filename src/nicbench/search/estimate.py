@@ -48,7 +48,7 @@ class EstimateOptions(SearchOptions):
 
     trials_per_bound: int = Field(default=1, ge=1, le=21)
     confidence: Ratio = Field(default=CONFIDENCE, gt=0.5, lt=1.0)
-    enough: int = Field(default=12, ge=4)
+    enough: int = Field(default=8, ge=4)
 
 
 class EstimateSearch(DrivenSearch):

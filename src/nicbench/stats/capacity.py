@@ -14,9 +14,9 @@ the load offered (censored). What a trial that failed tells depends on the model
 
 - ``passed``: only that its critical load is below the load offered (probit, as for a dose and its response).
 
-The parameters are integrated on a grid that follows the likelihood (``fit``). Their prior is the reference prior, flat
-in rate and slope and in the logarithm of the scatter, which makes the interval of uncensored trials Student's t
-interval: the correction for small samples is built in. Two things keep the interval honest:
+The parameters are integrated on a grid that follows the likelihood (``fit``). Their prior is flat in rate and slope, and
+nearly so in the logarithm of the scatter, which makes the interval of uncensored trials Student's t interval: the
+correction for small samples is built in. Two things keep the interval honest:
 
 - a share is known from a number of looks. Its binomial variance enters that of the trial, and the share is drawn to the
   mean of all by the part of their variance that looks explain (regression calibration; Fuller: Measurement Error
@@ -45,6 +45,8 @@ MISFITS = (0.0, 0.003, 0.03, 0.3)
 """By which share of its distance from the load offered a critical load may be wrong."""
 NEAR_THE_KNEE = 1e-3
 """The loss ratio up to which losses grow exponentially with the load; above, a DUT is at its capacity."""
+MOST_LOST = 50
+"""Frames lost up to which losses grow so: over a wider range of loads the growth itself changes."""
 DISPERSIONS = (1e-3, 0.1, 0.5, 2.0)
 """By how much the losses of trials vary beyond chance: the relative variance of their mean."""
 WIDEST_KNEE = 0.1
@@ -52,6 +54,8 @@ STEEPEST = 0.7
 """The largest slope: of a core that is shared all the time three tenths are left, where a half to two thirds are usual.
 """
 SCATTER = (1e-5, 0.3)
+CAUTION = 0.2
+"""The power of the scatter by which its prior grows: among passes a few failures that agree by chance look exact."""
 LEAST_SHARE = 0.002
 """Where no core was slow for a larger share than this, there is no slope to estimate."""
 CORE_LIMITS = 0.75
@@ -214,7 +218,7 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
         likelihood = _log_likelihood_of_losses if model == "lost" else _log_likelihood
         logs = likelihood(trials, rate_nodes, slope_nodes, scatters, (misfits, exponents), (rate_cells, slope_cells))
         logs += _log_likelihood_of_capacity(observations, trials, slope_nodes, exponents)[None, :, None, :]
-        logs += np.log(prior)
+        logs += np.log(prior) + CAUTION * np.log(scatters)[:, None]
         weights = np.exp(part * (logs - logs.max())) * rate_cells[:, None, None, None]
         weights *= (slope_cells if sloped else np.ones(1))[None, :, None, None] * np.diff(noises)[:, None]
         weights /= weights.sum()
@@ -264,9 +268,13 @@ def columns_of(observations: Sequence[Observation], model: Model) -> Trials:
         share_variances=variances,
         resolutions=np.array([one.resolution for one in observations]),
         weights=np.array([one.weight for one in observations]),
-        lost=np.array([one.lost if one.loss_ratio < NEAR_THE_KNEE else unknown for one in observations]),
+        lost=np.array([one.lost if _is_near_the_knee(one) else unknown for one in observations]),
         log_clocks=np.log([one.clock for one in observations]),
     )
+
+
+def _is_near_the_knee(one: Observation) -> bool:
+    return one.loss_ratio < NEAR_THE_KNEE and one.lost <= MOST_LOST
 
 
 def _log_likelihood(
