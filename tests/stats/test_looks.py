@@ -48,13 +48,17 @@ def test_the_clock_of_several_cores_is_their_mean_by_looks() -> None:
     fast = core(speed_samples=300, slow_samples=3, clock_hz=4e9, highest_clock_hz=4e9)
     slow = core(speed_samples=100, slow_samples=1, clock_hz=2e9, highest_clock_hz=3e9)
 
-    assert sum_looks([fast, slow]) == CoreLooks(looks=400, slow=4, clock_hz=3.5e9, highest_clock_hz=3.75e9)
+    assert sum_looks([fast, slow]) == CoreLooks(
+        looks=400, slow=4, independent=400.0, clock_hz=3.5e9, highest_clock_hz=3.75e9
+    )
 
 
 def test_a_core_whose_clock_is_unknown_does_not_count_for_the_clock() -> None:
     unknown = core(speed_samples=100, slow_samples=10)
     known = core(speed_samples=100, slow_samples=0, clock_hz=4e9, highest_clock_hz=4.1e9)
 
-    assert sum_looks([unknown, known, core()]) == CoreLooks(looks=200, slow=10, clock_hz=4e9, highest_clock_hz=4.1e9)
+    assert sum_looks([unknown, known, core()]) == CoreLooks(
+        looks=200, slow=10, independent=200.0, clock_hz=4e9, highest_clock_hz=4.1e9
+    )
     assert sum_looks([unknown]) == CoreLooks(looks=100, slow=10)
     assert sum_looks([]) == CoreLooks(looks=0, slow=0)

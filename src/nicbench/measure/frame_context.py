@@ -250,6 +250,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 adjusted=trial.verdict.adjusted,
                 slow_share=seen.slow_share,
                 looks=seen.looks,
+                independent_looks=seen.independent if seen.looks else None,
                 clock_hz=seen.clock_hz,
                 highest_clock_hz=seen.highest_clock_hz,
                 pacing_uncertainty=trial.reading.health.held_up_ns / max(1, trial.reading.transmit_ns),

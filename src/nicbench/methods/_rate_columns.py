@@ -14,7 +14,7 @@ ESTIMATED = (
 )
 RATE = "_frames_per_s"
 BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
-FALL = "_fall_percent"
+FALL, AT_CLOCK = "_fall_percent", "_at_clock_hz"
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
 FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -114,9 +114,11 @@ def zero_loss(goal: Goal) -> FurtherTable:
 
 
 def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tuple[FurtherTable, ...]:
-    """Returns the table of what the DUT carried while others used its core; empty where no trial found it shared."""
+    """Returns the table of what the DUT carried as its core was; empty where that changed in no trial."""
     keys = {goal.value.removesuffix(RATE): goal for goal in goals}
-    known = {key: goal for key, goal in keys.items() if any(f"{key}{FALL}" in result.values for result in results)}
+    known = {
+        key: goal for key, goal in keys.items() if any(f"{key}{BORNE_BY_HALF}" in result.values for result in results)
+    }
     if not known:
         return ()
     columns = [
@@ -126,15 +128,17 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
             Column(value=goal.value, head="Core of its own", group=goal.name),
             Column(value=f"{key}{BORNE_BY_HALF}", head="Half of the trials", group=goal.name),
             Column(value=f"{key}{BORNE_BY_MOST}", head="Nine of ten", group=goal.name),
-            Column(value=f"{key}{FALL}", head="Falls by", group=goal.name, is_minor=True),
+            Column(value=f"{key}{FALL}", head="Falls by", group=goal.name, is_minor=True, is_optional=True),
+            Column(value=f"{key}{AT_CLOCK}", head="At", group=goal.name, is_minor=True, is_optional=True),
         )
     ]
     table = FurtherTable(
         title="As the machine was",
         caption=(
-            "Others used the device's core in a share of the looks that differed from trial to trial: what the device "
-            "bore in half of the trials and in nine of ten, beside the rate of a core of its own. The rate falls by "
-            "the last column where the core is shared all the time."
+            "How much of its core the device had, and how high the clock of that core was, differed from trial to "
+            "trial: what the device bore in half of the trials and in nine of ten, beside the rate of a core of its "
+            "own. Where the core is shared all the time the rate falls by the share under Falls by; where it follows "
+            "the clock of the core it is stated for the clock under At."
         ),
         columns=(FRAME, *columns),
     )

@@ -31,6 +31,7 @@ from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
 from nicbench.methods._rate_columns import (
+    AT_CLOCK,
     BORNE_BY_HALF,
     BORNE_BY_MOST,
     CEILING,
@@ -319,16 +320,17 @@ def _percent(rate: Bounded, line_rate: float) -> float | None:
 
 
 def _borne(outcomes: Mapping[str, Outcome]) -> Values:
-    """Returns what an estimate says of the DUT with its core shared; empty where no trial found the core shared."""
+    """Returns what an estimate says of the DUT as its core was; empty where that changed in no trial."""
     estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items()}
     return {
         name: value
         for key, estimate in estimates.items()
-        if estimate is not None and estimate.slope is not None
+        if estimate is not None and (estimate.slope is not None or estimate.stated_clock_hz is not None)
         for name, value in (
             (f"{key}{BORNE_BY_HALF}", estimate.half_frames_per_s),
             (f"{key}{BORNE_BY_MOST}", estimate.nine_tenths_frames_per_s),
-            (f"{key}{FALL}", 100.0 * estimate.slope),
+            (f"{key}{FALL}", None if estimate.slope is None else 100.0 * estimate.slope),
+            (f"{key}{AT_CLOCK}", estimate.stated_clock_hz),
         )
     }
 

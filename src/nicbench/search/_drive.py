@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 from nicbench.core.result import LimitedBy
-from nicbench.search._curve import grows_with_load
+from nicbench.search._curve import NEAR_THE_KNEE, grows_with_load
 from nicbench.search._interval import Bounds, Reading, outcome_of, read, same_load
 from nicbench.search._narrowing import halve, next_trial
 from nicbench.search.base import CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
@@ -167,7 +167,8 @@ def explain_rare_loss(samples: Sequence[Sample], goal: Goal, bounds: Bounds, lim
             continue
         below = [one for one in samples if one.load_frames_per_s <= rate.frames_per_s and tolerant.passed_by(one)]
         hit = [sample for sample in below if not goal.passed_by(sample)]
-        if len(hit) < HITS_NEEDED or grows_with_load(below, limits):
+        near = [one for one in samples if one in below or one.counts.loss_ratio <= NEAR_THE_KNEE]
+        if len(hit) < HITS_NEEDED or grows_with_load(near, limits):
             continue
         most = max(sample.counts.failed for sample in hit)
         return (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_rate
 from nicbench.search._interval import explain_none, read
-from nicbench.search.base import CLOSE, Estimate, Goal, Limits, Outcome, Sample
+from nicbench.search.base import CLOCK_CHANGES, CLOSE, Estimate, Goal, Limits, Outcome, Sample
 from nicbench.stats.capacity import EVEN, LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
 
@@ -59,7 +59,7 @@ class Fit:
         """Whether the rate would be another if it followed the clock, and the trials do not tell whether it does."""
         clocks = [clock_of(sample, self.samples) for sample in self.samples]
         uncertain = 1.0 - CERTAIN < self.posterior.core_limits < CERTAIN
-        return uncertain and min(clocks) < 1.0 - WORTH_SAYING
+        return uncertain and min(clocks) < 1.0 - CLOCK_CHANGES
 
     @property
     def follows_clock(self) -> bool:
@@ -269,7 +269,7 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
     half, most = estimate.half_frames_per_s, estimate.nine_tenths_frames_per_s
     if half and most and most < (1.0 - WORTH_SAYING) * found.middle:
         notes.append(
-            f"the rate is that of a core of its own{_clock_words(found, estimate)}; as the machine was, half of the "
+            f"the rate is that of a core of its own{_clock_words(estimate)}; as the machine was, half of the "
             f"trials bore {format_rate(half)} and nine of ten {format_rate(most)}"
         )
     if found.clock_is_open:
@@ -285,10 +285,10 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _clock_words(found: Fit, estimate: Estimate) -> str:
-    if not found.follows_clock or not estimate.clock_hz or not estimate.lowest_clock_hz:
+def _clock_words(estimate: Estimate) -> str:
+    highest, lowest = estimate.stated_clock_hz, estimate.lowest_clock_hz
+    if highest is None or lowest is None:
         return ""
-    highest, lowest = estimate.clock_hz / 1e9, estimate.lowest_clock_hz / 1e9
-    if lowest > highest * (1.0 - WORTH_SAYING):
-        return ""
-    return f" at {highest:.2f} GHz, the highest clock that it had, and the trials found down to {lowest:.2f} GHz"
+    return (
+        f" at {highest / 1e9:.2f} GHz, the highest clock seen, and the trials found it down to {lowest / 1e9:.2f} GHz"
+    )

@@ -19,6 +19,8 @@ from nicbench.core.result import Bounded, LimitedBy
 
 CLOSE = 1e-9
 """Loads that differ relatively by less than this are the same load: they differ by rounding only."""
+CLOCK_CHANGES = 0.01
+"""A clock is worth saying where it changed relatively by more than this."""
 
 
 class Sample(Frozen):
@@ -179,6 +181,13 @@ class Estimate(Frozen):
     """What it bore in nine of ten."""
     scatter: float
     """The deviation of the trials from the model, relative."""
+
+    @property
+    def stated_clock_hz(self) -> float | None:
+        """The clock for which the rate is stated, where the rate follows the clock and the clock changed."""
+        if not self.clock_hz or not self.lowest_clock_hz or (self.follows_clock or 0.0) <= 0.5:
+            return None
+        return self.clock_hz if self.lowest_clock_hz < (1.0 - CLOCK_CHANGES) * self.clock_hz else None
 
 
 class Outcome(Frozen):

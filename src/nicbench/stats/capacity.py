@@ -14,8 +14,8 @@ the load offered (censored). What a trial that failed tells depends on the model
 
 - ``passed``: only that its critical load is below the load offered (probit, as for a dose and its response).
 
-The parameters are integrated on a grid that follows the likelihood (``fit``). Their prior is flat in rate and slope, and
-nearly so in the logarithm of the scatter, which makes the interval of uncensored trials Student's t interval: the
+The parameters are integrated on a grid that follows the likelihood (``fit``). Their prior is flat in rate and slope,
+and nearly so in the logarithm of the scatter, which makes the interval of uncensored trials Student's t interval: the
 correction for small samples is built in. Two things keep the interval honest:
 
 - a share is known from a number of looks. Its binomial variance enters that of the trial, and the share is drawn to the

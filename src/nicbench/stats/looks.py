@@ -80,7 +80,10 @@ def sum_looks(cpus: Iterable[CpuTime]) -> CoreLooks:
 def _count_independent_of(cpu: CpuTime) -> float:
     if cpu.looks is None:
         return float(cpu.speed_samples or 0)
-    return count_independent([look.share < SLOW_SHARE for look in decode_looks(cpu.looks)])
+    try:
+        return count_independent([look.share < SLOW_SHARE for look in decode_looks(cpu.looks)])
+    except ValueError:  # damaged on disk; the counts stand beside it
+        return float(cpu.speed_samples or 0)
 
 
 def _mean(weighted: Sequence[tuple[int, float | None]]) -> float | None:
