@@ -60,5 +60,5 @@ def test_a_core_whose_clock_is_unknown_does_not_count_for_the_clock() -> None:
     assert sum_looks([unknown, known, core()]) == CoreLooks(
         looks=200, slow=10, independent=200.0, clock_hz=4e9, highest_clock_hz=4.1e9
     )
-    assert sum_looks([unknown]) == CoreLooks(looks=100, slow=10)
+    assert sum_looks([unknown]) == CoreLooks(looks=100, slow=10, independent=100.0)
     assert sum_looks([]) == CoreLooks(looks=0, slow=0)

@@ -146,7 +146,7 @@ def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: 
             losses = fit(observations, *span, "lost")
             if grows_with_load(observations, losses, posterior):
                 posterior, model = losses, "lost"
-    middle = posterior.rate(0.5)
+    middle = posterior.likely_rate
     tail = (1.0 - confidence) / 2.0
     slope, follows = posterior.likely_slope, posterior.core_limits > EVEN
     loads = [
@@ -155,7 +155,7 @@ def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: 
     below = max((load for load, passed in loads if passed and load <= middle), default=None)
     above = min((load for load, passed in loads if not passed and load >= middle), default=None)
     denser = min(sample.pacing_uncertainty for sample in samples if not goal.passed_by(sample))
-    lower, upper = posterior.rate(tail), posterior.rate(1.0 - tail) * (1.0 + denser)
+    lower, upper = min(middle, posterior.rate(tail)), max(middle, posterior.rate(1.0 - tail) * (1.0 + denser))
     return Fit(
         goal=goal,
         samples=tuple(samples),

@@ -34,6 +34,8 @@ SIDE = 0.45
 DEVIATIONS = 0.5
 """The same in deviations of the trials, where these are more."""
 WIDEST_STEP = 0.1
+DIFFER = 0.25
+"""Trials that differ by less than this share of the precision can be narrowed further by more of them."""
 LEAST_TRIALS = 4
 """An interval of fewer trials is narrow by luck."""
 MOST_VALIDATIONS = 3
@@ -155,8 +157,9 @@ class EstimateSearch(DrivenSearch):
         )
         if bears_most and found.middle * found.expected_drop() >= most:
             return True  # no higher load can be offered
+        differ = found.posterior.scatter > DIFFER * limits.precision
         near = len(found.near(limits))
-        if near >= self._knobs.enough or len(found.samples) >= 2 * self._knobs.enough:
+        if (near >= self._knobs.enough and differ) or len(found.samples) >= 2 * self._knobs.enough:
             return True
         return len(found.samples) >= LEAST_TRIALS and found.width <= limits.precision * (1.0 + CLOSE)
 

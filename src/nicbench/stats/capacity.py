@@ -58,8 +58,8 @@ CAUTION = 0.2
 """The power of the scatter by which its prior grows: among passes a few failures that agree by chance look exact."""
 LEAST_SHARE = 0.002
 """Where no core was slow for a larger share than this, there is no slope to estimate."""
-CORE_LIMITS = 0.75
-"""The chance, before any trial, that the core limits the rate: a core is watched where a program is the DUT."""
+CORE_LIMITS = 0.5
+"""The chance, before any trial, that the core limits the rate."""
 EVEN = 0.5
 LEAST_CHANGE = 1e-3
 """Clocks that differ by no more than this, relatively, are the same."""
@@ -118,6 +118,12 @@ class Posterior:
     def core_limits(self) -> float:
         """The probability that the core limits the rate."""
         return float(self.weights[self.exponents > EVEN].sum())
+
+    @property
+    def likely_rate(self) -> float:
+        """The median rate if the core limits it, or if it does not: of the two what the trials rather say."""
+        likely = (self.exponents > EVEN) == (self.core_limits > EVEN)
+        return math.exp(_quantile(self.log_rates, self.weights * likely / self.weights[likely].sum(), 0.5))
 
     def slope(self, level: float) -> float:
         """Returns the quantile of the slope."""
@@ -246,7 +252,7 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
 def predict(trials: Trials, posterior: Posterior) -> tuple[Numbers, Numbers]:
     """Returns mean and deviation of each trial's critical load, in logarithms, at the middle of the posterior."""
     slope, scatter = posterior.likely_slope, posterior.scatter
-    means = math.log(posterior.rate(0.5)) + np.log1p(-slope * trials.shares)
+    means = math.log(posterior.likely_rate) + np.log1p(-slope * trials.shares)
     means = means + (posterior.core_limits > EVEN) * trials.log_clocks
     noise = trials.share_variances * (slope / (1.0 - slope * trials.shares)) ** 2
     return means, np.sqrt(scatter**2 + noise + trials.resolutions**2)
