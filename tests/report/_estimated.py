@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from nicbench.core.events import TrialFinished
@@ -17,6 +18,7 @@ from nicbench.methods.throughput import Throughput
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search._simulated_neighbour import SimulatedNeighbour
 from nicbench.search.base import Goal, Limits, Sample, Search
+from nicbench.stats.looks import sum_looks
 
 from ._synthetic import SyntheticRun
 
@@ -27,7 +29,7 @@ SHARED_ABOVE = 0.04
 def options(sizes: tuple[int, ...]) -> dict[str, Any]:
     return {
         "frame_bytes": sizes,
-        "search": {"kind": "estimate", "precision": 0.02, "maximum_trials": 14, "validation": 0.0},
+        "search": {"kind": "estimate", "precision": 0.02, "maximum_trials": 9, "validation": 0.0},
         "trial": {"duration": 1.0, "drain": 0.2, "settle": 0.1},
     }
 
@@ -60,7 +62,10 @@ class EstimatedContext:
             asked = request.model_copy(update={"load_frames_per_s": load, "duration_s": duration_s})
             names.append(self._write(sample, asked))
             adjusted = (sample.slow_share or 0.0) > SHARED_ABOVE
-            return sample.model_copy(update={"trial_ids": (names[-1],), "adjusted": adjusted})
+            seen = sum_looks((looked_at(sample),))  # as a trial of the run folder has them
+            independent = seen.independent if seen.looks else None
+            update = {"trial_ids": (names[-1],), "adjusted": adjusted, "independent_looks": independent}
+            return sample.model_copy(update=update)
 
         outcomes = search.run(measure, goals, limits)
         return SearchResult(outcomes=outcomes, trial_ids=tuple(names), traffic_s=float(len(names)))
@@ -114,6 +119,8 @@ def looked_at(sample: Sample) -> CpuTime:
         idle_ns=0,
         speed_samples=sample.looks or None,
         slow_samples=None if sample.slow_share is None else round(sample.slow_share * sample.looks),
+        clock_hz=sample.clock_hz,
+        highest_clock_hz=sample.highest_clock_hz,
     )
 
 
@@ -127,8 +134,13 @@ def estimate(run: SyntheticRun, machines: Mapping[int, SimulatedMachine]) -> Non
     asyncio.run(method.run(EstimatedContext(run, machines)))  # type: ignore[arg-type]
 
 
-def machine(seed: int, *, busy: bool = True, capacity: float = 400_000.0) -> SimulatedMachine:
-    """A simulated DUT; where its core is not ``busy`` nobody else uses it."""
-    calm = ((0.1, 0.0),)
-    neighbour = SimulatedNeighbour() if busy else SimulatedNeighbour(regimes=calm)
+CALM = ((0.1, 0.0),)
+
+
+def machine(
+    seed: int, *, busy: bool = True, capacity: float = 400_000.0, clocks: tuple[float, ...] = (1.0,)
+) -> SimulatedMachine:
+    """A simulated DUT; where its core is not ``busy`` nobody else uses it, and its clock is one of ``clocks``."""
+    neighbour = SimulatedNeighbour(clocks=clocks, regime_s=5.0)
+    neighbour = neighbour if busy else replace(neighbour, regimes=CALM)
     return SimulatedMachine(SimulatedDut(capacity), seed, neighbour=neighbour)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nicbench.core.result import Bounded
 from nicbench.report.drawing.charts import NARROW, WIDE, Format
-from nicbench.report.drawing.fits import SHARE, SMALL, fit_chart, fits_over_share
-from nicbench.report.fits import RateFit
+from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, Covariate, fit_caption, fit_chart
+from nicbench.report.fits import RateFit, rate_fits
 from nicbench.report.gather import gather
 from nicbench.report.section import Section
 from nicbench.search import fit_line
@@ -23,17 +24,31 @@ from . import _documents, _estimated
 
 
 @pytest.fixture(scope="module")
-def shared_section(synthetic: Any, tmp_path_factory: pytest.TempPathFactory) -> Section:
+def shared_run(synthetic: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two frame sizes on a core that others used, and one on a quiet one."""
     run = synthetic.SyntheticRun(tmp_path_factory.mktemp("runs")).start()
     busy = {64: _estimated.machine(3), 1518: _estimated.machine(5, capacity=300_000.0)}
     _estimated.estimate(run, {**busy, 512: _estimated.machine(1, busy=False)})
-    (section,) = gather(RunFolder.open(run.finish())).sections
+    path: Path = run.finish()
+    return path
+
+
+def section_of(path: Path) -> Section:
+    (section,) = gather(RunFolder.open(path)).sections
     return section
 
 
-def points_of(fit: RateFit, form: Format = SMALL) -> list[dict[str, Any]]:
-    chart = fit_chart(fit, form, over=SHARE)
+@pytest.fixture(scope="module")
+def shared_section(shared_run: Path) -> Section:
+    return section_of(shared_run)
+
+
+def fits_over_share(section: Section) -> list[RateFit]:
+    return [fit for fit in rate_fits(section) if SHARE.varies(fit)]
+
+
+def points_of(fit: RateFit, form: Format = SMALL, over: Covariate = SHARE) -> list[dict[str, Any]]:
+    chart = fit_chart(fit, form, over=over)
     assert chart is not None
     return [point for points in chart["datasets"].values() for point in points]
 
@@ -70,6 +85,41 @@ def test_the_line_falls_with_the_share_and_stays_within_its_band(shared_section:
         assert all(point["lower"] <= point["y"] <= point["upper"] for point in line)
 
 
+@pytest.fixture(scope="module")
+def changing_section(synthetic: Any, tmp_path_factory: pytest.TempPathFactory) -> Section:
+    """A frame size whose core changed its clock and was shared, and one whose core did neither."""
+    run = synthetic.SyntheticRun(tmp_path_factory.mktemp("runs")).start()
+    changing = _estimated.machine(3, clocks=(1.0, 0.95, 0.88))
+    _estimated.estimate(run, {64: changing, 512: _estimated.machine(1, busy=False)})
+    return section_of(run.finish())
+
+
+def test_a_clock_that_changed_has_a_chart_of_its_own(changing_section: Section) -> None:
+    (fit,) = (fit for fit in rate_fits(changing_section) if CLOCK.varies(fit))
+    stated = fit.row.result.values["ndr_frames_per_s"]
+    assert isinstance(stated, Bounded)
+    points = points_of(fit, over=CLOCK)
+    clocks = sorted(fit.clocks_hz)
+    dots = [point for point in points if point["what"] in ("lost frames", "lost none")]
+    assert sorted(dot["x"] * 1e9 for dot in dots) == pytest.approx(clocks)
+    line = sorted((point for point in points if point["what"] == "NDR"), key=lambda point: point["x"])
+    assert line[-1]["x"] == pytest.approx(4.0, rel=0.01)
+    assert [line[-1][name] * 1e3 for name in ("lower", "y", "upper")] == pytest.approx(
+        [stated.lower, stated.value, stated.upper]
+    )
+    assert line[0]["y"] / line[-1]["y"] == pytest.approx(line[0]["x"] / line[-1]["x"], rel=0.01)
+
+
+def test_trials_that_lost_frames_lie_on_either_line_whatever_else_slowed_them(changing_section: Section) -> None:
+    (fit,) = (fit for fit in rate_fits(changing_section) if CLOCK.varies(fit))
+    for over in (SHARE, CLOCK):
+        points = points_of(fit, over=over)
+        line = fit.lines["NDR"]
+        for dot in (point for point in points if point["what"] == "lost frames"):
+            assert dot["y"] * 1e3 == pytest.approx(over.at(line, dot["x"]).middle, rel=0.02)
+        assert f"brought to {over.brought_to}" in fit_caption(over, [fit], changing_section)
+
+
 def test_a_rate_that_is_no_estimate_has_no_line(shared_section: Section) -> None:
     fit = fits_over_share(shared_section)[0]
     rate = fit.row.result.values["ndr_frames_per_s"]
@@ -93,10 +143,8 @@ def test_a_rate_that_is_no_estimate_has_no_line(shared_section: Section) -> None
     assert {dot["what"] for dot in dots} == {"lost frames", "lost none"}
 
 
-def test_the_page_shows_the_fits_side_by_side_and_explains_adjusted(synthetic_run: Callable[..., Any]) -> None:
-    run = synthetic_run()
-    _estimated.estimate(run, {64: _estimated.machine(3), 1518: _estimated.machine(5)})
-    page = _documents.page_of(run.finish())
+def test_the_page_shows_the_fits_side_by_side_and_explains_adjusted(shared_run: Path) -> None:
+    page = _documents.page_of(shared_run)
     block = re.search(r'<div class="multiples">.*?</div>\s*<p class="caption">(.*?)</p>', page, re.DOTALL)
     assert block is not None
     assert block[0].count("<svg") == 2

@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # SciPy loads slowly, and most reports estimate nothing
 
 LEAST_SHARE: Final = 0.02
 """A chart over the share of slow looks tells something where a trial reached this share."""
+LEAST_CHANGE: Final = 0.02
+"""A chart over the clock tells something where the clocks of two trials differ by more than this, relatively."""
 _CONFIDENCE: Final = 0.95
 """The confidence of an estimate whose test does not state it."""
 
@@ -39,6 +41,21 @@ class RateFit:
     def highest_share(self) -> float:
         """The largest share of slow looks in any trial."""
         return max((sample.slow_share or 0.0 for sample in self.samples), default=0.0)
+
+    @property
+    def clocks_hz(self) -> tuple[float, ...]:
+        """The clocks of the core in the trials in which it was measured."""
+        return tuple(sample.clock_hz for sample in self.samples if sample.clock_hz is not None)
+
+    @property
+    def clock_changed(self) -> bool:
+        """Whether the clocks of the trials differ enough to be told from errors of their measurement."""
+        return bool(self.clocks_hz) and max(self.clocks_hz) > (1.0 + LEAST_CHANGE) * min(self.clocks_hz)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others used the core in more than a few looks of a trial."""
+        return self.highest_share >= LEAST_SHARE
 
 
 def returned_frames_per_s(sample: Sample) -> float:
@@ -74,6 +91,7 @@ def _sample(trial: Trial, watched: Collection[int]) -> Sample:
         adjusted=trial.verdict.adjusted,
         slow_share=seen.slow_share,
         looks=seen.looks,
+        independent_looks=seen.independent if seen.looks else None,
         clock_hz=seen.clock_hz,
         highest_clock_hz=seen.highest_clock_hz,
         pacing_uncertainty=reading.health.held_up_ns / max(1, reading.transmit_ns),

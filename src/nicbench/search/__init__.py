@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nicbench.search._critical_load import COVERAGE, Course, CriticalLoadSearch, Estimate
-    from nicbench.search._fitted import FittedLine, fit_line
+    from nicbench.search._fitted import FittedLine, Span, fit_line
 
-__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate", "FittedLine", "fit_line"]
+__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate", "FittedLine", "Span", "fit_line"]
 
-_FITTED = ("FittedLine", "fit_line")
+_FITTED = ("FittedLine", "Span", "fit_line")
 
 
 def __getattr__(name: str) -> object:

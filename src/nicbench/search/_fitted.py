@@ -1,7 +1,7 @@
-"""The line behind an estimate: the rate at any share of slow looks, fitted again to the trials of a finished search.
+"""The line behind an estimate, fitted again to the trials of a finished search: the rate at any share and clock.
 
-A result has the rate of a core of its own, and its interval. A reader who wants to see whether the model fits needs the
-line with the band about it, which follow from the same trials by the same model.
+A result has the rate of a core of its own at its highest clock, and its interval. A reader who wants to see whether the
+model fits needs the line with the band about it, which follow from the same trials by the same model.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nicbench.core.result import Bounded
-from nicbench.search._estimating import Fit, fit_goal
+from nicbench.search._estimating import Fit, clock_of, fit_goal, highest_clock_hz
 from nicbench.search.base import Goal, Limits, Sample
 
 _AGREES = 0.1
@@ -28,24 +28,37 @@ class Span:
 
 @dataclass(frozen=True)
 class FittedLine:
-    """The fitted rate of one goal. At a share of 0 it is exactly the ``stated`` rate with its interval."""
+    """The fitted rate of one goal. On a core of its own at the stated clock it is the ``stated`` rate, with exactly its
+    interval.
+    """
 
     fit: Fit
     stated: Span
     confidence: float
 
-    def at(self, share: float) -> Span:
-        """Returns the rate where this share of the looks found the core slow."""
+    @property
+    def clock_hz(self) -> float | None:
+        """The clock for which the rate is stated; None where nobody looked."""
+        return highest_clock_hz(self.fit.samples)
+
+    def at(self, share: float = 0.0, clock_hz: float | None = None) -> Span:
+        """Returns the rate where this share of the looks finds the core slow, and it runs at this clock."""
+        clock = clock_hz / self.clock_hz if clock_hz and self.clock_hz else 1.0
+        middle = self.stated.middle * (1.0 - self.fit.slope * share) * (clock if self.fit.follows_clock else 1.0)
         tail = (1.0 - self.confidence) / 2.0
-        lower, middle, upper = (
-            end * self.fit.posterior.rate(level, share) / self.fit.posterior.rate(level)
-            for end, level in (
-                (self.stated.lower, tail),
-                (self.stated.middle, 0.5),
-                (self.stated.upper, 1.0 - tail),
-            )
+        lower, upper = (
+            end * self.fit.posterior.rate(level, share, clock) / self.fit.posterior.rate(level)
+            for end, level in ((self.stated.lower, tail), (self.stated.upper, 1.0 - tail))
         )
-        return Span(lower, middle, upper)
+        return Span(min(lower, middle), middle, max(upper, middle))
+
+    def left_by_others(self, sample: Sample) -> float:
+        """Returns the part of the rate that others left to a trial, whatever the clock."""
+        return 1.0 - self.fit.slope * (sample.slow_share or 0.0)
+
+    def left_by_clock(self, sample: Sample) -> float:
+        """Returns the part of the rate that the clock of a trial allowed, if the rate rather follows it than not."""
+        return clock_of(sample, self.fit.samples) if self.fit.follows_clock else 1.0
 
 
 def fit_line(

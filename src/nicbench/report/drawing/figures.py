@@ -15,10 +15,11 @@ from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
 from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
-from nicbench.report.drawing.fits import SHARE, SMALL, caption_over_share, fit_chart, fits_over_share
+from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, fit_caption, fit_chart
 from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
 from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
+from nicbench.report.fits import rate_fits
 from nicbench.report.model import CALIBRATION, Report
 from nicbench.report.section import Section
 
@@ -142,28 +143,21 @@ class Figures:
         """Yields the charts of estimated rates against what explains them, small and side by side where there are
         several frame sizes.
         """
-        fits = fits_over_share(section)
-        if not fits:
-            return
-        draw = partial(fit_chart, over=SHARE)
-        caption = caption_over_share(fits, section)
-        sizes = [size_words(fit.row.result.parameters) for fit in fits]
-        labels = [
-            f"Frame rate of each trial at {size}, against the share of the core that others used" for size in sizes
-        ]
-        if len(fits) == 1:
-            figure = self.figure(draw, fits[0], labels[0], f"{capitalise(sizes[0])}: {caption}", TRIALS)
-            yield from (figure,) if figure else ()
-            return
-        drawn = zip(fits, labels, sizes, strict=True)
-        panels = (self.draw_small(draw, fit, label, TRIALS, size) for fit, label, size in drawn)
-        shown = tuple(panel for panel in panels if panel)
-        yield Figure(
-            shown,
-            inlines(caption),
-            "multiples",
-            "Frame rate of each trial against the share of its core that others used",
-        )
+        found = rate_fits(section)
+        for over in (SHARE, CLOCK):
+            fits = [fit for fit in found if over.varies(fit)]
+            caption = fit_caption(over, fits, section)
+            sizes = [size_words(fit.row.result.parameters) for fit in fits]
+            labels = [f"Frame rate of each trial at {size}, against {over.name}" for size in sizes]
+            draw = partial(fit_chart, over=over)
+            if len(fits) == 1:
+                figure = self.figure(draw, fits[0], labels[0], f"{capitalise(sizes[0])}: {caption}", TRIALS)
+                yield from (figure,) if figure else ()
+            elif fits:
+                drawn = zip(fits, labels, sizes, strict=True)
+                panels = (self.draw_small(draw, fit, label, TRIALS, size) for fit, label, size in drawn)
+                shown = tuple(panel for panel in panels if panel)
+                yield Figure(shown, inlines(caption), "multiples", f"Frame rate of each trial against {over.name}")
 
     def _of_further_tables(self, section: Section) -> Iterator[Figure]:
         for further in section.further if tells_something(section) else ():

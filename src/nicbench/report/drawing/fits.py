@@ -6,7 +6,7 @@ carried at least as much. At the end of each line stand the stated rate and its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,12 +17,12 @@ from nicbench.core.result import ResultVerdict
 from nicbench.report.drawing.behind import number
 from nicbench.report.drawing.charts import DASHES, SHAPES, Format, finish_chart
 from nicbench.report.drawing.svg import INK, SERIES, inline
-from nicbench.report.fits import LEAST_SHARE, RateFit, rate_fits, returned_frames_per_s
+from nicbench.report.fits import LEAST_CHANGE, LEAST_SHARE, RateFit, returned_frames_per_s
 from nicbench.report.section import Section
 from nicbench.search.base import Sample
 
 if TYPE_CHECKING:
-    from nicbench.search import FittedLine
+    from nicbench.search import FittedLine, Span
 
 SMALL: Final = Format(width=246, height=170, font=11, columns=2)
 _LOSSY, _LOSSLESS = "lost frames", "lost none"
@@ -38,43 +38,73 @@ _APART: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Covariate:
-    """What explains the rates of trials, as the horizontal axis of a chart; in the unit of the axis."""
+    """What explains the rates of trials, as the horizontal axis of a chart; values are in the unit of the axis."""
 
     title: str
-    stated: float
-    """Where the stated rate lies."""
+    name: str
+    """Its name in the label of a chart."""
+    told: str
+    """The sentence that tells what is drawn."""
+    stated_told: str
+    """Where the stated rate and its interval stand, within a sentence."""
+    left_out: str
+    """Of which frame sizes there is no chart."""
+    brought_to: str
+    """To what the rates of trials are brought, so that the other covariate does not scatter them."""
+    varies: Callable[[RateFit], bool]
+    """Whether a chart tells more than dots above each other."""
     value: Callable[[Sample], float | None]
-    """Returns the value of a trial; None where it is unknown."""
+    """The value of a trial; None where it is unknown."""
+    stated: Callable[[RateFit], float]
+    """Where the stated rate lies."""
+    at: Callable[[FittedLine, float], Span]
+    """The fitted rate."""
+    left_by_other: Callable[[FittedLine, Sample], float]
+    """The part of the rate that the other covariate left to a trial."""
 
 
 SHARE: Final = Covariate(
-    "core used by others [% of the looks]",
-    0.0,
-    lambda sample: None if sample.slow_share is None else 100.0 * sample.slow_share,
+    title="core used by others [% of the looks]",
+    name="the share of the core that others used",
+    told="What came back of each trial, against the share of the looks that found others using the device's core.",
+    stated_told="at 0 stand the rate of a core of its own and its interval",
+    left_out=f"where no trial found the core shared in {100 * LEAST_SHARE:g}\u202f% of the looks",
+    brought_to="the highest clock of the core",
+    varies=lambda fit: fit.is_shared,
+    value=lambda sample: None if sample.slow_share is None else 100.0 * sample.slow_share,
+    stated=lambda fit: 0.0,
+    at=lambda line, percent: line.at(share=percent / 100.0),
+    left_by_other=lambda line, sample: line.left_by_clock(sample),
 )
+CLOCK: Final = Covariate(
+    title="clock of the core [GHz]",
+    name="the clock of the core",
+    told="What came back of each trial, against the mean clock of the device's core.",
+    stated_told="at the highest clock that the core had stand the stated rate and its interval",
+    left_out=f"where the clocks of the trials differ by {100 * LEAST_CHANGE:g}\u202f% or less",
+    brought_to="a core of its own",
+    varies=lambda fit: fit.clock_changed,
+    value=lambda sample: None if sample.clock_hz is None else sample.clock_hz / 1e9,
+    stated=lambda fit: max(line.clock_hz or 0.0 for line in fit.lines.values()) / 1e9,
+    at=lambda line, ghz: line.at(clock_hz=ghz * 1e9),
+    left_by_other=lambda line, sample: line.left_by_others(sample),
+)
+_BROUGHT: Final = 0.01
+"""Where the other covariate left all but so much of the rate to every trial, nothing is said of it."""
 
 
-def fits_over_share(section: Section) -> tuple[RateFit, ...]:
-    """Returns the fits of which a chart over the share of slow looks says more than a stack of dots at 0."""
-    return tuple(fit for fit in rate_fits(section) if fit.highest_share >= LEAST_SHARE)
-
-
-def caption_over_share(fits: Sequence[RateFit], section: Section) -> str:
-    """Returns the caption of the charts over the share of slow looks; it explains the verdict ``adjusted``."""
-    told = [
-        "What came back of each trial, against the share of the looks that found others using the device's core.",
-        "A hollow triangle lost nothing: the device carried at least that much.",
-    ]
+def fit_caption(over: Covariate, fits: Sequence[RateFit], section: Section) -> str:
+    """Returns the caption of the charts over a covariate; that over the share explains the verdict ``adjusted``."""
+    told = [over.told, "A hollow triangle lost nothing: the device carried at least that much."]
     if any(fit.lines for fit in fits):
-        told.append(
-            "The line is the fitted rate in its band; at 0 stand the rate of a core of its own and its interval."
-        )
+        told.append(f"The line is the fitted rate in its band; {over.stated_told}.")
+    if any(left < 1.0 - _BROUGHT for fit in fits for left in _left(over, fit)):
+        told.append(f"The rates are brought to {over.brought_to}.")
     if not all(fit.lines for fit in fits):
         told.append("Where there is no line, the trials do not lie about one, or give only a bound.")
     if len(fits) < len(section.rows):
-        least = f"{100 * LEAST_SHARE:g}\u202f%"
-        told.append(f"Frame sizes are left out where no trial found the core shared in {least} of the looks.")
-    if any(fit.row.result.verdict is ResultVerdict.ADJUSTED for fit in fits):
+        told.append(f"Frame sizes are left out {over.left_out}.")
+    if over is SHARE and any(fit.row.result.verdict is ResultVerdict.ADJUSTED for fit in fits):
         told.append(
             "Adjusted: others used the core in some trials for longer than a valid trial allows; these count all the "
             "same, because the line tells what the device would have carried without them."
@@ -82,17 +112,30 @@ def caption_over_share(fits: Sequence[RateFit], section: Section) -> str:
     return " ".join(told)
 
 
+def _left(over: Covariate, fit: RateFit) -> Iterator[float]:
+    """Yields the part of the rate that the other covariate left to each trial, by the first of the lines."""
+    line = next(iter(fit.lines.values()), None)
+    return (1.0 if line is None else over.left_by_other(line, sample) for sample in fit.samples)
+
+
 def fit_chart(fit: RateFit, form: Format, *, over: Covariate) -> dict[str, Any] | None:
     """Returns the chart of the trials at one frame size; None where nobody knows what the axis shows."""
-    known = [(value, sample) for sample in fit.samples if (value := over.value(sample)) is not None]
+    known = [
+        (value, sample, left)
+        for sample, left in zip(fit.samples, _left(over, fit), strict=True)
+        if (value := over.value(sample)) is not None
+    ]
     if not known:
         return None
-    span = min(over.stated, *(value for value, _ in known)), max(over.stated, *(value for value, _ in known))
-    highest = max(returned_frames_per_s(sample) for _, sample in known)
+    stated_at = [over.stated(fit)] if fit.lines else []
+    values = [*stated_at, *(value for value, _, _ in known)]
+    span = min(values), max(values)
+    highest = max(returned_frames_per_s(sample) / left for _, sample, left in known)
     scale = SCALES[suitable_form("mpps", highest)]
-    dots = [_dot(value, sample, scale.factor) for value, sample in known]
-    lines = [point for name, line in fit.lines.items() for point in _line(name, line, span, scale.factor)]
-    ends = [point for point in lines if point["x"] == over.stated]
+    dots = [_dot(value, sample, scale.factor / left) for value, sample, left in known]
+    drawn = {name: _line(over, name, line, span, scale.factor) for name, line in fit.lines.items()}
+    lines = [point for points in drawn.values() for point in points]
+    ends = [point for point in lines if [point["x"]] == stated_at]
     goals = list(fit.lines)
     kinds = [kind for kind in (_LOSSY, _LOSSLESS) if any(dot["what"] == kind for dot in dots)]
     colours = [INK] * len(kinds) + [SERIES[place % len(SERIES)] for place in range(len(goals))]
@@ -150,12 +193,14 @@ def _dot(x: float, sample: Sample, factor: float) -> dict[str, Any]:
     return {"x": x, "y": rate, "what": _LOSSLESS, "words": f"at least {number(rate)}"}
 
 
-def _line(name: str, line: FittedLine, span: tuple[float, float], factor: float) -> list[dict[str, Any]]:
-    """Returns the points of a line, the first of them the stated rate."""
+def _line(
+    over: Covariate, name: str, line: FittedLine, span: tuple[float, float], factor: float
+) -> list[dict[str, Any]]:
+    """Returns the points of a line from one end of the axis to the other; the stated rate is at one of the ends."""
     points = []
     for place in range(_POINTS):
-        x = span[0] + (span[1] - span[0]) * place / (_POINTS - 1)
-        at = line.at(x / 100.0)
+        x = span[1] if place == _POINTS - 1 else span[0] + (span[1] - span[0]) * place / (_POINTS - 1)
+        at = over.at(line, x)
         ends = {"lower": at.lower * factor, "upper": at.upper * factor}
         points.append({"x": x, "y": at.middle * factor, **ends, "what": name})
     return points
