@@ -96,7 +96,7 @@ async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_o
     ]
     told = [event for event in published if isinstance(event, TesterLatencyFound)]
     assert [event.latency_p50_ns for event in told] == [OWN_NS] * 3
-    assert "64 bytes take 9.0 us" in told[0].text
+    assert "64 bytes take 9.0 µs" in told[0].text
 
 
 class Waiting(FakeTester):

@@ -188,12 +188,12 @@ def test_a_method_the_report_does_not_know_is_listed(synthetic_run: Callable[...
 @pytest.mark.parametrize(
     ("method", "values", "said"),
     [
-        ("throughput", {"ndr_frames_per_s": Bounded(value=1e6), "ceiling_frames_per_s": 1e6}, "64 bytes: 1 Mpps"),
+        ("throughput", {"ndr_frames_per_s": Bounded(value=1e6), "ceiling_frames_per_s": 1e6}, "64 bytes: 1.000 Mpps"),
         ("latency", {"latency_p50_ns": 10, "tester_latency_p50_ns": 9}, "64 bytes: "),
         (
             "single-core",
             {"frame_rate_frames_per_s": Bounded(value=1e6), "ceiling_frames_per_s": 1e6},
-            "64 bytes: 1 Mpps",
+            "64 bytes: 1.000 Mpps",
         ),
     ],
 )

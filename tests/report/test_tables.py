@@ -48,7 +48,8 @@ def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_i
     (section,) = sections([result(64, 9_660_000.0, at_least=True)], {})
     assert section.rows[0].cells[1] == "≥ 9.66"
     forwards = "forwards at least 9.66\u00a0Mpps of 64-byte frames on one core"
-    assert section.sentence == f"{forwards}, in 61.3 cycles of the time-stamp counter each"
+    assert section.claim == f"{forwards}, in 61.3 cycles of the time-stamp counter each"
+    assert section.sentence == f"{section.claim}. It rests on disturbed trials"
     assert section.doubts == ("64 bytes: the worker was held up",)
 
 

@@ -125,7 +125,7 @@ def test_the_widest_interval_decides_and_is_named() -> None:
     assert verdict_words(ASKED, 3, over).startswith(
         "not reached: the interval is 23.9 % wide after 3 runs; 5 % was asked"
     )
-    assert verdict_words(ASKED, 3, over).endswith("(b: throughput, 64 bytes, ndr_frames_per_s)")
+    assert verdict_words(ASKED, 3, over).endswith("(b: throughput, 64 bytes, NDR)")
     narrow = verdict_words(ASKED, 3, of_runs(1.0, 100.0, 100.5, 100.2))
     assert narrow == "reached: the widest interval is 1.25 % wide after 3 runs; 5 % was asked"
 

@@ -193,7 +193,7 @@ def _grid_table(section: Section, title: str, grid: GridTable) -> Table:
     title = f"{title}, {grid.title}" if grid.title else title
     cell = section.table.grid.cell if section.table.grid else None
     what = "" if cell is None or (cell.head == section.table.title and not grid.title) else f": {cell.head.lower()}"
-    unit = f"{what} [{cell.unit}]" if cell else ""
+    unit = what + (f" [{cell.unit}]" if cell and cell.unit else "")
     table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
     table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"
     table.add_column(escape(grid.corner), justify="right")

@@ -97,6 +97,14 @@ Links of 1 Gb/s and more are compared in Gb/s, so the step to Gb/s is at a tenth
 """
 
 
+def name_in_words(value: str) -> str:
+    """Returns the name of a value without its unit, as it stands in a sentence: "recovery time", "NDR"."""
+    units = ("_frames_per_s", "_bits_per_s", "_bytes_per_s", "_transactions_per_s", "_percent", "_ratio", "_ns", "_ms")
+    unit = next((unit for unit in (*units, "_us", "_hz", "_s") if value.endswith(unit)), "")
+    words = value.removesuffix(unit).replace("_", " ")
+    return words.upper() if words in ("ndr", "pdr") else words
+
+
 def default_form(value: str, unit: str | None) -> Form:
     """Returns the form of a column without one, by the suffix of the value's name unless another unit is given."""
     form: Form = next((form for suffix, form in _DEFAULTS if value.endswith(suffix)), "number")

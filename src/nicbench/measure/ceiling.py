@@ -9,6 +9,7 @@ from nicbench.core.events import CeilingFound, TesterLatencyFound
 from nicbench.core.frame_size import Size, mean_bytes, size_label, size_parameters, words_of
 from nicbench.core.pattern import Ways
 from nicbench.core.trial import CALIBRATION, Latency, Purpose, Trial, TrialRequest
+from nicbench.core.units import format_rate
 from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.labs.base import FrameLab, Testbed
 from nicbench.tuning.changes import Changes
@@ -98,7 +99,7 @@ class Ceilings:
                     mix=None if isinstance(size, int) else size.name,
                     ceiling_frames_per_s=ceiling,
                     calibrated=True,
-                    text=f"without a DUT the tester sends {ceiling / 1e6:.3f} Mpps of {words_of(size)} {self._of}",
+                    text=f"without a DUT the tester sends {format_rate(ceiling)} of {words_of(size)} {self._of}",
                 )
             )
 
@@ -151,7 +152,7 @@ class Ceilings:
                         frame_bytes=mean_bytes(size),
                         mix=None if isinstance(size, int) else size.name,
                         latency_p50_ns=median_ns,
-                        text=f"over a cable in the DUT's place {words_of(size)} take {median_ns / 1e3:.1f} us (median)",
+                        text=f"over a cable in the DUT's place {words_of(size)} take {median_ns / 1e3:.1f} µs (median)",
                     )
                 )
 

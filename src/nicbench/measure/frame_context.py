@@ -21,7 +21,7 @@ from nicbench.core.pattern import Ways
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Trial, TrialRequest
-from nicbench.core.units import line_rate_frames_per_s
+from nicbench.core.units import format_rate, line_rate_frames_per_s
 from nicbench.core.verdict import Finding, Reason
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
@@ -77,13 +77,13 @@ def _near_limits(result: Result) -> Iterator[NearLimit]:
     for name, rate in result.values.items():
         known = rate.value if isinstance(rate, Bounded) and name.endswith("_frames_per_s") else None
         if ceiling and known is not None and known >= NEAR_CEILING * ceiling:
-            share = f"{100.0 * known / ceiling:.0f} % of what the tester sends without a DUT ({ceiling / 1e6:.4g} Mpps)"
-            text = f"{known / 1e6:.4g} Mpps are {share}; the DUT may do more"
+            share = f"{100.0 * known / ceiling:.0f} % of what the tester sends without a DUT ({format_rate(ceiling)})"
+            text = f"{format_rate(known)} are {share}; the DUT may do more"
             yield NearLimit(value=name, limit=_CEILING, text=text)
     median = _number(result, _LATENCY)
     if own and median is not None and median < NEAR_LATENCY * own:
-        less = f"less than twice the tester's own ({own / 1e3:.3g} us)"
-        text = f"the median of {median / 1e3:.3g} us is {less}; most of it is not the DUT's"
+        less = f"less than twice the tester's own ({own / 1e3:.3g} µs)"
+        text = f"the median of {median / 1e3:.3g} µs is {less}; most of it is not the DUT's"
         yield NearLimit(value=_LATENCY, limit=_OWN_LATENCY, text=text)
 
 
@@ -285,7 +285,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 ceiling_frames_per_s=rate_frames_per_s,
                 calibrated=False,
                 text=f"the tester fell short of its load twice at {words_of(size)}: the bound comes down to "
-                f"{rate_frames_per_s / 1e6:.3f} Mpps",
+                f"{format_rate(rate_frames_per_s)}",
             )
         )
 

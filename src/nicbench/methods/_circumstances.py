@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any, Final
 
 from nicbench.core.frame_size import label_of
@@ -39,7 +40,7 @@ def _words_of(name: str, value: str | float) -> str:
     if name == "ports":
         return f"{value} {'port' if value == 1 else 'ports'}"
     words = name.removesuffix("_percent").replace("_", " ")
-    told = f"{value:g}" if isinstance(value, float) else str(value)
+    told = f"{Decimal(f'{value:g}'):f}" if isinstance(value, float) else str(value)
     return f"{words} {told}{' %' if name.endswith('_percent') else ''}"
 
 

@@ -51,9 +51,14 @@ def goals_of(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goa
     known = {str(name).lower(): (str(name), float(ratio)) for name, ratio in ratios.items()}
     goals = []
     for key in keys_of_goals(results):
-        name, ratio = known.get(key, (key.upper(), None))
+        name, ratio = known.get(key, (_name_of(key), None))
         goals.append(Goal(value=f"{key}{RATE}", share=f"{key}_percent_of_line_rate", name=name, loss_ratio=ratio))
     return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
+
+
+def _name_of(key: str) -> str:
+    """Returns the name of a goal whose options are unknown: NDR and PDR are abbreviations, others are words."""
+    return key.upper() if key[1:3] == "dr" else key
 
 
 def columns_of(goal: Goal) -> tuple[Column, ...]:

@@ -379,8 +379,8 @@ def _explain_slower(full: FullLoad, load_frames_per_s: float) -> str:
     """Explains why the frames of a burst are further apart than the line allows."""
     ceiling = full.ceiling_frames_per_s
     if ceiling is not None and load_frames_per_s >= 0.97 * ceiling:
-        return f"{full.why_not_more}; the bursts come at {load_frames_per_s / 1e6:.4g} Mpps"
-    return f"the bursts come at {load_frames_per_s / 1e6:.4g} Mpps, as asked for"
+        return f"{full.why_not_more}; the bursts come at {format_rate(load_frames_per_s)}"
+    return f"the bursts come at {format_rate(load_frames_per_s)}, as asked for"
 
 
 def _limit_words(value: Bounded, throughput: Bounded) -> str | None:

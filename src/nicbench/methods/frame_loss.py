@@ -139,7 +139,7 @@ class FrameLoss(FrameMethod):
             verdict_of(trial, disturbed),
             trials=(trial.id,),
             disturbances=(finding.text for finding in trial.verdict.findings),
-            parameters={"load_of": full.words, "load_percent": round(percent, 6)},
+            parameters={"load_of": full.words, "load_percent": float(f"{percent:g}")},
             point=f"{percent:g}",
         )
 

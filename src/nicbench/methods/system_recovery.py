@@ -16,6 +16,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, words_of
 from nicbench.core.quantity import Percent, PercentOver
+from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.traffic import Ability
@@ -250,16 +251,17 @@ def _lost_in_overload(reading: Reading) -> int:
 def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
     """Returns the frame counts of all trials together."""
 
-    def total(phase: int, name: str) -> int:
-        streams = (stream for reading in readings for stream in reading.streams if stream.phase == phase)
-        return sum(getattr(stream.counts, name) for stream in streams)
+    def total(phase: int) -> Counts:
+        return Counts.sum_of(
+            stream.counts for reading in readings for stream in reading.streams if stream.phase == phase
+        )
 
     after = [stream for reading in readings for stream in reading.streams if stream.phase == 2]
     return {
         "resolution_ms": 1e3 * max(_turn_s(stream, phases[1]) for stream in after),
-        "overload_lost_frames": total(1, "failed"),
-        "recovery_lost_frames": total(2, "failed"),
-        "reordered_frames": total(2, "reordered"),
+        "overload_lost_frames": total(1).failed,
+        "recovery_lost_frames": total(2).failed,
+        "reordered_frames": total(2).reordered,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
@@ -34,6 +35,8 @@ _POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"ns": -9, "us": -6, "µs": -6, "ms": -3, "s": 0}),
 )
 """Groups of units of one quantity, each unit with its power of ten."""
+_MICRO: Final = re.compile(r"(\d) us\b")
+"""How quantities of bench files write a microsecond."""
 _MOST_DIGITS: Final = 6
 """The most digits that people print; a number with more was printed by a program without rounding."""
 
@@ -92,7 +95,7 @@ def writer(column: Column, values: Iterable[Value]) -> Callable[[float], str]:
 
 def _value_text(value: Value, write: Callable[[float], str]) -> str:
     plain = _plain(value)
-    text = UNKNOWN if plain is None else plain if isinstance(plain, str) else write(plain)
+    text = UNKNOWN if plain is None else _MICRO.sub(r"\1 µs", plain) if isinstance(plain, str) else write(plain)
     at_least = isinstance(value, Bounded | Spread) and value.at_least
     return f"{'≥ ' if at_least else ''}{text}{_range(value, write)}"
 

@@ -93,7 +93,7 @@ def _cells(value: AwaitedValue) -> tuple[str, ...]:
     runs = f"{value.spread.n}" if value.spread.n == value.spread.runs else f"{value.spread.n} of {value.spread.runs}"
     width = UNKNOWN if found.width_ratio is None else significant(100.0 * found.width_ratio)
     mean = significant(found.mean) if found.upper is None else _with_half_width(found.mean, found.upper - found.mean)
-    return value.place, value.name, runs, mean, width, "yes" if found.reached else "not reached"
+    return value.place, value.words, runs, mean, width, "yes" if found.reached else "not reached"
 
 
 def _with_half_width(mean: float, half: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
@@ -313,11 +314,16 @@ def _hertz(value: float) -> str:
     return f"{value / 1e9:.3f} GHz" if value >= 1e9 else f"{value / 1e6:.4g} MHz"
 
 
+def _percent_text(value: float) -> str:
+    """Returns a percentage with three significant digits, never as a power of ten."""
+    return f"{Decimal(f'{value:.3g}'):f}"
+
+
 _TEXTS: Final[Mapping[Unit, Callable[[float], str]]] = MappingProxyType(
     {
         Unit.FRAMES_PER_S: format_rate,
         Unit.BITS_PER_S: format_bits_per_s,
-        Unit.RATIO: lambda value: f"{value * 100:.3g} %",
+        Unit.RATIO: lambda value: f"{_percent_text(value * 100)} %",
         Unit.PERCENT: lambda value: f"{value:.3g} %",
         Unit.FRAMES: lambda value: f"{whole(value)} frames",
         Unit.BYTES: _bytes,

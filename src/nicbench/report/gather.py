@@ -96,7 +96,7 @@ def gather(folder: RunFolder) -> Report:
         labels=_labels(plan, events),
         sections=tables,
         other_results=tuple(row for row in results if row.method not in own),
-        ceilings=_latest_ceilings(events),
+        ceilings=_lowest_ceilings(events),
         own_latencies=tuple(
             {place_of(event): event for event in events if isinstance(event, TesterLatencyFound)}.values()
         ),
@@ -246,12 +246,21 @@ def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
     return tuple(label for label, is_so in known.items() if is_so)
 
 
-def _latest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:
-    """Returns one ceiling for each frame size and turn, smallest size first; a ceiling found from a shortfall replaces
-    the calibrated one.
+def _lowest_ceilings(events: tuple[Event, ...]) -> tuple[CeilingFound, ...]:
+    """Returns one ceiling for each frame size and turn, smallest size first: the lowest that a shortfall showed, or
+    else the calibrated one.
     """
-    latest = {place_of(event): event for event in events if isinstance(event, CeilingFound)}
-    return tuple(latest[size] for size in sorted(latest))
+    found: dict[tuple[float, str, str, int], CeilingFound] = {}
+    for event in events:
+        if isinstance(event, CeilingFound):
+            before = found.get(place_of(event))
+            if before is None or before.calibrated or _is_lower(event, before):
+                found[place_of(event)] = event
+    return tuple(found[size] for size in sorted(found))
+
+
+def _is_lower(one: CeilingFound, other: CeilingFound) -> bool:
+    return (one.ceiling_frames_per_s or 0.0) <= (other.ceiling_frames_per_s or 0.0)
 
 
 def _groups(trials: dict[str, Trial], compared: Comparison | None) -> tuple[TrialGroup, ...]:

@@ -12,7 +12,7 @@ from nicbench.compare.points import point_of
 from nicbench.core.result import Bounded, Result, Spread, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.report.cells import factor_of, writer
-from nicbench.report.numbers import UNKNOWN, interval, only_below, percent
+from nicbench.report.numbers import THIN_SPACE, UNKNOWN, interval, only_below, percent
 from nicbench.report.section import Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
@@ -188,7 +188,7 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
     shares = [share for result in runs if (share := number_of(result.values.get(goal.share))) is not None]
     span = _span(rates, runs)
     if not values:
-        rate = rates[0] if rates else Bounded(value=None)
+        rate = _loosest(rates)
         below = f"< {write(rate.upper)}" if only_below(rate) and rate.upper is not None else None
         text = below or rate.reason_null or UNKNOWN
         return RateCell(name, None, text, "", UNKNOWN, against_first, span, tuple(runs))
@@ -206,6 +206,12 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
         within += f", {spread.n} of {spread.runs} runs" if spread.n < spread.runs else ""
     percent_text = percent(Spread.of(shares, len(shares)).median) if shares else UNKNOWN
     return RateCell(name, value, text, within, percent_text, against_first, span, tuple(runs))
+
+
+def _loosest(rates: Sequence[Bounded]) -> Bounded:
+    """Returns what all runs without a value allow: the rate is below the greatest upper bound of any of them."""
+    bounded = [rate for rate in rates if rate.upper is not None and not rate.passes_nothing]
+    return max(bounded, key=lambda rate: rate.upper or 0.0) if bounded else (*rates, Bounded(value=None))[0]
 
 
 def against(name: str, first: str, told: Sequence[PointComparison]) -> str:
@@ -236,4 +242,6 @@ def against(name: str, first: str, told: Sequence[PointComparison]) -> str:
 
 
 def _percent_change(factor: float) -> str:
-    return f"{100.0 * (factor - 1.0):+.3g} %".replace("-", "\u2212")
+    change = 100.0 * (factor - 1.0)
+    text = f"{change:+.3g}" if abs(change) < 1000.0 else f"{change:+,.0f}".replace(",", THIN_SPACE)
+    return f"{text} %".replace("-", "\u2212")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from string import Formatter
 from typing import Any, Final
 
 from nicbench.core.plan import Plan
-from nicbench.core.result import Result
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
@@ -106,27 +106,44 @@ class Section:
         return tuple(row for row in self.rows if value_of(row.result, column) == word)
 
     @property
+    def claim(self) -> str | None:
+        """What ``sentence`` says, without what it rests on."""
+        return self._tell()[0]
+
+    @property
     def sentence(self) -> str | None:
         """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core". For a
-        curve it first says up to which load nothing was lost. It may include what ``notes`` say of the row.
+        curve it first says up to which load nothing was lost. It may include what ``notes`` say of the row, and says
+        so where it rests on disturbed samples.
         """
+        said, behind = self._tell()
+        return said and f"{said}{caveat(behind)}"
+
+    def _tell(self) -> tuple[str | None, tuple[Row, ...]]:
+        """Returns what the first row says, and the rows that it is said of."""
         if not self.rows:
-            return None
+            return None, ()
         rows = self.sums or self.brief or self.rows
         first = next((row for row in rows if self._sentence_from(row, self.table.sentences)), rows[0])
         clean = self._clean_row(first)
+        behind = [first]
         if clean is None or self.table.clean_sentence is None:
             said = self._sentence_from(first, self.table.sentences)
         else:
             good = self._sentence_from(clean, (self.table.clean_sentence,))
             rest = None if clean is first else self._sentence_from(first, self.table.sentences)
             said = ", and ".join(text for text in (good, rest) if text) or None
+            behind.append(clean)
         worst = self._worst_beside(first) if said else None
-        return said if worst is None else f"{said}; at worst it {self._sentence_from(worst, self.table.sentences)}"
+        if worst is None:
+            return said, tuple(behind)
+        told = f"{said}; at worst it {self._sentence_from(worst, self.table.sentences)}"
+        return told, (*behind, worst)
 
     def sentence_of(self, row: Row) -> str | None:
-        """Returns what a row says, without its subject."""
-        return self._sentence_from(row, self.table.sentences)
+        """Returns what a row says, without its subject, and whether it rests on disturbed samples."""
+        said = self._sentence_from(row, self.table.sentences)
+        return said and f"{said}{caveat((row,))}"
 
     def _sentence_from(self, row: Row, sentences: Sequence[str]) -> str | None:
         pairs = list(zip(self.table.columns, row.cells, strict=True))
@@ -196,6 +213,12 @@ class Section:
         loads = sorted(beside, key=lambda row: number_in(row.result, curve.x.value) or 0.0)
         clean = list(takewhile(lambda row: number_in(row.result, curve.y.value) == curve.clean, loads))
         return clean[-1] if clean else None
+
+
+def caveat(rows: Iterable[Row]) -> str:
+    """Returns what goes before the full stop of a sentence about these rows: whether it rests on disturbed samples."""
+    disturbed = [row.result for row in rows if row.result.verdict is ResultVerdict.DISTURBED]
+    return f". It rests on disturbed {disturbed[0].measured_by or 'trial'}s" if disturbed else ""
 
 
 def speak_cell(column: Column, cell: str) -> str:

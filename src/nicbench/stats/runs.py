@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from nicbench.core.forms import name_in_words
 from nicbench.core.frame_size import size_words
 from nicbench.core.result import (
     Bounded,
@@ -81,16 +82,22 @@ def summarise_over_runs(
     results = tuple(result for result in results if not result.warm_up)
     if len({result.run for result in results}) < 2:
         return ()
+    scopes = {_point_of(result): result.scope for result in reversed(results) if result.trials}
     for result in results:
-        point = json.dumps(result.parameters, sort_keys=True)
-        key = (result.configuration, result.test or "", result.method, result.scope, point)
-        grouped.setdefault(key, []).append(result)
+        # Where nothing was measured in a run, it is not known of how many ports the rates would have been.
+        scope = result.scope if result.trials else scopes.get(_point_of(result), result.scope)
+        grouped.setdefault((*_point_of(result), scope), []).append(result)
     return tuple(
         _add_statistics(
             members, _summarise(members, _runs_of(results, configuration), asked, main), main(members[0]), seed
         )
         for (configuration, *_), members in grouped.items()
     )
+
+
+def _point_of(result: Result) -> tuple[str, ...]:
+    point = json.dumps(result.parameters, sort_keys=True)
+    return result.configuration, result.test or "", result.method, point
 
 
 def _runs_of(results: Sequence[Result], configuration: str) -> int:
@@ -107,7 +114,7 @@ def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValu
         test=first.test,
         method=first.method,
         configuration=first.configuration,
-        scope=first.scope,
+        scope=next((member.scope for member in members if member.trials), first.scope),
         parameters=first.parameters,
         values={
             name: _summarise_value(
@@ -120,7 +127,11 @@ def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValu
         verdict=max((member.verdict for member in members), key=list(ResultVerdict).index),
         disturbances=tuple(f"run {member.run}: {text}" for member in members for text in member.disturbances),
         trials=tuple(trial for member in members for trial in member.trials),
-        near_tester_limit=tuple(near for member in members for near in member.near_tester_limit or ()),
+        near_tester_limit=tuple(
+            near.model_copy(update={"text": f"run {member.run}: {near.text}"})
+            for member in members
+            for near in member.near_tester_limit or ()
+        ),
     )
 
 
@@ -190,6 +201,11 @@ class AwaitedValue:
     of_mean: MeanInterval
 
     @property
+    def words(self) -> str:
+        """The name of the value in words."""
+        return name_in_words(self.name)
+
+    @property
     def width(self) -> str:
         """The width of the interval in words, or why there is none."""
         if self.spread.n < self.spread.runs:
@@ -220,7 +236,7 @@ def _place(result: Result, among: Sequence[Result]) -> str:
     """Names configuration, test, and the parameters that distinguish the result from others of the test."""
     test = [other.parameters for other in among if other.test == result.test]
     telling = [
-        f"{key.removesuffix('_percent')} {value:g} %" if key.endswith("_percent") else f"{key} {value}"
+        f"{name_in_words(key)} {value:g} %" if key.endswith("_percent") else f"{name_in_words(key)} {value}"
         for key, value in result.parameters.items()
         if key not in _SIZE_PARAMETERS and any(other.get(key) != value for other in test)
     ]
@@ -261,7 +277,7 @@ def verdict_words(asked: Runs, made: int, over_runs: Iterable[Result]) -> str:
         return f"reached: the widest interval is {percent(worst.of_mean.width_ratio or 0.0)} wide {after}; {wanted}"
     missed = sum(1 for one in values if not one.of_mean.reached)
     others = f", and of {missed - 1} other value{'' if missed == 2 else 's'}" if missed > 1 else ""
-    return f"not reached: {worst.width} {after}; {wanted} ({worst.place}, {worst.name}{others})"
+    return f"not reached: {worst.width} {after}; {wanted} ({worst.place}, {worst.words}{others})"
 
 
 def percent(ratio: float) -> str:

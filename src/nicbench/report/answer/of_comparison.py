@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
-from nicbench.core.result import ResultVerdict, number_of
+from nicbench.core.result import PASSES_NOTHING, ResultVerdict, number_of
 from nicbench.core.table import Goal
 from nicbench.report.answer.sentences import GAP, and_list, state_rows
 from nicbench.report.comparison import Comparison
+from nicbench.report.numbers import significant
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 from nicbench.report.section import Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
@@ -120,6 +121,8 @@ def quote_name(configuration: str) -> str:
 
 
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
+    if cell.text.startswith(PASSES_NOTHING):
+        return f"nothing ({cell.text.removeprefix(f'{PASSES_NOTHING}: ')})"
     if cell.rate_frames_per_s is None and not cell.text.startswith("<"):
         return f"no rate that is known ({cell.text})"
     if cell.rate_frames_per_s is None:
@@ -149,7 +152,9 @@ def _compare_two(one: PointComparison) -> str:
         return f"{quote_name(first)} and {quote_name(second)} are not told apart: their intervals overlap."
     above, below = claim.spans if claim.higher == first else claim.spans[::-1]
     least, most = above.times(below)
-    factor = f"{least:.3g} to {most:.3g} times" if not math.isinf(most) else f"at least {least:.3g} times"
+    factor = f"{significant(least)} to {significant(most)} times"
+    if math.isinf(most):
+        factor = f"at least {significant(least)} times"
     much = f"{quote_name(claim.higher)} passes {factor} as much as {quote_name(claim.lower or '')}"
     return f"{much}; their intervals do not overlap."
 

@@ -71,7 +71,7 @@ def brief(sections: Sequence[Section]) -> str | None:
     searched = next((section for section in ordered if section.table.rates is not None), None)
     if searched is not None:
         return brief_rate(searched)
-    return ((ordered[0].sentence or "").partition(", and ")[0] or None) if ordered else None
+    return ((ordered[0].claim or "").partition(", and ")[0] or None) if ordered else None
 
 
 def _more_of_rounds(sections: Sequence[Section]) -> list[str]:
@@ -145,7 +145,7 @@ def verdict_text(
             "disturbed, even after repeats. They are marked; read their numbers as indications, or repeat the run on a "
             "quieter machine."
         )
-    marked = f" {disturbed} of {total} are disturbed." if disturbed else ""
+    marked = f" {disturbed} of {len(summary.counted)} are disturbed." if disturbed else ""
     planned = _count_planned(plan) if plan else 0
     if not complete and (not plan or total < planned):
         most = "at most " if plan and plan.runs.grows else ""
@@ -161,8 +161,8 @@ def verdict_text(
 
 def _verdict_of_rounds(summary: Summary, run_id: str, failures: Sequence[str], *, complete: bool) -> str:
     """Says what the verdict of a run of rounds means, and repeats every failure of a tool in the tool's own words."""
-    total = len(summary.results)
-    doubtful = [result for result in summary.results if result.verdict is not ResultVerdict.VALID]
+    total = len(summary.counted)
+    doubtful = [result for result in summary.counted if result.verdict is not ResultVerdict.VALID]
     if summary.verdict is ResultVerdict.VALID:
         return "Every result rests on rounds in which every tool did its work and nothing disturbed the machines."
     said = []

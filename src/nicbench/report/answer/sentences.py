@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict, number_of
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, number_of
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
 from nicbench.report.numbers import UNKNOWN, basis_words, interval, only_below, share
-from nicbench.report.section import LOAD, Row, Section, load_words, speak_cell
+from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
 
 _KINDS = {"kernel-forward": "kernel IP forwarding", "policer": "policer", "bridge": "Linux bridge"}
 
@@ -198,7 +198,8 @@ def _rates_sentence(subject: str, section: Section) -> str:
 
 
 def _caveat(row: Row) -> str:
-    return " It rests on disturbed trials." if row.result.verdict is ResultVerdict.DISTURBED else ""
+    said = caveat((row,))
+    return f"{said.removeprefix('.')}." if said else ""
 
 
 def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:

@@ -27,7 +27,7 @@ from nicbench.report.document.tables import (
 from nicbench.report.endpoints import EndpointRow
 from nicbench.report.facts import label_of
 from nicbench.report.model import Report
-from nicbench.report.numbers import UNKNOWN, microseconds, mpps, share, threshold
+from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold
 from nicbench.report.study.sentences import procedures
 from nicbench.report.testbed.picture import pictures
 from nicbench.report.testbed.wiring import wirings
@@ -195,6 +195,7 @@ def tester_limits(report: Report) -> Iterator[Block]:
         return
     turns = report.comparison is not None
     yield heading(3, "The tester’s own limits")
+    decimals = mpps_decimals(row.ceiling.ceiling_frames_per_s for row in report.tester_limits if row.ceiling)
     yield table(
         (
             (
@@ -209,7 +210,7 @@ def tester_limits(report: Report) -> Iterator[Block]:
             (
                 *((words(row.turn),) if turns else ()),
                 name(row.size),
-                cell(mpps(row.ceiling.ceiling_frames_per_s if row.ceiling else None, 3)),
+                cell(mpps(row.ceiling.ceiling_frames_per_s if row.ceiling else None, decimals)),
                 cell(microseconds(row.latency.latency_p50_ns if row.latency else None)),
                 words(row.words),
             )

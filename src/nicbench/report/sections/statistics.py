@@ -179,12 +179,14 @@ def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) ->
         yield from (cell(text) for text in (told.interval, told.p, told.corrected, told.delta))
         yield words(strong(told.verdict) if one.claim.basis.is_shown else told.verdict)
 
+    differs = any(not one.comparison.kind.is_ratio for one in all_of_them)
+    effect = "Ratio or difference\nof medians" if differs else "Ratio of\nmedians"
     return table(
         (
             (
                 head("At"),
                 *word_heads("First over second", *(["Value"] if has_values else [])),
-                *heads("Ratio of\nmedians", "its interval", "p", "p, corrected\n(Holm)", "Cliff’s\ndelta"),
+                *heads(effect, "its interval", "p", "p, corrected\n(Holm)", "Cliff’s\ndelta"),
                 *word_heads("Better"),
             ),
         ),
