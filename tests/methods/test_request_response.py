@@ -183,4 +183,4 @@ def test_the_report_has_tables_a_sentence_and_percentiles_over_message_sizes() -
     assert len(lines) == 3 * 4  # percentiles by transport and load
     assert lines[0] == "median, TCP, no load"
     assert {value["x"] for value in values} == {"64 B", "1 kB", "4 KiB"}
-    assert [name for name, _ in tail.grids[0].rows][-1] == "250 us and more"
+    assert [name for name, _ in tail.grids[0].rows][-1] == "250 µs and more"

@@ -113,8 +113,7 @@ def test_what_is_the_same_in_all_runs_is_known_and_what_some_lack_is_not() -> No
     some = of_runs(1.0, 100.0, None, 100.0)
     assert not are_settled(some)
     assert verdict_words(ASKED, 3, some) == (
-        "not reached: only 2 of 3 runs have a value after 3 runs; 5 % was asked "
-        "(a: throughput, 64 bytes, ndr_frames_per_s)"
+        "not reached: only 2 of 3 runs have a value after 3 runs; 5 % was asked (a: throughput, 64 bytes, NDR)"
     )
     assert are_settled(of_runs(1.0, None, None)), "what no run has is not waited for"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -103,6 +104,11 @@ def name_in_words(value: str) -> str:
     unit = next((unit for unit in (*units, "_us", "_hz", "_s") if value.endswith(unit)), "")
     words = value.removesuffix(unit).replace("_", " ")
     return words.upper() if words in ("ndr", "pdr") else words
+
+
+def without_power(value: float) -> str:
+    """Returns a number with six significant digits at most, and never as a power of ten: "0.00001"."""
+    return f"{Decimal(f'{value:g}'):f}"
 
 
 def default_form(value: str, unit: str | None) -> Form:

@@ -89,7 +89,7 @@ async def search_critical_load(
                 **_model_values(last),
                 **rates,
                 "limited_by": _WORDS[outcome.rate.limited_by] if outcome.rate.limited_by else None,
-                "search_trials": outcome.trials,
+                "search_trials": len(found.trial_ids),
                 "search_traffic_s": found.traffic_s,
                 "limit": _limit_words(outcome),
             },

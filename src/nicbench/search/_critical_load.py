@@ -92,7 +92,7 @@ class CriticalLoadSearch(Search):
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         """Measures until the time is over, or no load brings a frame back."""
         (goal,) = goals
-        recorder, scale = Recorder(measure, limits), limits.maximum_load_frames_per_s
+        recorder, scale = Recorder(measure, limits, finds_share=False), limits.maximum_load_frames_per_s
         posteriors = {
             name: Posterior(model, scale, POINTS, np.random.default_rng([self._seed, number]))
             for number, (name, model) in enumerate(MODELS.items())

@@ -34,13 +34,15 @@ class ShareFound(Exception):  # noqa: N818 - a finding, no error
 class Recorder:
     """Measures at most ``maximum_trials`` times over all restarts; a restarted search first gets the known samples.
 
-    Loads are those that are sent: a tester that falls short by a constant ``share`` is asked for so much more.
+    Loads are those that are sent: a tester that falls short by a constant ``share`` is asked for so much more, unless
+    the search does not begin anew for it (``finds_share``).
     """
 
-    def __init__(self, measure: Measure, limits: Limits) -> None:
+    def __init__(self, measure: Measure, limits: Limits, *, finds_share: bool = True) -> None:
         self.samples: list[Sample] = []
         self.share = 1.0
         self._measure = measure
+        self._finds_share = finds_share
         self._limits = limits
         self._trials_left = limits.maximum_trials
         self._ceilings = 0
@@ -128,7 +130,7 @@ class Recorder:
 
     def _find_share(self) -> None:
         """Raises ShareFound where the tester falls short by a constant share, and that was not known yet."""
-        share = find_constant_share(self._offers) if self.share == 1.0 else None
+        share = find_constant_share(self._offers) if self._finds_share and self.share == 1.0 else None
         if share is not None:
             raise ShareFound(share)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from nicbench.core.forms import name_in_words
+from nicbench.core.forms import name_in_words, without_power
 from nicbench.core.frame_size import size_words
 from nicbench.core.result import (
     Bounded,
@@ -236,7 +236,9 @@ def _place(result: Result, among: Sequence[Result]) -> str:
     """Names configuration, test, and the parameters that distinguish the result from others of the test."""
     test = [other.parameters for other in among if other.test == result.test]
     telling = [
-        f"{name_in_words(key)} {value:g} %" if key.endswith("_percent") else f"{name_in_words(key)} {value}"
+        f"{name_in_words(key)} {without_power(value)} %"
+        if key.endswith("_percent")
+        else f"{name_in_words(key)} {value}"
         for key, value in result.parameters.items()
         if key not in _SIZE_PARAMETERS and any(other.get(key) != value for other in test)
     ]

@@ -14,7 +14,7 @@ from nicbench.core.result import PASSES_NOTHING, ResultVerdict, number_of
 from nicbench.core.table import Goal
 from nicbench.report.answer.sentences import GAP, and_list, state_rows
 from nicbench.report.comparison import Comparison
-from nicbench.report.numbers import significant
+from nicbench.report.numbers import speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 from nicbench.report.section import Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
@@ -152,9 +152,10 @@ def _compare_two(one: PointComparison) -> str:
         return f"{quote_name(first)} and {quote_name(second)} are not told apart: their intervals overlap."
     above, below = claim.spans if claim.higher == first else claim.spans[::-1]
     least, most = above.times(below)
-    factor = f"{significant(least)} to {significant(most)} times"
-    if math.isinf(most):
-        factor = f"at least {significant(least)} times"
+    bounded = not math.isinf(most)
+    factor = (
+        f"{speak_number(least)} to {speak_number(most)} times" if bounded else f"at least {speak_number(least)} times"
+    )
     much = f"{quote_name(claim.higher)} passes {factor} as much as {quote_name(claim.lower or '')}"
     return f"{much}; their intervals do not overlap."
 
