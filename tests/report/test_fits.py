@@ -76,6 +76,16 @@ def test_the_line_begins_at_the_rate_and_the_interval_of_the_table(shared_sectio
             assert drawn == pytest.approx([stated.lower, stated.value, stated.upper])
 
 
+def test_the_axis_shows_the_stated_intervals_whole(shared_section: Section) -> None:
+    for fit in fits_over_share(shared_section):
+        chart = fit_chart(fit, SMALL, over=SHARE)
+        assert chart is not None
+        low, high = chart["layer"][1]["encoding"]["y"]["scale"]["domain"]
+        stated = [point for point in points_of(fit) if point["x"] == 0.0 and "upper" in point]
+        assert low <= min(point["lower"] for point in stated)
+        assert high >= max(point["upper"] for point in stated)
+
+
 def test_the_line_falls_with_the_share_and_stays_within_its_band(shared_section: Section) -> None:
     for fit in fits_over_share(shared_section):
         line = [point for point in points_of(fit) if point["what"] == "NDR"]

@@ -153,7 +153,7 @@ def fit_chart(fit: RateFit, form: Format, *, over: Covariate) -> dict[str, Any] 
     margin = _MARGIN * (span[1] - span[0])
     shown = alt.Scale(domain=[span[0] - margin, span[1] + margin], nice=False)
     x = alt.X("x:Q", title=over.title, scale=shown, axis=alt.Axis(tickCount=5, grid=False))
-    rates = alt.Scale(domain=_range(dots, lines), nice=False, zero=False)
+    rates = alt.Scale(domain=_range(dots, lines, ends), nice=False, zero=False)
     y = alt.Y("y:Q", title=f"frame rate [{scale.unit}]", scale=rates, axis=alt.Axis(tickCount=5))
     lower = alt.Y("lower:Q", title="", scale=rates)
     fitted = alt.Chart(inline(lines)).encode(x=x, color=colour)
@@ -206,9 +206,14 @@ def _line(
     return points
 
 
-def _range(dots: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]]) -> list[float]:
-    """Returns the ends of the axis of rates: every dot and line, and of the bands no more than doubles it."""
+def _range(
+    dots: Sequence[dict[str, Any]], lines: Sequence[dict[str, Any]], ends: Sequence[dict[str, Any]]
+) -> list[float]:
+    """Returns the ends of the axis of rates: every dot, line and stated interval whole, and bands as far as they do not
+    double it.
+    """
     seen = [point["y"] for point in (*dots, *lines)]
+    seen += [point[name] for point in ends for name in ("lower", "upper")]
     least, most = min(seen), max(seen)
     reach = most - least or 0.1 * most
     lower = min((point["lower"] for point in lines), default=least)
