@@ -272,7 +272,7 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
             f"the rate is that of a core of its own{_clock_words(estimate)}; as the machine was, half of the "
             f"trials bore {format_rate(half)} and nine of ten {format_rate(most)}"
         )
-    if found.clock_is_open:
+    if found.clock_is_open and found.width > limits.precision * (1.0 + CLOSE):
         notes.append(
             "the trials do not tell whether the rate follows the clock of the core, which changed: the interval holds "
             "what it would be either way"
