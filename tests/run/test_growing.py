@@ -136,7 +136,7 @@ def test_the_report_says_how_many_runs_there_were_and_how_closely_each_mean_is_k
         "They took turns: slow 1 (warm-up), fast 1 (warm-up), fast 2, slow 2,",
         "n = 6 of at most 8 runs of each configuration, after 1 to warm up, which is part of no statistics.",
         "95 % confidence interval of the mean: reached: the widest interval is",
-        "fast: sweep, 64 bytes returned_percent 6 ",
+        "fast: sweep, 64 bytes returned 6 ",
         "Load sweep (slow, run 1 (warm-up))",
         "Load sweep (slow, run 7)",
     ):
