@@ -2,7 +2,8 @@
 
 For each class of DUTs the share of intervals that hold the true rate is shown. Where trials differ by chance it must be
 that of the stated confidence, as far as so many draws can tell; where a knee is sharp the interval is that of the loads
-tried, and holds the rate every time. Three broken estimators must fail the very same check.
+tried, and holds the rate every time. What limits the rate must be told right as well. Three broken estimators must fail
+the very same check.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 import pytest
 from scipy.stats import binom
 
+from nicbench.core.result import LimitedBy
 from nicbench.search.base import NDR, PDR, Goal, Limits, Measure, Outcome, Sample
 from nicbench.search.estimate import EstimateSearch
 
@@ -25,7 +27,9 @@ CONFIDENCE = 0.95
 BY_CHANCE = 1e-3
 """A sound estimator fails the check so seldom."""
 CERTAIN = ("sharp knee", "rare loss", "tester saturates")
-UNCERTAIN = ("soft knee", "noise", "neighbour")
+UNCERTAIN = ("soft knee", "noise", "neighbour", "recorded neighbour", "policer beside a neighbour")
+RIGHT = 0.99
+"""The share of the outcomes that must tell right whether the DUT limits the rate."""
 FEW, MANY = 8, 170
 
 
@@ -46,12 +50,29 @@ def holds(outcome: Outcome, truth: float) -> bool:
     return rate.lower <= truth * (1.0 + grain) and (rate.upper is None or rate.upper >= truth * (1.0 - grain))
 
 
-def held(search: EstimateSearch, members: Sequence[Subject]) -> list[bool]:
-    """Of each DUT and goal, whether the interval holds the rate."""
+def is_right(outcome: Outcome, subject: Subject, goal: Goal) -> bool:
+    """Whether an outcome tells what limits the rate; either is right where both limits are within the precision."""
+    most = subject.maximum_frames_per_s
+    reachable = min(most, subject.ceiling_frames_per_s or most)
+    truth = (
+        subject.dut.capacity_frames_per_s
+        if subject.neighbour
+        else replace(subject, maximum_frames_per_s=10.0 * most, ceiling_frames_per_s=None).truth(goal)
+    )
+    if abs(truth / reachable - 1.0) < 2.0 * _classes.PRECISION:
+        return True
+    other = LimitedBy.TESTER if reachable < most else LimitedBy.LINE_RATE
+    return outcome.rate.limited_by is (LimitedBy.DUT if truth < reachable else other)
+
+
+def held(search: EstimateSearch, members: Sequence[Subject], right: list[bool] | None = None) -> list[bool]:
+    """Of each DUT and goal, whether the interval holds the rate; ``right`` gets whether its limit is told right."""
     found = []
+    right = [] if right is None else right
     for subject in members:
         outcomes = search.run(subject.machine().measure, GOALS, subject.limits(TRIAL_S, None))
         found += [holds(outcomes[goal.name], truth_of(subject, goal)) for goal in GOALS]
+        right.extend(is_right(outcomes[goal.name], subject, goal) for goal in GOALS)
     return found
 
 
@@ -72,9 +93,14 @@ def _trials_of_one_second(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_intervals_hold_the_true_rate_as_often_as_they_say(
     name: str, count: int, session_seed: int, record_property: Callable[[str, object], None]
 ) -> None:
-    found = held(EstimateSearch(), subjects(session_seed, count)[name])
-    record_property("shown", f"{name}: {found.count(True)} of {len(found)} intervals hold the rate")
+    right: list[bool] = []
+    found = held(EstimateSearch(), subjects(session_seed, count)[name], right)
+    shown = f"{found.count(True)} of {len(found)} intervals hold the rate, {right.count(True)} tell its limit"
+    record_property("shown", f"{name}: {shown}")
     assert_intervals_hold_the_rate(found)
+    assert right.count(False) <= (1.0 - RIGHT) * len(right), shown
+    if name == "noise" and count == MANY:
+        assert found.count(False) >= binom.ppf(BY_CHANCE, len(found), 1.0 - CONFIDENCE), "intervals are too wide"
 
 
 class IgnoresTheCore(EstimateSearch):
