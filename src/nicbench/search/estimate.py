@@ -12,6 +12,7 @@ on with long trials as ``mlr`` does, and its interval is that of two loads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,8 @@ DEVIATIONS = 0.5
 WIDEST_STEP = 0.1
 DIFFER = 0.25
 """Trials that differ by less than this share of the precision can be narrowed further by more of them."""
+MOST_TO_RESOLVE = 4
+"""Where loads near the estimate are still untried, a search goes on up to so many times ``enough`` trials."""
 LEAST_TRIALS = 4
 """An interval of fewer trials is narrow by luck."""
 MOST_VALIDATIONS = 3
@@ -159,7 +162,11 @@ class EstimateSearch(DrivenSearch):
             return True  # no higher load can be offered
         differ = found.posterior.scatter > DIFFER * limits.precision
         near = len(found.near(limits))
-        if (near >= self._knobs.enough and differ) or len(found.samples) >= 2 * self._knobs.enough:
+        made, enough = len(found.samples), self._knobs.enough
+        if _is_resolved(found, limits):
+            if (near >= enough and differ) or made >= 2 * enough:
+                return True
+        elif made >= MOST_TO_RESOLVE * enough:
             return True
         return len(found.samples) >= LEAST_TRIALS and found.width <= limits.precision * (1.0 + CLOSE)
 
@@ -168,21 +175,16 @@ def choose_load(found: Fit, limits: Limits) -> float:
     """Returns the load that tells most: just beside the estimate, on the side of which less is known."""
     passes = [found.alone(sample) for sample in found.samples if found.goal.passed_by(sample)]
     failures = [found.alone(sample) for sample in found.samples if not found.goal.passed_by(sample)]
-    step = min(WIDEST_STEP, max(SIDE * limits.precision, DEVIATIONS * found.posterior.scatter))
+    step = _step(found, limits)
     if not passes:
         alone = _below(found, failures, limits, step)
     else:
-        below = max((load for load in passes if load <= found.middle), default=None)
-        above = min((load for load in failures if load >= found.middle), default=None)
+        below, above = _surround(found)
         low = step * 1.2 < 1.0 - below / found.middle if below is not None else True
         high = step * 1.2 < above / found.middle - 1.0 if above is not None else True
-        if (
-            found.model != "forwarded"
-            and below is not None
-            and above is not None
-            and above > below * (1.0 + 4.0 * step)
-        ):
-            alone = found.middle
+        if not _is_resolved(found, limits) and below is not None:
+            lowest = min([found.middle, *(load for load in failures if load > below)])
+            alone = _between(found, below, lowest, step)
         elif low or high:
             alone = found.middle * (1.0 - step if low else 1.0 + step)
         else:
@@ -192,6 +194,38 @@ def choose_load(found: Fit, limits: Limits) -> float:
     load = alone * found.expected_drop()
     load = min(limits.maximum_load_frames_per_s, max(limits.minimum_load_frames_per_s, load))
     return float(f"{load:.{_DIGITS}g}")
+
+
+def _step(found: Fit, limits: Limits) -> float:
+    """Returns how far from the estimate a load is tried, relative to it."""
+    return min(WIDEST_STEP, max(SIDE * limits.precision, DEVIATIONS * found.posterior.scatter))
+
+
+def _surround(found: Fit) -> tuple[float | None, float | None]:
+    """Returns the nearest pass below the estimate and the nearest failure above it, as of a core of its own."""
+    loads = [(found.alone(sample), found.goal.passed_by(sample)) for sample in found.samples]
+    below = max((load for load, passed in loads if passed and load <= found.middle), default=None)
+    above = min((load for load, passed in loads if not passed and load >= found.middle), default=None)
+    return below, above
+
+
+def _is_resolved(found: Fit, limits: Limits) -> bool:
+    """Returns whether a load near the estimate passed; where only passes and failures count, also one that failed."""
+    below, above = _surround(found)
+    nearest = found.middle if found.model == "forwarded" else above
+    return below is None or nearest is None or nearest <= below * (1.0 + 4.0 * _step(found, limits))
+
+
+def _between(found: Fit, below: float, lowest: float, step: float) -> float:
+    """Returns a load between the nearest pass and the lowest failure: by steps that double while trials fail."""
+    if found.model != "forwarded":
+        return found.middle
+    failed = 0
+    for sample in reversed(found.samples):
+        if found.goal.passed_by(sample):
+            break
+        failed += 1
+    return max(math.sqrt(below * lowest), lowest * (1.0 - step * 2.0 ** max(0, failed - 1)))
 
 
 def _below(found: Fit, failures: Sequence[float], limits: Limits, step: float) -> float:
