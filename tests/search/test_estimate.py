@@ -151,3 +151,39 @@ def test_a_disturbed_trial_that_fell_short_counts_at_what_was_sent_and_is_no_cei
     outcome = EstimateSearch().run(short, (PDR,), limits())["PDR"]
     assert outcome.rate.limited_by is LimitedBy.DUT
     assert outcome.rate.value == pytest.approx(400_000 / 0.995, rel=0.01)
+
+
+CLOCKS = (1.0, 0.97, 0.93, 0.9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_dut_that_its_core_limits_gets_its_rate_at_the_highest_clock(seed: int) -> None:
+    neighbour = SimulatedNeighbour(slope=0.0, clocks=CLOCKS, regime_s=3.0)
+    outcome = search(SimulatedMachine(SimulatedDut(400_000), seed, neighbour=neighbour).measure)["NDR"]
+    estimate = outcome.estimate
+    assert outcome.rate.value == pytest.approx(400_000, rel=0.02)
+    assert estimate is not None
+    assert estimate.stated_clock_hz == 4e9
+    assert (estimate.follows_clock or 0.0) > 0.9
+    assert estimate.nine_tenths_frames_per_s is not None
+    assert estimate.nine_tenths_frames_per_s < 0.96 * 400_000
+    assert any("at 4.00 GHz, the highest clock seen" in note for note in outcome.notes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_dut_that_something_else_limits_gets_the_rate_that_it_has_at_every_clock(seed: int) -> None:
+    dut = SimulatedDut(400_000, is_limited_by_core=False)
+    machine = SimulatedMachine(dut, seed, neighbour=SimulatedNeighbour(clocks=CLOCKS, regime_s=3.0))
+    outcome = search(machine.measure)["NDR"]
+    assert outcome.rate.value == pytest.approx(400_000, rel=0.005)
+    assert outcome.estimate is not None
+    assert (outcome.estimate.stated_clock_hz, outcome.estimate.slope) == (None, 0.0)
+
+
+def test_where_losses_grow_slowly_a_load_that_passes_is_looked_for_below_them() -> None:
+    machine = SimulatedMachine(SimulatedDut(400_000, onset=0.6, growth=0.2), 1)
+    outcome = search(machine.measure)["NDR"]
+    assert outcome.rate.lower is not None
+    assert outcome.rate.upper is not None
+    assert outcome.rate.lower <= 240_000 * 1.01
+    assert outcome.rate.upper / outcome.rate.lower < 1.15
