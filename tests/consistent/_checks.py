@@ -259,6 +259,9 @@ def one_ceiling_for_one_size(whole: Whole) -> Iterator[str]:
                 for each in every
                 if (each.configuration, each.run, each.frame_bytes, each.mix) == place
             ]
+            # Of a tester that always falls short by a share, the most that it sends is that share of the line rate.
+            # It is known as well as frames can be counted.
+            known += [each * share * (1 + 1e-4) for each in known for share in _sent_shares(whole, one)]
             # A load that was lowered below a ceiling has a room of one percent to it.
             if not _is_of_all(one) and not any(
                 each * 0.99 * (1 - 1e-9) <= ceiling <= each * (1 + 1e-9) for each in known
@@ -278,6 +281,11 @@ def one_ceiling_for_one_size(whole: Whole) -> Iterator[str]:
             for number, found in zip(printed, rows, strict=False):
                 if found.ceiling_frames_per_s and number == 0.0:
                     yield f"a ceiling of {found.ceiling_frames_per_s} is printed as 0"
+
+
+def _sent_shares(whole: Whole, one: Result) -> set[float]:
+    trials = whole.folder.journal.trials().values()
+    return {trial.request.sent_share for trial in trials if trial.id in one.trials} - {1.0}
 
 
 def _is_of_all(one: Result) -> bool:
