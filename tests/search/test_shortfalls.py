@@ -105,3 +105,10 @@ def test_a_share_too_small_for_the_minimum_blames_the_tester(search: Search) -> 
     narrow = LIMITS.model_copy(update={"minimum_load_frames_per_s": 900_000.0})
     outcome = search.run(machine_of(0.6).measure, [NDR], narrow)["NDR"]
     assert (outcome.outcome, outcome.rate.limited_by) == ("none", LimitedBy.TESTER)
+
+
+@every
+def test_a_shortfall_that_moves_no_bound_is_not_mentioned(search: Search) -> None:
+    rough = LIMITS.model_copy(update={"precision": 0.05})
+    outcomes = search.run(machine_of(0.998).measure, GOALS, rough)
+    assert not any("what it was asked for" in note for one in outcomes.values() for note in one.notes)
