@@ -22,7 +22,7 @@ ABOVE_THE_MAXIMUM = 2.0
 EXTRAPOLATED = 0.1
 """The rate of a core of its own is extrapolated where every trial found a larger share of slow looks."""
 WORTH_SAYING = 0.01
-"""As the machine was, the DUT bore less than on a core of its own by more than this, or nothing is said of it."""
+"""As the machine was, the DUT bore less by more than this, and than the precision, or no note says so."""
 CERTAIN = 0.9
 """Below this probability, and above its opposite, the trials do not tell whether the rate follows the clock."""
 RECENT = 3
@@ -267,7 +267,7 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
             "lose nothing, by how the losses grow with the load"
         )
     half, most = estimate.half_frames_per_s, estimate.nine_tenths_frames_per_s
-    if half and most and most < (1.0 - WORTH_SAYING) * found.middle:
+    if half and most and most < (1.0 - max(WORTH_SAYING, limits.precision)) * found.middle:
         notes.append(
             f"the rate is that of a core of its own{_clock_words(estimate)}; as the machine was, half of the "
             f"trials bore {format_rate(half)} and nine of ten {format_rate(most)}"
