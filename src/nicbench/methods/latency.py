@@ -27,6 +27,7 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._by_core import by_core_table, by_core_values
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
 from nicbench.methods._loads import NDR, explain_other_rate
+from nicbench.methods._rate_columns import BORNE_BY_MOST, RATE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Values
@@ -76,6 +77,11 @@ _MEAN, _MEDIAN, _MOST = "{latency_mean_ns} on average", "{latency_p50_ns} in the
 _KNOWN = ((_MEAN, _MEDIAN, _MOST), (_MEAN, _MEDIAN), (_MEAN, _MOST), (_MEDIAN, _MOST), (_MEAN,), (_MEDIAN,), (_MOST,))
 _SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}}" for parts in _KNOWN)
 """The sentences of imported results, whose source may report any of the three values."""
+FULL_LOAD = "full_load_frames_per_s"
+_BORNE = (
+    "The rate is an estimate for a core of its own at its highest clock; 100 % here is what nine of ten trials of its "
+    "search bore as the machine was."
+)
 
 
 class Latency(FrameMethod):
@@ -151,7 +157,7 @@ class Latency(FrameMethod):
 
     async def _measure(self, context: Context, size: Size, percent: float) -> Result:
         parameters = {**size_parameters(size), "load_of": self.options.of, "load_percent": percent}
-        rate = self._throughput(context, size)
+        rate, is_borne = self._throughput(context, size)
         if rate is None:
             reason = f"{self.options.at} found no {self.options.of} at {size_words(parameters)}"
             return self._result(parameters, {"latency_mean_ns": Bounded(value=None, reason_null=reason)}, None, False)
@@ -161,6 +167,7 @@ class Latency(FrameMethod):
         own = await context.tester_latency(size)
         values: dict[str, Bounded | float | int | str | None] = {
             "load_frames_per_s": load,
+            **({FULL_LOAD: rate} if is_borne else {}),
             "loss_ratio": trial.reading.counts.loss_ratio,
             **_latency_values(trial.reading.latency),
             **by_core_values(trial.reading.latency),
@@ -234,7 +241,8 @@ class Latency(FrameMethod):
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
         """Adds a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
         values = frozenset(name for result in results for name in result.values)
-        return table.model_copy(update={"further": by_core_table(table.columns[0], values)})
+        caption = f"{table.caption} {_BORNE}" if FULL_LOAD in values else table.caption
+        return table.model_copy(update={"further": by_core_table(table.columns[0], values), "caption": caption})
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
@@ -265,12 +273,21 @@ class Latency(FrameMethod):
         loss_ratio = loss_percent / 100.0 if isinstance(loss_percent, int | float) else None
         return parameters, {**values, "loss_ratio": loss_ratio, **scale_tail(values)}
 
-    def _throughput(self, context: Context, size: Size) -> float | None:
+    def _throughput(self, context: Context, size: Size) -> tuple[float | None, bool]:
+        """Returns the rate that is 100 %, and whether it is not the rate itself but what nine of ten trials bore.
+
+        An estimated rate is that of a core of its own at its highest clock: at that load a machine that others use too
+        would be measured while it loses frames.
+        """
+        key = self.options.of.lower()
         for result in context.results_of(self.options.at):
             if label_of(result.parameters) == size_label(size):
-                rate = result.values.get(f"{self.options.of.lower()}_frames_per_s")
-                return rate.value if isinstance(rate, Bounded) else None
-        return None
+                rate = result.values.get(f"{key}{RATE}")
+                value = rate.value if isinstance(rate, Bounded) else None
+                borne = number_of(result.values.get(f"{key}{BORNE_BY_MOST}"))
+                is_less = value is not None and borne is not None and borne < value
+                return (borne, True) if is_less else (value, False)
+        return None, False
 
     def _result(
         self,
