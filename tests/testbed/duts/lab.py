@@ -85,4 +85,4 @@ def come_back(counts: Counts) -> bool:
 
     How many is not asked: other tests may keep a DUT that polls from its core for most of a trial.
     """
-    return counts.received > 0 and counts.received + counts.late + counts.lost == counts.sent
+    return counts.received + counts.late > 0 and counts.received + counts.late + counts.lost == counts.sent
