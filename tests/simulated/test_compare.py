@@ -13,7 +13,7 @@ from nicbench.search.base import Search
 from ._classes import CLASSES
 from .compare import CONTESTANTS, ESTIMATE, FEWER, GOALS, MLR, PEERS, Row, compare, table
 
-OF_EACH = 25
+OF_EACH = 15
 SEEDS = (1, 2, 3)
 BY_CHANCE = ("rare loss", "bistable")
 """Chance decides what a trial of these sees, and so how many of them the worst of the class needs."""
