@@ -26,7 +26,7 @@ TRIAL_S = 1.0
 CONFIDENCE = 0.95
 BY_CHANCE = 1e-3
 """A sound estimator fails the check so seldom."""
-CERTAIN = ("sharp knee", "rare loss", "tester saturates")
+CERTAIN = ("sharp knee", "linear loss", "rare loss", "tester saturates", "tester falls short")
 UNCERTAIN = ("soft knee", "noise", "neighbour", "recorded neighbour", "policer beside a neighbour")
 RIGHT = 0.99
 """The share of the outcomes that must tell right whether the DUT limits the rate."""
