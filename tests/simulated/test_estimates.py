@@ -52,16 +52,17 @@ def holds(outcome: Outcome, truth: float) -> bool:
 
 def is_right(outcome: Outcome, subject: Subject, goal: Goal) -> bool:
     """Whether an outcome tells what limits the rate; either is right where both limits are within the precision."""
-    most = subject.maximum_frames_per_s
+    line_rate = subject.maximum_frames_per_s
+    most = line_rate * subject.sent_share
     reachable = min(most, subject.ceiling_frames_per_s or most)
     truth = (
         subject.dut.capacity_frames_per_s
         if subject.neighbour
-        else replace(subject, maximum_frames_per_s=10.0 * most, ceiling_frames_per_s=None).truth(goal)
+        else replace(subject, maximum_frames_per_s=10.0 * most, ceiling_frames_per_s=None, sent_share=1.0).truth(goal)
     )
     if abs(truth / reachable - 1.0) < 2.0 * _classes.PRECISION:
         return True
-    other = LimitedBy.TESTER if reachable < most else LimitedBy.LINE_RATE
+    other = LimitedBy.TESTER if reachable < line_rate else LimitedBy.LINE_RATE
     return outcome.rate.limited_by is (LimitedBy.DUT if truth < reachable else other)
 
 
