@@ -215,5 +215,5 @@ def test_each_of_two_pairs_gets_what_its_own_bucket_lets_through() -> None:
     passed = by_way(reading)
     assert set(passed) == {(0, 1), (1, 0), (2, 3), (3, 2)}
     for sent, received in passed.values():
-        assert received <= 5_000 * 0.5 + 100 + 10  # and what comes in the last burst's time
+        assert received <= 5_000 * (0.5 + 0.05) + 100  # the last frames may leave, or come through, a little late
         assert received > 0.9 * min(sent, 5_000 * 0.5 + 100)  # a busy machine sends fewer
