@@ -93,13 +93,51 @@ fn main() {
     for file in SHIM.iter().chain(&["shim.h", "shim_port.h", "no_dbus.c"]) {
         println!("cargo:rerun-if-changed=src/sys/dpdk/{file}");
     }
-    if env::var_os("CARGO_FEATURE_DPDK").is_none() {
+    let with_dpdk = env::var_os("CARGO_FEATURE_DPDK").is_some();
+    if env::var_os("CARGO_FEATURE_XDP").is_some() {
+        compile_programs();
+        if !with_dpdk {
+            // DPDK's AF_XDP driver brings them along.
+            ["bpf", "elf", "z"].iter().for_each(|name| println!("cargo:rustc-link-arg=-l{name}"));
+        }
+    }
+    if !with_dpdk {
         return;
     }
     let dpdk = probe();
     compile_shim(&dpdk);
     link(&dpdk.link_folder);
     println!("cargo:rustc-env=NICBENCH_DPDK_DRIVERS={}", DRIVERS.join(","));
+}
+
+/// The programs that run in the kernel, from `bpf/NAME.bpf.c` to `NAME.o`, which becomes part of the binary.
+const PROGRAMS: &[&str] = &["generate"];
+
+/// Compiles the BPF programs. The kernel's types are read by their BTF names (CO-RE), so no kernel headers are needed.
+fn compile_programs() {
+    println!("cargo:rerun-if-changed=bpf");
+    let output = PathBuf::from(env::var_os("OUT_DIR").expect("cargo's folder for results"));
+    for name in PROGRAMS {
+        let mut command = std::process::Command::new(env::var_os("CLANG").unwrap_or_else(|| "clang".into()));
+        command.args(["-O2", "-g", "-Wall", "-Wextra", "-Werror", "-mcpu=v3", "-target", "bpf"]);
+        // asm/types.h stands in the multiarch folder, which clang does not search for this target.
+        if let Some(folder) = multiarch_include() {
+            command.arg("-idirafter").arg(folder);
+        }
+        command.arg("-c").arg(format!("bpf/{name}.bpf.c")).arg("-o").arg(output.join(format!("{name}.o")));
+        if !command.status().is_ok_and(|status| status.success()) {
+            eprintln!("bpf/{name}.bpf.c was not compiled: {command:?}");
+            eprintln!(
+                "next: apt-get install clang libbpf-dev, or build without the kernel's tester: cargo build --no-default-features"
+            );
+            std::process::exit(1);
+        }
+    }
+}
+
+fn multiarch_include() -> Option<PathBuf> {
+    let machine = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
+    Some(PathBuf::from(format!("/usr/include/{machine}-linux-gnu"))).filter(|folder| folder.is_dir())
 }
 
 struct Dpdk {

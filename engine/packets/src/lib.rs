@@ -45,3 +45,5 @@ pub mod trial;
 pub mod wire;
 
 pub mod worker;
+#[cfg(feature = "xdp")]
+pub mod xdp;

@@ -1,6 +1,8 @@
 //! All `unsafe` and FFI of the engine.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "xdp")]
+pub mod bpf;
 pub mod core_speed;
 #[cfg(feature = "dpdk")]
 pub mod dpdk;

@@ -1,0 +1,12 @@
+//! BPF objects that are part of this program: loaded by libbpf, their maps mapped into memory, attached by links that
+//! end with the process, whatever ends it.
+
+mod area;
+mod kernel;
+mod object;
+mod ring;
+
+pub use area::{Area, Plain};
+pub use kernel::{LiveFrames, XdpLink, attached_program, test_run};
+pub use object::{Loaded, Object, Trace};
+pub use ring::Ring;
