@@ -23,7 +23,12 @@ unsafe extern "C" {
 pub struct Ring {
     raw: *mut RawRing,
     /// Where records go while they are read; libbpf knows its address.
-    records: Box<Vec<Vec<u8>>>,
+    records: Box<Records>,
+}
+
+#[derive(Debug, Default)]
+struct Records {
+    list: Vec<Vec<u8>>,
 }
 
 // SAFETY: nothing in a ring_buffer belongs to a thread.
@@ -31,8 +36,8 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     pub fn new(map: RawFd) -> io::Result<Self> {
-        let mut records = Box::new(Vec::new());
-        let context: *mut Vec<Vec<u8>> = &raw mut *records;
+        let mut records = Box::<Records>::default();
+        let context: *mut Records = &raw mut *records;
         // SAFETY: the context stays where it is, in its box, for as long as the ring lives.
         let raw = unsafe { ring_buffer__new(map, keep, context.cast(), null()) };
         if raw.is_null() { Err(io::Error::last_os_error()) } else { Ok(Self { raw, records }) }
@@ -42,7 +47,7 @@ impl Ring {
     pub fn take(&mut self) -> Vec<Vec<u8>> {
         // SAFETY: the ring lives, and only `keep` touches the records meanwhile.
         unsafe { ring_buffer__consume(self.raw) };
-        std::mem::take(&mut *self.records)
+        std::mem::take(&mut self.records.list)
     }
 }
 
@@ -56,8 +61,8 @@ impl Drop for Ring {
 unsafe extern "C" fn keep(context: *mut c_void, data: *mut c_void, size: usize) -> c_int {
     // SAFETY: the context is the box of `Ring::new`, and libbpf gives `size` bytes at `data`.
     unsafe {
-        let records = &mut *context.cast::<Vec<Vec<u8>>>();
-        records.push(std::slice::from_raw_parts(data.cast::<u8>(), size).to_vec());
+        let records = &mut *context.cast::<Records>();
+        records.list.push(std::slice::from_raw_parts(data.cast::<u8>(), size).to_vec());
     }
     0
 }
