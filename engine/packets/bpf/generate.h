@@ -1,0 +1,101 @@
+// What generate.bpf.c and src/xdp/generator.rs share. Times are nanoseconds since the epoch of the trial, unless said.
+#pragma once
+
+#include <linux/types.h>
+
+#include "signature.h"
+
+#define MAXIMUM_SENDERS 64
+#define MAXIMUM_PORTS 64
+#define TEMPLATE_BYTES 4096
+#define LARGEST_FRAME 3392
+#define IMAGE_BYTES 16
+#define MAXIMUM_PIECES 8
+#define GAP_BUCKETS 4096
+
+enum phase { PHASE_WAIT, PHASE_SEND, PHASE_END };
+
+// Written before and between transmissions by the process alone.
+struct settings {
+	struct keys keys;
+	__u64 epoch_ns; // CLOCK_MONOTONIC
+	__u64 end_ns;	// frames are due until then
+	__u64 last_ns;	// what is late is made good until then
+	__u64 gap_floor_ns;
+	__u32 phase;
+	__u32 mark;
+	__u32 senders;
+	__u32 ports;
+	__u32 batch; // runs between which nothing leaves
+	__u32 ends_with_frames;
+	__u32 is_scheduled; // frames bear the time at which they were due
+	__u32 thread;
+	__u32 namespace;
+	__u32 padding;
+};
+
+// One stream, or one worker's part of it. The process fills it in; during a transmission the program alone writes.
+struct sender {
+	// When the next frame is due, as in src/pacer.rs, of which a tick is a nanosecond here.
+	__u64 due_ns;
+	__u64 remainder;
+	__u64 whole_ns;
+	__u64 numerator;
+	__u64 denominator;
+	__u64 left_in_burst;
+	__u64 burst_frames;
+	__u64 position;
+	__u64 intended;
+	__u64 catch_up_ns;
+	// Where the next frame stands in its flow.
+	__u64 sequence;
+	__u32 flow;
+	__u32 flows;
+	__u32 first_flow;
+	__u32 is_paced;
+	__u32 port;
+	// The frame: its constant bytes, then what differs.
+	__u32 length;
+	__u32 signature_at;
+	__u32 checksum_at; // 0: there is none
+	__u32 image_at;
+	__u32 pieces;
+	__u32 first_image;
+	__u32 first_sum;
+	// What was counted.
+	__u64 sent;
+	__u64 given_up;
+	__u64 bursts;
+	__u64 largest_burst;
+	__u64 burst; // the number of the batch of the last frame
+	__u64 in_burst;
+	__u64 last_sent_ns;
+	__u64 gap_sum_ns;
+	__u64 gap_minimum_ns;
+	__u64 gap_maximum_ns;
+};
+
+struct progress {
+	__u64 runs;
+	__u64 idle_runs;
+	__u64 last_run_ns; // CLOCK_MONOTONIC
+	__u64 longest_gap_ns;
+	__u64 total_gap_ns;
+	__u64 gaps;
+	__u64 batch_begins_ns; // CLOCK_MONOTONIC, of the first frame of the batch; 0: none yet
+	__u64 batches;
+	__u64 batch_sum_ns;
+	__u64 finished_ns;
+	__u32 is_finished;
+	__u32 next_sender;
+	__u32 is_behind;  // a sender with a pace has frames left
+	__u32 has_frames; // any sender has
+};
+
+// By port of the trial.
+struct output {
+	__u64 flushed; // what the driver took
+	__u64 refused;
+	__u32 interface;
+	__u32 padding;
+};
