@@ -135,6 +135,11 @@ impl Analyser {
         self.is_watched = is_watched;
     }
 
+    /// See [`Self::set_watched`].
+    pub fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
     /// The frames captured, where a capture was asked for.
     pub fn capture(&self) -> Option<&Capture> {
         self.capture.as_ref()

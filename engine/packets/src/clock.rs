@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use crate::port::Clock;
-use crate::sys::tsc;
+use crate::sys::{thread, tsc};
 
 /// Ticks of the TSC, calibrated against the monotonic clock.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +64,32 @@ impl Clock for TscClock {
     #[inline(always)]
     fn nanoseconds(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick) as u64
+    }
+}
+
+/// CLOCK_MONOTONIC, whose ticks are nanoseconds: the clock of programs in the kernel.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MonotonicClock;
+
+impl Clock for MonotonicClock {
+    fn now(&self) -> u64 {
+        tsc::monotonic_ns()
+    }
+
+    fn hz(&self) -> f64 {
+        1e9
+    }
+
+    fn tick(&self) {}
+
+    fn wait_until(&self, ticks: u64) {
+        while self.now() < ticks {
+            thread::sleep_until(ticks);
+        }
+    }
+
+    fn nanoseconds(&self, ticks: u64) -> u64 {
+        ticks
     }
 }
 

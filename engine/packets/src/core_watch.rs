@@ -120,6 +120,11 @@ impl CoreWatch {
         }
     }
 
+    /// The tick of the last look of this transmission that found a CPU slow; `None` where none did.
+    pub fn last_slow(&self) -> Option<u64> {
+        Some(self.last_slow.load(Ordering::Relaxed)).filter(|tick| *tick != 0)
+    }
+
     /// For how long, at tick `now`, the CPUs have had their cores to themselves: a look that finds one of them slow
     /// stands for the time until the next. Forever, where no look of this transmission did.
     #[inline]

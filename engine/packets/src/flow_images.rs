@@ -44,6 +44,21 @@ impl FlowImages {
         Some(Self { start, pieces, images, sums })
     }
 
+    /// The first byte of the window in which flows differ.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// All pieces, flow by flow.
+    pub fn images(&self) -> &[[u8; PIECE_BYTES]] {
+        &self.images
+    }
+
+    /// Per flow, as [`Self::sum`]; empty where there is no checksum.
+    pub fn sums(&self) -> &[u16] {
+        &self.sums
+    }
+
     /// Pieces per flow.
     pub fn pieces(&self) -> usize {
         self.pieces

@@ -46,6 +46,20 @@ impl Cursor {
     }
 }
 
+/// What the frames of one sender are made of.
+#[derive(Debug, Clone, Copy)]
+pub struct FrameParts<'a> {
+    /// A whole frame of the first flow, without signature.
+    pub constant: &'a [u8],
+    pub images: &'a FlowImages,
+    pub signature_offset: usize,
+    /// Where the checksum lies that covers the signature.
+    pub checksum_offset: Option<usize>,
+    /// The number of the first flow over all streams, and how many follow it.
+    pub first_flow: u32,
+    pub flows: u32,
+}
+
 /// Writes the frames of one sender.
 #[derive(Debug)]
 pub struct FrameWriter {
@@ -93,6 +107,20 @@ impl FrameWriter {
             images,
             tag,
         }
+    }
+
+    /// What the frames are made of, for a writer that is no Rust code; `None` where that is more than constant bytes,
+    /// one image for each flow, a signature and a checksum.
+    pub fn parts(&self) -> Option<FrameParts<'_>> {
+        let images = self.images.as_ref().filter(|_| !self.template.is_varied())?;
+        Some(FrameParts {
+            constant: self.template.constant(),
+            images,
+            signature_offset: self.signature_offset,
+            checksum_offset: self.payload_checksum,
+            first_flow: self.first_flow + self.offset,
+            flows: self.flows,
+        })
     }
 
     /// The length of the largest frame, without FCS.

@@ -33,6 +33,11 @@ impl Gaps {
         }
     }
 
+    /// Notes what another loop has found of itself, in ticks: the longest gap, and those over the floor.
+    pub fn note(&mut self, longest: u64, total: u64, count: u64) {
+        (self.longest, self.total, self.count) = (longest, total, count);
+    }
+
     /// Leaves out time that was no gap: a virtual clock jumped over idle time.
     #[inline]
     pub fn resume(&mut self, now: u64) {

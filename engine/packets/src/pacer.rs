@@ -16,6 +16,22 @@ struct Place {
     left_in_burst: u64,
 }
 
+/// A schedule as numbers; see the fields of [`Pacer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    pub next_tick: u64,
+    pub remainder: u64,
+    pub left_in_burst: u64,
+    /// Ticks between bursts: `whole + numerator / denominator`.
+    pub whole: u64,
+    pub numerator: u64,
+    pub denominator: u64,
+    pub burst_frames: u64,
+    pub intended: Option<u64>,
+    pub is_paced: bool,
+    pub catch_up_ticks: u64,
+}
+
 /// Says when each frame of one stream is due.
 #[derive(Debug, Clone)]
 pub struct Pacer {
@@ -101,6 +117,22 @@ impl Pacer {
             intended: self.intended.map(of_part),
             catch_up_frames: (self.catch_up_frames / count).max(self.burst_frames),
             ..*self
+        }
+    }
+
+    /// The whole schedule as numbers, for a sender that is no Rust code.
+    pub fn schedule(&self) -> Schedule {
+        Schedule {
+            next_tick: self.next.tick,
+            remainder: self.next.remainder,
+            left_in_burst: self.next.left_in_burst,
+            whole: self.whole,
+            numerator: self.numerator,
+            denominator: self.denominator,
+            burst_frames: self.burst_frames,
+            intended: self.intended,
+            is_paced: self.is_paced,
+            catch_up_ticks: self.catch_up_ticks,
         }
     }
 

@@ -90,6 +90,22 @@ impl Sender {
         })
     }
 
+    /// Its schedule and its frames, for a tester that is no Rust code; see [`Self::note`].
+    pub fn plan(&self) -> (&Pacer, &FrameWriter) {
+        (&self.pacer, &self.writer)
+    }
+
+    /// Notes what another tester has sent of this plan.
+    pub fn note(&mut self, counts: SenderCounts, gaps: TransmitGaps) {
+        (self.counts, self.gaps) = (counts, gaps);
+    }
+
+    /// What is left of the schedule is unsent, by the tester's fault.
+    pub fn count_rest(&mut self) {
+        let counted = self.counts.accepted + self.counts.unsent_tester + self.counts.unsent_backpressure;
+        self.count_unsent(self.intended().saturating_sub(counted));
+    }
+
     /// The times between frames, as they were handed to the port.
     pub fn gaps(&self) -> &TransmitGaps {
         &self.gaps
@@ -198,8 +214,7 @@ impl Sender {
     pub fn finish(&mut self, port: &mut dyn Port) {
         port.free(&self.pending[..self.pending_count]);
         self.pending_count = 0;
-        let counted = self.counts.accepted + self.counts.unsent_tester + self.counts.unsent_backpressure;
-        self.count_unsent(self.intended().saturating_sub(counted));
+        self.count_rest();
     }
 
     /// Whose fault it is: a lossless port that refuses is the DUT's back-pressure, everything else the tester's.

@@ -56,6 +56,11 @@ impl Signer {
         Self { first_key, second_key, trial, mark: mark_of(trial) }
     }
 
+    /// The two keys and the mark of the trial, for programs in the kernel.
+    pub fn keys(&self) -> (u64, u64, u32) {
+        (self.first_key, self.second_key, self.mark)
+    }
+
     /// Writes the signature into the first 16 bytes of `payload`.
     #[inline]
     pub fn write(&self, payload: &mut [u8; SIGNATURE_BYTES], signature: Signature) {

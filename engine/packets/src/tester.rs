@@ -12,7 +12,7 @@ use crate::worker::Worker;
 
 /// Ports with the workers that serve them, and a clock.
 pub trait Tester {
-    fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError>;
+    fn new_trial(&mut self, start: &Start, run_key: u64) -> Result<Trial, EngineError>;
 
     fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order;
 
@@ -33,7 +33,7 @@ pub trait Tester {
 }
 
 impl<C: Clock> Tester for Worker<C> {
-    fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
+    fn new_trial(&mut self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
         Trial::new(start, run_key, &self.facts(), &[Roles::all(self.ports.len())], &*self.clock)
     }
 
@@ -48,7 +48,8 @@ impl<C: Clock> Tester for Worker<C> {
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
         trial.end_drain();
         self.note_stamps(trial.lead());
-        trial.reading(&mut self.ports, &*self.clock)
+        let (facts, counters) = (self.facts(), self.counters());
+        trial.reading(&facts, &counters, &*self.clock)
     }
 
     fn end(&mut self, trial: &mut Trial) -> Result<Vec<u64>, EngineError> {

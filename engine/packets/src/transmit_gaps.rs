@@ -33,6 +33,19 @@ impl TransmitGaps {
         Ok(Self { histogram, last: None, within_bursts: 0, sum_ns: 0, minimum_ns: u64::MAX, maximum_ns: 0 })
     }
 
+    /// Gaps that were counted elsewhere: `buckets` are the shortest gap of each and their number, `extremes` the least,
+    /// the greatest and the sum.
+    pub fn counted(
+        buckets: impl Iterator<Item = (u64, u64)>,
+        [minimum_ns, maximum_ns, sum_ns]: [u64; 3],
+    ) -> Result<Self, EngineError> {
+        let mut gaps = Self { minimum_ns, maximum_ns, sum_ns: sum_ns.into(), ..Self::new()? };
+        for (gap_ns, count) in buckets {
+            gaps.histogram.record_n(gap_ns, count).map_err(|error| internal(&error))?;
+        }
+        Ok(gaps)
+    }
+
     /// Records that `frames` frames (at least one) were handed over at `now_ns`.
     #[inline]
     pub fn record(&mut self, now_ns: u64, frames: usize) {

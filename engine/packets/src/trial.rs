@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::gaps::GAP_FLOOR_NS;
 use crate::latency::Stamping;
 use crate::plan;
-use crate::port::{Clock, Port, PortCounters, PortFacts};
+use crate::port::{Clock, PortCounters, PortFacts};
 use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
 use crate::stamps::{StampFacts, StampTally};
@@ -99,26 +99,31 @@ impl Trial {
     }
 
     /// Makes the reading, for `drain`. What the other workers received is added to the first one's.
-    pub fn reading(&mut self, ports: &mut [Box<dyn Port>], clock: &impl Clock) -> Result<Reading, EngineError> {
+    pub fn reading(
+        &mut self,
+        facts: &[PortFacts],
+        counters: &[PortCounters],
+        clock: &impl Clock,
+    ) -> Result<Reading, EngineError> {
         if let [first, others @ ..] = self.parts.as_mut_slice() {
             // A copy, for they go on counting what is late.
             others.iter().for_each(|other| first.analyser.merge(other.analyser.clone()));
         }
         let changes: Vec<PortCounters> =
-            ports.iter_mut().zip(&self.baselines).map(|(port, before)| difference(before, &port.counters())).collect();
+            counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
         let sent: Vec<u64> = (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect();
         let analyser = &self.parts[0].analyser;
         let losses = analyser.losses(&sent);
         let stamps = self.stamps();
-        let received_by = |port: usize| Some((ports.get(port)?.facts().stamps.as_ref()?, stamps.get(port)?));
+        let received_by = |port: usize| Some((facts.get(port)?.stamps.as_ref()?, stamps.get(port)?));
         let stream = |index: usize| {
             let stamps = received_by(self.receive_ports[index]);
             self.stream_reading(index, sent[index], losses[index], stamps, clock)
         };
         let streams = (0..self.names.len()).map(stream).collect::<Result<_, _>>()?;
-        let interfaces = ports.iter().map(|port| Interface {
-            name: port.facts().name.clone(),
-            description: match &port.facts().stamps {
+        let interfaces = facts.iter().map(|facts| Interface {
+            name: facts.name.clone(),
+            description: match &facts.stamps {
                 None => "received; one time stamp a burst, by software".into(),
                 Some(stamps) => format!("received; each frame stamped by the {}", stamps.source.name()),
             },
@@ -129,12 +134,12 @@ impl Trial {
         let capture = self.details.write_capture(analyser, &interfaces, elapsed);
         let named: Vec<(String, u64)> = self.names.iter().cloned().zip(sent).collect();
         let flow_report = self.details.write_flows(analyser, &named);
-        let ports = ports.iter().zip(&changes).zip(analyser.ports()).enumerate();
-        let ports = ports.map(|(index, ((port, change), tally))| {
+        let ports = facts.iter().zip(&changes).zip(analyser.ports()).enumerate();
+        let ports = ports.map(|(index, ((facts, change), tally))| {
             let mut counters = change.named.clone();
             counters.insert("completions".into(), change.completed);
             PortReading {
-                name: port.facts().name.clone(),
+                name: facts.name.clone(),
                 foreign: tally.foreign,
                 corrupted_unattributed: tally.corrupted_unattributed,
                 receive_overrun: change.receive_overrun,

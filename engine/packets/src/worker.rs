@@ -100,6 +100,11 @@ impl<C: Clock> Worker<C> {
         self.ports.iter().map(|port| port.facts().clone()).collect()
     }
 
+    /// The counters of every port, in order.
+    pub fn counters(&mut self) -> Vec<PortCounters> {
+        self.ports.iter_mut().map(|port| port.counters()).collect()
+    }
+
     /// Receives a burst and throws it away; returns whether anything came.
     pub fn discard(&mut self) -> bool {
         let mut any = false;
@@ -149,7 +154,7 @@ impl<C: Clock> Worker<C> {
     /// Reads the counters of all ports before a trial.
     pub fn read_baselines(&mut self, trial: &mut Trial, load: u64) {
         self.ports.iter_mut().for_each(|port| port.begin_trial(trial.number, load));
-        trial.baselines = self.ports.iter_mut().map(|port| port.counters()).collect();
+        trial.baselines = self.counters();
     }
 
     /// Reads the state of thread and machine before a transmission, where time is real.

@@ -135,6 +135,12 @@ pub enum PortKind {
         /// The interface.
         device: String,
     },
+    /// A kernel interface whose driver runs XDP programs: they make, receive and check the frames in the kernel, and the
+    /// interface stays with its driver.
+    Xdp {
+        /// The interface.
+        device: String,
+    },
     /// Takes every frame.
     Null,
     /// Looped to itself.

@@ -138,7 +138,7 @@ impl Session {
 
     fn start(&mut self, id: i64, start: &Start) {
         let (mut trial, tester) =
-            match (new_trial(start, self.run_key, &self.used_trials, &self.tester), &mut self.tester) {
+            match (new_trial(start, self.run_key, &self.used_trials, &mut self.tester), &mut self.tester) {
                 (Ok(trial), Some(tester)) => (trial, tester),
                 (Err(error), _) => return self.output.fail(id, error),
                 (Ok(_), None) => return self.output.fail(id, not_configured()),
@@ -191,9 +191,9 @@ fn new_trial(
     start: &Start,
     run_key: u64,
     used: &HashSet<u32>,
-    tester: &Option<Box<dyn Tester>>,
+    tester: &mut Option<Box<dyn Tester>>,
 ) -> Result<Trial, EngineError> {
-    let tester = tester.as_ref().ok_or_else(not_configured)?;
+    let tester = tester.as_mut().ok_or_else(not_configured)?;
     if used.contains(&start.trial) {
         let message = format!("trial {} was already run in this process", start.trial);
         // Its late frames could not be told from new ones.

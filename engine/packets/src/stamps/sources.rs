@@ -49,6 +49,7 @@ fn may_stamp(wanted: Timestamps, kind: &PortKind) -> bool {
 fn what(kind: &PortKind) -> &str {
     match kind {
         PortKind::AfXdp { .. } => "net_af_xdp",
+        PortKind::Xdp { .. } => "xdp",
         PortKind::AfPacket { .. } => "net_af_packet",
         PortKind::Pcap { .. } => "net_pcap: its stamps are the kernel's",
         PortKind::Null => "net_null",

@@ -9,13 +9,15 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 const ETHTOOL_GSET: u32 = 1;
 const SPEED_LOW: usize = 12;
 const SPEED_HIGH: usize = 28;
+/// `ETHTOOL_GDRVINFO`.
+const ETHTOOL_GDRVINFO: u32 = 3;
 /// Places of `rx_dropped` and `tx_dropped` in `struct rtnl_link_stats64`.
 const RECEIVE_DROPPED: usize = 6 * 8;
 const TRANSMIT_DROPPED: usize = 7 * 8;
 
 /// A kernel interface that stays open to questions.
 #[derive(Debug)]
-pub(super) struct KernelLink {
+pub struct KernelLink {
     name: CString,
     index: u32,
     netlink: OwnedFd,
@@ -23,8 +25,11 @@ pub(super) struct KernelLink {
 
 /// One answer; what the kernel left out is `None`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct LinkState {
+pub struct LinkState {
     pub promiscuous: bool,
+    /// Its Ethernet address.
+    pub mac: Option<[u8; 6]>,
+    pub receive_queues: Option<u32>,
     pub mtu_bytes: Option<u32>,
     pub carrier: Option<bool>,
     pub carrier_changes: Option<u64>,
@@ -72,26 +77,48 @@ impl KernelLink {
         parse_link(&answer[..length]).ok_or_else(|| io::Error::other("the kernel did not describe the interface"))
     }
 
-    /// The nominal speed in bit/s; `None` where the driver does not know.
-    pub fn bits_per_s(&self) -> Option<u64> {
-        let mut command = [0u8; 44];
-        command[..4].copy_from_slice(&ETHTOOL_GSET.to_ne_bytes());
+    /// The name of the driver; `None` where it does not say.
+    pub fn driver(&self) -> Option<String> {
+        // `struct ethtool_drvinfo`: the command, then 32 bytes of the driver's name.
+        let mut command = [0u8; 196];
+        command[..4].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
+        self.ask_ethtool(&mut command).then(|| {
+            let name = command[4..36].split(|byte| *byte == 0).next().unwrap_or_default();
+            String::from_utf8_lossy(name).into_owned()
+        })
+    }
+
+    /// Has the driver answer an ethtool command in its own bytes; returns whether it did.
+    fn ask_ethtool(&self, command: &mut [u8]) -> bool {
         // SAFETY: all zeros is a valid ifreq.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(self.name.as_bytes_with_nul()) {
             *to = *from as libc::c_char;
         }
         request.ifr_ifru.ifru_data = command.as_mut_ptr().cast();
-        // SAFETY: the kernel writes a `struct ethtool_cmd`, 44 bytes, to `command`; a netlink socket takes the ioctls
-        // of interfaces as any socket.
-        let result = unsafe { libc::ioctl(self.netlink.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
+        // SAFETY: the kernel writes the structure of the command, for which the callers have room, to `command`; a
+        // netlink socket takes the ioctls of interfaces as any socket.
+        unsafe { libc::ioctl(self.netlink.as_raw_fd(), libc::SIOCETHTOOL, &mut request) == 0 }
+    }
+
+    /// The nominal speed in bit/s; `None` where the driver does not know.
+    pub fn bits_per_s(&self) -> Option<u64> {
+        let mut command = [0u8; 44];
+        command[..4].copy_from_slice(&ETHTOOL_GSET.to_ne_bytes());
+        let answered = self.ask_ethtool(&mut command);
         let half = |at: usize| u32::from(u16::from_ne_bytes([command[at], command[at + 1]]));
         match half(SPEED_HIGH) << 16 | half(SPEED_LOW) {
-            _ if result != 0 => None,
+            _ if !answered => None,
             0 | 0xffff | u32::MAX => None,
             megabits => Some(u64::from(megabits) * 1_000_000),
         }
     }
+}
+
+/// The number of the calling process's network namespace; 0 where it cannot be read.
+pub fn network_namespace() -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self/ns/net").map_or(0, |namespace| namespace.ino() as u32)
 }
 
 /// `struct nlmsghdr` and `struct ifinfomsg` of rtnetlink(7).
@@ -122,6 +149,10 @@ fn parse_link(message: &[u8]) -> Option<LinkState> {
             libc::IFLA_MTU => state.mtu_bytes = number::<4>(value, 0).and_then(|mtu| u32::try_from(mtu).ok()),
             libc::IFLA_CARRIER => state.carrier = value.first().map(|&carrier| carrier != 0),
             libc::IFLA_CARRIER_CHANGES => state.carrier_changes = number::<4>(value, 0),
+            libc::IFLA_ADDRESS => state.mac = value.try_into().ok(),
+            libc::IFLA_NUM_RX_QUEUES => {
+                state.receive_queues = number::<4>(value, 0).and_then(|queues| u32::try_from(queues).ok());
+            }
             libc::IFLA_STATS64 => {
                 state.receive_dropped = number::<8>(value, RECEIVE_DROPPED);
                 state.transmit_dropped = number::<8>(value, TRANSMIT_DROPPED);

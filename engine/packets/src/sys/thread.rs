@@ -17,6 +17,12 @@ pub fn pin_to(cpu: u32) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The number of the calling thread, by which the kernel knows it.
+pub fn number() -> u32 {
+    // SAFETY: no pointers, and it cannot fail.
+    unsafe { libc::gettid() as u32 }
+}
+
 /// Lets the thread run before every ordinary one (sched(7), SCHED_FIFO); needs CAP_SYS_NICE.
 pub fn run_first() -> io::Result<()> {
     // SAFETY: an all-zero sched_param is valid; the kernel reads it during the call only.

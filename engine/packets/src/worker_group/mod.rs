@@ -157,7 +157,7 @@ impl WorkerGroup {
 }
 
 impl Tester for WorkerGroup {
-    fn new_trial(&self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
+    fn new_trial(&mut self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
         Trial::new(start, run_key, &self.lead.facts(), &self.roles, &*self.lead.clock)
     }
 
@@ -191,7 +191,8 @@ impl Tester for WorkerGroup {
         self.collect(trial)?;
         trial.end_drain();
         self.lead.note_stamps(trial.lead());
-        let reading = trial.reading(&mut self.lead.ports, &*self.lead.clock)?;
+        let (facts, counters) = (self.lead.facts(), self.lead.counters());
+        let reading = trial.reading(&facts, &counters, &*self.lead.clock)?;
         for (other, part) in self.others.iter().zip(trial.parts.drain(1..)) {
             other.give(Task::Receive(Box::new(part)));
         }

@@ -1,1 +1,12 @@
-//! The tester inside the kernel: XDP programs make, stamp, receive and check every frame.
+//! The tester inside the kernel: XDP programs make, stamp, receive and check every frame, on interfaces that stay with
+//! their drivers.
+
+mod generator;
+mod port;
+mod receiver;
+mod tester;
+
+pub use generator::Generator;
+pub use port::XdpPort;
+pub use receiver::Receiver;
+pub use tester::{Lane, XdpTester};

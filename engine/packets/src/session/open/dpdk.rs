@@ -65,6 +65,10 @@ fn port_options(port: &PortRequest, timestamps: Timestamps) -> Result<PortOption
         Asked::Ring => PortKind::Ring,
         Asked::Pci { address, devargs } => PortKind::Pci { address, devargs },
         Asked::Vdev { vdev } => PortKind::Vdev { vdev },
+        Asked::Xdp { .. } => {
+            let message = format!("port {}: ports of the kind `xdp` cannot be mixed with others", port.name);
+            return Err(EngineError::new(ErrorKind::BadRequest, message, "make all ports `xdp`, or none"));
+        }
         Asked::Simulated { .. } => {
             let message = format!("port {}: simulated ports cannot be mixed with real ones", port.name);
             return Err(EngineError::new(ErrorKind::BadRequest, message, "make all ports simulated, or none"));

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_PROG_TEST_RUN: libc::c_int = 10;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_LINK_UPDATE: libc::c_int = 29;
@@ -69,6 +70,31 @@ impl XdpLink {
         let mut attributes = LinkUpdate { link, program: program as u32, ..LinkUpdate::default() };
         bpf(BPF_LINK_UPDATE, &mut attributes).map(|_| ())
     }
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct ElementUpdate {
+    map: u32,
+    _padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// Writes the interfaces to which a program may redirect into its device map, the first at 0.
+pub fn set_devices(map: RawFd, interfaces: &[u32]) -> io::Result<()> {
+    for (index, interface) in interfaces.iter().enumerate() {
+        let key = index as u32;
+        let mut attributes = ElementUpdate {
+            map: map as u32,
+            key: (&raw const key) as u64,
+            value: std::ptr::from_ref(interface) as u64,
+            ..ElementUpdate::default()
+        };
+        bpf(BPF_MAP_UPDATE_ELEM, &mut attributes)?;
+    }
+    Ok(())
 }
 
 /// The id of the XDP program on an interface, in whatever mode.

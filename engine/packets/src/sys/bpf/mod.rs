@@ -7,6 +7,6 @@ mod object;
 mod ring;
 
 pub use area::{Area, Plain};
-pub use kernel::{LiveFrames, XdpLink, attached_program, test_run};
+pub use kernel::{LiveFrames, XdpLink, attached_program, set_devices, test_run};
 pub use object::{Loaded, Object, Trace};
 pub use ring::Ring;

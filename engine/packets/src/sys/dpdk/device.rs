@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ffi::{self, NO_QUEUE, RawPort, RawPortOptions, RawPortStatistics, RawQueue};
-use super::kernel_link::KernelLink;
+use crate::sys::kernel_link::KernelLink;
 use super::opening;
 use super::options::{PortKind, PortOptions};
 use super::packet_socket::PacketSocket;

@@ -8,7 +8,6 @@ mod args;
 mod device;
 mod eal;
 mod ffi;
-mod kernel_link;
 mod opening;
 mod options;
 mod packet_socket;
@@ -26,7 +25,7 @@ use nicbench_protocol::Timestamps;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{Port, PortFacts};
 use crate::stamps;
-use kernel_link::KernelLink;
+use crate::sys::kernel_link::KernelLink;
 
 /// The drivers of network ports linked into this program, sorted.
 pub fn drivers() -> Vec<String> {

@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 use nicbench_protocol::Timestamps;
 
 use super::ffi::{self, RawPort, RawPortFacts, RawPortOptions};
-use super::kernel_link::{KernelLink, LinkState};
+use crate::sys::kernel_link::{KernelLink, LinkState};
 use super::options::{PortKind, PortOptions};
 use super::sizes;
 use crate::port::PortFacts;

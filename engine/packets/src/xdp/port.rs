@@ -1,0 +1,96 @@
+//! An interface that stays with its driver: what it is, and what it counts.
+
+use std::collections::BTreeMap;
+
+use nicbench_protocol::PortRequest;
+
+use super::generator::{Flushed, LARGEST_FRAME};
+use super::receiver::Receiver;
+use crate::error::{EngineError, ErrorKind};
+use crate::port::{PortCounters, PortFacts};
+use crate::sys::kernel_link::{KernelLink, LinkState};
+use crate::wire::{Ethernet, Header};
+use crate::wire::ethernet::{FCS_BYTES, SHORTEST_FRAME_BYTES};
+
+/// A ring that this driver finds full is that of its peer: the frame has left the tester.
+const PEER_OWNS_RING: &str = "veth";
+
+/// A port of the tester inside the kernel.
+#[derive(Debug)]
+pub struct XdpPort {
+    facts: PortFacts,
+    kernel: KernelLink,
+    /// The analysis of what arrives.
+    pub receiver: Receiver,
+    /// Frames made for this port, and what its driver did with them, over all transmissions.
+    made: u64,
+    flushed: Flushed,
+}
+
+impl XdpPort {
+    /// Attaches the receiving program to the interface `device`.
+    ///
+    /// # Errors
+    /// Where there is no such interface, its driver runs no XDP programs, or another's program is there.
+    pub fn open(number: usize, request: &PortRequest, device: &str) -> Result<Self, EngineError> {
+        let refuse = |what: String, next: &str| EngineError::new(ErrorKind::Port, what, next);
+        let kernel = KernelLink::open(device).map_err(|error| {
+            refuse(format!("port {}: interface {device}: {error}", request.name), "see the interfaces: ip link")
+        })?;
+        let state = kernel
+            .state()
+            .map_err(|error| refuse(format!("port {}: interface {device}: {error}", request.name), "look at: ip link"))?;
+        let driver = kernel.driver().unwrap_or_else(|| "unknown".into());
+        let receiver = Receiver::attach(number, &request.name, kernel.index(), state.receive_queues.unwrap_or(1))?;
+        let longest = state.mtu_bytes.unwrap_or(1500) as usize + Ethernet::BYTES;
+        let facts = PortFacts {
+            name: request.name.clone(),
+            driver,
+            mac: state.mac,
+            link_bits_per_s: kernel.bits_per_s(),
+            link_up: state.carrier,
+            minimum_frame_bytes: SHORTEST_FRAME_BYTES,
+            maximum_frame_bytes: longest.min(LARGEST_FRAME) as u32 + FCS_BYTES,
+            transmit_descriptors: request.transmit_descriptors,
+            receive_descriptors: request.receive_descriptors,
+            send_buffer_bytes: None,
+            numa_node: None,
+            lossless: false,
+            stamps: None,
+        };
+        Ok(Self { facts, kernel, receiver, made: 0, flushed: Flushed::default() })
+    }
+
+    pub fn facts(&self) -> &PortFacts {
+        &self.facts
+    }
+
+    /// The number of the interface.
+    pub fn interface(&self) -> u32 {
+        self.kernel.index()
+    }
+
+    /// Adds what a transmission made for this port.
+    pub fn note(&mut self, made: u64, flushed: Flushed) {
+        self.made += made;
+        self.flushed.taken += flushed.taken;
+        self.flushed.refused += flushed.refused;
+    }
+
+    /// Cumulative, since the port was opened.
+    pub fn counters(&self) -> PortCounters {
+        let state = self.kernel.state().unwrap_or_else(|_| LinkState::default());
+        let mut named: BTreeMap<String, u64> = self.receiver.counters();
+        named.insert("redirect_taken".into(), self.flushed.taken);
+        named.insert("redirect_refused".into(), self.flushed.refused);
+        let kept = [("kernel_rx_dropped", state.receive_dropped), ("kernel_tx_dropped", state.transmit_dropped)];
+        named.extend(kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
+        let has_left = if self.facts.driver == PEER_OWNS_RING { 0 } else { self.flushed.refused };
+        PortCounters {
+            completed: self.made - has_left.min(self.made),
+            receive_overrun: 0,
+            link_changes: state.carrier_changes.unwrap_or(0),
+            named,
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The tester inside the kernel: a thread of each worker runs the program that makes frames, the drivers run the one
+//! that checks them, and this process only begins, waits and reads.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nicbench_protocol::{ClockReply, LatencyFrom, Reading, Start, StreamProgress};
+
+use super::generator::{Generator, Runner};
+use super::port::XdpPort;
+use crate::analyser::Analyser;
+use crate::clock::{MonotonicClock, TscClock, simultaneous};
+use crate::core_watch::CoreWatch;
+use crate::details::Details;
+use crate::error::EngineError;
+use crate::health::{HealthChange, HealthProbe};
+use crate::orders::{Order, Orders};
+use crate::plan;
+use crate::port::{Clock, PortCounters, PortFacts};
+use crate::signature::Signer;
+use crate::snapshot::Snapshot;
+use crate::sys::{signal, thread as own_thread};
+use crate::tester::Tester;
+use crate::trial::Trial;
+use crate::trial_part::{Roles, TrialPart};
+
+/// Between two looks at how far a transmission is.
+const LOOK: Duration = Duration::from_millis(2);
+/// The first call of a transmission waits until every CPU knows the program.
+const START_BOUND: Duration = Duration::from_secs(5);
+/// From when everything runs until the first frame is due.
+const LEAD_NS: u64 = 200_000;
+/// Frames may be so long under way after the last one was sent, before the machine's state is read.
+const UNDER_WAY_S: f64 = 0.01;
+
+/// One worker: its CPU, its ports, and the program that makes its frames.
+#[derive(Debug)]
+pub struct Lane {
+    pub cpu: Option<u32>,
+    pub roles: Roles,
+    pub generator: Mutex<Generator>,
+}
+
+/// Ports whose frames are made and checked in the kernel.
+#[derive(Debug)]
+pub struct XdpTester {
+    ports: Vec<XdpPort>,
+    lanes: Vec<Lane>,
+    clock: MonotonicClock,
+    tsc: TscClock,
+    watched_cpus: Vec<u32>,
+    core_watch: CoreWatch,
+}
+
+/// A thread that makes frames.
+struct Sending {
+    thread: JoinHandle<HealthChange>,
+    number: Arc<AtomicU32>,
+    error: Arc<Mutex<Option<io::Error>>>,
+    is_over: Arc<AtomicU32>,
+}
+
+impl XdpTester {
+    pub fn new(ports: Vec<XdpPort>, lanes: Vec<Lane>, watched_cpus: Vec<u32>, tsc: TscClock) -> Self {
+        signal::install_interruption();
+        let core_watch = CoreWatch::start(&watched_cpus, tsc.hz());
+        Self { ports, lanes, clock: MonotonicClock, tsc, watched_cpus, core_watch }
+    }
+
+    pub fn facts(&self) -> Vec<PortFacts> {
+        self.ports.iter().map(|port| port.facts().clone()).collect()
+    }
+
+    fn counters(&self) -> Vec<PortCounters> {
+        self.ports.iter().map(XdpPort::counters).collect()
+    }
+
+    fn roles(&self) -> Vec<Roles> {
+        self.lanes.iter().map(|lane| lane.roles.clone()).collect()
+    }
+
+    /// Starts a thread for each worker that has something to send, and waits until their programs run.
+    fn start_threads(&self, trial: &Trial) -> Vec<Option<Sending>> {
+        let has_frames = |(lane, part): (&Lane, &TrialPart)| {
+            let runner = lane.generator.lock().ok()?.runner().ok()?;
+            (!part.senders.is_empty()).then(|| Sending::start(lane.cpu, runner, self.tsc))
+        };
+        let sending: Vec<Option<Sending>> = self.lanes.iter().zip(&trial.parts).map(has_frames).collect();
+        let bound = std::time::Instant::now() + START_BOUND;
+        let is_waiting = |(lane, sending): (&Lane, &Option<Sending>)| {
+            let runs = lane.generator.lock().is_ok_and(|generator| generator.is_running());
+            sending.as_ref().is_some_and(|sending| !runs && !sending.has_failed())
+        };
+        while std::time::Instant::now() < bound && self.lanes.iter().zip(&sending).any(is_waiting) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        sending
+    }
+
+    /// Waits until every program has finished, an order comes, or all have failed.
+    fn wait(
+        &mut self,
+        trial: &Trial,
+        sending: &[Option<Sending>],
+        snapshot: &Snapshot,
+        orders: &mut dyn Orders,
+    ) -> Order {
+        let epoch = trial.parts[0].epoch;
+        loop {
+            thread::sleep(LOOK);
+            self.follow(trial, snapshot);
+            if orders.is_waiting() {
+                let order = orders.take();
+                if order != Order::Continue {
+                    return order;
+                }
+            }
+            let is_over = |(lane, sending): (&Lane, &Option<Sending>)| match sending {
+                None => true,
+                Some(sending) => {
+                    sending.has_failed()
+                        || lane.generator.lock().is_ok_and(|generator| generator.finished_ns().is_some())
+                }
+            };
+            let last = trial.parts[0].duration_ticks + trial.parts[0].catch_up_ticks;
+            let is_late = self.clock.now() > epoch + last + 1_000_000_000;
+            if is_late || self.lanes.iter().zip(sending).all(is_over) {
+                return Order::Continue;
+            }
+        }
+    }
+
+    /// Reads what programs hand over, tells them of neighbours, and says how far the trial is.
+    fn follow(&mut self, trial: &Trial, snapshot: &Snapshot) {
+        self.poll();
+        let mut progress = vec![StreamProgress { sent: 0, received: 0 }; trial.progress().count()];
+        for (lane, part) in self.lanes.iter().zip(&trial.parts) {
+            let Ok(generator) = lane.generator.lock() else { continue };
+            for (stream, sent) in generator.sent(part) {
+                progress[stream].sent += sent;
+            }
+        }
+        for port in &self.ports {
+            for (stream, received) in port.receiver.received().into_iter().enumerate() {
+                progress[stream].received += received;
+            }
+        }
+        let elapsed = self.clock.now().saturating_sub(trial.parts[0].epoch);
+        snapshot.publish(trial.number, elapsed, progress.into_iter());
+    }
+
+    fn poll(&mut self) {
+        let slow = self.core_watch.last_slow().map(|tick| {
+            let (ticks, monotonic_ns) = simultaneous();
+            monotonic_ns.saturating_sub(self.tsc.nanoseconds(ticks.saturating_sub(tick)))
+        });
+        for port in &mut self.ports {
+            if let Some(monotonic_ns) = slow {
+                port.receiver.set_last_slow(monotonic_ns);
+            }
+            port.receiver.poll();
+        }
+    }
+
+    /// Ends the programs, and notes what they counted.
+    fn finish(&mut self, trial: &mut Trial, sending: Vec<Option<Sending>>) {
+        for (lane, (part, sending)) in self.lanes.iter().zip(trial.parts.iter_mut().zip(sending)) {
+            let Ok(mut generator) = lane.generator.lock() else { continue };
+            generator.end();
+            if let Some(sending) = sending {
+                part.health = sending.end();
+            }
+            let Err(error) = generator.note(part) else { continue };
+            eprintln!("{error}");
+        }
+        for (lane, part) in self.lanes.iter().zip(&trial.parts) {
+            let Ok(generator) = lane.generator.lock() else { continue };
+            for (index, (port, flushed)) in self.ports.iter_mut().zip(generator.flushed()).enumerate() {
+                port.note(part.accepted(index), flushed);
+            }
+        }
+    }
+
+    fn read_received(&mut self, trial: &mut Trial) -> Result<(), EngineError> {
+        let mut whole: Option<Analyser> = None;
+        for port in &mut self.ports {
+            port.receiver.poll();
+            let analyser = port.receiver.analyser()?;
+            match &mut whole {
+                None => whole = Some(analyser),
+                Some(whole) => whole.merge(analyser),
+            }
+        }
+        if let Some(mut whole) = whole {
+            whole.set_watched(trial.lead().analyser.is_watched());
+            trial.lead().analyser = whole;
+        }
+        Ok(())
+    }
+}
+
+impl Tester for XdpTester {
+    fn new_trial(&mut self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
+        let facts = self.facts();
+        let trial = Trial::new(start, run_key, &facts, &self.roles(), &self.clock)?;
+        let signer = Signer::new(run_key, start.trial);
+        let is_scheduled = start.latency_from == LatencyFrom::Scheduled;
+        for (lane, part) in self.lanes.iter().zip(&trial.parts) {
+            if let Ok(mut generator) = lane.generator.lock() {
+                generator.prepare(part, &signer, is_scheduled)?;
+            }
+        }
+        let (expected, details) = (plan::check(start, &facts)?, Details::check(start)?);
+        let duration_ns = (start.duration_s * 1e9) as u64;
+        for port in &mut self.ports {
+            let capture = details.new_capture();
+            port.receiver.begin(start.trial, &signer, &expected, details.detail, duration_ns, capture)?;
+        }
+        Ok(trial)
+    }
+
+    fn transmit(&mut self, trial: &mut Trial, _load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+        trial.baselines = self.counters();
+        let probe = HealthProbe::start(&self.tsc, &self.watched_cpus);
+        self.core_watch.begin();
+        let sending = self.start_threads(trial);
+        let epoch = self.clock.now() + LEAD_NS;
+        for port in &mut self.ports {
+            port.receiver.set_epoch(epoch);
+        }
+        for (lane, (part, sending)) in self.lanes.iter().zip(trial.parts.iter_mut().zip(&sending)) {
+            part.begin(epoch, &self.clock);
+            let thread = sending.as_ref().map_or(0, |sending| sending.number.load(Ordering::Acquire));
+            if let Ok(mut generator) = lane.generator.lock() {
+                generator.begin(epoch, thread);
+            }
+        }
+        let mut order = self.wait(trial, &sending, snapshot, orders);
+        self.finish(trial, sending);
+        if order == Order::Quit {
+            return order;
+        }
+        trial.transmit_ticks = trial.parts.iter().map(|part| part.transmit_ticks).max().unwrap_or(0);
+        trial.sending_ticks = trial.transmit_ticks;
+        let completed = self.ports.iter().map(|port| port.counters().completed);
+        let since = |(completed, before): (u64, &PortCounters)| completed.saturating_sub(before.completed);
+        trial.sent_while_sending = completed.zip(&trial.baselines).map(since).sum();
+        order = match self.receive_for(trial, UNDER_WAY_S, orders) {
+            Order::Quit => return Order::Quit,
+            _ => order,
+        };
+        let machine = probe.finish(&self.tsc);
+        let part = trial.lead();
+        part.health.clock_step_ns = machine.clock_step_ns;
+        part.health.cpus = machine.cpus;
+        let is_watched = self.core_watch.finish(&mut part.health.cpus, part.epoch);
+        part.analyser.set_watched(is_watched);
+        order
+    }
+
+    fn receive_for(&mut self, _trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order {
+        let until = self.clock.now() + (seconds * 1e9) as u64;
+        while self.clock.now() < until {
+            let left = until.saturating_sub(self.clock.now());
+            thread::sleep(LOOK.min(Duration::from_nanos(left)));
+            self.poll();
+            if orders.is_waiting() && orders.take() == Order::Quit {
+                return Order::Quit;
+            }
+        }
+        Order::Continue
+    }
+
+    fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
+        self.ports.iter_mut().for_each(|port| port.receiver.end_drain());
+        self.read_received(trial)?;
+        trial.end_drain();
+        trial.reading(&self.facts(), &self.counters(), &self.clock)
+    }
+
+    fn end(&mut self, trial: &mut Trial) -> Result<Vec<u64>, EngineError> {
+        self.read_received(trial)?;
+        self.ports.iter_mut().for_each(|port| port.receiver.end());
+        Ok(trial.late())
+    }
+
+    fn idle(&mut self, _trial: Option<&mut Trial>) {
+        self.poll();
+    }
+
+    fn is_virtual(&self) -> bool {
+        false
+    }
+
+    fn clock_reply(&self) -> ClockReply {
+        ClockReply { source: "monotonic".into(), hz: 1e9, resolution_ns: 1.0 }
+    }
+}
+
+impl Sending {
+    fn start(cpu: Option<u32>, runner: Runner, tsc: TscClock) -> Self {
+        let number = Arc::new(AtomicU32::new(0));
+        let error = Arc::new(Mutex::new(None));
+        let is_over = Arc::new(AtomicU32::new(0));
+        let (own_number, own_error, own_end) = (Arc::clone(&number), Arc::clone(&error), Arc::clone(&is_over));
+        let thread = thread::spawn(move || {
+            if let Some(cpu) = cpu {
+                let _ = own_thread::pin_to(cpu);
+            }
+            own_number.store(own_thread::number(), Ordering::Release);
+            let probe = HealthProbe::start(&tsc, &[]);
+            while own_end.load(Ordering::Acquire) == 0 {
+                if let Err(problem) = runner.run() {
+                    if let Ok(mut place) = own_error.lock() {
+                        eprintln!("the kernel does not make frames by XDP: {problem}");
+                        *place = Some(problem);
+                    }
+                    break;
+                }
+            }
+            probe.finish(&tsc)
+        });
+        Self { thread, number, error, is_over }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.error.lock().is_ok_and(|error| error.is_some())
+    }
+
+    /// Ends the program and the thread.
+    fn end(self) -> HealthChange {
+        self.is_over.store(1, Ordering::Release);
+        while !self.thread.is_finished() {
+            // One that comes before the call is lost: another follows.
+            signal::end_call(self.number.load(Ordering::Acquire));
+            thread::sleep(Duration::from_micros(200));
+        }
+        self.thread.join().unwrap_or_default()
+    }
+}
