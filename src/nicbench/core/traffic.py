@@ -283,10 +283,10 @@ class Ability(StrEnum):
     NEIGHBOURS = "ports that answer ARP and neighbour discovery"
 
 
-# How DPDK opens a kernel interface.
+# How a kernel interface is used: by XDP programs in the kernel (`xdp`), or opened by DPDK.
 
 
-KernelDriver = Literal["net_af_xdp", "net_af_packet", "net_pcap"]
+KernelDriver = Literal["xdp", "net_af_xdp", "net_af_packet", "net_pcap"]
 
 
 # What each stream of a port sends: a share of the port's load, or a rate of its own whatever the load is.

@@ -165,6 +165,8 @@ def _tester_port(name: str, port: PortChoice, seen: _PortState, default_driver: 
     if port.device is not None:
         if (port.driver or default_driver) == "net_af_packet":
             engine |= {"kind": "af_packet", "device": port.device}
+        elif (port.driver or default_driver) == "xdp":
+            engine |= {"kind": "xdp", "device": port.device}
         elif (port.driver or default_driver) == "net_pcap":
             engine |= {"kind": "pcap", "device": port.device}
         else:

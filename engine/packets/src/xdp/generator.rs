@@ -8,19 +8,17 @@ use crate::flow_images::PIECE_BYTES;
 use crate::gaps::GAP_FLOOR_NS;
 use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
-use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Plain, Trace, set_devices};
+use crate::sys::bpf::generating::{
+    END, Flushed, GAP_BUCKETS, KernelSender, MAXIMUM_PIECES, MAXIMUM_PORTS, MAXIMUM_SENDERS, Progress, SEND, Settings,
+    TEMPLATE_BYTES, TemplateBytes,
+};
+use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Trace, set_devices};
 use crate::sys::kernel_link::network_namespace;
 use crate::transmit_gaps::TransmitGaps;
 use crate::trial_part::TrialPart;
 
 /// `bpf/generate.bpf.c`, compiled when this program was built.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/generate.o"));
-/// As in `bpf/generate.h`.
-const MAXIMUM_SENDERS: usize = 64;
-const MAXIMUM_PORTS: usize = 64;
-const TEMPLATE_BYTES: usize = 4096;
-const MAXIMUM_PIECES: usize = 8;
-const GAP_BUCKETS: usize = 4096;
 /// The longest frame without FCS that the kernel makes: a page less what it keeps there.
 pub const LARGEST_FRAME: usize = 3392;
 /// Runs between which nothing leaves: as many frames as the kernel hands to a driver at once (DEV_MAP_BULK_SIZE).
@@ -28,114 +26,6 @@ const BATCH: u32 = 16;
 /// Runs of one call: more than a transmission has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
 const IMAGES_AT_FIRST: usize = 4096;
-
-const SEND: u32 = 1;
-const END: u32 = 2;
-
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-struct Settings {
-    first_key: u64,
-    second_key: u64,
-    epoch_ns: u64,
-    end_ns: u64,
-    last_ns: u64,
-    gap_floor_ns: u64,
-    phase: u32,
-    mark: u32,
-    senders: u32,
-    ports: u32,
-    batch: u32,
-    ends_with_frames: u32,
-    is_scheduled: u32,
-    thread: u32,
-    namespace: u32,
-    padding: u32,
-}
-
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-struct KernelSender {
-    due_ns: u64,
-    remainder: u64,
-    whole_ns: u64,
-    numerator: u64,
-    denominator: u64,
-    left_in_burst: u64,
-    burst_frames: u64,
-    position: u64,
-    intended: u64,
-    catch_up_ns: u64,
-    sequence: u64,
-    flow: u32,
-    flows: u32,
-    first_flow: u32,
-    is_paced: u32,
-    port: u32,
-    length: u32,
-    signature_at: u32,
-    checksum_at: u32,
-    image_at: u32,
-    pieces: u32,
-    first_image: u32,
-    first_sum: u32,
-    sent: u64,
-    given_up: u64,
-    bursts: u64,
-    largest_burst: u64,
-    burst: u64,
-    in_burst: u64,
-    last_sent_ns: u64,
-    gap_sum_ns: u64,
-    gap_minimum_ns: u64,
-    gap_maximum_ns: u64,
-}
-
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-struct Progress {
-    runs: u64,
-    idle_runs: u64,
-    last_run_ns: u64,
-    longest_gap_ns: u64,
-    total_gap_ns: u64,
-    gaps: u64,
-    batch_begins_ns: u64,
-    batches: u64,
-    batch_sum_ns: u64,
-    finished_ns: u64,
-    is_finished: u32,
-    next_sender: u32,
-    is_behind: u32,
-    has_frames: u32,
-}
-
-/// What became of one port's frames.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Flushed {
-    /// Frames that the driver took.
-    pub taken: u64,
-    /// Frames that it refused: its ring was full.
-    pub refused: u64,
-    interface: u32,
-    padding: u32,
-}
-
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-struct TemplateBytes([u8; TEMPLATE_BYTES]);
-
-// SAFETY: each is repr(C), of integers only, as the structures of generate.h.
-#[allow(unsafe_code)]
-mod plain {
-    use super::*;
-    unsafe impl Plain for Settings {}
-    unsafe impl Plain for KernelSender {}
-    unsafe impl Plain for Progress {}
-    unsafe impl Plain for Flushed {}
-    unsafe impl Plain for TemplateBytes {}
-}
 
 /// A program that makes frames, with its maps. One thread runs it at a time.
 #[derive(Debug)]
@@ -187,7 +77,9 @@ impl Generator {
     /// Where the kernel refuses the program, or to run it.
     pub fn new(interfaces: &[u32]) -> Result<Self, EngineError> {
         let generator = Self::load(interfaces, IMAGES_AT_FIRST, IMAGES_AT_FIRST).map_err(|error| refused(&error))?;
-        LiveFrames { runs: 1, batch: 1 }.run(generator.program()?, &generator.blank).map_err(|error| refused(&error))?;
+        LiveFrames { runs: 1, batch: 1 }
+            .run(generator.program()?, &generator.blank)
+            .map_err(|error| refused(&error))?;
         Ok(generator)
     }
 
@@ -221,21 +113,24 @@ impl Generator {
             self.outputs.set(port, Flushed { interface: *interface, ..Flushed::default() });
         }
         let (first_key, second_key, mark) = signer.keys();
-        self.settings.set(0, Settings {
-            first_key,
-            second_key,
-            mark,
-            end_ns: part.duration_ticks,
-            last_ns: part.duration_ticks + part.catch_up_ticks,
-            gap_floor_ns: GAP_FLOOR_NS,
-            senders: part.senders.len() as u32,
-            ports: self.interfaces.len() as u32,
-            batch: BATCH,
-            ends_with_frames: part.ends_with_frames.into(),
-            is_scheduled: is_scheduled.into(),
-            namespace: network_namespace(),
-            ..Settings::default()
-        });
+        self.settings.set(
+            0,
+            Settings {
+                first_key,
+                second_key,
+                mark,
+                end_ns: part.duration_ticks,
+                last_ns: part.duration_ticks + part.catch_up_ticks,
+                gap_floor_ns: GAP_FLOOR_NS,
+                senders: part.senders.len() as u32,
+                ports: self.interfaces.len() as u32,
+                batch: BATCH,
+                ends_with_frames: part.ends_with_frames.into(),
+                is_scheduled: is_scheduled.into(),
+                namespace: network_namespace(),
+                ..Settings::default()
+            },
+        );
         Ok(())
     }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use nicbench_protocol::PortRequest;
 
-use super::generator::{Flushed, LARGEST_FRAME};
+use super::generator::LARGEST_FRAME;
 use super::receiver::Receiver;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{PortCounters, PortFacts};
+use crate::sys::bpf::generating::Flushed;
 use crate::sys::kernel_link::{KernelLink, LinkState};
-use crate::wire::{Ethernet, Header};
 use crate::wire::ethernet::{FCS_BYTES, SHORTEST_FRAME_BYTES};
+use crate::wire::{Ethernet, Header};
 
 /// A ring that this driver finds full is that of its peer: the frame has left the tester.
 const PEER_OWNS_RING: &str = "veth";
@@ -37,9 +38,9 @@ impl XdpPort {
         let kernel = KernelLink::open(device).map_err(|error| {
             refuse(format!("port {}: interface {device}: {error}", request.name), "see the interfaces: ip link")
         })?;
-        let state = kernel
-            .state()
-            .map_err(|error| refuse(format!("port {}: interface {device}: {error}", request.name), "look at: ip link"))?;
+        let state = kernel.state().map_err(|error| {
+            refuse(format!("port {}: interface {device}: {error}", request.name), "look at: ip link")
+        })?;
         let driver = kernel.driver().unwrap_or_else(|| "unknown".into());
         let receiver = Receiver::attach(number, &request.name, kernel.index(), state.receive_queues.unwrap_or(1))?;
         let longest = state.mtu_bytes.unwrap_or(1500) as usize + Ethernet::BYTES;

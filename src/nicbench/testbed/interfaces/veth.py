@@ -108,8 +108,8 @@ async def make_pair(ends: tuple[End, End], *, queues: int, mtu: int, txqueuelen:
         await end.host.run((*link, "up"))
     # A veth accepts frames redirected by XDP only where its receiving end polls, which GRO makes it do. GRO does not
     # merge test frames: UDP is merged only where a socket or forwarding asks for it.
-    await near.host.run(("ethtool", "-K", near.device, "gro", "on"))
-    await far.host.run(("ethtool", "-K", far.device, "gro", "off"))
+    for end in ends:
+        await end.host.run(("ethtool", "-K", end.device, "gro", "on"))
 
 
 def index_arguments() -> tuple[str, str]:

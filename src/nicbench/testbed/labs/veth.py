@@ -98,7 +98,7 @@ class VethLab(FrameLab):
                 "softirq_nice": softirq_nice,
                 "cpus_kept_awake": list(awake),
                 "offloads_off": list(network.OFFLOADS_OFF),
-                "tester_gro": "on",
+                "gro": "on",
             },
         )
 

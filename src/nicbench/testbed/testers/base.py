@@ -105,7 +105,7 @@ class TesterKind(DescribedPlugin, ABC):
 
     kind: ClassVar[str]
     Options: ClassVar[type[Frozen]]
-    cannot: ClassVar[Mapping[Ability, str]] = MappingProxyType({})
+    cannot: Mapping[Ability, str] = MappingProxyType({})
     """Abilities that it lacks, each with the reason in words; tests that need one are refused beforehand."""
 
     driver: str = "net_af_xdp"

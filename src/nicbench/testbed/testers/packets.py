@@ -11,7 +11,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
 from nicbench.core.errors import BenchFileError
 from nicbench.core.quantity import Bytes, Seconds
-from nicbench.core.traffic import KernelDriver, Name
+from nicbench.core.traffic import Ability, KernelDriver, Name
 from nicbench.engine.binaries import find_binary
 from nicbench.engine.reading import RAW
 from nicbench.testbed.labs.base import TesterPort
@@ -19,7 +19,14 @@ from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTeste
 from nicbench.testbed.testers.base import Setting, TesterKind
 
 # The protocol's kinds of ports with these drivers; a lab makes its ports for AF_XDP.
-_OTHER_KINDS = {"net_af_packet": "af_packet", "net_pcap": "pcap"}
+_OTHER_KINDS = {"xdp": "xdp", "net_af_packet": "af_packet", "net_pcap": "pcap"}
+
+# What programs in the kernel do not do.
+_NOT_BY_XDP = {
+    Ability.MIX: "with `driver: xdp` the kernel makes the frames of a stream in one size (use `driver: net_af_xdp`)",
+    Ability.NEIGHBOURS: "with `driver: xdp` the interface stays with its kernel, which answers by the addresses that it "
+    "has (use `driver: net_af_xdp`)",
+}
 
 
 class Capture(Frozen):
@@ -93,6 +100,8 @@ class Packets(TesterKind):
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
         self.driver = self.options.driver
+        if self.driver == "xdp":
+            self.cannot = _NOT_BY_XDP
         self.timestamps = self.options.timestamps
         self.huge_pages_bytes = self.options.memory if self.options.huge_pages else 0
 

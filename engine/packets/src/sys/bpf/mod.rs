@@ -2,6 +2,7 @@
 //! end with the process, whatever ends it.
 
 mod area;
+pub mod generating;
 mod kernel;
 mod object;
 mod ring;

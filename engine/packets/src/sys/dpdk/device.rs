@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ffi::{self, NO_QUEUE, RawPort, RawPortOptions, RawPortStatistics, RawQueue};
-use crate::sys::kernel_link::KernelLink;
 use super::opening;
 use super::options::{PortKind, PortOptions};
 use super::packet_socket::PacketSocket;
@@ -14,6 +13,7 @@ use super::parts::{PortPart, Queues};
 use super::sizes;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{PortCounters, PortFacts};
+use crate::sys::kernel_link::KernelLink;
 use crate::sys::xsk::{Xsk, open_sockets};
 
 /// Frames that one worker's part of a port has accepted: written by the worker, read by whoever reads counters.

@@ -6,11 +6,11 @@ use std::ptr::{null, null_mut};
 use nicbench_protocol::Timestamps;
 
 use super::ffi::{self, RawPort, RawPortFacts, RawPortOptions};
-use crate::sys::kernel_link::{KernelLink, LinkState};
 use super::options::{PortKind, PortOptions};
 use super::sizes;
 use crate::port::PortFacts;
 use crate::stamps::StampFacts;
+use crate::sys::kernel_link::{KernelLink, LinkState};
 use crate::wire::ethernet::SHORTEST_FRAME_BYTES;
 
 /// Opens port `number`; an error is the step that failed and why.
