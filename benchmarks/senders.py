@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Protocol
 
 from core_watch import WAIT_S, CoreWatch
 from nicbench.engine.binaries import find_binary
-from veth_pair import VethPair
+from veth_pair import VethPair, compile_bpf
 
 # A socket's queue stays taken for a moment after its process has ended.
 BIND_ATTEMPTS = 10
@@ -106,8 +106,9 @@ class Nicbench:
 
     name: ClassVar[str] = "nicbench-packets"
 
-    def __init__(self, worker_cpu: int) -> None:
+    def __init__(self, worker_cpu: int, driver: str = "af_xdp") -> None:
         self._worker_cpu = worker_cpu
+        self._driver = driver
         self._binary = str(find_binary("nicbench-packets"))
 
     @contextmanager
@@ -132,9 +133,10 @@ class Nicbench:
             process.communicate()
 
     def _port(self, pair: VethPair) -> dict[str, Any]:
+        own = {"queue": 0, "xdp_program": None} if self._driver == "af_xdp" else {}
         # The kernel's own send buffer, as testpmd has it.
         return {
-            "name": "bench0", "kind": "af_xdp", "device": pair.sender_device, "queue": 0, "xdp_program": None,
+            "name": "bench0", "kind": self._driver, "device": pair.sender_device, **own,
             "transmit_descriptors": 2048, "receive_descriptors": 2048, "lossless": False, "send_buffer_bytes": None,
         }  # fmt: skip
 
@@ -146,6 +148,35 @@ class Nicbench:
             "destination_address_count": 1, "source_port": 1024, "destination_port": 2000, "source_port_count": 256,
             "destination_port_count": 1, "hop_limit": 64,
         }  # fmt: skip
+
+
+class LiveFrames:
+    """A bare loop of our own over XDP live frames: nothing is written into a frame."""
+
+    name: ClassVar[str] = "bare live frames"
+
+    def __init__(self, worker_cpu: int) -> None:
+        self._worker_cpu = worker_cpu
+
+    @contextmanager
+    def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Iterator[int]:
+        """Sends for a little more than ``seconds``."""
+        if frame_bytes != 64:
+            raise RefusedError("the bare loop makes frames of 64 bytes")
+        here = Path(__file__).parent
+        with tempfile.TemporaryDirectory() as folder:
+            program, command = f"{folder}/live_frames.o", f"{folder}/live_frames"
+            compile_bpf(here / "live_frames.bpf.c", Path(program))
+            subprocess.run(["gcc", "-O2", str(here / "live_frames.c"), "-o", command, "-lbpf"], check=True)
+            arguments = [program, pair.sender_device, str(self._worker_cpu), f"{seconds:.1f}"]
+            process = subprocess.Popen(pair.inside(command, *arguments), stderr=subprocess.PIPE, text=True)
+            try:
+                if not frames_arrive(pair, process):
+                    raise RefusedError("no frame arrives")
+                yield process.pid
+            finally:
+                process.kill()
+                process.communicate()
 
 
 def request(process: subprocess.Popen[str], command: str, **fields: Any) -> dict[str, Any]:

@@ -78,10 +78,14 @@ def attach_drop(namespace: str, device: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder, "drop.bpf.c"), Path(folder, "drop.bpf.o")
         source.write_text(SINK_PROGRAM)
-        machine = os.uname().machine
-        include = f"-I/usr/include/{machine}-linux-gnu"
-        run("clang", "-O2", "-g", "-target", "bpf", include, "-c", str(source), "-o", str(program))
+        compile_bpf(source, program)
         run("ip", "-n", namespace, "link", "set", device, "xdpdrv", "object", str(program), "section", "xdp")
+
+
+def compile_bpf(source: Path, program: Path) -> None:
+    """Compiles a BPF program in C to an object file."""
+    include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
+    run("clang", "-O2", "-g", "-target", "bpf", include, "-c", str(source), "-o", str(program))
 
 
 def mac(namespace: str, device: str) -> str:
