@@ -256,8 +256,11 @@ int generate(struct xdp_md *context)
 
 	if (!settings || !progress)
 		return XDP_DROP;
-	place = (__u32)(progress->runs % (settings->batch ?: 1));
-	batch = progress->runs / (settings->batch ?: 1) + 1;
+	place = progress->place;
+	if (!place)
+		progress->batch++;
+	progress->place = place + 1 < settings->batch ? place + 1 : 0;
+	batch = progress->batch;
 	progress->runs++;
 	if (settings->phase != PHASE_SEND || progress->is_finished)
 		return XDP_DROP;

@@ -88,6 +88,8 @@ struct progress {
 	__u64 finished_ns;
 	__u32 is_finished;
 	__u32 next_sender;
+	__u32 place; // of the next run in its batch
+	__u32 batch; // its number, from 1
 	__u32 is_behind;  // a sender with a pace has frames left
 	__u32 has_frames; // any sender has
 };

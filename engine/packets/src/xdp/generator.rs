@@ -21,8 +21,6 @@ use crate::trial_part::TrialPart;
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/generate.o"));
 /// The longest frame without FCS that the kernel makes: a page less what it keeps there.
 pub const LARGEST_FRAME: usize = 3392;
-/// Runs between which nothing leaves: as many frames as the kernel hands to a driver at once (DEV_MAP_BULK_SIZE).
-const BATCH: u32 = 16;
 /// Runs of one call: more than a transmission has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
 const IMAGES_AT_FIRST: usize = 4096;
@@ -44,6 +42,8 @@ pub struct Generator {
     interfaces: Vec<u32>,
     /// The frame that buffers hold at first.
     blank: Vec<u8>,
+    /// Runs between which nothing leaves: the largest burst.
+    batch: u32,
 }
 
 impl Generator {
@@ -66,6 +66,7 @@ impl Generator {
             gaps: Area::new(loaded.map("gaps_map")?, MAXIMUM_SENDERS * GAP_BUCKETS)?,
             interfaces: interfaces.to_vec(),
             blank: vec![0; 60],
+            batch: 1,
             loaded,
         };
         Ok(generator)
@@ -108,6 +109,7 @@ impl Generator {
         }
         let longest = part.senders.iter().map(|sender| sender.plan().1.length()).max().unwrap_or(60);
         self.blank = vec![0; longest.max(60)];
+        self.batch = part.shared.burst as u32;
         self.progress.set(0, Progress::default());
         for (port, interface) in self.interfaces.iter().enumerate() {
             self.outputs.set(port, Flushed { interface: *interface, ..Flushed::default() });
@@ -124,7 +126,7 @@ impl Generator {
                 gap_floor_ns: GAP_FLOOR_NS,
                 senders: part.senders.len() as u32,
                 ports: self.interfaces.len() as u32,
-                batch: BATCH,
+                batch: self.batch,
                 ends_with_frames: part.ends_with_frames.into(),
                 is_scheduled: is_scheduled.into(),
                 namespace: network_namespace(),
@@ -202,7 +204,7 @@ impl Generator {
 
     /// What a thread needs to run the program; see [`Runner::run`].
     pub fn runner(&self) -> Result<Runner, EngineError> {
-        Ok(Runner { program: self.program()?, blank: self.blank.clone() })
+        Ok(Runner { program: self.program()?, blank: self.blank.clone(), batch: self.batch })
     }
 
     /// The first frame is due at this time of CLOCK_MONOTONIC; `thread` runs the program.
@@ -273,12 +275,13 @@ impl Generator {
 pub struct Runner {
     program: RawFd,
     blank: Vec<u8>,
+    batch: u32,
 }
 
 impl Runner {
     /// Runs until a signal ends it. An error is why the kernel does not run it.
     pub fn run(&self) -> io::Result<()> {
-        match (LiveFrames { runs: RUNS, batch: BATCH }).run(self.program, &self.blank) {
+        match (LiveFrames { runs: RUNS, batch: self.batch }).run(self.program, &self.blank) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             result => result,
         }

@@ -28,7 +28,7 @@ use crate::trial::Trial;
 use crate::trial_part::{Roles, TrialPart};
 
 /// Between two looks at how far a transmission is.
-const LOOK: Duration = Duration::from_millis(2);
+const LOOK: Duration = Duration::from_millis(5);
 /// The first call of a transmission waits until every CPU knows the program.
 const START_BOUND: Duration = Duration::from_secs(5);
 /// From when everything runs until the first frame is due.

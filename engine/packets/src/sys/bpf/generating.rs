@@ -92,6 +92,8 @@ pub struct Progress {
     pub finished_ns: u64,
     pub is_finished: u32,
     pub next_sender: u32,
+    pub place: u32,
+    pub batch: u32,
     pub is_behind: u32,
     pub has_frames: u32,
 }
