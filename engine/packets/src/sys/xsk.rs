@@ -284,6 +284,21 @@ mod tests {
     }
 
     #[test]
+    fn a_kernel_that_refuses_a_larger_transmit_budget_keeps_its_own() {
+        use std::os::fd::AsRawFd;
+        // No AF_XDP socket, so that every kernel refuses.
+        let other = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let xsk = Xsk {
+            descriptor: other.as_raw_fd(),
+            zero_copy: false,
+            _page: None,
+            producer: std::ptr::null(),
+            completions: Extended::default(),
+        };
+        assert_eq!(xsk.raise_transmit_budget(2048), None);
+    }
+
+    #[test]
     fn a_process_without_af_xdp_has_no_sockets_of_that_kind() {
         let other = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
         assert!(open_sockets(libc::AF_XDP).expect("a list of descriptors").is_empty());
