@@ -19,6 +19,7 @@ from nicbench.engine.binaries import find_binary
 from nicbench.testbed.vm.emulator import find_emulator
 from nicbench.testbed.vm.kernel import find_kernel
 
+from . import repeats
 from .own_mounts import enter_own_mounts
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(repeats)
     if config.option.seed is None:
         config.option.seed = secrets.randbits(32)
     if config.option.own_mounts and hasattr(config, "workerinput") and os.geteuid() == 0:

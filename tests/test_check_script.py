@@ -12,11 +12,14 @@ import pytest
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "check"
 STUB = """#!/bin/sh
 echo "$(basename "$0") $*" >>{log}
+case "$(basename "$0") $*" in {repeating}) echo "test_a passed the second time" >>"$NICBENCH_REPEATED_TESTS" ;; esac
 case "$(basename "$0") $*" in {failing}) exit {status} ;; esac
 """
 
 
-def check(folder: Path, *parts: str, failing: str = "nothing", status: int = 1) -> tuple[int, list[str], str]:
+def check(
+    folder: Path, *parts: str, failing: str = "nothing", status: int = 1, repeating: str = "nothing"
+) -> tuple[int, list[str], str]:
     """The exit status of the script among stand-ins for all that it starts, what it started, and its last words."""
     log, programs = folder / "log", folder / ".venv" / "bin"
     for made in (programs, folder / "scripts", folder / "engine", folder / "cargo" / "bin", folder / "tests"):
@@ -25,7 +28,7 @@ def check(folder: Path, *parts: str, failing: str = "nothing", status: int = 1) 
     for marker in ("lab", "vm"):
         (folder / "tests" / f"test_{marker}.py").write_text(f"pytestmark = pytest.mark.{marker}\n")
     for path in (*(programs / name for name in ("ruff", "mypy", "lint-imports", "pytest")), folder / "cargo/bin/cargo"):
-        path.write_text(STUB.format(log=log, failing=failing, status=status))
+        path.write_text(STUB.format(log=log, failing=failing, status=status, repeating=repeating))
         path.chmod(0o755)
     log.touch()
     environment = {**os.environ, "CARGO_HOME": str(folder / "cargo")}
@@ -63,6 +66,13 @@ def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path: Path, failing
     assert f"\n  {named}" in said
     assert "cargo test --workspace --locked --quiet" in started
     assert len([line for line in started if line.startswith("pytest")]) == 4
+
+
+def test_tests_that_were_repeated_are_listed_and_fail_nothing(tmp_path: Path) -> None:
+    status, _, said = check(tmp_path, "python", repeating="'pytest'*'and lab and'*")
+    assert status == 0
+    assert "check: 2 of the tests of labs and virtual machines failed at first and were repeated:" in said
+    assert said.count("\n  test_a passed the second time") == 2
 
 
 def test_a_check_that_does_not_exist_is_refused(tmp_path: Path) -> None:

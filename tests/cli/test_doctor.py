@@ -53,3 +53,17 @@ def test_the_checks_are_data(machine: Any, nicbench: Any) -> None:
     document = json.loads(ended.stdout)
     assert document["ready"] is False
     assert [check["state"] for check in document["checks"]] == ["ok", "missing"]
+
+
+def test_details_are_printed_for_those_who_ask(machine: Any, nicbench: Any) -> None:
+    details = {"zero_copy": True, "redirect_target": False, "queues": None, "receive_metadata": ("hash", "VLAN tag")}
+    machine(ok("XDP on eth1", "can carry it", details), GOOD)
+    assert "zero copy" not in nicbench("doctor").stdout
+    shown = nicbench("doctor", "--verbose").stdout
+    assert "zero copy: yes\n" in shown
+    assert "redirect target: no\n" in shown
+    assert "queues: not known\n" in shown
+    assert "receive metadata: hash, VLAN tag\n" in shown
+    document = json.loads(nicbench("doctor", "--json").stdout)
+    assert document["checks"][0]["details"]["receive_metadata"] == ["hash", "VLAN tag"]
+    assert document["checks"][1]["details"] == {}

@@ -165,6 +165,7 @@ mod tests {
             transmit_descriptors: 64,
             receive_descriptors: 64,
             send_buffer_bytes: None,
+            transmit_budget_frames: None,
             numa_node: None,
             lossless: false,
             stamps: None,

@@ -27,6 +27,8 @@ pub struct PortFacts {
     pub receive_descriptors: u32,
     /// The socket's send buffer, read back; `None` where there is no socket.
     pub send_buffer_bytes: Option<u64>,
+    /// The most frames that the kernel takes from the socket at a call; `None` where it is not told.
+    pub transmit_budget_frames: Option<u32>,
     pub numa_node: Option<i32>,
     /// Refused frames on such a port are the DUT's back-pressure.
     pub lossless: bool,

@@ -115,6 +115,10 @@ pub struct PortReply {
     pub receive_descriptors: u32,
     /// The socket's send buffer, read back; `None` where there is none.
     pub send_buffer_bytes: Option<u64>,
+    /// The most frames that one call takes from an AF_XDP socket in copy mode; `None` where the kernel's default of 32
+    /// stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transmit_budget_frames: Option<u32>,
     /// `None` where it is unknown.
     pub numa_node: Option<i32>,
     /// The value of the request.

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.hosts.base import Host
@@ -19,12 +22,17 @@ class State(StrEnum):
 
 
 class Check(Frozen):
-    """One line of the doctor's answer; ``mend_command`` is exact where a command can fix it."""
+    """One line of the doctor's answer; ``mend_command`` is exact where a command can fix it.
+
+    ``details`` are for those who ask for them (``--verbose``, ``--json``): plain data by names in words, None where a
+    value is not known.
+    """
 
     name: str
     state: State
     text: str
     mend_command: str | None = None
+    details: dict[str, Any] = Field(default_factory=dict)
 
 
 class Examination(ABC):
@@ -37,14 +45,14 @@ class Examination(ABC):
         """The checks of this side. An error of the host (nicbench.core.errors) becomes a check of its own."""
 
 
-def ok(name: str, text: str) -> Check:
+def ok(name: str, text: str, details: Mapping[str, Any] | None = None) -> Check:
     """A check that found what is needed."""
-    return Check(name=name, state=State.OK, text=text)
+    return Check(name=name, state=State.OK, text=text, details=dict(details or {}))
 
 
-def warning(name: str, text: str, mend_command: str | None = None) -> Check:
+def warning(name: str, text: str, mend_command: str | None = None, details: Mapping[str, Any] | None = None) -> Check:
     """A check that found something worse than it could be."""
-    return Check(name=name, state=State.WARNING, text=text, mend_command=mend_command)
+    return Check(name=name, state=State.WARNING, text=text, mend_command=mend_command, details=dict(details or {}))
 
 
 def missing(name: str, text: str, mend_command: str | None = None) -> Check:

@@ -123,11 +123,15 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("system.inventory.facts.interface.flow_steering:parse_steering", "system/inventory/golden/queues*.txt"),
     ("system.inventory.facts.interface.interfaces:parse_link", "system/inventory/golden/ip_link*.json"),
     ("system.inventory.facts.interface.packet_steering:parse_masks", "system/inventory/golden/rps*.txt"),
+    # XDP
+    ("system.xdp.asking:parse_flags", "system/xdp/golden/flags*.json"),
+    ("system.xdp.asking:parse_attempt", "system/xdp/golden/attempt*.json"),
+    ("system.xdp.asking:parse_kernel", "system/xdp/golden/osrelease*.txt"),
+    ("system.xdp.abilities:parse_queues", "system/xdp/golden/queues*.txt"),
+    ("system.xdp.tester:missing_capabilities", "system/xdp/golden/status*.txt"),
     # doctor
     ("doctor.checks.packages:parse_installed_packages", "system/inventory/golden/dpkg_query*.txt"),
     ("doctor.checks.packages:parse_packages", "../packages.debian"),
-    ("doctor.checks.af_xdp:parse_features", "doctor/golden/xdp_features*.json"),
-    ("doctor.checks.af_xdp:kernel_version", "doctor/golden/osrelease*.txt"),
     ("doctor.checks.isolated_cores:parse_listed", "doctor/golden/cpus*.txt"),
     ("doctor.checks.neighbours:parse_looks", "doctor/golden/looks*.json"),
     ("doctor.checks._interfaces:parse_interfaces", "doctor/golden/interfaces*.txt"),
@@ -189,6 +193,7 @@ WHERE_PARSERS_LIVE = (
     "nicbench.tuning",
     "nicbench.system.redfish",
     "nicbench.system.inventory",
+    "nicbench.system.xdp",
 )
 EXPECTED = (*NOT_UNDERSTOOD, *UNKNOWN, CannotSetError)
 PATIENCE_S = 60

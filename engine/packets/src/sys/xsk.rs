@@ -7,6 +7,15 @@ use std::os::fd::RawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::port::MAXIMUM_BURST;
+
+/// Frames that one call may take from a transmit ring: the largest burst, so that each burst is one call. Not more: over
+/// a veth, calls of 256 frames overrun the 256 places of the receiving end, and a fifth of the rate is left.
+const TRANSMIT_BUDGET_FRAMES: u32 = MAXIMUM_BURST as u32;
+
+/// include/uapi/linux/if_xdp.h of Linux 6.17; the crate libc does not know it yet.
+const XDP_MAX_TX_SKB_BUDGET: libc::c_int = 9;
+
 /// The descriptors of this process that are sockets of a domain (`AF_XDP`, `AF_PACKET`).
 pub fn open_sockets(wanted: libc::c_int) -> io::Result<BTreeSet<RawFd>> {
     let mut sockets = BTreeSet::new();
@@ -151,6 +160,17 @@ impl Xsk {
         set_option(self.descriptor, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, half)
     }
 
+    /// Lets one call take as many frames from the transmit ring as the largest burst has, where the kernel's default in
+    /// copy mode is 32; the ring bounds it. Returns the number, or `None` where the default stands: the kernel is older
+    /// than 6.17 or refuses, or the driver takes frames without a copy and has no such limit.
+    ///
+    /// Source: Documentation/networking/af_xdp.rst of Linux 6.17, XDP_MAX_TX_SKB_BUDGET.
+    pub fn raise_transmit_budget(&self, ring_frames: u32) -> Option<u32> {
+        let frames = TRANSMIT_BUDGET_FRAMES.min(ring_frames);
+        let value = libc::c_int::try_from(frames).ok().filter(|_| !self.zero_copy)?;
+        set_option(self.descriptor, libc::SOL_XDP, XDP_MAX_TX_SKB_BUDGET, value).ok().map(|()| frames)
+    }
+
     /// The send buffer, read back.
     pub fn send_buffer_bytes(&self) -> io::Result<u64> {
         let bytes: libc::c_int = get_option(self.descriptor, libc::SOL_SOCKET, libc::SO_SNDBUF)?;
@@ -261,6 +281,21 @@ mod tests {
         let statistics =
             XskStatistics { rx_dropped: 0, rx_ring_full: 2, rx_fill_ring_empty_descs: 7, ..Default::default() };
         assert_eq!(statistics.receive_overrun(true), 9);
+    }
+
+    #[test]
+    fn a_kernel_that_refuses_a_larger_transmit_budget_keeps_its_own() {
+        use std::os::fd::AsRawFd;
+        // No AF_XDP socket, so that every kernel refuses.
+        let other = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let xsk = Xsk {
+            descriptor: other.as_raw_fd(),
+            zero_copy: false,
+            _page: None,
+            producer: std::ptr::null(),
+            completions: Extended::default(),
+        };
+        assert_eq!(xsk.raise_transmit_budget(2048), None);
     }
 
     #[test]

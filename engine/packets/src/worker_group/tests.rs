@@ -26,6 +26,7 @@ impl DeadPort {
             transmit_descriptors: 0,
             receive_descriptors: 0,
             send_buffer_bytes: None,
+            transmit_budget_frames: None,
             numa_node: None,
             lossless: false,
             stamps: None,

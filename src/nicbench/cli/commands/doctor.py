@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from textwrap import wrap
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.markup import escape
@@ -31,7 +31,10 @@ def register(app: typer.Typer) -> None:
 Build = Annotated[str | None, typer.Option("--build", help="Build something that a DUT needs: l3fwd.", metavar="NAME")]
 
 
-def _doctor(json: Json = False, build: Build = None) -> None:
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print what was found in detail.")]
+
+
+def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -> None:
     """Check that this machine has what nicbench needs; exit status 3 where something is missing."""
     if build is not None:
         results().print(escape(run_to_the_end(build_on_this_machine(build))), soft_wrap=True)
@@ -42,12 +45,12 @@ def _doctor(json: Json = False, build: Build = None) -> None:
         plain = [check.model_dump(mode="json") for check in checks]
         print_json({"format": FORMAT, "ready": not lacking, "checks": plain})
     else:
-        _print(checks)
+        _print(checks, with_details=verbose)
     if lacking:
         raise typer.Exit(NotReadyError.exit_status)
 
 
-def _print(checks: Sequence[Check]) -> None:
+def _print(checks: Sequence[Check], *, with_details: bool) -> None:
     """Prints the checks, the worst last, where a reader looks first; texts stay in their column, commands unwrapped."""
     console = results()
     width = max((len(check.name) for check in checks), default=0)
@@ -60,7 +63,21 @@ def _print(checks: Sequence[Check]) -> None:
         console.print(f"{state} {escape(check.name):<{width}}  {escape(text)}", soft_wrap=True)
         if check.mend_command is not None:
             console.print(f"{indent}fix: {escape(check.mend_command)}", soft_wrap=True)
+        if with_details:
+            for name, value in check.details.items():
+                console.print(escape(f"{indent}{name.replace('_', ' ')}: {_in_words(value)}"), soft_wrap=True)
     lacking = sum(check.state is State.MISSING for check in checks)
     warned = sum(check.state is State.WARNING for check in checks)
     warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""
     console.print(f"\n{lacking} missing: nicbench cannot work yet" if lacking else f"\nthis machine is ready{warnings}")
+
+
+def _in_words(value: Any) -> str:
+    """A detail as a reader says it."""
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return str(value)

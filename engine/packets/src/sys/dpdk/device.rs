@@ -105,6 +105,7 @@ impl Device {
                 xsk.set_send_buffer(bytes)?;
             }
             facts.send_buffer_bytes = Some(xsk.send_buffer_bytes()?);
+            facts.transmit_budget_frames = xsk.raise_transmit_budget(facts.transmit_descriptors);
             self.xsks.push(xsk);
         }
         Ok(())

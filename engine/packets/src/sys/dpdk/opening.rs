@@ -54,6 +54,7 @@ pub(super) fn facts(
         transmit_descriptors: if asked.umem != 0 { raw.receive_descriptors } else { raw.transmit_descriptors },
         receive_descriptors: raw.receive_descriptors,
         send_buffer_bytes: None,
+        transmit_budget_frames: None,
         numa_node: (raw.numa_node >= 0).then_some(raw.numa_node),
         lossless: options.lossless,
         stamps: stamps(raw.clock),

@@ -1,5 +1,7 @@
 """Asks the kernel what each interface can do with XDP, and prints it as JSON. Run as a program: nothing is changed.
 
+It is given to the Python of any host on its stdin, so it imports nothing of nicbench.
+
 Source: Documentation/netlink/specs/netdev.yaml (Linux 6.3 and newer), include/uapi/linux/genetlink.h, netdev.h.
 """
 
@@ -15,7 +17,9 @@ _NETLINK_GENERIC = 16
 _REQUEST, _DUMP = 0x001, 0x300
 _ERROR, _DONE = 2, 3
 _CONTROL_FAMILY, _GET_FAMILY, _FAMILY_ID, _FAMILY_NAME = 0x10, 3, 1, 2
-_DEV_GET, _DEV_IFINDEX, _DEV_XDP_FEATURES = 1, 1, 3
+_DEV_GET, _DEV_IFINDEX = 1, 1
+# Attributes of 64 bits, by what they are called in the output. The last two came with Linux 6.8.
+_FLAGS = {"features": 3, "receive_metadata": 5, "socket": 6}
 _HEADER, _GENERIC, _ATTRIBUTE = struct.Struct("=LHHLL"), struct.Struct("=BBH"), struct.Struct("=HH")
 _TIMEOUT_S = 5.0
 
@@ -42,24 +46,26 @@ def attributes(data: bytes) -> dict[int, bytes]:
     return found
 
 
-def features_of(payload: bytes) -> tuple[int, int] | None:
-    """Interface number and XDP features of one device's message; None where it has not both."""
+def flags_of(payload: bytes) -> tuple[int, dict[str, int]] | None:
+    """Interface number and flags of one device's message; None where it lacks the number or the XDP features."""
     found = attributes(payload[_GENERIC.size :])
-    index, features = found.get(_DEV_IFINDEX, b""), found.get(_DEV_XDP_FEATURES, b"")
-    if len(index) != 4 or len(features) != 8:
+    index = found.get(_DEV_IFINDEX, b"")
+    values = {name: found[number] for name, number in _FLAGS.items() if len(found.get(number, b"")) == 8}
+    if len(index) != 4 or "features" not in values:
         return None
-    return int.from_bytes(index, sys.byteorder), int.from_bytes(features, sys.byteorder)
+    flags = {name: int.from_bytes(value, sys.byteorder) for name, value in values.items()}
+    return int.from_bytes(index, sys.byteorder), flags
 
 
 def main() -> None:
-    """Prints features by the interface's name; exit status 1 and the reason where the kernel does not say."""
+    """Prints the flags by the interface's name; exit status 1 and the reason where the kernel does not say."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_GENERIC) as asked:
         asked.settimeout(_TIMEOUT_S)
         asked.bind((0, 0))
         name = _attribute(_FAMILY_NAME, b"netdev\0")
         families = list(_ask(asked, _CONTROL_FAMILY, _REQUEST, _GET_FAMILY, name))
         family = int.from_bytes(attributes(families[0][_GENERIC.size :])[_FAMILY_ID], sys.byteorder)
-        devices = [features_of(payload) for payload in _ask(asked, family, _REQUEST | _DUMP, _DEV_GET, b"")]
+        devices = [flags_of(payload) for payload in _ask(asked, family, _REQUEST | _DUMP, _DEV_GET, b"")]
     names = dict(socket.if_nameindex())
     print(json.dumps({names[found[0]]: found[1] for found in devices if found and found[0] in names}))
 

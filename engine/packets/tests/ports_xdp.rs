@@ -1,0 +1,173 @@
+//! The tester inside the kernel over a veth pair, in a network namespace of this test's own that ends with it: the
+//! program itself, by its protocol. Needs root; without, it says that it did nothing.
+#![cfg(feature = "xdp")]
+#![allow(unsafe_code)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+fn ip(arguments: &str) -> Value {
+    let output = Command::new("ip").args(arguments.split_whitespace()).output().expect("the program ip");
+    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+}
+
+/// One pair, t0-t1, in a namespace that no other interface or program shares.
+fn enter_lab() {
+    // SAFETY: no pointers; it moves this thread, and the programs it starts later, to a new namespace.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "a network namespace of our own");
+    // IPv6 would greet its neighbours, and the counts below are exact.
+    std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").expect("IPv6 off");
+    ip("link add t0 type veth peer name t1");
+    for device in ["t0", "t1"] {
+        ip(&format!("link set {device} up"));
+    }
+}
+
+struct Engine {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    trials: u32,
+}
+
+impl Engine {
+    fn start() -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_nicbench-packets"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the engine");
+        let (input, output) = (process.stdin.take().expect("stdin"), process.stdout.take().expect("stdout"));
+        Self { process, input, output: BufReader::new(output), trials: 0 }
+    }
+
+    fn request(&mut self, command: &str, mut fields: Value) -> Value {
+        (fields["id"], fields["command"]) = (1.into(), command.into());
+        writeln!(self.input, "{fields}").expect("an open pipe");
+        loop {
+            let mut line = String::new();
+            assert!(self.output.read_line(&mut line).expect("text") > 0, "the engine ended during {command}");
+            let reply: Value = serde_json::from_str(&line).expect("JSON");
+            if reply["id"] == 1 {
+                return reply;
+            }
+        }
+    }
+
+    fn configure(&mut self, devices: &[&str]) -> Value {
+        let port = |device: &&str| {
+            json!({"name": device, "kind": "xdp", "device": device, "transmit_descriptors": 256,
+                   "receive_descriptors": 256, "lossless": false, "send_buffer_bytes": null})
+        };
+        let ports: Vec<Value> = devices.iter().map(port).collect();
+        self.request("configure", json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null,
+            "watch_cpus": [], "huge_pages": false, "memory_mib": 64, "eal": [], "ports": ports}))
+    }
+
+    fn trial(&mut self, streams: Vec<Value>, start: Value) -> Value {
+        self.trials += 1;
+        let mut fields = json!({"trial": self.trials, "duration_s": 0.1, "streams": streams});
+        start.as_object().into_iter().flatten().for_each(|(key, value)| fields[key] = value.clone());
+        let reply = self.request("start", fields);
+        assert_eq!(reply["ok"], true, "{reply}");
+        let reading = self.request("drain", json!({"duration_s": 0.05}));
+        assert_eq!(reading["ok"], true, "{reading}");
+        reading
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn stream(name: &str, ways: [usize; 2], change: Value) -> Value {
+    let mut stream = json!({
+        "name": name, "transmit_port": ways[0], "receive_port": ways[1], "frame_bytes": 64, "rate_frames_per_s": 20000,
+        "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02", "ip": 4,
+        "source_address": "198.18.0.2", "destination_address": "198.19.0.2"});
+    change.as_object().into_iter().flatten().for_each(|(key, value)| stream[key] = value.clone());
+    stream
+}
+
+/// Everything that was asked for came back, whole and in order.
+fn assert_all_came(reading: &Value) {
+    for stream in reading["streams"].as_array().expect("streams") {
+        let count = |name: &str| stream[name].as_u64().expect("a count");
+        assert_eq!(count("sent") + count("unsent_tester"), count("intended"), "{stream}");
+        assert_eq!((count("received"), count("lost")), (count("sent"), 0), "{stream}");
+        assert!(count("received") > 0, "{stream}");
+        let others = ["late", "duplicated", "reordered", "corrupted", "unattributed"].map(count);
+        assert_eq!(others, [0; 5], "{stream}");
+        assert_eq!(stream["latency"]["count"], stream["received"], "{stream}");
+        assert_eq!(stream["latency"]["negative"], 0, "{stream}");
+    }
+}
+
+#[test]
+fn frames_are_made_and_checked_in_the_kernel() {
+    // SAFETY: no pointers.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("not root: nothing was tested");
+        return;
+    }
+    enter_lab();
+    let mut engine = Engine::start();
+    engine.request("hello", json!({"protocol": "1.0"}));
+    let reply = engine.configure(&["t0", "t1"]);
+    if reply["ok"] != true {
+        eprintln!("this kernel does not make frames by XDP, nothing was tested: {reply}");
+        return;
+    }
+    let vlan_tcp = json!([
+        {"kind": "ethernet", "source": "02:00:00:00:00:01", "destination": "02:00:00:00:00:02"},
+        {"kind": "vlan", "id": 7},
+        {"kind": "ipv4", "source": "198.18.0.2", "destination": {"first": "198.19.0.2", "count": 50}},
+        {"kind": "tcp", "source": 1000, "destination": 2000}]);
+    let v6 = json!({"ip": 6, "frame_bytes": 200, "source_address": "2001:db8::2", "destination_address": "2001:db8::3"});
+    for change in [
+        json!({}),
+        json!({"frame_bytes": 1518}),
+        json!({"flows": 1000, "source_port_count": 1000}),
+        json!({"flows": 70_000, "source_port_count": 7, "source_address_count": 10_000, "rate_frames_per_s": 700_000}),
+        v6,
+        json!({"layers": vlan_tcp, "frame_bytes": 128, "flows": 50}),
+        json!({"burst_frames": 8}),
+        json!({"frames": 100}),
+    ] {
+        let reading = engine.trial(vec![stream("up", [0, 1], change)], json!({}));
+        assert_all_came(&reading);
+        assert_eq!(reading["ports"][0]["foreign"], 0);
+    }
+    // Both ways at once, streams of different sizes, one of which begins later.
+    let streams = vec![
+        stream("up", [0, 1], json!({})),
+        stream("long", [0, 1], json!({"frame_bytes": 900, "source_port": 5000, "begins_s": 0.05})),
+        stream("down", [1, 0], json!({"frame_bytes": 128})),
+    ];
+    let reading = engine.trial(streams, json!({"latency_from": "scheduled"}));
+    assert_all_came(&reading);
+    assert_eq!(reading["streams"][1]["intended"], 1000);
+    // At most so many at once; what is refused says why.
+    let sizes = json!({"sizes": [{"frame_bytes": 64, "weight": 1}, {"frame_bytes": 512, "weight": 1}]});
+    let start = json!({"trial": 90, "duration_s": 0.1, "streams": [stream("up", [0, 1], sizes)]});
+    let refused = engine.request("start", start);
+    assert_eq!(refused["ok"], false);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("in the kernel"), "{refused}");
+    // A killed engine leaves nothing behind.
+    assert!(ip("-j link show t0")[0]["xdp"].is_object());
+    drop(engine);
+    assert!(ip("-j link show t0")[0]["xdp"].is_null());
+    // Another's program stays where it is.
+    let mut first = Engine::start();
+    assert_eq!(first.configure(&["t0", "t1"])["ok"], true);
+    let mut second = Engine::start();
+    let refused = second.configure(&["t0"]);
+    assert_eq!(refused["ok"], false);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("program"), "{refused}");
+}
