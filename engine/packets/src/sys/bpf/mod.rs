@@ -4,6 +4,7 @@
 mod area;
 mod kernel;
 mod object;
+pub mod receiving;
 mod ring;
 
 pub use area::{Area, Plain};
