@@ -5,6 +5,7 @@
 //! from the flows or the histograms are computed at the reading, not per frame.
 
 mod arrivals;
+mod counted;
 mod detail;
 mod intervals;
 mod irregular;
@@ -14,6 +15,7 @@ mod reading;
 mod tally;
 
 pub use arrivals::{Arrivals, Silence};
+pub use counted::{Counted, CountedStream, Layout};
 pub use detail::{Detail, FLOW_HISTOGRAM_LIMIT_BYTES};
 pub use losses::Losses;
 pub use outcome::{FlowOutcome, Group, Outcome};

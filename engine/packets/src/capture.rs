@@ -61,6 +61,11 @@ impl Capture {
         }
     }
 
+    /// How many of a trial's first frames are asked for; `None` where those around losses are.
+    pub fn most_of_first(&self) -> Option<u32> {
+        (self.around == 0).then_some(self.most as u32)
+    }
+
     /// The frames kept, in the order in which they were received.
     pub fn frames(&self) -> &[Captured] {
         &self.kept

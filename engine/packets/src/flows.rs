@@ -5,10 +5,12 @@
 //! others is still told from a copy. Rings and holes are zero at first: flows that never use them cost no memory.
 
 mod corrupted_ahead;
+mod late_frames;
 mod line;
 mod reordering;
 
 use corrupted_ahead::CorruptedAhead;
+pub use late_frames::{LateFrame, LateFrames};
 pub use line::{FlowLine, LONGEST_KEPT_NS, Variation};
 use reordering::Holes;
 pub use reordering::{FEWEST_COUNTED, Overtaken, Reordering};
@@ -59,6 +61,16 @@ impl FlowTable {
             holes: Holes::new(flows, counted),
             broken_ahead: CorruptedAhead::default(),
         }
+    }
+
+    /// Words of a flow's ring, and holes that are remembered of it.
+    pub fn memory_of_flow(&self) -> (usize, usize) {
+        (self.ring_words, self.holes.capacity())
+    }
+
+    /// Takes what another receiver counted of the flows from `first` on; it knows their past itself.
+    pub fn set_lines(&mut self, first: usize, lines: &[FlowLine]) {
+        self.lines[first..first + lines.len()].copy_from_slice(lines);
     }
 
     /// The greatest n for which n-reordering is counted.

@@ -6,10 +6,10 @@
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Arrivals {
     /// Frames received when it was last looked at; 0: none yet.
-    received: u64,
-    first_ns: u64,
-    last_ns: u64,
-    silence: Option<Silence>,
+    pub(super) received: u64,
+    pub(super) first_ns: u64,
+    pub(super) last_ns: u64,
+    pub(super) silence: Option<Silence>,
 }
 
 /// A time during which nothing arrived.

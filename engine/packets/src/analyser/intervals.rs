@@ -33,6 +33,26 @@ impl Intervals {
         Self { width_ns: WIDTH_NS, end_ns: WIDTH_NS, series: vec![Series::default(); streams] }
     }
 
+    /// What another receiver counted by interval, of which `closed` have ended.
+    pub(super) fn of_counts(width_ns: u64, closed: usize, counted: Vec<(Vec<u64>, Vec<i64>)>) -> Self {
+        let series = counted.into_iter().map(|(mut received, mut missing)| {
+            received.resize(closed, 0);
+            missing.resize(closed, 0);
+            let (received_before, missing_before) = (received.iter().sum(), missing.iter().sum());
+            Series { received, missing, received_before, missing_before }
+        });
+        Self { width_ns, end_ns: width_ns.saturating_mul(closed as u64 + 1), series: series.collect() }
+    }
+
+    /// The width of intervals of which so long a trial has not too many, as they are widened from the smallest.
+    pub fn width_for(duration_ns: u64) -> u64 {
+        let mut width_ns = WIDTH_NS;
+        while duration_ns / width_ns >= MOST_INTERVALS as u64 {
+            width_ns *= 2;
+        }
+        width_ns
+    }
+
     /// Closes the intervals that have ended by `now_ns` since the trial began.
     #[inline(always)]
     pub fn advance(&mut self, now_ns: u64, streams: &[StreamTally]) {

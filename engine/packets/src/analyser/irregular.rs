@@ -1,7 +1,7 @@
 //! Counts frames that are lost, late, reordered, corrupted or foreign: they are rare, and their code is kept off the
 //! hot path.
 
-use super::{Analyser, Expected, elapsed};
+use super::{Analyser, elapsed};
 use crate::flows::Arrival;
 use crate::signature::{Owner, SIGNATURE_BYTES, Signature};
 use crate::template::signature_offset;
@@ -114,8 +114,7 @@ impl Analyser {
     }
 
     fn analyse_unknown(&mut self, port: usize, frame: &[u8]) {
-        let ours = |stream: &Expected| stream.receive_port == port && stream.template.is_addressed_as_ours(frame);
-        match self.expected.iter().position(ours) {
+        match self.stream_addressed(port, frame) {
             None => self.count_foreign(port),
             Some(_) if self.after_drain => {}
             Some(index) => {

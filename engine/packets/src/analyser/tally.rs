@@ -22,13 +22,13 @@ pub struct StreamTally {
     /// Sequences passed over that have not come since; signed, because another receiver may have seen the jump.
     pub missing: i64,
     /// When the last frame was sent that came after a jump.
-    last_jump_ns: Option<u64>,
+    pub(super) last_jump_ns: Option<u64>,
     /// Frames that by their stamps arrived before they were sent.
     pub negative: u64,
     /// The greatest time by which a stamp was too early.
     pub negative_maximum_ns: u64,
     /// Extremes of latencies that are too long for a flow's line.
-    beyond: Option<(u64, u64)>,
+    pub(super) beyond: Option<(u64, u64)>,
 }
 
 impl StreamTally {

@@ -89,6 +89,11 @@ impl Holes {
         self.counted
     }
 
+    /// How many holes of each flow are remembered.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// The bytes that one flow takes once it uses them.
     pub fn bytes_per_flow(&self) -> usize {
         self.stride * size_of::<u64>()
@@ -109,11 +114,20 @@ impl Holes {
     #[cold]
     pub fn fill(&mut self, flow: usize, sequence: u64, arrival: u64) -> Overtaken {
         let (capacity, header) = (self.capacity, 1 + self.counted);
+        let Some(words) = self.words.get(flow * self.stride..(flow + 1) * self.stride) else {
+            return Overtaken::default();
+        };
+        let opened = opened_at(words[0] as usize, &words[header..], capacity, sequence);
+        self.fill_opened(flow, sequence, arrival, opened)
+    }
+
+    /// As [`Self::fill`], where it is known which arrival opened the frame's hole.
+    #[cold]
+    pub fn fill_opened(&mut self, flow: usize, sequence: u64, arrival: u64, opened: Option<u64>) -> Overtaken {
+        let header = 1 + self.counted;
         let nothing = Overtaken::default();
         let Some(words) = self.words.get_mut(flow * self.stride..(flow + 1) * self.stride) else { return nothing };
-        let (head, ring) = words.split_at_mut(header);
-        let opened = opened_at(head[0] as usize, ring, capacity, sequence);
-        let remembered = &mut head[1..];
+        let remembered = &mut words[1..header];
         let overtaken = opened.map_or(nothing, |opened| {
             let extent = arrival.saturating_sub(opened);
             // Since the hole was opened, only other late frames can have been smaller.

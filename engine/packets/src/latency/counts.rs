@@ -39,6 +39,13 @@ impl LatencyCounts {
         Self { counts: vec![0; BUCKETS], overflows: Vec::new() }
     }
 
+    /// Those that another counted in the same buckets; `overflows` names each whose count went over 32 bits.
+    pub fn of_buckets(buckets: &[u32], overflows: Vec<usize>) -> Self {
+        let mut counts = buckets.to_vec();
+        counts.resize(BUCKETS, 0);
+        Self { counts, overflows }
+    }
+
     /// Records one latency; one beyond the range is counted at its end.
     #[inline(always)]
     pub fn record(&mut self, latency_ns: u64) {

@@ -9,6 +9,8 @@ use crate::addresses::{parse_ip, parse_mac};
 use crate::checksum;
 use crate::error::EngineError;
 use crate::signature::SIGNATURE_BYTES;
+use crate::template::{AddressBits, AddressRange, Intactness};
+use crate::traffic::SignatureSearch;
 use crate::wire::ethernet::FCS_BYTES;
 use crate::wire::{Ethernet, Header, Ipv4, Ipv6, Udp, ethernet, ethertype, ip_protocol, ipv4, ipv6, udp};
 
@@ -192,6 +194,72 @@ impl UdpTemplate {
                     && udp.get(udp::LENGTH) == self.udp_length
             }
         }
+    }
+
+    /// See [`Intactness`].
+    pub fn intactness(&self) -> Intactness {
+        const IP: usize = Ethernet::BYTES;
+        let signature = self.signature_offset();
+        let mut mask = vec![0; signature];
+        mask[ethernet::TYPE.range(0)].fill(0xFF);
+        let length_of_ip = match self.version {
+            IpVersion::V4 => {
+                mask[IP] = 0xFF; // version and length
+                mask[ipv4::PROTOCOL.offset(IP)] = 0xFF;
+                (ipv4::TOTAL_LENGTH.offset(IP), IP)
+            }
+            IpVersion::V6 => {
+                mask[ipv6::NEXT_HEADER.offset(IP)] = 0xFF;
+                (ipv6::PAYLOAD_LENGTH.offset(IP), self.udp)
+            }
+        };
+        Intactness {
+            lengths: vec![self.bytes.len()],
+            length_fields: vec![length_of_ip, (udp::LENGTH.offset(self.udp), self.udp)],
+            value: self.bytes[..signature].to_vec(),
+            mask,
+            leading: vec![0; signature],
+            search: SignatureSearch::At(signature),
+            fields: Vec::new(),
+            checksums: Vec::new(),
+        }
+    }
+
+    /// See [`AddressBits`].
+    pub fn address_bits(&self) -> AddressBits {
+        const IP: usize = Ethernet::BYTES;
+        let mut bits = AddressBits { length: self.udp + Udp::BYTES, ..AddressBits::default() };
+        bits.require(ethernet::TYPE.offset(0), &self.bytes[ethernet::TYPE.range(0)], &[0xFF; 2]);
+        let (source, destination) = match self.version {
+            IpVersion::V4 => {
+                // Ports lie further back where there are options.
+                bits.length = IP + Ipv4::BYTES;
+                bits.require(IP, &[0x40], &[0xF0]);
+                bits.require(ipv4::PROTOCOL.offset(IP), &[ip_protocol::UDP], &[0xFF]);
+                (ipv4::SOURCE.range(IP), ipv4::DESTINATION.range(IP))
+            }
+            IpVersion::V6 => {
+                bits.require(ipv6::NEXT_HEADER.offset(IP), &[ip_protocol::UDP], &[0xFF]);
+                (ipv6::SOURCE.range(IP), ipv6::DESTINATION.range(IP))
+            }
+        };
+        for (place, swept, is_port) in [
+            (source, self.source_address, false),
+            (destination, self.destination_address, false),
+            (udp::SOURCE_PORT.range(self.udp), self.source_port, true),
+            (udp::DESTINATION_PORT.range(self.udp), self.destination_port, true),
+        ] {
+            bits.ranges.push(AddressRange {
+                at: place.start,
+                bytes: place.len(),
+                shift: 0,
+                mask: u128::MAX,
+                first: swept.first,
+                span: u128::from(swept.count - 1),
+                is_behind_options: is_port && self.version == IpVersion::V4,
+            });
+        }
+        bits
     }
 
     /// Whether addresses and ports are those of a flow of ours, whatever the signature says.

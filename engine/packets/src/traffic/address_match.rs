@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::header_stack::{ComputedHeader, HeaderStack};
 use super::shape::without;
 use super::varied_field::VariedField;
+use crate::template::{AddressBits, AddressRange};
 use crate::wire::{Ethernet, Header, Headers, ethernet, ipv4, ipv6, udp};
 
 /// What names a flow of a file: addresses, protocol and ports, or the type of a frame without IP.
@@ -72,6 +73,30 @@ impl AddressMatch {
         holes.sort_by_key(|range| range.start);
         let fixed = ranges.into_iter().flat_map(|range| without(range, &holes)).collect();
         Self::Like { bytes: stack.header.clone(), fixed, varied }
+    }
+
+    /// What frames that match have in common; `None` where they are those of a file.
+    pub fn bits(&self) -> Option<AddressBits> {
+        let Self::Like { bytes, fixed, varied } = self else { return None };
+        let mut bits = AddressBits::default();
+        for range in fixed {
+            bits.require(range.start, &bytes[range.clone()], &vec![0xFF; range.len()]);
+        }
+        bits.ranges = varied
+            .iter()
+            .map(|field| AddressRange {
+                at: field.bytes.start,
+                bytes: field.bytes.len(),
+                shift: field.shift,
+                mask: field.mask,
+                first: field.values.first,
+                span: u128::from(field.values.step.max(1)) * u128::from(field.values.count.saturating_sub(1)),
+                is_behind_options: false,
+            })
+            .collect();
+        let ends = fixed.iter().map(|range| range.end).chain(varied.iter().map(|field| field.bytes.end));
+        bits.length = ends.max().unwrap_or(0);
+        Some(bits)
     }
 
     pub fn matches(&self, frame: &[u8]) -> bool {

@@ -21,6 +21,21 @@ pub struct FrameChecksum {
 }
 
 impl FrameChecksum {
+    /// The sum of everything under it that is the same in every frame.
+    pub fn constant(&self) -> u64 {
+        self.constant
+    }
+
+    /// What is under it and differs, and whether that begins at an odd place of the sum.
+    pub fn variable(&self) -> &[(Range<usize>, bool)] {
+        &self.variable
+    }
+
+    /// Whether a checksum of zero is sent as 0xFFFF.
+    pub fn is_never_zero(&self) -> bool {
+        self.never_zero
+    }
+
     /// The bytes of the checksum itself.
     pub fn range(&self) -> Range<usize> {
         self.at..self.at + size_of::<u16>()

@@ -4,13 +4,15 @@ use nicbench_protocol::{Field, First, IpVersion, Layer, StreamRequest, Varied};
 
 use super::Choice;
 use super::address_match::AddressMatch;
+use super::checksums::FrameChecksum;
 use super::header_stack::{ComputedHeader, HeaderStack, build};
 use super::shape::Shape;
 use super::signature_search::SignatureSearch;
 use super::sizes::Sizes;
-use crate::error::EngineError;
+use super::varied_field::VariedField;
+use crate::error::{EngineError, ErrorKind};
 use crate::signature::SIGNATURE_BYTES;
-use crate::template::Bounds;
+use crate::template::{AddressBits, Bounds, Intactness};
 use crate::wire::ethernet::FCS_BYTES;
 use crate::wire::{tcp, udp};
 
@@ -95,6 +97,42 @@ impl Layered {
         let untouched = self.stack.places.iter().filter(|place| place.bytes.start >= self.stack.untouched_from);
         self.shapes[index].is_intact(frame, &self.bytes)
             && untouched.into_iter().all(|place| place.read(frame) == Some(place.values.of(flow) & place.mask))
+    }
+
+    /// See [`Intactness`].
+    pub fn intactness(&self) -> Result<Intactness, EngineError> {
+        let largest = &self.shapes[self.shapes.len() - 1];
+        let signature = self.signature_offset();
+        let checksums: Vec<FrameChecksum> = largest.untouched_checksums().cloned().collect();
+        if self.shapes.len() > 1 && !checksums.is_empty() {
+            return Err(EngineError::new(
+                ErrorKind::BadRequest,
+                "frames of several sizes with checksums in what VXLAN carries are not received in the kernel",
+                "give the stream one size, or use another driver",
+            ));
+        }
+        let mut mask = vec![0; signature];
+        for range in largest.compared() {
+            mask[range.start.min(signature)..range.end.min(signature)].fill(0xFF);
+        }
+        let mut frame = self.bytes.clone();
+        largest.write_lengths(&mut frame);
+        let is_untouched = |place: &&VariedField| place.bytes.start >= self.stack.untouched_from;
+        Ok(Intactness {
+            lengths: self.shapes.iter().map(|shape| shape.length).collect(),
+            length_fields: largest.length_fields().collect(),
+            value: frame[..signature].to_vec(),
+            mask,
+            leading: Intactness::leading_bits(self.search(), &frame, signature),
+            search: self.search(),
+            fields: self.stack.places.iter().filter(is_untouched).cloned().collect(),
+            checksums,
+        })
+    }
+
+    /// See [`AddressBits`].
+    pub fn address_bits(&self) -> Option<AddressBits> {
+        self.addressed.bits()
     }
 
     pub fn is_addressed_as_ours(&self, frame: &[u8]) -> bool {

@@ -16,9 +16,11 @@ pub mod sizes;
 pub mod varied_field;
 
 pub use captured::Captured;
+pub use checksums::FrameChecksum;
 pub use layered::Layered;
 pub use shape::Shape;
 pub use signature_search::{OtherSearches, SignatureSearch};
+pub use varied_field::{Order, VariedField};
 
 /// Which frame of a stream is sent next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -65,6 +65,16 @@ impl Shape {
         }
     }
 
+    /// The length fields: place, and by how much each is less than the length of the frame.
+    pub fn length_fields(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.lengths.iter().map(|(at, value)| (*at, self.length - usize::from(*value)))
+    }
+
+    /// The bytes that are compared one by one.
+    pub fn compared(&self) -> &[Range<usize>] {
+        &self.compared
+    }
+
     /// Whether lengths and payload are as sent; `sent` is the frame without what differs between flows.
     #[inline]
     pub fn is_intact(&self, frame: &[u8], sent: &[u8]) -> bool {
@@ -81,7 +91,7 @@ impl Shape {
     }
 
     /// Checksums in what is carried: whoever forwards the frame has no business there.
-    fn untouched_checksums(&self) -> impl Iterator<Item = &FrameChecksum> {
+    pub fn untouched_checksums(&self) -> impl Iterator<Item = &FrameChecksum> {
         self.checksums.iter().filter(|check| check.at >= self.untouched_from)
     }
 }

@@ -55,6 +55,7 @@ impl XdpPort {
             transmit_descriptors: request.transmit_descriptors,
             receive_descriptors: request.receive_descriptors,
             send_buffer_bytes: None,
+            transmit_budget_frames: None,
             numa_node: None,
             lossless: false,
             stamps: None,

@@ -1,41 +1,416 @@
-//! Stub.
-use crate::analyser::{Analyser, Detail, Expected};
+//! One port's receiver: the program in the driver's hook that judges every frame, and what it counted as an analyser.
+//!
+//! Each receive queue is served by one processor at a time, so every table exists once for each of them and nothing is
+//! atomic. Between trials the tables are memory of this process, in which it makes everything zero.
+
+mod events;
+mod stream_entry;
+mod tables;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use crate::analyser::{Analyser, Counted, CountedStream, Detail, Expected, Layout, Silence};
 use crate::capture::Capture;
 use crate::error::{EngineError, ErrorKind};
+use crate::flows::LateFrames;
+use crate::latency::LatencyCounts;
 use crate::signature::Signer;
-use std::collections::BTreeMap;
+use crate::sys::bpf::receiving::{
+    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Tally, split_event, wait_for_programs, zeroed,
+};
+use crate::sys::bpf::{XdpLink, attached_program, test_run};
+use crate::traffic::SignatureSearch;
+use events::ShardEvents;
+use tables::{MOST_BYTES, Sizes, Tables};
+
+/// Ports that a session may have; a port's own analyser knows of all.
+const MOST_PORTS: usize = 64;
+/// Intervals beyond the transmission, for the drain and for what is late.
+const SPARE_INTERVALS: u64 = 600;
+const MOST_INTERVALS: u64 = 4096;
+/// A frame of which the program sees everything: what fits into a page beside the kernel's own data.
+const LONGEST_FRAME: usize = 3840;
+
+/// The receiver of one port.
 #[derive(Debug)]
 pub struct Receiver {
-    a: Option<Analyser>,
+    port: usize,
+    queues: usize,
+    is_test: bool,
+    tables: Tables,
+    link: Option<XdpLink>,
+    trial: Option<Trial>,
+    /// Of the trials before.
+    totals: BTreeMap<String, u64>,
 }
+
+#[derive(Debug)]
+struct Trial {
+    sizes: Sizes,
+    layout: Layout,
+    /// What every shard's analyser begins as.
+    empty: Analyser,
+    flows: Vec<(u32, u32)>,
+    /// By the kernel's number of a stream: its place in `empty`.
+    order: Vec<usize>,
+    shards: Vec<ShardEvents>,
+}
+
 impl Receiver {
-    pub fn attach(_port: usize, _name: &str, _interface: u32, _queues: u32) -> Result<Self, EngineError> {
-        Ok(Self { a: None })
+    /// Attaches the program to an interface in native mode.
+    ///
+    /// # Errors
+    /// Where another program is there, the driver has no native XDP, or this process may not.
+    pub fn attach(port: usize, name: &str, interface: u32, queues: u32) -> Result<Self, EngineError> {
+        let mut receiver = Self::detached(port, queues, false).map_err(|error| at_port(name, error))?;
+        let link = receiver.tables.program().and_then(|program| XdpLink::attach(program, interface));
+        receiver.link = Some(link.map_err(|error| refusal(name, interface, &error))?);
+        Ok(receiver)
     }
+
+    /// A receiver whose program runs only when [`Self::run`] is called, by a clock that is told.
+    pub fn for_test(port: usize) -> Result<Self, EngineError> {
+        Self::detached(port, 1, true)
+    }
+
+    fn detached(port: usize, queues: u32, is_test: bool) -> Result<Self, EngineError> {
+        let queues = queues.max(1) as usize;
+        let tables = Tables::load(Sizes::smallest(queues), is_test).map_err(|error| not_loaded(&error))?;
+        Ok(Self { port, queues, is_test, tables, link: None, trial: None, totals: BTreeMap::new() })
+    }
+
+    /// Makes everything zero and ready for a trial; nothing counts before [`Self::set_epoch`].
+    ///
+    /// # Errors
+    /// Where a stream has what the program cannot check, or the tables would take too much memory.
     pub fn begin(
         &mut self,
-        _trial: u32,
+        trial: u32,
         signer: &Signer,
         expected: &[Expected],
         detail: Detail,
-        _duration_ns: u64,
-        _capture: Option<Capture>,
+        duration_ns: u64,
+        capture: Option<Capture>,
     ) -> Result<(), EngineError> {
-        self.a = Some(Analyser::with_detail(*signer, expected.to_vec(), 2, detail)?);
+        self.end();
+        self.keep_totals();
+        let ports = expected.iter().map(|stream| stream.receive_port + 1).max().unwrap_or(1);
+        let empty = Analyser::with_detail(*signer, expected.to_vec(), ports.max(MOST_PORTS), detail)?;
+        let layout = empty.layout();
+        let flows = expected.iter().filter(|stream| stream.receive_port == self.port).map(|stream| stream.flows as usize);
+        let interval_ns = Analyser::interval_for(duration_ns);
+        let intervals = (duration_ns / interval_ns + SPARE_INTERVALS).min(MOST_INTERVALS);
+        let sizes = Sizes::of(&layout, self.queues, flows.sum(), intervals as usize);
+        self.make_room(&sizes)?;
+        self.tables.clear(&sizes);
+        let order = self.write_streams(expected, &layout)?;
+        self.configure(trial, signer, expected, &layout, &sizes, interval_ns)?;
+        let most = capture.as_ref().map_or(Some(0), Capture::most_of_first);
+        self.tables.configure(|config| config.capture_frames = most.unwrap_or(0));
+        if capture.is_some() && most.is_none() {
+            let next = "capture the first frames, or use another driver";
+            return Err(EngineError::new(ErrorKind::BadRequest, "the kernel's receiver captures no losses", next));
+        }
+        self.tables.events.take();
+        let all_flows = expected.iter().map(|stream| stream.flows as usize).sum();
+        let events =
+            || ShardEvents::new(all_flows, expected.len(), detail.reordering_n as usize, capture.clone());
+        let shards = (0..self.queues).map(|_| events()).collect();
+        let flows = expected.iter().map(|stream| (stream.first_flow, stream.flows)).collect();
+        self.trial = Some(Trial { sizes, layout, empty, flows, order, shards });
         Ok(())
     }
-    pub fn set_epoch(&mut self, _monotonic_ns: u64) {}
-    pub fn set_last_slow(&mut self, _monotonic_ns: u64) {}
-    pub fn poll(&mut self) {}
-    pub fn end_drain(&mut self) {}
-    pub fn end(&mut self) {}
+
+    fn make_room(&mut self, sizes: &Sizes) -> Result<(), EngineError> {
+        if self.tables.fits(sizes) {
+            return Ok(());
+        }
+        if sizes.bytes() > MOST_BYTES {
+            let message = format!(
+                "{} flows at {} receive queues take {} MiB of the kernel's memory, and the limit is {} MiB",
+                sizes.flows,
+                sizes.shards,
+                sizes.bytes() >> 20,
+                MOST_BYTES >> 20
+            );
+            let next = "use fewer flows, histograms or queues (ethtool -L), or another driver";
+            return Err(EngineError::new(ErrorKind::BadRequest, message, next));
+        }
+        let tables = Tables::load(*sizes, self.is_test).map_err(|error| not_loaded(&error))?;
+        if let Some(link) = &self.link {
+            let replaced = tables.program().and_then(|program| link.replace(program));
+            replaced.map_err(|error| not_loaded(&error))?;
+            wait_for_programs();
+        }
+        self.tables = tables;
+        Ok(())
+    }
+
+    /// Streams in the order of their flows; gives the place of each.
+    fn write_streams(&mut self, expected: &[Expected], layout: &Layout) -> Result<Vec<usize>, EngineError> {
+        let mut order: Vec<usize> = (0..expected.len()).collect();
+        order.sort_by_key(|index| expected[*index].first_flow);
+        let groups: usize = layout.groups.iter().map(|(groups, _)| groups).sum();
+        let first_group = |index: usize| layout.groups[..index].iter().map(|(groups, _)| groups).sum::<usize>();
+        let mut first_line = 0;
+        for (place, index) in order.iter().enumerate() {
+            let (mut stream, lengths) = stream_entry::entry(&expected[*index], self.port)?;
+            let longest = expected[*index].template.length();
+            if stream.is_here != 0 && longest > LONGEST_FRAME {
+                let message = format!("frames of {longest} bytes reach over a page, of which XDP sees one");
+                let next = format!("use frames up to {LONGEST_FRAME} bytes, or another driver");
+                return Err(EngineError::new(ErrorKind::BadRequest, message, next));
+            }
+            stream.first_line = first_line;
+            stream.first_group = first_group(*index) as u32;
+            stream.group_shift = layout.groups[*index].1;
+            stream.shared_group = (groups + index) as u32;
+            first_line += if stream.is_here != 0 { stream.flows } else { 0 };
+            for length in lengths {
+                let word = place * LENGTH_WORDS + length / 64;
+                let marked = self.tables.lengths.get(word) | 1 << (length % 64);
+                self.tables.lengths.set(word, marked);
+            }
+            self.tables.streams.set(place, stream);
+        }
+        Ok(order)
+    }
+
+    fn configure(
+        &mut self,
+        trial: u32,
+        signer: &Signer,
+        expected: &[Expected],
+        layout: &Layout,
+        sizes: &Sizes,
+        interval_ns: u64,
+    ) -> Result<(), EngineError> {
+        if layout.offsets.len() > MOST_OFFSETS {
+            let message = format!("signatures at {} places (the most is {MOST_OFFSETS})", layout.offsets.len());
+            return Err(EngineError::new(ErrorKind::BadRequest, message, "use fewer kinds of headers in one trial"));
+        }
+        let is_carried = expected.iter().any(|stream| stream.template.search() == SignatureSearch::Carried);
+        let (first_key, second_key, mark) = signer.keys();
+        self.tables.configure(|config| {
+            (config.first_key, config.second_key, config.mark, config.trial) = (first_key, second_key, mark, trial);
+            (config.epoch_ns, config.last_slow_ns, config.interval_ns) = (0, 0, interval_ns);
+            (config.streams, config.shards) = (sizes.streams as u32, sizes.shards as u32);
+            (config.flows, config.histograms) = (sizes.flows as u32, sizes.histograms as u32);
+            (config.ring_words, config.holes) = (sizes.ring_words as u32, sizes.holes as u32);
+            (config.intervals, config.is_carried) = (sizes.intervals as u32, is_carried.into());
+            config.offsets = layout.offsets.len() as u32;
+            config.offset.iter_mut().zip(&layout.offsets).for_each(|(place, offset)| *place = *offset as u32);
+            config.is_ready = 1;
+        });
+        Ok(())
+    }
+
+    /// From this moment of CLOCK_MONOTONIC on, frames count; times are measured from it.
+    pub fn set_epoch(&mut self, monotonic_ns: u64) {
+        self.tables.configure(|config| config.epoch_ns = monotonic_ns);
+        self.tables.configure(|config| config.phase = RUNNING);
+    }
+
+    /// The last look that found the DUT's core shared.
+    pub fn set_last_slow(&mut self, monotonic_ns: u64) {
+        self.tables.configure(|config| config.last_slow_ns = monotonic_ns);
+    }
+
+    /// Ends the drain: frames that come from now on count as late.
+    pub fn end_drain(&mut self) {
+        self.poll();
+        self.tables.configure(|config| config.phase = AFTER_DRAIN);
+        wait_for_programs();
+    }
+
+    /// Nothing counts any more.
+    pub fn end(&mut self) {
+        self.tables.configure(|config| config.phase = IDLE);
+        wait_for_programs();
+    }
+
+    /// Judges what the program has handed over.
+    pub fn poll(&mut self) {
+        let Some(trial) = &mut self.trial else { return };
+        for record in self.tables.events.take() {
+            let Some((event, bytes)) = split_event(&record) else { continue };
+            let Some(shard) = trial.shards.get_mut(event.shard as usize) else { continue };
+            let first_line = event.shard as usize * trial.sizes.flows;
+            let (tables, flows, order) = (&self.tables, &trial.flows, &trial.order);
+            let expects = |flow: u32| {
+                let place = order.iter().position(|index| flow.wrapping_sub(flows[*index].0) < flows[*index].1);
+                let stream = tables.streams.get(place.unwrap_or(0));
+                let line = first_line + (stream.first_line + flow.wrapping_sub(stream.first_flow)) as usize;
+                if line < tables.lines.len() { tables.lines.get(line).next } else { 0 }
+            };
+            shard.take((&event, bytes), self.port, order, &trial.empty, expects);
+        }
+    }
+
+    /// Frames received so far, by stream in their order.
     pub fn received(&self) -> Vec<u64> {
-        Vec::new()
+        let Some(trial) = &self.trial else { return Vec::new() };
+        let mut received = vec![0; trial.order.len()];
+        for shard in 0..trial.sizes.shards {
+            for (place, index) in trial.order.iter().enumerate() {
+                received[*index] += self.tables.tallies.get(shard * trial.sizes.streams + place).received;
+            }
+        }
+        received
     }
+
+    /// What this port has received so far, of all its queues.
     pub fn analyser(&mut self) -> Result<Analyser, EngineError> {
-        self.a.clone().ok_or_else(|| EngineError::new(ErrorKind::BadState, "x", "y"))
+        self.poll();
+        let Some(trial) = &self.trial else {
+            return Err(EngineError::new(ErrorKind::BadState, "no trial has begun", "call begin first"));
+        };
+        let mut whole: Option<Analyser> = None;
+        for shard in 0..trial.sizes.shards {
+            let mut analyser = trial.empty.clone();
+            analyser.take_counted(self.port, self.counted(trial, shard));
+            match &mut whole {
+                None => whole = Some(analyser),
+                Some(whole) => whole.merge(analyser),
+            }
+        }
+        Ok(whole.unwrap_or_else(|| trial.empty.clone()))
     }
+
+    fn counted(&self, trial: &Trial, number: usize) -> Counted {
+        let (shard, events) = (self.tables.shards.get(number), &trial.shards[number]);
+        let config = self.tables.config();
+        let closed = (shard.last_ns / config.interval_ns.max(1)).min(trial.sizes.intervals as u64 - 1) as usize;
+        let mut port = events.port;
+        port.foreign += shard.foreign;
+        port.corrupted_unattributed += shard.unattributed;
+        let mut streams = vec![CountedStream::default(); trial.order.len()];
+        for (place, index) in trial.order.iter().enumerate() {
+            streams[*index] = self.counted_stream(trial, number, place, *index, closed);
+        }
+        Counted { streams, port, interval_ns: config.interval_ns, intervals: closed, capture: events.capture.clone() }
+    }
+
+    fn counted_stream(
+        &self,
+        trial: &Trial,
+        shard: usize,
+        place: usize,
+        index: usize,
+        closed: usize,
+    ) -> CountedStream {
+        let (sizes, events) = (&trial.sizes, &trial.shards[shard]);
+        let tally = self.tables.tallies.get(shard * sizes.streams + place);
+        let entry = self.tables.streams.get(place);
+        let mut stream = events.streams[index].clone();
+        add_tally(&mut stream, &tally);
+        let first = (shard * sizes.streams + place) * sizes.intervals;
+        let series = self.tables.series.copy(first..first + closed.max(tally.interval as usize + 1).min(sizes.intervals));
+        stream.received = series.iter().map(|interval| interval.received).collect();
+        stream.missing = series.iter().map(|interval| interval.missing).collect();
+        stream.received[tally.interval as usize] += tally.received - tally.received_before;
+        stream.missing[tally.interval as usize] += tally.missing - tally.missing_before;
+        if entry.is_here == 0 {
+            return stream;
+        }
+        let first = shard * sizes.flows + entry.first_line as usize;
+        stream.lines = self.tables.lines.copy(first..first + entry.flows as usize);
+        for flow in events.reordered.keys().filter(|flow| flow.wrapping_sub(entry.first_flow) < entry.flows) {
+            let line = &mut stream.lines[(flow - entry.first_flow) as usize];
+            LateFrames::add_reordered(line, events.reordered[flow]);
+        }
+        let groups = entry.first_group..entry.first_group + trial.layout.groups[index].0 as u32;
+        stream.counts = groups.map(|group| self.counts(trial, shard, group)).collect();
+        stream.shared_counts = self.counts(trial, shard, entry.shared_group);
+        stream
+    }
+
+    fn counts(&self, trial: &Trial, shard: usize, histogram: u32) -> LatencyCounts {
+        let first = (shard * trial.sizes.histograms + histogram as usize) * HISTOGRAM_BLOCKS;
+        let blocks = self.tables.histograms.copy(first..first + HISTOGRAM_BLOCKS);
+        let buckets: Vec<u32> = blocks.iter().flat_map(|block| block.count).collect();
+        let overflows = trial.shards[shard].overflows.get(&histogram).cloned().unwrap_or_default();
+        LatencyCounts::of_buckets(&buckets, overflows)
+    }
+
+    fn keep_totals(&mut self) {
+        self.totals = self.counters();
+        (0..self.queues).for_each(|number| self.tables.shards.set(number, zeroed()));
+    }
+
+    /// What happened beside the counts of trials, since the port was opened.
     pub fn counters(&self) -> BTreeMap<String, u64> {
-        BTreeMap::new()
+        let mut counters = self.totals.clone();
+        let shards = if self.tables.config().is_ready == 0 { 0 } else { self.queues };
+        for shard in (0..shards).map(|number| self.tables.shards.get(number)) {
+            for (name, count) in [
+                ("passed_to_kernel", shard.passed),
+                ("of_earlier_trials", shard.earlier),
+                ("events_lost", shard.events_lost),
+            ] {
+                *counters.entry(name.to_owned()).or_default() += count;
+            }
+        }
+        counters
     }
+
+    /// Gives a receiver made for tests one frame at `now_ns` of its clock, `repeat` times. Returns whether it was
+    /// dropped, and the mean time of a run in nanoseconds.
+    pub fn run(&mut self, frame: &[u8], now_ns: u64, repeat: u32) -> io::Result<(bool, u32)> {
+        const XDP_DROP: u32 = 1;
+        self.tables.configure(|config| config.test_now_ns = now_ns);
+        let (verdict, ns) = test_run(self.tables.program()?, frame, repeat)?;
+        Ok((verdict == XDP_DROP, ns))
+    }
+}
+
+/// Adds what the kernel counted to what its events told.
+fn add_tally(stream: &mut CountedStream, tally: &Tally) {
+    let ours = &mut stream.tally;
+    ours.received = tally.received;
+    ours.duplicated = tally.duplicated;
+    ours.reordered += tally.reordered;
+    ours.corrupted = tally.corrupted;
+    ours.late = tally.late;
+    ours.unattributed += tally.unattributed;
+    ours.variation_maximum_ns = tally.variation_maximum_ns as u32;
+    ours.unpaired += tally.unpaired;
+    ours.missing = tally.missing;
+    ours.negative = tally.negative;
+    ours.negative_maximum_ns = tally.negative_maximum_ns;
+    stream.last_jump_ns = tally.last_jump_ns.checked_sub(1);
+    stream.beyond = (tally.beyond_most_ns > 0).then_some((tally.beyond_least_ns, tally.beyond_most_ns));
+    stream.times = (tally.received > 0).then_some((tally.first_ns, tally.last_ns));
+    let (from_ns, to_ns) = (tally.silence_from_ns, tally.silence_to_ns);
+    stream.silence = (to_ns > from_ns).then_some(Silence { from_ns, to_ns });
+}
+
+fn at_port(name: &str, error: EngineError) -> EngineError {
+    EngineError { message: format!("port {name}: {}", error.message), ..error }
+}
+
+fn not_loaded(error: &io::Error) -> EngineError {
+    let next = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "run it as root",
+        Some(libc::ENOMEM) => "free memory, or use fewer flows and queues",
+        _ => "a kernel of 5.18 or newer with BPF is needed; see what it said on stderr",
+    };
+    EngineError::new(ErrorKind::Port, format!("the kernel did not take the receiving program: {error}"), next)
+}
+
+fn refusal(name: &str, interface: u32, error: &io::Error) -> EngineError {
+    let other = attached_program(interface);
+    let (what, next) = match (error.raw_os_error(), other) {
+        (_, Some(id)) => {
+            (format!("another's XDP program is there (id {id})"), "see what it is: bpftool prog show id NUMBER".to_owned())
+        }
+        (Some(libc::EOPNOTSUPP | libc::EINVAL), None) => (
+            format!("its driver does not take XDP programs in native mode: {error}"),
+            "lower its MTU below 3500 bytes, or use net_af_xdp".to_owned(),
+        ),
+        (Some(libc::EPERM | libc::EACCES), None) => ("this process may not attach one".to_owned(), "run it as root".to_owned()),
+        _ => (error.to_string(), "see the kernel's log: dmesg".to_owned()),
+    };
+    EngineError::new(ErrorKind::Port, format!("port {name}: no XDP program could be attached: {what}"), next)
 }

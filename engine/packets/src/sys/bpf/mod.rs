@@ -5,6 +5,7 @@ mod area;
 pub mod generating;
 mod kernel;
 mod object;
+pub mod receiving;
 mod ring;
 
 pub use area::{Area, Plain};
