@@ -125,10 +125,10 @@ fn frames_are_made_and_checked_in_the_kernel() {
         return;
     }
     let vlan_tcp = json!([
-        {"kind": "ethernet", "source": "02:00:00:00:00:01", "destination": "02:00:00:00:00:02"},
-        {"kind": "vlan", "id": 7},
-        {"kind": "ipv4", "source": "198.18.0.2", "destination": {"first": "198.19.0.2", "count": 50}},
-        {"kind": "tcp", "source": 1000, "destination": 2000}]);
+        {"layer": "ethernet", "source": "02:00:00:00:00:01", "destination": "02:00:00:00:00:02"},
+        {"layer": "vlan", "id": 7},
+        {"layer": "ipv4", "source": "198.18.0.2", "destination": {"first": "198.19.0.2", "count": 50}},
+        {"layer": "tcp", "source": 1000, "destination": 2000}]);
     let v6 = json!({"ip": 6, "frame_bytes": 200, "source_address": "2001:db8::2", "destination_address": "2001:db8::3"});
     for change in [
         json!({}),
