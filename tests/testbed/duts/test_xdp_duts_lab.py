@@ -157,6 +157,15 @@ async def test_an_undo_leaves_neither_program_nor_polling_threads(kind: str, lab
     assert await host.read_file("/sys/class/net/d0/threaded") == "0\n"
 
 
+async def test_threads_end_also_where_the_program_was_taken_away_before(lab: Wires, changes: UndoStack) -> None:
+    host = lab.testbed.dut
+    assert host is not None
+    await XdpForward(XdpForwardOptions(polling_threads=True)).up(lab.testbed, changes)
+    await bpf.detach(host, "d0")
+    assert await changes.undo_all() == []
+    assert await host.read_file("/sys/class/net/d0/threaded") == "0\n"
+
+
 async def test_frames_pass_where_threads_poll_the_ports(lab: Wires, changes: UndoStack) -> None:
     dut = XdpForward(XdpForwardOptions(polling_threads=True))
     await dut.up(lab.testbed, changes)

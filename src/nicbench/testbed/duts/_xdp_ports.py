@@ -16,13 +16,14 @@ from typing import Annotated, Any, Literal
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Words
-from nicbench.core.errors import HostError
+from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts._ports import DutDevices, require_host
 from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.stop_polling_threads import StopPollingThreads
 
 _PASS_PROGRAM = Path(__file__).with_name("pass.bpf.c")
 _COUNTS_MAP = "frame_counts"
@@ -139,10 +140,18 @@ async def start_polling_threads(changes: Changes, host: Host, device: str, cpus:
     The threads end with the setting, so that their CPUs and priorities need no undo.
     """
     before = await _find_threads(host, device)
-    await changes.set_file(host, f"/sys/class/net/{device}/threaded", "1")
+
+    async def apply() -> None:
+        await host.write_file(f"/sys/class/net/{device}/threaded", "1")
+
+    await changes.make(host, StopPollingThreads(device=device), apply)
     started = sorted(await _find_threads(host, device) - before)
     if not started:
-        raise HostError("the kernel was to poll by threads, and none has started", place=f"{host.name}, {device}")
+        raise NotReadyError(
+            "the kernel was to poll by threads, and none has started",
+            place=f"{host.name}, {device}",
+            next_step="use Linux 5.12 or later, or write `polling_threads: false` under `dut`",
+        )
     for thread in started:
         await host.run(("taskset", "-p", "-c", ",".join(str(cpu) for cpu in cpus), str(thread)))
         await host.run(("renice", "-n", _FIRST, "-p", str(thread)), check=False)
