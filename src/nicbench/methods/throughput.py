@@ -35,6 +35,7 @@ from nicbench.methods._rate_columns import (
     BORNE_BY_HALF,
     BORNE_BY_MOST,
     CEILING,
+    CLOCK_SEEN,
     FALL,
     FRAME,
     LINE_RATE_COLUMN,
@@ -52,8 +53,8 @@ from nicbench.methods._rate_columns import (
 from nicbench.methods._results import measure_sizes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
+from nicbench.search.base import Estimate, Limits, Outcome, Search
 from nicbench.search.base import Goal as SearchGoal
-from nicbench.search.base import Limits, Outcome, Search
 
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
 # RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
@@ -331,8 +332,16 @@ def _borne(outcomes: Mapping[str, Outcome]) -> Values:
             (f"{key}{BORNE_BY_MOST}", estimate.nine_tenths_frames_per_s),
             (f"{key}{FALL}", None if estimate.slope is None else 100.0 * estimate.slope),
             (f"{key}{AT_CLOCK}", estimate.stated_clock_hz),
+            *_clock_seen(key, estimate),
         )
     }
+
+
+def _clock_seen(key: str, estimate: Estimate) -> tuple[tuple[str, str], ...]:
+    """Returns when the stated clock was seen; empty where that was in this run, or no clock is stated."""
+    if estimate.stated_clock_hz is None or estimate.reference_seen_on is None:
+        return ()
+    return ((f"{key}{CLOCK_SEEN}", f"on {estimate.reference_seen_on.isoformat()}"),)
 
 
 def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:
