@@ -271,6 +271,8 @@ class Throughput(FrameMethod):
         times = self.options.trial
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
+        if ceiling is not None and ceiling <= 0.0:
+            return self._without_tester(size, line_rate)
         tester_first = ceiling is not None and ceiling < line_rate
         maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
         limits = Limits(
@@ -307,6 +309,26 @@ class Throughput(FrameMethod):
             verdict=_verdict(found.outcomes),
             disturbances=_notes(found.outcomes),
             trials=found.trial_ids,
+        )
+
+    def _without_tester(self, size: Size, line_rate: float) -> Result:
+        """Returns the result of a tester that can send nothing: no trial is made."""
+        reason = "the tester sends nothing, not even without a DUT: its ceiling is 0"
+        nothing = Bounded(value=None, limited_by=LimitedBy.TESTER, n=0, reason_null=reason)
+        names = [name.lower() for name in self.options.search.goals]
+        return Result(
+            id=f"{self.name}/{size_label(size)}",
+            method=self.kind,
+            scope="per port",
+            parameters=size_parameters(size),
+            values={
+                **{f"{name}_frames_per_s": nothing for name in names},
+                **{f"{name}_percent_of_line_rate": None for name in names},
+                "line_rate_frames_per_s": line_rate,
+                "ceiling_frames_per_s": 0.0,
+            },
+            verdict=ResultVerdict.INCOMPLETE,
+            disturbances=(reason,),
         )
 
     def _known_rate(self, context: Context, size: Size, outcomes: Mapping[str, Outcome]) -> Values:
