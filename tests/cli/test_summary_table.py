@@ -190,3 +190,15 @@ def test_nothing_is_cut_short_on_a_terminal_of_80_columns() -> None:
     assert "…" not in text.getvalue()
     assert text.getvalue().count("410 .. 420") == 2
     assert "199\u202f582" in text.getvalue()
+
+
+def test_equal_notes_of_goals_are_one_line_and_many_that_differ_in_numbers_are_one() -> None:
+    def noted(size: int) -> Result:
+        notes = (f"NDR: {size / 64:g} % wide", f"PDR: {size / 64:g} % wide")
+        result = rate(ndr_frames_per_s=INTERVAL, pdr_frames_per_s=INTERVAL)
+        return result.model_copy(update={"id": f"throughput/{size}", "disturbances": notes})
+
+    assert "throughput/64: NDR, PDR: 1 % wide" in shown(noted(64))
+    printed = shown(*(noted(64 * number) for number in range(1, 21)))
+    assert "throughput/64: NDR, PDR: 1 % wide (and 19 more that differ in their numbers only)" in printed
+    assert "more like these" not in printed

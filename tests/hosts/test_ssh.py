@@ -14,9 +14,11 @@ import pytest
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts import close_connections, host_from_spec
 from nicbench.hosts.base import Process
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.owner import start_ticks
+from nicbench.system.xdp.asking import ask_flags, try_live_frames
 
 from .sshd_server import Server
 
@@ -229,3 +231,10 @@ async def _until(condition: Callable[[], bool], limit_s: float = 20.0) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not come true"
         await asyncio.sleep(0.02)
+
+
+async def test_what_interfaces_can_do_with_xdp_is_asked_there_without_copying_a_file(sshd: Server) -> None:
+    host = sshd.host()
+    asked_here, asked_there = await ask_flags(LocalHost()), await ask_flags(host)
+    assert asked_there == asked_here
+    assert (await try_live_frames(host)).works == (await try_live_frames(LocalHost())).works

@@ -43,6 +43,17 @@ async def test_the_ceiling_beside_a_rate_is_the_one_that_held_it_down() -> None:
     assert (await searched(None)).values["ceiling_frames_per_s"] == CALIBRATED
 
 
+async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says_why() -> None:
+    context = Searched(None)
+    context.ceiling = 0.0
+    (result,) = await run(Throughput("t", Throughput.Options(frame_bytes=(64,))), context)
+    rate = result.values["ndr_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert (rate.value, rate.limited_by, result.verdict) == (None, LimitedBy.TESTER, ResultVerdict.INCOMPLETE)
+    assert rate.reason_null == result.disturbances[0]
+    assert "its ceiling is 0" in result.disturbances[0]
+
+
 class Estimated(Searched):
     """Its searches end at an estimate, of trials whose core was shared."""
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
+from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search._simulated_neighbour import SimulatedNeighbour
@@ -178,6 +181,64 @@ def test_a_dut_that_something_else_limits_gets_the_rate_that_it_has_at_every_clo
     assert outcome.rate.value == pytest.approx(400_000, rel=0.005)
     assert outcome.estimate is not None
     assert (outcome.estimate.stated_clock_hz, outcome.estimate.slope) == (None, 0.0)
+
+
+SHOWN = ReferenceClock(clock_hz=4e9, seen_on=date(2026, 11, 20))
+
+
+def of_a_slower_run(measure: Measure, reference: ReferenceClock | None) -> Measure:
+    """Trials of a run that never sees the highest clock of its machine."""
+
+    def slower(load: float, duration_s: float) -> Sample:
+        sample = measure(load, duration_s)
+        return sample.model_copy(update={"highest_clock_hz": sample.clock_hz, "reference_clock": reference})
+
+    return slower
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_that_never_sees_the_highest_clock_states_its_rates_for_the_reference(seed: int) -> None:
+    """Clocks from 3.72 to about 3.85 GHz, where earlier runs have seen 4 GHz."""
+    neighbour = SimulatedNeighbour(slope=0.0, clocks=(0.96, 0.95, 0.93), regime_s=3.0)
+
+    def outcome(reference: ReferenceClock | None) -> Outcome:
+        machine = SimulatedMachine(SimulatedDut(400_000), seed, neighbour=neighbour)
+        return search(of_a_slower_run(machine.measure, reference))["NDR"]
+
+    without, with_it = outcome(None), outcome(SHOWN)
+    assert without.rate.upper is not None
+    assert without.rate.upper < 399_000
+    assert with_it.rate.lower is not None
+    assert with_it.rate.upper is not None
+    assert with_it.rate.lower <= 400_000 <= with_it.rate.upper
+    assert with_it.rate.value == pytest.approx(400_000, rel=0.01)
+    assert with_it.rate.upper - with_it.rate.lower > without.rate.upper - (without.rate.lower or 0.0)
+    estimates = [one.estimate for one in (without, with_it)]
+    assert [one and one.reference_seen_on for one in estimates] == [None, SHOWN.seen_on]
+    assert [one and one.stated_clock_hz == 4e9 for one in estimates] == [False, True]
+    assert any("extrapolated to 4.00 GHz, the highest clock that this machine" in note for note in with_it.notes)
+    assert with_it.trials <= without.trials + 4
+
+
+@pytest.mark.parametrize("reference_hz", [3.5e9, 4.6e9])
+def test_a_reference_below_the_highest_clock_or_far_above_it_changes_nothing(reference_hz: float) -> None:
+    neighbour = SimulatedNeighbour(slope=0.0, clocks=CLOCKS, regime_s=3.0)
+    reference = SHOWN.model_copy(update={"clock_hz": reference_hz})
+    found = [
+        search(of_a_slower_run(SimulatedMachine(SimulatedDut(400_000), 1, neighbour=neighbour).measure, one))["PDR"]
+        for one in (None, reference)
+    ]
+    assert found[0] == found[1]
+
+
+def test_the_rate_of_a_dut_that_something_else_limits_is_the_same_with_a_reference() -> None:
+    dut = SimulatedDut(400_000, is_limited_by_core=False)
+    neighbour = SimulatedNeighbour(slope=0.0, clocks=(0.96, 0.93), regime_s=3.0)
+    outcome = search(of_a_slower_run(SimulatedMachine(dut, 1, neighbour=neighbour).measure, SHOWN))["NDR"]
+    assert outcome.rate.value == pytest.approx(400_000, rel=0.005)
+    assert outcome.rate.upper == pytest.approx(400_000, rel=0.01)
+    assert outcome.estimate is not None
+    assert outcome.estimate.stated_clock_hz is None
 
 
 def test_where_losses_grow_slowly_a_load_that_passes_is_looked_for_below_them() -> None:

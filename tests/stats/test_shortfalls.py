@@ -47,3 +47,8 @@ def test_the_sentence_has_the_share_and_what_loads_are() -> None:
     assert describe_share(0.997) == (
         "the tester sent 99.7 % of what it was asked for at every load; loads are those that were sent"
     )
+
+
+def test_a_share_just_below_all_is_not_rounded_to_all() -> None:
+    assert "sent 99.97 %" in describe_share(0.9997)
+    assert "sent 99.9997 %" in describe_share(0.999997)

@@ -7,8 +7,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-/// The kernel's thread that does a core's interrupt work when there is much of it: the DUT's own work.
-const SOFTIRQ_THREAD: &str = "ksoftirqd/";
+/// The kernel's threads that do packet work, which on the DUT's core is the DUT's own: one does a core's interrupt work
+/// when there is much of it, the other polls an interface (threaded NAPI).
+const PACKET_THREADS: [&str; 2] = ["ksoftirqd/", "napi/"];
 /// Our own look at a DUT's core: it takes microseconds, but interrupts that come meanwhile are billed to it.
 pub const CORE_WATCH_THREAD: &str = "core-watch";
 
@@ -38,7 +39,7 @@ impl TaskTimes {
         (!tasks.is_empty()).then_some(Self { tasks })
     }
 
-    /// Time that tasks which now belong to `cpu` have run since `before`, the softirq threads apart.
+    /// Time that tasks which now belong to `cpu` have run since `before`, the threads of packet work apart.
     pub fn since(&self, before: &Self, cpu: u32) -> u64 {
         let grown = |(number, task): (&u32, &Task)| {
             let ran_before = before.tasks.get(number).map_or(0, |before| before.ran_ns);
@@ -54,11 +55,11 @@ fn numeric_entries(folder: &Path) -> Vec<(u32, std::path::PathBuf)> {
     entries.flatten().filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
 }
 
-/// A task that ended meanwhile, a softirq thread, or our own core watch is left out.
+/// A task that ended meanwhile, a thread of packet work, or our own core watch is left out.
 fn read_task(folder: &Path) -> Option<Task> {
     let stat = fs::read_to_string(folder.join("stat")).ok()?;
     let (name, cpu) = parse_stat(&stat)?;
-    if name.starts_with(SOFTIRQ_THREAD) || name == CORE_WATCH_THREAD {
+    if PACKET_THREADS.iter().any(|thread| name.starts_with(thread)) || name == CORE_WATCH_THREAD {
         return None;
     }
     let ran_ns = fs::read_to_string(folder.join("schedstat")).ok()?.split_whitespace().next()?.parse().ok()?;

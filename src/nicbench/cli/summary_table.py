@@ -6,7 +6,8 @@ the headers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -35,6 +36,7 @@ from nicbench.report.tables import configuration_of, sections, side_by_side
 MEDIANS = "; each number is the median of several runs, between the least and the greatest"
 _MOST_LINES: Final = 6
 """Of disturbances, and of ways between ports: a terminal is no report."""
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?: [kMG]?pps)?")
 _STYLES = {
     ResultVerdict.VALID: "green",
     ResultVerdict.ADJUSTED: "green",
@@ -107,15 +109,44 @@ def _has_more(section: Section) -> bool:
 
 
 def _disturbances(results: Sequence[Result]) -> list[str]:
-    """What disturbed a round is said by every result that came of it, and here once."""
+    """What disturbed a round is said by every result that came of it, and here once. So are equal notes of goals."""
     about: dict[str, list[str]] = {}
     for result in results:
-        for disturbance in result.disturbances:
+        for disturbance in _group_goals(result):
             of_round = result.measured_by == "round"
             about.setdefault(disturbance if of_round else f"{result.id}: {disturbance}", []).append(result.id)
-    return [
+    lines = [
         text if text.startswith(f"{ids[0]}: ") else f"{ids[0] if len(ids) == 1 else f'{len(ids)} results'}: {text}"
         for text, ids in about.items()
+    ]
+    of_goals = {f"{result.id}: {text}" for result in results for text in _group_goals(result) if _goal_of(text, result)}
+    return lines if len(lines) <= _MOST_LINES else _join_alike(lines, of_goals)
+
+
+def _goal_of(text: str, result: Result) -> str | None:
+    """The goal that a note is about, of several the first; None where it is about none."""
+    goal = text.partition(": ")[0].partition(", ")[0]
+    return goal if f"{goal.lower()}_frames_per_s" in result.values else None
+
+
+def _group_goals(result: Result) -> list[str]:
+    """The disturbances of a result; what several of its goals say in the same words is one: "NDR, PDR: ..."."""
+    goals: dict[str, list[str]] = {}
+    for text in result.disturbances:
+        goal = _goal_of(text, result)
+        note = text if goal is None else text.removeprefix(f"{goal}: ")
+        goals.setdefault(note, []).extend([] if goal is None else [goal])
+    return [f"{', '.join(named)}: {note}" if named else note for note, named in goals.items()]
+
+
+def _join_alike(lines: Sequence[str], of_goals: Collection[str]) -> list[str]:
+    """The lines; of the notes of goals that differ in their numbers only, as of other frame sizes, one."""
+    alike: dict[str, list[str]] = {}
+    for line in lines:
+        alike.setdefault(_NUMBER.sub("0", line) if line in of_goals else line, []).append(line)
+    return [
+        first if not others else f"{first} (and {len(others)} more that differ in their numbers only)"
+        for first, *others in alike.values()
     ]
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.monitor import MonitorPlan
+from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
 from nicbench.core.turn import DEFAULT, ONCE, Runs
 
@@ -70,6 +71,8 @@ class Plan(Frozen):
     dut: dict[str, Any] = Field(default_factory=dict)
     dut_disclosure: dict[str, Any] = Field(default_factory=dict)
     cores: dict[str, Any] = Field(default_factory=dict)
+    reference_clock: ReferenceClock | None = None
+    """The highest clock that the DUT's machine had shown before the run; None where none is known."""
     link_bits_per_s: float | None = None
     link_is_nominal: bool = False
     simulated: bool = False

@@ -18,6 +18,7 @@ from nicbench.core.events import CeilingFound
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
 from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
 from nicbench.core.pattern import Ways
+from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Trial, TrialRequest
@@ -134,13 +135,21 @@ class OfferedTraffic:
 class LiveFrameContext(LiveContext[Trial, TrialRequest]):
     """The context of one test of frames; see ``methods.base.Context``."""
 
-    def __init__(self, test: TestSetting, maker: TrialMaker, ceilings: Ceilings, offered: OfferedTraffic) -> None:
+    def __init__(
+        self,
+        test: TestSetting,
+        maker: TrialMaker,
+        ceilings: Ceilings,
+        offered: OfferedTraffic,
+        reference_clock: ReferenceClock | None = None,
+    ) -> None:
         super().__init__(test, maker, TrialRepeats())
         self.bidirectional = offered.ways.bidirectional
         self.ports = maker.ports
         self.pattern = offered.traffic.pattern
         self.most_line_rates = offered.ways.most_line_rates
         self._offered = offered
+        self._reference_clock = reference_clock
         self._maker = maker
         self._ceilings = ceilings
         self._shares = TesterShares()
@@ -253,6 +262,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 independent_looks=seen.independent if seen.looks else None,
                 clock_hz=seen.clock_hz,
                 highest_clock_hz=seen.highest_clock_hz,
+                reference_clock=self._reference_clock,
                 pacing_uncertainty=trial.reading.health.held_up_ns / max(1, trial.reading.transmit_ns),
                 trial_ids=(trial.id,),
             )

@@ -19,7 +19,7 @@ from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpos
 from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.ledger.base import Side
-from nicbench.measure.ledger.losses import add_ledger, add_overruns
+from nicbench.measure.ledger.losses import add_ledger, add_left_to_kernel, add_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader
 from nicbench.measure.samples import Maker, SampleLog, Slot
 from nicbench.measure.trial_verdict import Evidence, judge
@@ -97,7 +97,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         await tester.learn(slot.number, request, addressing)
         hardware = await self._read_hardware()
         counters = await self._read_counters(request)
-        drops, overruns = await dut.drops(), await dut.overruns()
+        drops, left, overruns = await dut.drops(), await dut.left_to_kernel(), await dut.overruns()
         work = await self._read_work(request)
         waited, began = await dut.waiting_ns(), time.monotonic_ns()
         try:
@@ -117,6 +117,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         after = (counters, await self._read_counters(request))
         view, receivers = self._setup.ledger.view(Side.TESTER), self._receivers(request)
         reading = add_ledger(reading, drops, await dut.drops(), after, view, receivers)
+        reading = add_left_to_kernel(reading, left, await dut.left_to_kernel())
         if hardware is not None and (later := await self._read_hardware()) is not None:
             reading = reading.model_copy(update={"machine": compare(hardware, later)})
         if work is not None and (worked := await self._read_work(request)) is not None:

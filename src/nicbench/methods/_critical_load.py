@@ -150,6 +150,10 @@ def estimates_table() -> ResultTable:
     )
 
 
+_DEVIATION_DECIMALS = 3
+"""Of frames per second: where the trials lie on the model, smaller deviations are errors of the computation."""
+
+
 def final_estimates(results: tuple[Result, ...]) -> tuple[Result, ...]:
     """Returns the final estimates only."""
     return tuple(result for result in results if result.parameters.get("after") == LAST)
@@ -181,7 +185,7 @@ def _model_values(estimate: Estimate | None) -> Values:
     }
     for model, found in estimate.models.items():
         values[f"{model}_average_frames_per_s"] = found.average_frames_per_s
-        values[f"{model}_deviation_frames_per_s"] = found.deviation_frames_per_s
+        values[f"{model}_deviation_frames_per_s"] = round(found.deviation_frames_per_s, _DEVIATION_DECIMALS)
         values[f"{model}_scatter_percent"] = 100.0 * found.scatter
     return values
 

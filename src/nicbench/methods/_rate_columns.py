@@ -14,7 +14,11 @@ ESTIMATED = (
 )
 RATE = "_frames_per_s"
 BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
-FALL, AT_CLOCK = "_fall_percent", "_at_clock_hz"
+FALL, AT_CLOCK, CLOCK_SEEN = "_fall_percent", "_at_clock_hz", "_clock_seen"
+REFERENCE_CLOCK = (
+    " Under Seen is the day on which this machine showed that clock, where it is from an earlier run: the core reached "
+    "a lower one in this run, and the interval holds the error of that."
+)
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
 FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -135,8 +139,12 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
             Column(value=f"{key}{BORNE_BY_MOST}", head="Nine of ten", group=goal.name),
             Column(value=f"{key}{FALL}", head="Falls by", group=goal.name, is_minor=True, is_optional=True),
             Column(value=f"{key}{AT_CLOCK}", head="At", group=goal.name, is_minor=True, is_optional=True),
+            Column(
+                value=f"{key}{CLOCK_SEEN}", head="Seen", group=goal.name, form="text", is_minor=True, is_optional=True
+            ),
         )
     ]
+    from_earlier_runs = any(f"{key}{CLOCK_SEEN}" in result.values for result in results for key in known)
     table = FurtherTable(
         title="As the machine was",
         caption=(
@@ -144,6 +152,7 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
             "trial: what the device bore in half of the trials and in nine of ten, beside the rate of a core of its "
             "own. Where the core is shared all the time the rate falls by the share under Falls by; where it follows "
             "the clock of the core it is stated for the clock under At."
+            + (REFERENCE_CLOCK if from_earlier_runs else "")
         ),
         columns=(FRAME, *columns),
     )

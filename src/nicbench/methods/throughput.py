@@ -35,6 +35,7 @@ from nicbench.methods._rate_columns import (
     BORNE_BY_HALF,
     BORNE_BY_MOST,
     CEILING,
+    CLOCK_SEEN,
     FALL,
     FRAME,
     LINE_RATE_COLUMN,
@@ -52,8 +53,8 @@ from nicbench.methods._rate_columns import (
 from nicbench.methods._results import measure_sizes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
+from nicbench.search.base import Estimate, Limits, Outcome, Search
 from nicbench.search.base import Goal as SearchGoal
-from nicbench.search.base import Limits, Outcome, Search
 
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
 # RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
@@ -270,6 +271,8 @@ class Throughput(FrameMethod):
         times = self.options.trial
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
+        if ceiling is not None and ceiling <= 0.0:
+            return self._without_tester(size, line_rate)
         tester_first = ceiling is not None and ceiling < line_rate
         maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
         limits = Limits(
@@ -308,6 +311,26 @@ class Throughput(FrameMethod):
             trials=found.trial_ids,
         )
 
+    def _without_tester(self, size: Size, line_rate: float) -> Result:
+        """Returns the result of a tester that can send nothing: no trial is made."""
+        reason = "the tester sends nothing, not even without a DUT: its ceiling is 0"
+        nothing = Bounded(value=None, limited_by=LimitedBy.TESTER, n=0, reason_null=reason)
+        names = [name.lower() for name in self.options.search.goals]
+        return Result(
+            id=f"{self.name}/{size_label(size)}",
+            method=self.kind,
+            scope="per port",
+            parameters=size_parameters(size),
+            values={
+                **{f"{name}_frames_per_s": nothing for name in names},
+                **{f"{name}_percent_of_line_rate": None for name in names},
+                "line_rate_frames_per_s": line_rate,
+                "ceiling_frames_per_s": 0.0,
+            },
+            verdict=ResultVerdict.INCOMPLETE,
+            disturbances=(reason,),
+        )
+
     def _known_rate(self, context: Context, size: Size, outcomes: Mapping[str, Outcome]) -> Values:
         """Returns the known rate beside the goal without loss, which is what the rate of a DUT is known for."""
         name = next((name for name, ratio in self.options.search.goals.items() if ratio == 0.0), None)
@@ -331,8 +354,16 @@ def _borne(outcomes: Mapping[str, Outcome]) -> Values:
             (f"{key}{BORNE_BY_MOST}", estimate.nine_tenths_frames_per_s),
             (f"{key}{FALL}", None if estimate.slope is None else 100.0 * estimate.slope),
             (f"{key}{AT_CLOCK}", estimate.stated_clock_hz),
+            *_clock_seen(key, estimate),
         )
     }
+
+
+def _clock_seen(key: str, estimate: Estimate) -> tuple[tuple[str, str], ...]:
+    """Returns when the stated clock was seen; empty where that was in this run, or no clock is stated."""
+    if estimate.stated_clock_hz is None or estimate.reference_seen_on is None:
+        return ()
+    return ((f"{key}{CLOCK_SEEN}", f"on {estimate.reference_seen_on.isoformat()}"),)
 
 
 def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:

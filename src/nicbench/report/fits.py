@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nicbench.core.plan import PlannedTest
+from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy, number_of
 from nicbench.core.table import Goal as TableGoal
 from nicbench.core.trial import Trial
@@ -73,13 +74,15 @@ def rate_fits(section: Section) -> tuple[RateFit, ...]:
     fits = []
     for row in section.rows:
         trials = [section.known.trials[name] for name in row.result.trials if name in section.known.trials]
-        samples = tuple(_sample(trial, watched) for trial in trials if trial.request.load_frames_per_s)
+        samples = tuple(
+            _sample(trial, watched, plan.reference_clock) for trial in trials if trial.request.load_frames_per_s
+        )
         if samples:
             fits.append(RateFit(row, samples, _lines(row, samples, rates.goals, test)))
     return tuple(fits)
 
 
-def _sample(trial: Trial, watched: Collection[int]) -> Sample:
+def _sample(trial: Trial, watched: Collection[int], reference: ReferenceClock | None) -> Sample:
     """Converts a trial to what its search saw of it."""
     reading = trial.reading
     seen = sum_looks(cpu for cpu in reading.health.cpus if not watched or cpu.cpu in watched)
@@ -94,6 +97,7 @@ def _sample(trial: Trial, watched: Collection[int]) -> Sample:
         independent_looks=seen.independent if seen.looks else None,
         clock_hz=seen.clock_hz,
         highest_clock_hz=seen.highest_clock_hz,
+        reference_clock=reference,
         pacing_uncertainty=reading.health.held_up_ns / max(1, reading.transmit_ns),
         trial_ids=(trial.id,),
     )

@@ -6,16 +6,19 @@ no better than the loads tried resolve it, however well the trials fit.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_rate
 from nicbench.search._interval import explain_none, read
 from nicbench.search.base import CLOCK_CHANGES, CLOSE, Estimate, Goal, Limits, Outcome, Sample
 from nicbench.stats.capacity import EVEN, LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
+from nicbench.stats.capacity_clock import extrapolate_clock
 
 ABOVE_THE_MAXIMUM = 2.0
 """How far above the highest load that can be offered a rate may be estimated, of a core of its own."""
@@ -33,7 +36,7 @@ NEAR = 4.0
 
 @dataclass(frozen=True)
 class Fit:
-    """One goal, fitted to the samples. Rates are of a core of its own, at the highest clock that was seen."""
+    """One goal, fitted to the samples. Rates are of a core of its own, at the clock for which they are stated."""
 
     goal: Goal
     samples: tuple[Sample, ...]
@@ -42,6 +45,8 @@ class Fit:
     lower: float
     middle: float
     upper: float
+    width_seen: float
+    """The width of the interval for the highest clock that was seen: so far, further trials may narrow it."""
     misfit: str | None
 
     @property
@@ -91,13 +96,25 @@ def highest_clock_hz(samples: Sequence[Sample]) -> float | None:
     return max(known, default=None)
 
 
+def find_reference(samples: Sequence[Sample]) -> ReferenceClock | None:
+    """Returns the clock of earlier runs for which rates are stated; None where that is the highest one seen here."""
+    reference = next((sample.reference_clock for sample in samples if sample.reference_clock is not None), None)
+    return reference if reference is not None and reference.applies_to(highest_clock_hz(samples)) else None
+
+
+def stated_clock_hz(samples: Sequence[Sample]) -> float | None:
+    """Returns the clock for which a rate is stated that follows the clock; None where nobody looked."""
+    reference = find_reference(samples)
+    return highest_clock_hz(samples) if reference is None else reference.clock_hz
+
+
 def clock_of(sample: Sample, samples: Sequence[Sample]) -> float:
-    """Returns the core's clock in a trial, relative to the highest; the usual one where nobody looked."""
-    highest = highest_clock_hz(samples)
-    if highest is None:
+    """Returns the core's clock in a trial, relative to the one stated; the usual one where nobody looked."""
+    stated = stated_clock_hz(samples)
+    if stated is None:
         return 1.0
     usual = statistics.median(one.clock_hz for one in samples if one.clock_hz)
-    return (sample.clock_hz or usual) / highest
+    return (sample.clock_hz or usual) / stated
 
 
 def observe(sample: Sample, goal: Goal, clock: float = 1.0) -> Observation:
@@ -146,6 +163,9 @@ def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: 
             losses = fit(observations, *span, "lost")
             if grows_with_load(observations, losses, posterior):
                 posterior, model = losses, "lost"
+    stated, seen = stated_clock_hz(samples), highest_clock_hz(samples)
+    highest = seen / stated if seen and stated else 1.0
+    posterior = extrapolate_clock(posterior, -math.log(highest))
     middle = posterior.likely_rate
     tail = (1.0 - confidence) / 2.0
     slope, follows = posterior.likely_slope, posterior.core_limits > EVEN
@@ -155,15 +175,25 @@ def fit_goal(samples: Sequence[Sample], goal: Goal, limits: Limits, confidence: 
     below = max((load for load, passed in loads if passed and load <= middle), default=None)
     above = min((load for load, passed in loads if not passed and load >= middle), default=None)
     denser = min(sample.pacing_uncertainty for sample in samples if not goal.passed_by(sample))
-    lower, upper = min(middle, posterior.rate(tail)), max(middle, posterior.rate(1.0 - tail) * (1.0 + denser))
+    lowest, most = min(middle, below or middle), max(middle, above or middle)
+
+    def interval_at(clock: float) -> tuple[float, float]:
+        """Returns what is known of the rate at a relative clock, as the rate that it means at the stated one."""
+        part = clock if follows else 1.0
+        low, high = posterior.rate(tail, clock=clock) / part, posterior.rate(1.0 - tail, clock=clock) / part
+        return min(lowest, low), max(most, high * (1.0 + denser))
+
+    lower, upper = interval_at(1.0)
+    lower_seen, upper_seen = interval_at(highest)
     return Fit(
         goal=goal,
         samples=tuple(samples),
         posterior=posterior,
         model=model,
-        lower=lower if below is None else min(lower, below),
+        lower=lower,
         middle=middle,
-        upper=upper if above is None else max(upper, above),
+        upper=upper,
+        width_seen=1.0 - lower_seen / upper_seen,
         misfit=find_misfit(observations, posterior),
     )
 
@@ -215,12 +245,14 @@ def _is_at(sample: Sample, load: float) -> bool:
 
 def _estimate(found: Fit) -> Estimate:
     posterior, samples = found.posterior, found.samples
+    reference = find_reference(samples)
     clocks = [sample.clock_hz for sample in samples if sample.clock_hz]
     estimate = Estimate(scatter=posterior.scatter)
     if clocks:
         estimate = estimate.model_copy(
             update={
-                "clock_hz": highest_clock_hz(samples),
+                "clock_hz": stated_clock_hz(samples),
+                "reference_seen_on": None if reference is None else reference.seen_on,
                 "lowest_clock_hz": min(clocks),
                 "follows_clock": posterior.core_limits,
             }
@@ -269,7 +301,7 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
     half, most = estimate.half_frames_per_s, estimate.nine_tenths_frames_per_s
     if half and most and most < (1.0 - max(WORTH_SAYING, limits.precision)) * found.middle:
         notes.append(
-            f"the rate is that of a core of its own{_clock_words(estimate)}; as the machine was, half of the "
+            f"the rate is that of a core of its own{_clock_words(found, estimate)}; as the machine was, half of the "
             f"trials bore {format_rate(half)} and nine of ten {format_rate(most)}"
         )
     if found.clock_is_open and found.width > limits.precision * (1.0 + CLOSE):
@@ -277,6 +309,8 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
             "the trials do not tell whether the rate follows the clock of the core, which changed: the interval holds "
             "what it would be either way"
         )
+    if (beyond := _extrapolation_words(found)) is not None:
+        notes.append(beyond)
     if estimate.extrapolated and estimate.least_share is not None:
         notes.append(
             f"the rate of a core of its own is extrapolated: even the quietest trial found the core shared in "
@@ -285,10 +319,23 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _clock_words(estimate: Estimate) -> str:
-    highest, lowest = estimate.stated_clock_hz, estimate.lowest_clock_hz
-    if highest is None or lowest is None:
+def _clock_words(found: Fit, estimate: Estimate) -> str:
+    stated, lowest = estimate.stated_clock_hz, estimate.lowest_clock_hz
+    if stated is None or lowest is None:
         return ""
+    reference = find_reference(found.samples)
+    source = "the highest clock seen" if reference is None else reference.words
+    return f" at {stated / 1e9:.2f} GHz, {source}, and the trials found it down to {lowest / 1e9:.2f} GHz"
+
+
+def _extrapolation_words(found: Fit) -> str | None:
+    """Says that a rate is stated for a clock beyond those seen; None where it is not, or hardly is."""
+    reference, highest = find_reference(found.samples), highest_clock_hz(found.samples)
+    if reference is None or highest is None or not found.follows_clock:
+        return None
+    if highest > (1.0 - CLOCK_CHANGES) * reference.clock_hz:
+        return None
     return (
-        f" at {highest / 1e9:.2f} GHz, the highest clock seen, and the trials found it down to {lowest / 1e9:.2f} GHz"
+        f"the rate is extrapolated to {reference.clock_hz / 1e9:.2f} GHz, {reference.words}: the trials saw "
+        f"{highest / 1e9:.2f} GHz at most, and the interval holds the error of that"
     )

@@ -1,6 +1,6 @@
 """The line behind an estimate, fitted again to the trials of a finished search: the rate at any share and clock.
 
-A result has the rate of a core of its own at its highest clock, and its interval. A reader who wants to see whether the
+A result has the rate of a core of its own at the stated clock, and its interval. A reader who wants to see whether the
 model fits needs the line with the band about it, which follow from the same trials by the same model.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded
-from nicbench.search._estimating import Fit, clock_of, fit_goal, highest_clock_hz
+from nicbench.search._estimating import Fit, clock_of, find_reference, fit_goal, stated_clock_hz
 from nicbench.search.base import Goal, Limits, Sample
 
 _AGREES = 0.1
@@ -39,7 +40,12 @@ class FittedLine:
     @property
     def clock_hz(self) -> float | None:
         """The clock for which the rate is stated; None where nobody looked."""
-        return highest_clock_hz(self.fit.samples)
+        return stated_clock_hz(self.fit.samples)
+
+    @property
+    def reference_clock(self) -> ReferenceClock | None:
+        """The clock of earlier runs for which the rate is stated; None where that is the highest one seen."""
+        return find_reference(self.fit.samples)
 
     def at(self, share: float = 0.0, clock_hz: float | None = None) -> Span:
         """Returns the rate where this share of the looks finds the core slow, and it runs at this clock."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from datetime import date
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -15,6 +16,7 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.reading import Counts
+from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy
 
 CLOSE = 1e-9
@@ -42,6 +44,8 @@ class Sample(Frozen):
     """The mean clock of the DUT's core over the trial; None where it was not measured."""
     highest_clock_hz: float | None = Field(default=None, gt=0.0)
     """The highest clock seen of that core by then, the 99th percentile of all looks; None where it was not measured."""
+    reference_clock: ReferenceClock | None = None
+    """The highest clock that its machine has shown in earlier runs; None where none is known."""
     adjusted: bool = False
     """Somebody else used the core for so much of the time that the trial counts only because the search allows for it.
     """
@@ -157,9 +161,9 @@ class Contradiction(Frozen):
 class Estimate(Frozen):
     """What an estimated rate says beyond its interval: of a core that others use too, and how well the model fits.
 
-    The rate itself is that of a core that nobody else uses, a share of 0, at its highest clock. ``slope`` is by how
-    much of it the rate falls where the core is slow all the time; None where no trial saw the core slow, so that there
-    is nothing to tell.
+    The rate itself is that of a core that nobody else uses, a share of 0, at its highest clock, which an earlier run
+    may have seen. ``slope`` is by how much of it the rate falls where the core is slow all the time; None where no
+    trial saw the core slow, so that there is nothing to tell.
     """
 
     slope: float | None = None
@@ -171,6 +175,8 @@ class Estimate(Frozen):
     """Whether no trial came near a share of 0."""
     clock_hz: float | None = None
     """The clock for which the rate is stated, where it follows the clock; None where nobody looked."""
+    reference_seen_on: date | None = None
+    """The day on which the machine showed that clock; None where it is the highest clock seen in the search itself."""
     lowest_clock_hz: float | None = None
     """Of the trials' mean clocks."""
     follows_clock: float | None = None

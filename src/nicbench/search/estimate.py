@@ -168,7 +168,8 @@ class EstimateSearch(DrivenSearch):
                 return True
         elif made >= MOST_TO_RESOLVE * enough:
             return True
-        return len(found.samples) >= LEAST_TRIALS and found.width <= limits.precision * (1.0 + CLOSE)
+        # No load that could be chosen brings the clock nearer to the one stated.
+        return len(found.samples) >= LEAST_TRIALS and found.width_seen <= limits.precision * (1.0 + CLOSE)
 
 
 def choose_load(found: Fit, limits: Limits) -> float:

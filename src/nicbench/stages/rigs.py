@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
@@ -35,6 +36,7 @@ from nicbench.measure.trials import TrialMaker, TrialSetup
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.plan import statements_of, traffic_disclosure
+from nicbench.stages.reference_clock import MachineClock
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.store.folder import RunFolder
@@ -163,6 +165,7 @@ class FrameRig(Rig[LiveFrameContext]):
     _addressing: tuple[Addressing, ...]
     _maker: TrialMaker
     _ceilings: Ceilings
+    _clock: MachineClock
     _tester: Tester | None = None
 
     async def make_testbed(self) -> None:
@@ -190,6 +193,7 @@ class FrameRig(Rig[LiveFrameContext]):
         )
         setting.bus.publish(StageStarted(stage="tester", text="starting the tester"))
         self._facts, self._testbed = await start_tester(self._tester, setting.bench, testbed, setting.changes)
+        self._clock = await MachineClock.of(self._testbed, self.dut.cpus(self._testbed), setting.folder)
 
     @property
     def watched_hosts(self) -> tuple[TestHost, ...]:
@@ -204,6 +208,7 @@ class FrameRig(Rig[LiveFrameContext]):
         bench, testbed, traffic = self.setting.bench, self._testbed, self.setting.bench.traffic
         return {
             "cores": asdict(testbed.cores),
+            "reference_clock": self._clock.reference,
             "link_bits_per_s": testbed.link_bits_per_s,
             "link_is_nominal": testbed.link_is_nominal,
             "simulated": testbed.simulated,
@@ -258,7 +263,16 @@ class FrameRig(Rig[LiveFrameContext]):
         offered = OfferedTraffic(
             self.setting.bench.traffic, self._ways, self._testbed.link_bits_per_s, self._testbed.link_is_nominal
         )
-        return LiveFrameContext(test, self._maker, self._ceilings, offered)
+        return LiveFrameContext(test, self._maker, self._ceilings, offered, self._clock.reference)
+
+    async def measure(self) -> None:
+        try:
+            await super().measure()
+        finally:
+            with suppress(NicbenchError, OSError):
+                trials = self.setting.folder.journal.trials().values()
+                of_turn = (trial for trial in trials if trial.configuration == self.setting.turn.configuration)
+                self._clock.keep(self._maker.looks(trial) for trial in of_turn)
 
     async def close(self) -> None:
         if self._tester is not None:

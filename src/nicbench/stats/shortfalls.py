@@ -73,6 +73,5 @@ def _tells_apart(one: Offer, other: Offer) -> bool:
 
 def describe_share(share: float) -> str:
     """Says in one sentence what the loads of a result are where the tester fell short by a constant share."""
-    return (
-        f"the tester sent {100.0 * share:.4g} % of what it was asked for at every load; loads are those that were sent"
-    )
+    percent = next((text for digits in range(4, 12) if (text := f"{100.0 * share:.{digits}g}") != "100"), "nearly 100")
+    return f"the tester sent {percent} % of what it was asked for at every load; loads are those that were sent"

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,9 +132,27 @@ async def read_map(host: Host, map_number: int, key: int, *, key_bytes: int = 4)
 
 def value_of_lookup(text: str) -> int:
     """The number in the answer of ``bpftool -j map lookup``: a list of bytes in the machine's order."""
-    answer = json.loads(text)
-    values = answer.get("values", [answer])
-    return sum(int.from_bytes(bytes(int(byte, 16) for byte in entry["value"]), sys.byteorder) for entry in values)
+    return _value_of_entry(json.loads(text))
+
+
+async def read_numbers(host: Host, map_number: int) -> tuple[int, ...]:
+    """Reads a whole array of unsigned integers, in the order of its keys; in a per-CPU map the sums over the CPUs."""
+    done = await host.run(("bpftool", "-j", "map", "dump", "id", str(map_number)))
+    return values_of_dump(done.stdout)
+
+
+def values_of_dump(text: str) -> tuple[int, ...]:
+    """The numbers in the answer of ``bpftool -j map dump``, in the order of their keys."""
+    numbers = {_number_of_bytes(entry["key"]): _value_of_entry(entry) for entry in json.loads(text)}
+    return tuple(numbers[key] for key in sorted(numbers))
+
+
+def _value_of_entry(entry: Mapping[str, Any]) -> int:
+    return sum(_number_of_bytes(one["value"]) for one in entry.get("values", [entry]))
+
+
+def _number_of_bytes(words: Sequence[str]) -> int:
+    return int.from_bytes(bytes(int(word, 16) for word in words), sys.byteorder)
 
 
 def _bytes(number: int, length: int) -> tuple[str, ...]:

@@ -11,23 +11,18 @@ from lab import DUT_MACS, TESTER_MACS, described_testbed
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.testbed.addressing import SWEPT_ADDRESSES, network_behind, swept_address
+from nicbench.testbed.duts._forwarding import ForwardingPort, neighbour_of, settings_for
 from nicbench.testbed.duts._ports import require_host, require_ports
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.duts.external import External, ExternalOptions
-from nicbench.testbed.duts.kernel_forward import (
-    ForwardingPort,
-    KernelForward,
-    KernelForwardOptions,
-    neighbour_of,
-    settings_for,
-)
+from nicbench.testbed.duts.kernel_forward import KernelForward, KernelForwardOptions
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 
 
 def test_the_registry_finds_every_kind_of_dut() -> None:
     kernel, user_space, others = (
-        ["bridge", "kernel-forward", "netem", "policer"],
+        ["bridge", "kernel-forward", "netem", "policer", "xdp-forward", "xdp-tx"],
         ["l3fwd", "reflector", "testpmd"],
         ["external", "file-server", "simulated"],
     )

@@ -17,6 +17,7 @@ from nicbench.testbed.duts.bridge import Bridge, BridgeOptions
 from nicbench.testbed.duts.external import External, ExternalOptions
 from nicbench.testbed.duts.kernel_forward import KernelForward, KernelForwardOptions
 from nicbench.testbed.duts.policer import Policer, PolicerOptions
+from nicbench.testbed.duts.xdp_forward import XdpForward, XdpForwardOptions
 from nicbench.tuning.stack import UndoStack
 
 pytestmark = pytest.mark.lab
@@ -25,7 +26,9 @@ DUTS = {
     "policer": lambda: Policer(PolicerOptions()),
     "kernel-forward": lambda: KernelForward(KernelForwardOptions()),
     "bridge": lambda: Bridge(BridgeOptions()),
+    "xdp-forward": lambda: XdpForward(XdpForwardOptions()),
 }
+ROUTERS = ("kernel-forward", "xdp-forward")
 FRAMES = 20
 HOP_LIMIT_AT = {4: 22, 6: 21}
 SIZES = {4: (64, 1518), 6: (82, 1518)}
@@ -66,8 +69,11 @@ async def test_every_frame_comes_out_at_the_other_port(kind: str, ip: int, lab: 
 
 
 @pytest.mark.parametrize("ip", [4, 6])
-async def test_a_router_puts_in_its_own_macs_and_takes_one_hop(ip: int, lab: Wires, changes: UndoStack) -> None:
-    router = KernelForward(KernelForwardOptions())
+@pytest.mark.parametrize("kind", ROUTERS)
+async def test_a_router_puts_in_its_own_macs_and_takes_one_hop(
+    kind: str, ip: int, lab: Wires, changes: UndoStack
+) -> None:
+    router = DUTS[kind]()
     await router.up(lab.testbed, changes)
     for addressing in router.addressing(lab.testbed, ip):
         frame = frame_for(addressing, 128)

@@ -120,6 +120,7 @@ def _give_to_machine_wide(counts: Mapping[str, Count], left: dict[str, int]) -> 
 _REFUSED = "xdp_tx_invalid_descs"
 _SOCKET = "xdp_rx_dropped"
 _TRANSMIT_ERRORS = "oerrors"
+_LEFT_TO_KERNEL = "the DUT left these frames to its kernel, which forwarded them, or dropped and counted them itself"
 
 
 def add_ledger(
@@ -162,6 +163,19 @@ def add_ledger(
             "unexplained": unexplained,
         }
     )
+
+
+def add_left_to_kernel(reading: Reading, before: Mapping[str, int], after: Mapping[str, int]) -> Reading:
+    """``reading`` with what a DUT left to its host's kernel, by its own counters, beside the losses."""
+    if not reading.counts.lost:
+        return reading
+    grown = {name: frames - before.get(name, 0) for name, frames in after.items()}
+    rows = tuple(
+        LossBeside(place="DUT", counter=name, frames=frames, why=_LEFT_TO_KERNEL)
+        for name, frames in grown.items()
+        if frames > 0
+    )
+    return reading.model_copy(update={"ledger_beside": (*reading.ledger_beside, *rows)})
 
 
 def add_overruns(reading: Reading, before: Mapping[int, int], after: Mapping[int, int]) -> Reading:

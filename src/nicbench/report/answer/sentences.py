@@ -15,7 +15,13 @@ from nicbench.report.cells import texts, writer
 from nicbench.report.numbers import UNKNOWN, basis_words, interval, only_below, share
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
 
-_KINDS = {"kernel-forward": "kernel IP forwarding", "policer": "policer", "bridge": "Linux bridge"}
+_KINDS = {
+    "kernel-forward": "kernel IP forwarding",
+    "policer": "policer",
+    "bridge": "Linux bridge",
+    "xdp-forward": "XDP forwarding",
+    "xdp-tx": "XDP mirror",
+}
 
 
 def dut_name(plan: Plan) -> str | None:

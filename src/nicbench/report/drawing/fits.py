@@ -80,7 +80,7 @@ CLOCK: Final = Covariate(
     title="clock of the core [GHz]",
     name="the clock of the core",
     told="What came back of each trial, against the mean clock of the device's core.",
-    stated_told="at the highest clock that the core had stand the stated rate and its interval",
+    stated_told="at the highest clock of the core stand the stated rate and its interval",
     left_out=f"where the clocks of the trials differ by {100 * LEAST_CHANGE:g}\u202f% or less",
     brought_to="a core of its own",
     varies=lambda fit: fit.clock_changed,
@@ -97,7 +97,7 @@ def fit_caption(over: Covariate, fits: Sequence[RateFit], section: Section) -> s
     """Returns the caption of the charts over a covariate; that over the share explains the verdict ``adjusted``."""
     told = [over.told, "A hollow triangle lost nothing: the device carried at least that much."]
     if any(fit.lines for fit in fits):
-        told.append(f"The line is the fitted rate in its band; {over.stated_told}.")
+        told.append(f"The line is the fitted rate in its band; {over.stated_told}{_reference_words(over, fits)}.")
     if any(left < 1.0 - _BROUGHT for fit in fits for left in _left(over, fit)):
         told.append(f"The rates are brought to {over.brought_to}.")
     if not all(fit.lines for fit in fits):
@@ -110,6 +110,15 @@ def fit_caption(over: Covariate, fits: Sequence[RateFit], section: Section) -> s
             "same, because the line tells what the device would have carried without them."
         )
     return " ".join(told)
+
+
+def _reference_words(over: Covariate, fits: Sequence[RateFit]) -> str:
+    """Says where the clock of the stated rates is from, if an earlier run saw it and these did not."""
+    lines = (line for fit in fits for line in fit.lines.values())
+    reference = next((line.reference_clock for line in lines if line.reference_clock), None) if over is CLOCK else None
+    if reference is None:
+        return ""
+    return f", which is {reference.clock_hz / 1e9:.2f} GHz, {reference.words}"
 
 
 def _left(over: Covariate, fit: RateFit) -> Iterator[float]:

@@ -116,6 +116,13 @@ class FrameDut(Dut):
         Counters of its host's kernel are read by ``nicbench.measure.ledger`` and must not be among them.
         """
 
+    async def left_to_kernel(self) -> dict[str, int]:
+        """Its cumulative counters of frames that it left to its host's kernel, by name.
+
+        The kernel forwards them, or drops and counts them, so they are listed beside the loss ledger.
+        """
+        return {}
+
     async def begin_trial(self, number: int) -> None:
         """Is called before trial ``number``."""
         return

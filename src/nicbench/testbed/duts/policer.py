@@ -24,6 +24,7 @@ from nicbench.core.quantity import FramesPerSecond
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import MOST_PORTS, transparent_addressing
 from nicbench.testbed.duts._ports import DutDevices, dut_devices, require_host
+from nicbench.testbed.duts._xdp_ports import open_receive_queues
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf, xdp
@@ -31,7 +32,6 @@ from nicbench.tuning.changes import Changes
 
 _PICOSECONDS_PER_SECOND = 10**12
 _PROGRAM = Path(__file__).with_name("policer.bpf.c")
-_PASS_PROGRAM = Path(__file__).with_name("pass.bpf.c")
 _SETTINGS = struct.Struct("=QQQQII")  # struct settings of policer.bpf.c
 _BUCKET = struct.Struct("=IIQQQQ")  # struct bucket of policer.bpf.c
 
@@ -120,7 +120,7 @@ class Policer(FrameDut):
         self._directions = tuple(
             [await self._attach(changes, host, program, devices, here, there) for here, there in _pairs(testbed)]
         )
-        self._passing = await _open_receive_queues(testbed, changes)
+        self._passing = await open_receive_queues(testbed, changes)
 
     async def _attach(
         self, changes: Changes, host: Host, program: Path, devices: DutDevices, here: int, there: int
@@ -181,19 +181,3 @@ class Policer(FrameDut):
 def _pairs(testbed: Testbed) -> tuple[Way, ...]:
     """Each pair of neighbouring ports, in both directions."""
     return ways_of(Pattern.ONE_TO_ONE, len(testbed.dut_ports), bidirectional=True).loaded
-
-
-async def _open_receive_queues(testbed: Testbed, changes: Changes) -> tuple[str, ...]:
-    """Lets testers without an AF_XDP socket receive redirected frames; gives the devices that needed it.
-
-    A veth accepts redirected frames only while its peer polls a receive queue (the kernel's veth_xdp_xmit). AF_XDP's
-    program causes that; for a packet socket an XDP program that passes everything does.
-    """
-    needing = [port.device for port in testbed.tester_ports if port.device and port.engine.get("kind") == "af_packet"]
-    opened = []
-    for device in needing:
-        if await bpf.attached_program(testbed.tester, device) is None:
-            program = await bpf.compile_program(testbed.tester, _PASS_PROGRAM)
-            await xdp.attach(changes, testbed.tester, device, program)
-            opened.append(device)
-    return tuple(opened)
