@@ -63,8 +63,11 @@ impl Engine {
                    "receive_descriptors": 256, "lossless": false, "send_buffer_bytes": null})
         };
         let ports: Vec<Value> = devices.iter().map(port).collect();
-        self.request("configure", json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null,
-            "watch_cpus": [], "huge_pages": false, "memory_mib": 64, "eal": [], "ports": ports}))
+        self.request(
+            "configure",
+            json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null,
+            "watch_cpus": [], "huge_pages": false, "memory_mib": 64, "eal": [], "ports": ports}),
+        )
     }
 
     fn trial(&mut self, streams: Vec<Value>, start: Value) -> Value {
@@ -129,7 +132,8 @@ fn frames_are_made_and_checked_in_the_kernel() {
         {"layer": "vlan", "id": 7},
         {"layer": "ipv4", "source": "198.18.0.2", "destination": {"first": "198.19.0.2", "count": 50}},
         {"layer": "tcp", "source": 1000, "destination": 2000}]);
-    let v6 = json!({"ip": 6, "frame_bytes": 200, "source_address": "2001:db8::2", "destination_address": "2001:db8::3"});
+    let v6 =
+        json!({"ip": 6, "frame_bytes": 200, "source_address": "2001:db8::2", "destination_address": "2001:db8::3"});
     for change in [
         json!({}),
         json!({"frame_bytes": 1518}),

@@ -10,7 +10,7 @@ from typing import Any
 
 from nicbench.bench_file.frame_sizes import list_frame_sizes, sizes_of
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.errors import BenchFileError
+from nicbench.core.errors import BenchFileError, NotReadyError
 from nicbench.core.events import Bus, StageStarted
 from nicbench.core.frame_size import Size
 from nicbench.core.trial import CALIBRATION
@@ -18,6 +18,7 @@ from nicbench.core.turn import Turn
 from nicbench.core.units import format_duration_s
 from nicbench.hosts.base import Host
 from nicbench.measure.ceiling import Ceilings, calibration_s
+from nicbench.system.xdp.tester import xdp_lacks
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.tuning.changes import Changes
@@ -74,6 +75,8 @@ async def start_tester(
     """Starts it and checks that its ports hold the frames; the testbed comes back with the speed the ports told."""
     for port in testbed.tester_ports:
         # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
+        if port.device is not None and port.engine.get("kind") == "xdp":
+            await _require_xdp(testbed.tester, port.device)
         if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
             await expect_program(changes, testbed.tester, port.device)
         if bench.lab is None and port.device is not None:
@@ -86,6 +89,13 @@ async def start_tester(
     if bench.lab is None and testbed.link_is_nominal and facts.link_bits_per_s is not None:
         testbed = replace(testbed, link_bits_per_s=facts.link_bits_per_s, link_is_nominal=False)
     return facts, testbed
+
+
+async def _require_xdp(host: Host, device: str) -> None:
+    """NotReadyError where the interface cannot carry the tester inside the kernel."""
+    lack = await xdp_lacks(host, device)
+    if lack is not None:
+        raise NotReadyError(lack.reason, place=f"{host.name}, {device}", next_step=lack.next_step)
 
 
 async def _run(host: Host, command: tuple[str, ...]) -> None:

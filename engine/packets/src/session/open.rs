@@ -1,8 +1,6 @@
 //! `configure`: from a request to ports and a worker over them.
 
 use std::rc::Rc;
-#[cfg(feature = "xdp")]
-use std::sync::Mutex;
 
 #[cfg(any(feature = "dpdk", feature = "xdp"))]
 use nicbench_protocol::WorkerRequest;
@@ -29,8 +27,6 @@ use crate::wire::ethernet::SHORTEST_FRAME_BYTES;
 use crate::worker::Worker;
 #[cfg(feature = "dpdk")]
 use crate::worker_group::WorkerGroup;
-#[cfg(feature = "xdp")]
-use crate::xdp::{Generator, Lane, XdpPort, XdpTester};
 
 const MAXIMUM_PORTS: usize = 64;
 /// As many queues as the shim has room for.
@@ -43,6 +39,8 @@ const SIMULATED_RATES: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
 
 #[cfg(feature = "dpdk")]
 mod dpdk;
+#[cfg(feature = "xdp")]
+mod xdp;
 
 /// The version of DPDK, where it is built in.
 pub fn dpdk_version() -> Option<String> {
@@ -213,7 +211,7 @@ fn find_impossible_option(dut: &SimulatedDut) -> Option<String> {
 pub fn open(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
     #[cfg(feature = "xdp")]
     if configure.ports.iter().any(|port| matches!(port.kind, PortKind::Xdp { .. })) {
-        return open_xdp(configure);
+        return xdp::open(configure);
     }
     if !configure.ports.iter().all(is_simulated) {
         return open_real(configure, snapshot);
@@ -232,39 +230,6 @@ pub fn open(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Teste
             reply(Worker::new(clock, ports, watched), Vec::new())?
         }
     })
-}
-
-/// Ports whose frames are made and checked in the kernel.
-#[cfg(feature = "xdp")]
-fn open_xdp(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
-    let refuse = |message: &str, next: &str| Err(bad_request(message, next));
-    let mut ports = Vec::new();
-    for (number, request) in configure.ports.iter().enumerate() {
-        let PortKind::Xdp { device } = &request.kind else {
-            return refuse("some ports are of the kind `xdp` and some are not", "make all ports `xdp`, or none");
-        };
-        if !request.addresses.is_empty() {
-            let message = format!("port {} has addresses to answer for, and its kernel answers itself", request.name);
-            return refuse(&message, "leave `addresses` out");
-        }
-        ports.push(XdpPort::open(number, request, device)?);
-    }
-    if configure.timestamps != Timestamps::Tsc {
-        return refuse("ports of the kind `xdp` stamp by the kernel's clock", "leave `timestamps` out, or use `pci`");
-    }
-    let interfaces: Vec<u32> = ports.iter().map(XdpPort::interface).collect();
-    let lane = |cpu, roles| -> Result<Lane, EngineError> {
-        Ok(Lane { cpu, roles, generator: Mutex::new(Generator::new(&interfaces)?) })
-    };
-    let lanes = match configure.workers.as_slice() {
-        [] => vec![lane(configure.worker_cpu, Roles::all(ports.len()))?],
-        workers => workers.iter().map(|worker| lane(Some(worker.cpu), roles(worker))).collect::<Result<_, _>>()?,
-    };
-    pin(lanes[0].cpu)?;
-    let tester = XdpTester::new(ports, lanes, configure.watch_cpus.clone(), TscClock::calibrated());
-    let ports = tester.facts().iter().map(facts_reply).collect();
-    let reply = ConfigureReply { ports, clock: tester.clock_reply(), eal_arguments: Vec::new() };
-    Ok((Box::new(tester), reply))
 }
 
 #[cfg(feature = "dpdk")]

@@ -24,8 +24,8 @@ _OTHER_KINDS = {"xdp": "xdp", "net_af_packet": "af_packet", "net_pcap": "pcap"}
 # What programs in the kernel do not do.
 _NOT_BY_XDP = {
     Ability.MIX: "with `driver: xdp` the kernel makes the frames of a stream in one size (use `driver: net_af_xdp`)",
-    Ability.NEIGHBOURS: "with `driver: xdp` the interface stays with its kernel, which answers by the addresses that it "
-    "has (use `driver: net_af_xdp`)",
+    Ability.NEIGHBOURS: "with `driver: xdp` the interface stays with its kernel, which answers for the addresses that "
+    "it has (use `driver: net_af_xdp`)",
 }
 
 

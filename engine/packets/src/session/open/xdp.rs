@@ -1,0 +1,44 @@
+//! Ports of the tester inside the kernel.
+
+use std::sync::Mutex;
+
+use nicbench_protocol::{Configure, ConfigureReply, PortKind, Timestamps};
+
+use super::{bad_request, facts_reply, pin, roles};
+use crate::clock::TscClock;
+use crate::error::EngineError;
+use crate::tester::Tester;
+use crate::trial_part::Roles;
+use crate::xdp::{Generator, Lane, XdpPort, XdpTester};
+
+/// Ports whose frames are made and checked in the kernel.
+pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
+    let refuse = |message: &str, next: &str| Err(bad_request(message, next));
+    let mut ports = Vec::new();
+    for (number, request) in configure.ports.iter().enumerate() {
+        let PortKind::Xdp { device } = &request.kind else {
+            return refuse("some ports are of the kind `xdp` and some are not", "make all ports `xdp`, or none");
+        };
+        if !request.addresses.is_empty() {
+            let message = format!("port {} has addresses to answer for, and its kernel answers itself", request.name);
+            return refuse(&message, "leave `addresses` out");
+        }
+        ports.push(XdpPort::open(number, request, device)?);
+    }
+    if configure.timestamps != Timestamps::Tsc {
+        return refuse("ports of the kind `xdp` stamp by the kernel's clock", "leave `timestamps` out, or use `pci`");
+    }
+    let interfaces: Vec<u32> = ports.iter().map(XdpPort::interface).collect();
+    let lane = |cpu, roles| -> Result<Lane, EngineError> {
+        Ok(Lane { cpu, roles, generator: Mutex::new(Generator::new(&interfaces)?) })
+    };
+    let lanes = match configure.workers.as_slice() {
+        [] => vec![lane(configure.worker_cpu, Roles::all(ports.len()))?],
+        workers => workers.iter().map(|worker| lane(Some(worker.cpu), roles(worker))).collect::<Result<_, _>>()?,
+    };
+    pin(lanes[0].cpu)?;
+    let tester = XdpTester::new(ports, lanes, configure.watch_cpus.clone(), TscClock::calibrated());
+    let ports = tester.facts().iter().map(facts_reply).collect();
+    let reply = ConfigureReply { ports, clock: tester.clock_reply(), eal_arguments: Vec::new() };
+    Ok((Box::new(tester), reply))
+}
