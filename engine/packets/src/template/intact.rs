@@ -91,9 +91,7 @@ impl Intactness {
     pub fn agrees(&self, frame: &[u8], flow: u32) -> bool {
         let signature = self.value.len();
         let masked = |mask: &[u8]| (0..signature).all(|at| (frame[at] ^ self.value[at]) & mask[at] == 0);
-        let is_length = |(at, minus): &(usize, usize)| {
-            crate::wire::is_u16_at(frame, *at, (frame.len() - minus) as u16)
-        };
+        let is_length = |(at, minus): &(usize, usize)| crate::wire::is_u16_at(frame, *at, (frame.len() - minus) as u16);
         let pattern = (0..).map(|index: usize| (index as u8).wrapping_mul(131).wrapping_add(89));
         self.lengths.binary_search(&frame.len()).is_ok()
             && self.length_fields.iter().all(is_length)

@@ -17,7 +17,8 @@ use crate::flows::LateFrames;
 use crate::latency::LatencyCounts;
 use crate::signature::Signer;
 use crate::sys::bpf::receiving::{
-    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Tally, split_event, wait_for_programs, zeroed,
+    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Tally, split_event, wait_for_programs,
+    zeroed,
 };
 use crate::sys::bpf::{XdpLink, attached_program, test_run};
 use crate::traffic::SignatureSearch;
@@ -98,7 +99,8 @@ impl Receiver {
         let ports = expected.iter().map(|stream| stream.receive_port + 1).max().unwrap_or(1);
         let empty = Analyser::with_detail(*signer, expected.to_vec(), ports.max(MOST_PORTS), detail)?;
         let layout = empty.layout();
-        let flows = expected.iter().filter(|stream| stream.receive_port == self.port).map(|stream| stream.flows as usize);
+        let flows =
+            expected.iter().filter(|stream| stream.receive_port == self.port).map(|stream| stream.flows as usize);
         let interval_ns = Analyser::interval_for(duration_ns);
         let intervals = (duration_ns / interval_ns + SPARE_INTERVALS).min(MOST_INTERVALS);
         let sizes = Sizes::of(&layout, self.queues, flows.sum(), intervals as usize);
@@ -114,8 +116,7 @@ impl Receiver {
         }
         self.tables.events.take();
         let all_flows = expected.iter().map(|stream| stream.flows as usize).sum();
-        let events =
-            || ShardEvents::new(all_flows, expected.len(), detail.reordering_n as usize, capture.clone());
+        let events = || ShardEvents::new(all_flows, expected.len(), detail.reordering_n as usize, capture.clone());
         let shards = (0..self.queues).map(|_| events()).collect();
         let flows = expected.iter().map(|stream| (stream.first_flow, stream.flows)).collect();
         self.trial = Some(Trial { sizes, layout, empty, flows, order, shards });
@@ -292,21 +293,15 @@ impl Receiver {
         Counted { streams, port, interval_ns: config.interval_ns, intervals: closed, capture: events.capture.clone() }
     }
 
-    fn counted_stream(
-        &self,
-        trial: &Trial,
-        shard: usize,
-        place: usize,
-        index: usize,
-        closed: usize,
-    ) -> CountedStream {
+    fn counted_stream(&self, trial: &Trial, shard: usize, place: usize, index: usize, closed: usize) -> CountedStream {
         let (sizes, events) = (&trial.sizes, &trial.shards[shard]);
         let tally = self.tables.tallies.get(shard * sizes.streams + place);
         let entry = self.tables.streams.get(place);
         let mut stream = events.streams[index].clone();
         add_tally(&mut stream, &tally);
         let first = (shard * sizes.streams + place) * sizes.intervals;
-        let series = self.tables.series.copy(first..first + closed.max(tally.interval as usize + 1).min(sizes.intervals));
+        let series =
+            self.tables.series.copy(first..first + closed.max(tally.interval as usize + 1).min(sizes.intervals));
         stream.received = series.iter().map(|interval| interval.received).collect();
         stream.missing = series.iter().map(|interval| interval.missing).collect();
         stream.received[tally.interval as usize] += tally.received - tally.received_before;
@@ -402,14 +397,17 @@ fn not_loaded(error: &io::Error) -> EngineError {
 fn refusal(name: &str, interface: u32, error: &io::Error) -> EngineError {
     let other = attached_program(interface);
     let (what, next) = match (error.raw_os_error(), other) {
-        (_, Some(id)) => {
-            (format!("another's XDP program is there (id {id})"), "see what it is: bpftool prog show id NUMBER".to_owned())
-        }
+        (_, Some(id)) => (
+            format!("another's XDP program is there (id {id})"),
+            "see what it is: bpftool prog show id NUMBER".to_owned(),
+        ),
         (Some(libc::EOPNOTSUPP | libc::EINVAL), None) => (
             format!("its driver does not take XDP programs in native mode: {error}"),
             "lower its MTU below 3500 bytes, or use net_af_xdp".to_owned(),
         ),
-        (Some(libc::EPERM | libc::EACCES), None) => ("this process may not attach one".to_owned(), "run it as root".to_owned()),
+        (Some(libc::EPERM | libc::EACCES), None) => {
+            ("this process may not attach one".to_owned(), "run it as root".to_owned())
+        }
         _ => (error.to_string(), "see the kernel's log: dmesg".to_owned()),
     };
     EngineError::new(ErrorKind::Port, format!("port {name}: no XDP program could be attached: {what}"), next)

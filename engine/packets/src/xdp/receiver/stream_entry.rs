@@ -121,8 +121,14 @@ fn range(range: &AddressRange) -> Field {
 }
 
 fn sum(check: &FrameChecksum) -> Result<Sum, EngineError> {
-    let mut sum: Sum =
-        Sum { constant: check.constant(), at: check.at as u32, is_never_zero: check.is_never_zero().into(), ranges: 0, padding: 0, range: [Summed { from: 0, length: 0, is_odd: 0, padding: 0 }; MOST_SUMMED] };
+    let mut sum: Sum = Sum {
+        constant: check.constant(),
+        at: check.at as u32,
+        is_never_zero: check.is_never_zero().into(),
+        ranges: 0,
+        padding: 0,
+        range: [Summed { from: 0, length: 0, is_odd: 0, padding: 0 }; MOST_SUMMED],
+    };
     let ranges = check.variable().iter().map(|(range, is_odd)| Summed {
         from: range.start as u16,
         length: range.len() as u16,

@@ -102,9 +102,8 @@ impl Tables {
         }
         object.set_constants(".rodata.settings", &u32::from(is_test).to_ne_bytes())?;
         let loaded = object.load()?;
-        let count = |name: &str| {
-            entries.iter().find(|(other, ..)| *other == name).map_or(1, |(_, count, _)| *count as usize)
-        };
+        let count =
+            |name: &str| entries.iter().find(|(other, ..)| *other == name).map_or(1, |(_, count, _)| *count as usize);
         Ok(Self {
             configuration: Area::new(loaded.map("configuration")?, 1)?,
             streams: Area::new(loaded.map("streams")?, count("streams"))?,
