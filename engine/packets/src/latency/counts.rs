@@ -16,7 +16,7 @@ const HALF_BITS: u32 = 10;
 const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
 
 /// Latencies counted by bucket.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatencyCounts {
     /// Zero at first, so octaves that no latency falls into cost no memory.
     counts: Vec<u32>,

@@ -113,3 +113,62 @@ impl AddressBits {
         self.mask[at..at + mask.len()].copy_from_slice(mask);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::faults::Random;
+    use serde_json::{Value, json};
+
+    fn templates() -> Vec<Template> {
+        let macs = json!({"layer": "ethernet", "source": "02:00:00:00:00:01", "destination": "02:00:00:00:00:02"});
+        let ipv4 = json!({"layer": "ipv4", "source": {"first": "10.0.0.1", "count": 9}, "destination": "10.1.0.2"});
+        let ipv6 = json!({"layer": "ipv6", "source": "2001:2::1", "destination": "2001:2::2"});
+        let udp = json!({"layer": "udp", "source": 1, "destination": 4789, "checksum": true});
+        let tcp = json!({"layer": "tcp", "source": {"first": 1, "count": 9, "seed": 7}, "destination": 2});
+        let (vlan, vxlan) = (json!({"layer": "vlan", "id": 5}), json!({"layer": "vxlan", "vni": 9}));
+        let plain = |ip: u8, from: &str, to: &str| json!({"ip": ip, "source_address": from, "destination_address": to});
+        let layers = |layers: Value| json!({"layers": layers});
+        let requests = [
+            plain(4, "198.18.0.2", "198.19.0.2"),
+            plain(6, "2001:2::1", "2001:2::2"),
+            layers(json!([macs, vlan, ipv4, tcp])),
+            layers(json!([macs, ipv6, udp])),
+            layers(json!([macs, ipv4, udp, vxlan, macs, ipv4, tcp])),
+            layers(json!([macs, ipv4, {"layer": "raw", "hex": "00112233"}])),
+        ];
+        let template = |mut request: Value| {
+            for (name, value) in [("name", json!("s")), ("transmit_port", json!(0)), ("receive_port", json!(1))] {
+                request[name] = value;
+            }
+            (request["rate_frames_per_s"], request["frame_bytes"], request["flows"]) = (json!(1), json!(220), json!(9));
+            (request["source_mac"], request["destination_mac"]) =
+                (json!("02:00:00:00:00:01"), json!("02:00:00:00:00:02"));
+            Template::new(&serde_json::from_value(request).unwrap()).unwrap()
+        };
+        requests.into_iter().map(template).collect()
+    }
+
+    #[test]
+    fn values_and_masks_say_what_the_template_says_whatever_byte_is_damaged() {
+        let mut random = Random::seeded(3, 1, 1);
+        for (number, template) in templates().into_iter().enumerate() {
+            let intactness = template.intactness().unwrap();
+            let sent = template.constant().to_vec();
+            assert!(template.is_intact(&sent, 0, 0) && intactness.agrees(&sent, 0), "{number}");
+            for at in 0..sent.len() {
+                for _ in 0..12 {
+                    let (mut frame, flow) = (sent.clone(), random.below(9) as u32);
+                    template.compose(flow, &mut frame);
+                    frame[at] ^= random.bits() as u8;
+                    if random.below(2) == 0 {
+                        let other = random.below(60) as usize;
+                        frame[other] ^= 1 << random.below(8);
+                    }
+                    let (ours, theirs) = (intactness.agrees(&frame, flow), template.is_intact(&frame, flow, 0));
+                    assert_eq!(ours, theirs, "template {number}, byte {at}: {frame:02x?}");
+                }
+            }
+        }
+    }
+}

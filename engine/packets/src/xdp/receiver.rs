@@ -4,6 +4,7 @@
 //! atomic. Between trials the tables are memory of this process, in which it makes everything zero.
 
 mod events;
+mod refusals;
 mod stream_entry;
 mod tables;
 
@@ -20,9 +21,10 @@ use crate::sys::bpf::receiving::{
     AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Tally, split_event, wait_for_programs,
     zeroed,
 };
-use crate::sys::bpf::{XdpLink, attached_program, test_run};
+use crate::sys::bpf::{XdpLink, test_run};
 use crate::traffic::SignatureSearch;
 use events::ShardEvents;
+use refusals::{at_port, not_loaded, refusal};
 use tables::{MOST_BYTES, Sizes, Tables};
 
 /// Ports that a session may have; a port's own analyser knows of all.
@@ -77,7 +79,7 @@ impl Receiver {
 
     fn detached(port: usize, queues: u32, is_test: bool) -> Result<Self, EngineError> {
         let queues = queues.max(1) as usize;
-        let tables = Tables::load(Sizes::smallest(queues), is_test).map_err(|error| not_loaded(&error))?;
+        let tables = Tables::load(Sizes::usual(queues), is_test).map_err(|error| not_loaded(&error))?;
         Ok(Self { port, queues, is_test, tables, link: None, trial: None, totals: BTreeMap::new() })
     }
 
@@ -379,36 +381,4 @@ fn add_tally(stream: &mut CountedStream, tally: &Tally) {
     stream.times = (tally.received > 0).then_some((tally.first_ns, tally.last_ns));
     let (from_ns, to_ns) = (tally.silence_from_ns, tally.silence_to_ns);
     stream.silence = (to_ns > from_ns).then_some(Silence { from_ns, to_ns });
-}
-
-fn at_port(name: &str, error: EngineError) -> EngineError {
-    EngineError { message: format!("port {name}: {}", error.message), ..error }
-}
-
-fn not_loaded(error: &io::Error) -> EngineError {
-    let next = match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => "run it as root",
-        Some(libc::ENOMEM) => "free memory, or use fewer flows and queues",
-        _ => "a kernel of 5.18 or newer with BPF is needed; see what it said on stderr",
-    };
-    EngineError::new(ErrorKind::Port, format!("the kernel did not take the receiving program: {error}"), next)
-}
-
-fn refusal(name: &str, interface: u32, error: &io::Error) -> EngineError {
-    let other = attached_program(interface);
-    let (what, next) = match (error.raw_os_error(), other) {
-        (_, Some(id)) => (
-            format!("another's XDP program is there (id {id})"),
-            "see what it is: bpftool prog show id NUMBER".to_owned(),
-        ),
-        (Some(libc::EOPNOTSUPP | libc::EINVAL), None) => (
-            format!("its driver does not take XDP programs in native mode: {error}"),
-            "lower its MTU below 3500 bytes, or use net_af_xdp".to_owned(),
-        ),
-        (Some(libc::EPERM | libc::EACCES), None) => {
-            ("this process may not attach one".to_owned(), "run it as root".to_owned())
-        }
-        _ => (error.to_string(), "see the kernel's log: dmesg".to_owned()),
-    };
-    EngineError::new(ErrorKind::Port, format!("port {name}: no XDP program could be attached: {what}"), next)
 }

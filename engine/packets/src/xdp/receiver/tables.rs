@@ -48,8 +48,9 @@ pub struct Tables {
 }
 
 impl Sizes {
-    pub fn smallest(shards: usize) -> Self {
-        Self { streams: 1, shards, flows: 1, ring_words: 1, holes: 1, histograms: 1, intervals: 1 }
+    /// What most trials need, so that the program is verified once and not before every trial.
+    pub fn usual(shards: usize) -> Self {
+        Self { streams: 4, shards, flows: 4096, ring_words: 8, holes: 16, histograms: 8, intervals: 1024 }
     }
 
     /// Of a trial whose `flows` of this port have `layout` over `streams`.

@@ -1,0 +1,41 @@
+//! Why a receiver cannot be: what the kernel said, and what to do about it.
+
+use std::io;
+
+use crate::error::{EngineError, ErrorKind};
+use crate::sys::bpf::attached_program;
+
+/// Names the port.
+pub fn at_port(name: &str, error: EngineError) -> EngineError {
+    EngineError { message: format!("port {name}: {}", error.message), ..error }
+}
+
+/// Why the program or its tables are not in the kernel.
+pub fn not_loaded(error: &io::Error) -> EngineError {
+    let next = match error.raw_os_error() {
+        Some(libc::EPERM | libc::EACCES) => "run it as root",
+        Some(libc::ENOMEM) => "free memory, or use fewer flows and queues",
+        _ => "a kernel of 5.18 or newer with BPF is needed; see what it said on stderr",
+    };
+    EngineError::new(ErrorKind::Port, format!("the kernel did not take the receiving program: {error}"), next)
+}
+
+/// Why no program is on the interface.
+pub fn refusal(name: &str, interface: u32, error: &io::Error) -> EngineError {
+    let other = attached_program(interface);
+    let (what, next) = match (error.raw_os_error(), other) {
+        (_, Some(id)) => (
+            format!("another's XDP program is there (id {id})"),
+            "see what it is: bpftool prog show id NUMBER".to_owned(),
+        ),
+        (Some(libc::EOPNOTSUPP | libc::EINVAL), None) => (
+            format!("its driver does not take XDP programs in native mode: {error}"),
+            "lower its MTU below 3500 bytes, or use net_af_xdp".to_owned(),
+        ),
+        (Some(libc::EPERM | libc::EACCES), None) => {
+            ("this process may not attach one".to_owned(), "run it as root".to_owned())
+        }
+        _ => (error.to_string(), "see the kernel's log: dmesg".to_owned()),
+    };
+    EngineError::new(ErrorKind::Port, format!("port {name}: no XDP program could be attached: {what}"), next)
+}

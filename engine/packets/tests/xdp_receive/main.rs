@@ -1,0 +1,134 @@
+//! The receiver in the kernel counts what the analyser counts: the same frames at the same times go to both, and every
+//! count must be the same. The program runs by BPF_PROG_TEST_RUN, so no interface is touched; it needs root, and says
+//! so where it did nothing.
+//!
+//! `NICBENCH_FUZZ_CASES=5000` makes more cases, `NICBENCH_FUZZ_SEED` begins elsewhere.
+#![cfg(feature = "xdp")]
+
+mod cost;
+mod frames;
+
+use std::io::Write;
+
+use frames::Case;
+use nicbench_packets::analyser::{Analyser, Detail};
+use nicbench_packets::capture::Capture;
+use nicbench_packets::faults::Random;
+use nicbench_packets::latency::Stamping;
+use nicbench_packets::signature::Signer;
+use nicbench_packets::sys::pool::FramePool;
+use nicbench_packets::xdp::Receiver;
+use nicbench_protocol::CaptureRequest;
+
+const RUN_KEY: u64 = 77;
+const TRIAL: u32 = 1000;
+const EPOCH_NS: u64 = 5_000_000_000;
+const PORT: usize = 1;
+const USUAL_CASES: u64 = 500;
+const STAMPING: Stamping = Stamping { source: "software", received_by: "tsc", resolution_ns: 1.0, uncertainty_ns: 1.0 };
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+fn receiver() -> Option<Receiver> {
+    match Receiver::for_test(PORT) {
+        Ok(receiver) => Some(receiver),
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "nothing was tested: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn the_kernel_counts_what_the_analyser_counts() {
+    let Some(mut receiver) = receiver() else { return };
+    let first = number("NICBENCH_FUZZ_SEED").unwrap_or(1);
+    let cases = number("NICBENCH_FUZZ_CASES").unwrap_or(USUAL_CASES);
+    let mut frames = 0;
+    for seed in first..first + cases {
+        frames += compare(&mut receiver, seed);
+    }
+    let _ = writeln!(std::io::stderr(), "{cases} cases from seed {first}, {frames} frames");
+    assert_eq!(receiver.counters()["events_lost"], 0);
+}
+
+/// One case; returns how many frames it had.
+fn compare(receiver: &mut Receiver, seed: u64) -> u64 {
+    let mut random = Random::seeded(seed, 1, 1);
+    let mut case = Case::new(&mut random);
+    let signer = Signer::new(RUN_KEY, TRIAL);
+    let detail = Detail {
+        flow_groups: 1 + random.below(64) as u32,
+        flow_histograms: random.below(8) == 0 && case.flows() < 100,
+        reordering_n: 3 + random.below(20) as u32,
+    };
+    let request = CaptureRequest { path: String::new(), frames: Some(random.below(20) as u32 + 1), around_loss: None };
+    let capture = (random.below(4) == 0).then(|| Capture::new(&request));
+    let mut analyser = Analyser::with_detail(signer, case.expected.clone(), 64, detail).expect("an analyser");
+    analyser.set_capture(capture.clone());
+    analyser.set_watched(true);
+    receiver.begin(TRIAL, &signer, &case.expected, detail, 20_000_000_000, capture).expect("a trial");
+    receiver.set_epoch(EPOCH_NS);
+    let arrivals = 100 + random.below(500);
+    let drained = arrivals * (6 + random.below(5)) / 10;
+    let mut now_ns = random.below(1_000_000);
+    let mut last_slow_ns = None;
+    let mut pool = FramePool::default();
+    for arrived in 0..arrivals {
+        if arrived == drained {
+            analyser.end_drain();
+            receiver.end_drain();
+        }
+        now_ns += random.below(case.greatest_gap_ns);
+        if random.below(50) == 0 {
+            last_slow_ns = Some(now_ns);
+            receiver.set_last_slow(EPOCH_NS + now_ns);
+        }
+        let frame = case.arrival(&mut random, now_ns);
+        analyser.set_quiet_ns(last_slow_ns.map_or(u64::MAX, |slow_ns| now_ns - slow_ns));
+        let mut burst = [pool.take(frame.len())];
+        burst[0].bytes_mut().copy_from_slice(&frame);
+        analyser.analyse_burst(PORT, &burst, now_ns);
+        pool.give(&burst[0]);
+        receiver.run(&frame, EPOCH_NS + now_ns, 1).expect("a run");
+        if std::env::var_os("NICBENCH_FUZZ_STEPS").is_some() {
+            check(receiver, &analyser, &case, &format!("seed {seed}, frame {arrived}: {frame:02x?}"));
+        }
+    }
+    check(receiver, &analyser, &case, &format!("seed {seed}"));
+    arrivals
+}
+
+fn check(receiver: &mut Receiver, analyser: &Analyser, case: &Case, place: &str) {
+    let mut kernel = receiver.analyser().expect("an analyser");
+    kernel.set_watched(true);
+    let text = |analyser: &Analyser| format!("{:#?}", analyser.streams());
+    assert_eq!(text(&kernel), text(analyser), "{place}: streams");
+    assert_eq!(kernel.ports(), analyser.ports(), "{place}: ports");
+    assert_eq!(kernel.flow_table().lines(), analyser.flow_table().lines(), "{place}: flows");
+    let sent = vec![900; case.expected.len()];
+    assert_eq!(kernel.losses(&sent), analyser.losses(&sent), "{place}: losses");
+    for index in 0..case.expected.len() {
+        let (ours, theirs) = (kernel.outcome(index), analyser.outcome(index));
+        assert_eq!((&ours.series, ours.interval_ns), (&theirs.series, theirs.interval_ns), "{place}: series {index}");
+        assert_eq!(ours.arrivals, theirs.arrivals, "{place}: arrivals {index}");
+        assert_eq!(
+            (ours.latency, ours.variation_sum_ns),
+            (theirs.latency, theirs.variation_sum_ns),
+            "{place}: {index}"
+        );
+        assert!(ours.counts == theirs.counts, "{place}: latencies {index}");
+        assert!(ours.shared_counts == theirs.shared_counts, "{place}: latencies while the core was shared {index}");
+        for (ours, theirs) in kernel.groups(index).zip(analyser.groups(index)) {
+            assert_eq!(ours.latency, theirs.latency, "{place}: group {} of {index}", ours.first_flow);
+            assert!(ours.counts == theirs.counts, "{place}: group {} of {index}", ours.first_flow);
+        }
+        let reading = |analyser: &Analyser| format!("{:?}", analyser.reading(index, 900, STAMPING));
+        assert_eq!(reading(&kernel), reading(analyser), "{place}: reading {index}");
+    }
+    let captured = |analyser: &Analyser| analyser.capture().map(|capture| capture.frames().to_vec());
+    assert_eq!(captured(&kernel), captured(analyser), "{place}: capture");
+    assert_eq!(receiver.received(), analyser.streams().iter().map(|tally| tally.received).collect::<Vec<_>>());
+}
