@@ -224,13 +224,20 @@ impl Receiver {
     pub fn end_drain(&mut self) {
         self.poll();
         self.tables.configure(|config| config.phase = AFTER_DRAIN);
-        wait_for_programs();
+        self.settle();
     }
 
     /// Nothing counts any more.
     pub fn end(&mut self) {
         self.tables.configure(|config| config.phase = IDLE);
-        wait_for_programs();
+        self.settle();
+    }
+
+    /// Waits until no frame is judged any more as before; without an interface none is.
+    fn settle(&self) {
+        if self.link.is_some() {
+            wait_for_programs();
+        }
     }
 
     /// Judges what the program has handed over.
