@@ -39,6 +39,8 @@ def subject_of(plan: Plan | None) -> str:
         return "The DUT"
     if plan.simulated:
         return "The simulated DUT"
+    if len({str(each.dut.get("kind")) for each in (plan, *plan.others)}) > 1:
+        return "This machine" if plan.lab is not None else "The DUT"
     known = name or _KINDS.get(str(kind))
     if plan.lab is not None:
         return f"This machine's {known or f'{kind} DUT'}"
