@@ -109,6 +109,7 @@ _UNDECLARED: Final[Mapping[str, Shape]] = MappingProxyType(
         "receive_packet_steering": _MASKS,
         "shared": Shape(label="Tester and DUT share a CPU"),
         "tester_gro": Shape(label="Tester's GRO"),
+        "dut_gro": Shape(label="DUT's GRO"),
         "transmit_budget_frames": Shape(is_everywhere=False),
         "versions": Shape(entries=NOTHING),
         "worker": Shape(label="Tester's CPU"),

@@ -57,6 +57,8 @@ async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | N
         return None, _add_host_facts(returned, hosts, made.facts)
     lab: FrameLab = bench.lab.plugin(bench.lab.options)
     testbed = await lab.up(changes, machine)
+    if tester.driver == "xdp":
+        testbed = await lab.accept_redirected(testbed)
     return lab, _add_host_facts(replace(testbed, promised_bytes=tester.huge_pages_bytes), hosts)
 
 

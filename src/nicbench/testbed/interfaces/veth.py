@@ -106,10 +106,16 @@ async def make_pair(ends: tuple[End, End], *, queues: int, mtu: int, txqueuelen:
         await end.host.run((*link, "addrgenmode", "none"))
         await end.host.run(("ethtool", "-K", end.device, *(word for name in OFFLOADS_OFF for word in (name, "off"))))
         await end.host.run((*link, "up"))
-    # A veth accepts frames redirected by XDP only where its receiving end polls, which GRO makes it do. GRO does not
-    # merge test frames: UDP is merged only where a socket or forwarding asks for it.
-    for end in ends:
-        await end.host.run(("ethtool", "-K", end.device, "gro", "on"))
+    await receive_redirected(near.host, near.device)
+    await far.host.run(("ethtool", "-K", far.device, "gro", "off"))
+
+
+async def receive_redirected(host: Host, device: str) -> None:
+    """Makes a veth accept frames that XDP redirects to its peer: it does where this end polls, which GRO makes it do.
+
+    GRO does not merge test frames: UDP is merged only where a socket or forwarding asks for it.
+    """
+    await host.run(("ethtool", "-K", device, "gro", "on"))
 
 
 def index_arguments() -> tuple[str, str]:

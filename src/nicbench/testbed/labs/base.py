@@ -222,6 +222,10 @@ class FrameLab(Lab):
     async def up(self, changes: Changes, local: Host) -> Testbed:
         """Makes the lab; NotReadyError where the machine lacks something."""
 
+    async def accept_redirected(self, testbed: Testbed) -> Testbed:
+        """Makes the DUT's ports accept frames that XDP redirects to the tester's, for a tester inside the kernel."""
+        return testbed
+
     def time_stamps(self, driver: str) -> frozenset[str]:
         """The sources of receive time stamps of its ports with this driver, beside the time-stamp counter."""
         return frozenset({"kernel"} if self.port_kind == "kernel" and driver == "net_pcap" else ())

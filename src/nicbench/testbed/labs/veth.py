@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -98,9 +99,15 @@ class VethLab(FrameLab):
                 "softirq_nice": softirq_nice,
                 "cpus_kept_awake": list(awake),
                 "offloads_off": list(network.OFFLOADS_OFF),
-                "gro": "on",
+                "tester_gro": "on",
             },
         )
+
+    async def accept_redirected(self, testbed: Testbed) -> Testbed:
+        for port in testbed.dut_ports:
+            if testbed.dut is not None and port.device is not None:
+                await network.receive_redirected(testbed.dut, port.device)
+        return replace(testbed, facts={**testbed.facts, "dut_gro": "on"})
 
     @asynccontextmanager
     async def without_dut(self, testbed: Testbed, changes: Changes) -> AsyncIterator[bool]:
