@@ -52,9 +52,11 @@ def test_every_search_answers_every_dut_with_an_interval_that_was_asked_for(rows
     for row in rows:
         if row.class_name not in ("rare loss", "bistable"):
             assert row.unanswered == 0, table(rows)
-            # An estimate of trials that differ is as wide as they say.
-            differ = row.search == ESTIMATE.name and row.class_name not in CERTAIN
-            assert row.unsettled == 0 or differ, table(rows)
+            if row.search != ESTIMATE.name:
+                assert row.unsettled == 0, table(rows)
+            elif row.class_name in CERTAIN:
+                # An estimate is as wide as its trials say; where these hardly differ, one of thirty may be open.
+                assert row.unsettled <= 1, table(rows)
 
 
 @pytest.mark.parametrize("class_name", ["sharp knee", "tester saturates", "tester falls short"])
