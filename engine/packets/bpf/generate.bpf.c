@@ -262,6 +262,7 @@ int generate(struct xdp_md *context)
 	progress->place = place + 1 < settings->batch ? place + 1 : 0;
 	batch = progress->batch;
 	progress->runs++;
+	progress->cpu = bpf_get_smp_processor_id();
 	if (settings->phase != PHASE_SEND || progress->is_finished)
 		return XDP_DROP;
 	now = bpf_ktime_get_ns();
@@ -315,17 +316,17 @@ struct net_device {
 	possible_net_t nd_net;
 } __attribute__((preserve_access_index));
 
-// What became of the frames at the end of a batch. Other programs redirect frames too: of this thread's, those count
-// that go to an interface of this process's namespace.
+// What became of the frames at the end of a batch. Other programs redirect frames too: those count that leave from the
+// program's CPU, to an interface of this process's namespace. (A thread's number would depend on who asks for it.)
 SEC("tp_btf/xdp_devmap_xmit")
 int BPF_PROG(count_flushed, const struct net_device *from, const struct net_device *to, int sent, int drops, int err)
 {
 	__u32 zero = 0;
 	const struct settings *settings = bpf_map_lookup_elem(&settings_map, &zero);
+	const struct progress *progress = bpf_map_lookup_elem(&progress_map, &zero);
 
 	(void)from;
-	(void)err;
-	if (!settings || settings->thread != (__u32)bpf_get_current_pid_tgid())
+	if (!settings || !progress || settings->phase == PHASE_WAIT || progress->cpu != bpf_get_smp_processor_id())
 		return 0;
 	if (to->nd_net.net->ns.inum != settings->namespace)
 		return 0;
@@ -337,8 +338,11 @@ int BPF_PROG(count_flushed, const struct net_device *from, const struct net_devi
 			break;
 		output = bpf_map_lookup_elem(&outputs_map, &key);
 		if (output && output->interface == (__u32)to->ifindex) {
-			output->flushed += sent;
-			output->refused += drops;
+			output->taken += sent;
+			if (err)
+				output->failed += drops;
+			else
+				output->refused += drops;
 			break;
 		}
 	}

@@ -29,9 +29,7 @@ struct settings {
 	__u32 batch; // runs between which nothing leaves
 	__u32 ends_with_frames;
 	__u32 is_scheduled; // frames bear the time at which they were due
-	__u32 thread;
 	__u32 namespace;
-	__u32 padding;
 };
 
 // One stream, or one worker's part of it. The process fills it in; during a transmission the program alone writes.
@@ -92,12 +90,15 @@ struct progress {
 	__u32 batch; // its number, from 1
 	__u32 is_behind;  // a sender with a pace has frames left
 	__u32 has_frames; // any sender has
+	__u32 cpu; // on which the program ran last
+	__u32 padding;
 };
 
 // By port of the trial.
 struct output {
-	__u64 flushed; // what the driver took
-	__u64 refused;
+	__u64 taken; // by the driver
+	__u64 refused; // for want of room in a ring
+	__u64 failed; // the driver gave an error: the link is down, or its peer does not receive
 	__u32 interface;
 	__u32 padding;
 };

@@ -137,6 +137,11 @@ impl Analyser {
         self.is_watched = is_watched;
     }
 
+    /// The streams, as they are expected.
+    pub fn expected(&self) -> &[Expected] {
+        &self.expected
+    }
+
     /// See [`Self::set_watched`].
     pub fn is_watched(&self) -> bool {
         self.is_watched

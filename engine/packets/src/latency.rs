@@ -42,9 +42,9 @@ impl LatencySummary {
 /// How latencies were measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stamping {
-    /// By what a sent frame is stamped: `software` or `scheduled`.
+    /// By what a sent frame is stamped: `software`, `program` or `scheduled`.
     pub source: &'static str,
-    /// By what a received one is: `tsc`, `card` or `kernel`.
+    /// By what a received one is: `tsc`, `program`, `card` or `kernel`.
     pub received_by: &'static str,
     pub resolution_ns: f64,
     pub uncertainty_ns: f64,

@@ -39,6 +39,8 @@ pub struct Trial {
     /// When the last frame had been handed over, and how many had left their ports by then.
     pub sending_ticks: u64,
     pub sent_while_sending: u64,
+    /// Programs in the kernel stamp frames, each when it is made and when it is received.
+    pub is_stamped_in_kernel: bool,
 }
 
 impl Trial {
@@ -69,6 +71,7 @@ impl Trial {
             transmit_ticks: 0,
             sending_ticks: 0,
             sent_while_sending: 0,
+            is_stamped_in_kernel: false,
         })
     }
 
@@ -203,13 +206,15 @@ impl Trial {
         }
         let resolution_ns = 1e9 / clock.hz();
         let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64;
+        let received_by = if self.is_stamped_in_kernel { "program" } else { "tsc" };
         let source = match self.latency_from {
+            LatencyFrom::Software if self.is_stamped_in_kernel => "program",
             LatencyFrom::Software => "software",
             LatencyFrom::Scheduled => "scheduled",
         };
         let software_ns = burst_ns.max(resolution_ns);
         let stamping = match stamps {
-            None => Stamping { source, received_by: "tsc", resolution_ns, uncertainty_ns: software_ns },
+            None => Stamping { source, received_by, resolution_ns, uncertainty_ns: software_ns },
             Some((facts, tally)) => {
                 let of_stamp_ns = tally.resolution_ns(facts).unwrap_or(resolution_ns);
                 Stamping {

@@ -163,6 +163,23 @@ fn frames_are_made_and_checked_in_the_kernel() {
     let refused = engine.request("start", start);
     assert_eq!(refused["ok"], false);
     assert!(refused["error"]["message"].as_str().expect("text").contains("in the kernel"), "{refused}");
+    // What is stopped has lasted as long as it did.
+    let long = json!({"trial": 91, "duration_s": 60, "streams": [stream("up", [0, 1], json!({}))]});
+    assert_eq!(engine.request("start", long)["ok"], true);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(engine.request("stop", json!({}))["ok"], true);
+    let reading = engine.request("drain", json!({"duration_s": 0.05}));
+    let transmit_ns = reading["transmit_ns"].as_u64().expect("a time");
+    assert!((100_000_000..59_000_000_000).contains(&transmit_ns), "{transmit_ns}");
+    // Frames that the driver did not take for want of a peer have not left the tester.
+    ip("link set t1 down");
+    engine.trials = 91;
+    let reading = engine.trial(vec![stream("up", [0, 1], json!({}))], json!({}));
+    let refused = &reading["streams"][0];
+    assert_eq!((&refused["sent"], &refused["lost"]), (&json!(0), &json!(0)), "{refused}");
+    assert_eq!(refused["unsent_tester"], refused["intended"]);
+    ip("link set t1 up");
+    assert_all_came(&engine.trial(vec![stream("up", [0, 1], json!({}))], json!({})));
     // A killed engine leaves nothing behind.
     assert!(ip("-j link show t0")[0]["xdp"].is_object());
     drop(engine);
@@ -174,4 +191,12 @@ fn frames_are_made_and_checked_in_the_kernel() {
     let refused = second.configure(&["t0"]);
     assert_eq!(refused["ok"], false);
     assert!(refused["error"]["message"].as_str().expect("text").contains("program"), "{refused}");
+    // A trial whose interface went away tells nothing of a device.
+    drop(second);
+    let start = json!({"trial": 1, "duration_s": 0.5, "streams": [stream("up", [0, 1], json!({}))]});
+    assert_eq!(first.request("start", start)["ok"], true);
+    ip("link del t0");
+    let refused = first.request("drain", json!({"duration_s": 0.05}));
+    assert_eq!(refused["ok"], false, "{refused}");
+    assert!(refused["error"]["message"].as_str().expect("text").contains("is gone"), "{refused}");
 }

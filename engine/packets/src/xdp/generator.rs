@@ -207,10 +207,10 @@ impl Generator {
         Ok(Runner { program: self.program()?, blank: self.blank.clone(), batch: self.batch })
     }
 
-    /// The first frame is due at this time of CLOCK_MONOTONIC; `thread` runs the program.
-    pub fn begin(&mut self, epoch_ns: u64, thread: u32) {
+    /// The first frame is due at this time of CLOCK_MONOTONIC.
+    pub fn begin(&mut self, epoch_ns: u64) {
         // The epoch is there before the program looks at it.
-        let settings = Settings { epoch_ns, thread, ..self.settings.get(0) };
+        let settings = Settings { epoch_ns, ..self.settings.get(0) };
         self.settings.set(0, settings);
         self.settings.set(0, Settings { phase: SEND, ..settings });
     }
@@ -242,8 +242,8 @@ impl Generator {
         (0..self.interfaces.len()).map(|port| self.outputs.get(port)).collect()
     }
 
-    /// Notes in a worker's part what was sent, and how punctually.
-    pub fn note(&self, part: &mut TrialPart) -> Result<(), EngineError> {
+    /// Notes in a worker's part what was sent, and how punctually; it ended `elapsed_ns` after the epoch if not before.
+    pub fn note(&self, part: &mut TrialPart, elapsed_ns: u64) -> Result<(), EngineError> {
         let progress = self.progress.get(0);
         for (index, sender) in part.senders.iter_mut().enumerate() {
             let counted = self.senders.get(index);
@@ -265,7 +265,7 @@ impl Generator {
         }
         part.gaps.note(progress.longest_gap_ns, progress.total_gap_ns, progress.gaps);
         (part.iterations, part.idle_iterations) = (progress.runs, progress.idle_runs);
-        part.transmit_ticks = progress.finished_ns;
+        part.transmit_ticks = self.finished_ns().unwrap_or(elapsed_ns);
         Ok(())
     }
 }

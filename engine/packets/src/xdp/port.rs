@@ -23,8 +23,7 @@ pub struct XdpPort {
     kernel: KernelLink,
     /// The analysis of what arrives.
     pub receiver: Receiver,
-    /// Frames made for this port, and what its driver did with them, over all transmissions.
-    made: u64,
+    /// What its driver did with the frames, over all transmissions.
     flushed: Flushed,
 }
 
@@ -60,7 +59,7 @@ impl XdpPort {
             lossless: false,
             stamps: None,
         };
-        Ok(Self { facts, kernel, receiver, made: 0, flushed: Flushed::default() })
+        Ok(Self { facts, kernel, receiver, flushed: Flushed::default() })
     }
 
     pub fn facts(&self) -> &PortFacts {
@@ -72,11 +71,20 @@ impl XdpPort {
         self.kernel.index()
     }
 
-    /// Adds what a transmission made for this port.
-    pub fn note(&mut self, made: u64, flushed: Flushed) {
-        self.made += made;
+    /// Adds what a transmission sent out of this port.
+    pub fn note(&mut self, flushed: Flushed) {
         self.flushed.taken += flushed.taken;
         self.flushed.refused += flushed.refused;
+        self.flushed.failed += flushed.failed;
+    }
+
+    /// # Errors
+    /// Where the interface is gone: then nothing that was counted tells of the DUT.
+    pub fn check_present(&self) -> Result<(), EngineError> {
+        self.kernel.state().map(|_| ()).map_err(|error| {
+            let message = format!("the interface of port {} is gone: {error}", self.facts.name);
+            EngineError::new(ErrorKind::Port, message, "see what removed it, and begin anew")
+        })
     }
 
     /// Cumulative, since the port was opened.
@@ -85,11 +93,12 @@ impl XdpPort {
         let mut named: BTreeMap<String, u64> = self.receiver.counters();
         named.insert("redirect_taken".into(), self.flushed.taken);
         named.insert("redirect_refused".into(), self.flushed.refused);
+        named.insert("redirect_failed".into(), self.flushed.failed);
         let kept = [("kernel_rx_dropped", state.receive_dropped), ("kernel_tx_dropped", state.transmit_dropped)];
         named.extend(kept.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
-        let has_left = if self.facts.driver == PEER_OWNS_RING { 0 } else { self.flushed.refused };
+        let at_peer = if self.facts.driver == PEER_OWNS_RING { self.flushed.refused } else { 0 };
         PortCounters {
-            completed: self.made - has_left.min(self.made),
+            completed: self.flushed.taken + at_peer,
             receive_overrun: 0,
             link_changes: state.carrier_changes.unwrap_or(0),
             named,

@@ -2,10 +2,10 @@
 //! that checks them, and this process only begins, waits and reads.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nicbench_protocol::{ClockReply, LatencyFrom, Reading, Start, StreamProgress};
 
@@ -15,10 +15,9 @@ use crate::analyser::Analyser;
 use crate::clock::{MonotonicClock, TscClock, simultaneous};
 use crate::core_watch::CoreWatch;
 use crate::details::Details;
-use crate::error::EngineError;
+use crate::error::{EngineError, ErrorKind};
 use crate::health::{HealthChange, HealthProbe};
 use crate::orders::{Order, Orders};
-use crate::plan;
 use crate::port::{Clock, PortCounters, PortFacts};
 use crate::signature::Signer;
 use crate::snapshot::Snapshot;
@@ -33,6 +32,8 @@ const LOOK: Duration = Duration::from_millis(5);
 const START_BOUND: Duration = Duration::from_secs(5);
 /// From when everything runs until the first frame is due.
 const LEAD_NS: u64 = 200_000;
+/// A program that has not finished so long after it should have does not run any more.
+const LATE_NS: u64 = 1_000_000_000;
 /// Frames may be so long under way after the last one was sent, before the machine's state is read.
 const UNDER_WAY_S: f64 = 0.01;
 
@@ -41,7 +42,7 @@ const UNDER_WAY_S: f64 = 0.01;
 pub struct Lane {
     pub cpu: Option<u32>,
     pub roles: Roles,
-    pub generator: Mutex<Generator>,
+    pub generator: Generator,
 }
 
 /// Ports whose frames are made and checked in the kernel.
@@ -53,21 +54,22 @@ pub struct XdpTester {
     tsc: TscClock,
     watched_cpus: Vec<u32>,
     core_watch: CoreWatch,
+    /// Why the present trial was not sent as asked for.
+    failure: Option<EngineError>,
 }
 
 /// A thread that makes frames.
 struct Sending {
-    thread: JoinHandle<HealthChange>,
+    thread: JoinHandle<io::Result<HealthChange>>,
     number: Arc<AtomicU32>,
-    error: Arc<Mutex<Option<io::Error>>>,
-    is_over: Arc<AtomicU32>,
+    is_over: Arc<AtomicBool>,
 }
 
 impl XdpTester {
     pub fn new(ports: Vec<XdpPort>, lanes: Vec<Lane>, watched_cpus: Vec<u32>, tsc: TscClock) -> Self {
         signal::install_interruption();
         let core_watch = CoreWatch::start(&watched_cpus, tsc.hz());
-        Self { ports, lanes, clock: MonotonicClock, tsc, watched_cpus, core_watch }
+        Self { ports, lanes, clock: MonotonicClock, tsc, watched_cpus, core_watch, failure: None }
     }
 
     pub fn facts(&self) -> Vec<PortFacts> {
@@ -83,24 +85,25 @@ impl XdpTester {
     }
 
     /// Starts a thread for each worker that has something to send, and waits until their programs run.
-    fn start_threads(&self, trial: &Trial) -> Vec<Option<Sending>> {
-        let has_frames = |(lane, part): (&Lane, &TrialPart)| {
-            let runner = lane.generator.lock().ok()?.runner().ok()?;
-            (!part.senders.is_empty()).then(|| Sending::start(lane.cpu, runner, self.tsc))
+    fn start_threads(&self, trial: &Trial) -> Result<Vec<Option<Sending>>, EngineError> {
+        let start = |(lane, part): (&Lane, &TrialPart)| -> Result<Option<Sending>, EngineError> {
+            if part.senders.is_empty() {
+                return Ok(None);
+            }
+            Ok(Some(Sending::start(lane.cpu, lane.generator.runner()?, self.tsc)))
         };
-        let sending: Vec<Option<Sending>> = self.lanes.iter().zip(&trial.parts).map(has_frames).collect();
-        let bound = std::time::Instant::now() + START_BOUND;
+        let sending = self.lanes.iter().zip(&trial.parts).map(start).collect::<Result<Vec<_>, _>>()?;
+        let bound = Instant::now() + START_BOUND;
         let is_waiting = |(lane, sending): (&Lane, &Option<Sending>)| {
-            let runs = lane.generator.lock().is_ok_and(|generator| generator.is_running());
-            sending.as_ref().is_some_and(|sending| !runs && !sending.has_failed())
+            sending.as_ref().is_some_and(|sending| !lane.generator.is_running() && !sending.has_ended())
         };
-        while std::time::Instant::now() < bound && self.lanes.iter().zip(&sending).any(is_waiting) {
+        while Instant::now() < bound && self.lanes.iter().zip(&sending).any(is_waiting) {
             thread::sleep(Duration::from_millis(1));
         }
-        sending
+        Ok(sending)
     }
 
-    /// Waits until every program has finished, an order comes, or all have failed.
+    /// Waits until every program has finished, an order comes, or one has ended too early.
     fn wait(
         &mut self,
         trial: &Trial,
@@ -108,7 +111,8 @@ impl XdpTester {
         snapshot: &Snapshot,
         orders: &mut dyn Orders,
     ) -> Order {
-        let epoch = trial.parts[0].epoch;
+        let part = &trial.parts[0];
+        let late = part.epoch + part.duration_ticks + part.catch_up_ticks + LATE_NS;
         loop {
             thread::sleep(LOOK);
             self.follow(trial, snapshot);
@@ -118,16 +122,14 @@ impl XdpTester {
                     return order;
                 }
             }
-            let is_over = |(lane, sending): (&Lane, &Option<Sending>)| match sending {
-                None => true,
-                Some(sending) => {
-                    sending.has_failed()
-                        || lane.generator.lock().is_ok_and(|generator| generator.finished_ns().is_some())
-                }
+            let is_over = |(lane, sending): (&Lane, &Option<Sending>)| {
+                sending.is_none() || lane.generator.finished_ns().is_some()
             };
-            let last = trial.parts[0].duration_ticks + trial.parts[0].catch_up_ticks;
-            let is_late = self.clock.now() > epoch + last + 1_000_000_000;
-            if is_late || self.lanes.iter().zip(sending).all(is_over) {
+            if self.lanes.iter().zip(sending).all(is_over) {
+                return Order::Continue;
+            }
+            if self.clock.now() > late || sending.iter().flatten().any(Sending::has_ended) {
+                self.failure = Some(not_sent("it did not run until the end"));
                 return Order::Continue;
             }
         }
@@ -138,8 +140,7 @@ impl XdpTester {
         self.poll();
         let mut progress = vec![StreamProgress { sent: 0, received: 0 }; trial.progress().count()];
         for (lane, part) in self.lanes.iter().zip(&trial.parts) {
-            let Ok(generator) = lane.generator.lock() else { continue };
-            for (stream, sent) in generator.sent(part) {
+            for (stream, sent) in lane.generator.sent(part) {
                 progress[stream].sent += sent;
             }
         }
@@ -166,22 +167,22 @@ impl XdpTester {
     }
 
     /// Ends the programs, and notes what they counted.
-    fn finish(&mut self, trial: &mut Trial, sending: Vec<Option<Sending>>) {
-        for (lane, (part, sending)) in self.lanes.iter().zip(trial.parts.iter_mut().zip(sending)) {
-            let Ok(mut generator) = lane.generator.lock() else { continue };
-            generator.end();
-            if let Some(sending) = sending {
-                part.health = sending.end();
+    fn finish(&mut self, trial: &mut Trial, sending: Vec<Option<Sending>>) -> Result<(), EngineError> {
+        let elapsed_ns = self.clock.now().saturating_sub(trial.parts[0].epoch);
+        self.lanes.iter_mut().for_each(|lane| lane.generator.end());
+        // Every thread is ended, whatever became of the others.
+        let ended: Vec<Option<io::Result<HealthChange>>> =
+            sending.into_iter().map(|sending| sending.map(Sending::end)).collect();
+        for (lane, (part, ended)) in self.lanes.iter().zip(trial.parts.iter_mut().zip(ended)) {
+            if let Some(health) = ended {
+                part.health = health.map_err(|error| not_sent(&error.to_string()))?;
             }
-            let Err(error) = generator.note(part) else { continue };
-            eprintln!("{error}");
-        }
-        for (lane, part) in self.lanes.iter().zip(&trial.parts) {
-            let Ok(generator) = lane.generator.lock() else { continue };
-            for (index, (port, flushed)) in self.ports.iter_mut().zip(generator.flushed()).enumerate() {
-                port.note(part.accepted(index), flushed);
+            lane.generator.note(part, elapsed_ns)?;
+            for (port, flushed) in self.ports.iter_mut().zip(lane.generator.flushed()) {
+                port.note(flushed);
             }
         }
+        Ok(())
     }
 
     fn read_received(&mut self, trial: &mut Trial) -> Result<(), EngineError> {
@@ -204,42 +205,47 @@ impl XdpTester {
 
 impl Tester for XdpTester {
     fn new_trial(&mut self, start: &Start, run_key: u64) -> Result<Trial, EngineError> {
-        let facts = self.facts();
-        let trial = Trial::new(start, run_key, &facts, &self.roles(), &self.clock)?;
+        let mut trial = Trial::new(start, run_key, &self.facts(), &self.roles(), &self.clock)?;
+        trial.is_stamped_in_kernel = true;
         let signer = Signer::new(run_key, start.trial);
         let is_scheduled = start.latency_from == LatencyFrom::Scheduled;
-        for (lane, part) in self.lanes.iter().zip(&trial.parts) {
-            if let Ok(mut generator) = lane.generator.lock() {
-                generator.prepare(part, &signer, is_scheduled)?;
-            }
+        for (lane, part) in self.lanes.iter_mut().zip(&trial.parts) {
+            lane.generator.prepare(part, &signer, is_scheduled)?;
         }
-        let (expected, details) = (plan::check(start, &facts)?, Details::check(start)?);
+        let details = Details::check(start)?;
         let duration_ns = (start.duration_s * 1e9) as u64;
+        let expected = trial.parts[0].analyser.expected();
         for port in &mut self.ports {
             let capture = details.new_capture();
-            port.receiver.begin(start.trial, &signer, &expected, details.detail, duration_ns, capture)?;
+            port.receiver.begin(start.trial, &signer, expected, details.detail, duration_ns, capture)?;
         }
         Ok(trial)
     }
 
     fn transmit(&mut self, trial: &mut Trial, _load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
+        self.failure = None;
         trial.baselines = self.counters();
         let probe = HealthProbe::start(&self.tsc, &self.watched_cpus);
         self.core_watch.begin();
-        let sending = self.start_threads(trial);
+        let sending = match self.start_threads(trial) {
+            Ok(sending) => sending,
+            Err(error) => {
+                self.failure = Some(error);
+                return Order::Continue;
+            }
+        };
         let epoch = self.clock.now() + LEAD_NS;
         for port in &mut self.ports {
             port.receiver.set_epoch(epoch);
         }
-        for (lane, (part, sending)) in self.lanes.iter().zip(trial.parts.iter_mut().zip(&sending)) {
+        for (lane, part) in self.lanes.iter_mut().zip(trial.parts.iter_mut()) {
             part.begin(epoch, &self.clock);
-            let thread = sending.as_ref().map_or(0, |sending| sending.number.load(Ordering::Acquire));
-            if let Ok(mut generator) = lane.generator.lock() {
-                generator.begin(epoch, thread);
-            }
+            lane.generator.begin(epoch);
         }
         let mut order = self.wait(trial, &sending, snapshot, orders);
-        self.finish(trial, sending);
+        if let Err(error) = self.finish(trial, sending) {
+            self.failure = Some(error);
+        }
         if order == Order::Quit {
             return order;
         }
@@ -276,6 +282,11 @@ impl Tester for XdpTester {
 
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
         self.ports.iter_mut().for_each(|port| port.receiver.end_drain());
+        // What else broke than the DUT is no measurement of it.
+        self.ports.iter().try_for_each(XdpPort::check_present)?;
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         self.read_received(trial)?;
         trial.end_drain();
         trial.reading(&self.facts(), &self.counters(), &self.clock)
@@ -303,41 +314,40 @@ impl Tester for XdpTester {
 impl Sending {
     fn start(cpu: Option<u32>, runner: Runner, tsc: TscClock) -> Self {
         let number = Arc::new(AtomicU32::new(0));
-        let error = Arc::new(Mutex::new(None));
-        let is_over = Arc::new(AtomicU32::new(0));
-        let (own_number, own_error, own_end) = (Arc::clone(&number), Arc::clone(&error), Arc::clone(&is_over));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (own_number, own_end) = (Arc::clone(&number), Arc::clone(&is_over));
         let thread = thread::spawn(move || {
             if let Some(cpu) = cpu {
-                let _ = own_thread::pin_to(cpu);
+                own_thread::pin_to(cpu)?;
             }
             own_number.store(own_thread::number(), Ordering::Release);
             let probe = HealthProbe::start(&tsc, &[]);
-            while own_end.load(Ordering::Acquire) == 0 {
-                if let Err(problem) = runner.run() {
-                    if let Ok(mut place) = own_error.lock() {
-                        eprintln!("the kernel does not make frames by XDP: {problem}");
-                        *place = Some(problem);
-                    }
-                    break;
-                }
+            while !own_end.load(Ordering::Acquire) {
+                runner.run()?;
             }
-            probe.finish(&tsc)
+            Ok(probe.finish(&tsc))
         });
-        Self { thread, number, error, is_over }
+        Self { thread, number, is_over }
     }
 
-    fn has_failed(&self) -> bool {
-        self.error.lock().is_ok_and(|error| error.is_some())
+    /// Whether the thread ended although nobody has ended it.
+    fn has_ended(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Ends the program and the thread.
-    fn end(self) -> HealthChange {
-        self.is_over.store(1, Ordering::Release);
+    fn end(self) -> io::Result<HealthChange> {
+        self.is_over.store(true, Ordering::Release);
         while !self.thread.is_finished() {
-            // One that comes before the call is lost: another follows.
+            // A signal that comes before the call is lost: another follows.
             signal::end_call(self.number.load(Ordering::Acquire));
             thread::sleep(Duration::from_micros(200));
         }
-        self.thread.join().unwrap_or_default()
+        self.thread.join().unwrap_or_else(|_| Err(io::Error::other("its thread panicked")))
     }
+}
+
+fn not_sent(reason: &str) -> EngineError {
+    let message = format!("the program that makes frames has failed: {reason}");
+    EngineError::new(ErrorKind::Port, message, "look at the kernel's log (dmesg), or use `driver: net_af_xdp`")
 }

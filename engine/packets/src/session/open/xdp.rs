@@ -1,7 +1,5 @@
 //! Ports of the tester inside the kernel.
 
-use std::sync::Mutex;
-
 use nicbench_protocol::{Configure, ConfigureReply, PortKind, Timestamps};
 
 use super::{bad_request, facts_reply, pin, roles};
@@ -29,9 +27,8 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
         return refuse("ports of the kind `xdp` stamp by the kernel's clock", "leave `timestamps` out, or use `pci`");
     }
     let interfaces: Vec<u32> = ports.iter().map(XdpPort::interface).collect();
-    let lane = |cpu, roles| -> Result<Lane, EngineError> {
-        Ok(Lane { cpu, roles, generator: Mutex::new(Generator::new(&interfaces)?) })
-    };
+    let lane =
+        |cpu, roles| -> Result<Lane, EngineError> { Ok(Lane { cpu, roles, generator: Generator::new(&interfaces)? }) };
     let lanes = match configure.workers.as_slice() {
         [] => vec![lane(configure.worker_cpu, Roles::all(ports.len()))?],
         workers => workers.iter().map(|worker| lane(Some(worker.cpu), roles(worker))).collect::<Result<_, _>>()?,

@@ -32,9 +32,7 @@ pub struct Settings {
     pub batch: u32,
     pub ends_with_frames: u32,
     pub is_scheduled: u32,
-    pub thread: u32,
     pub namespace: u32,
-    pub padding: u32,
 }
 
 /// One stream, or one worker's part of it.
@@ -96,6 +94,8 @@ pub struct Progress {
     pub batch: u32,
     pub is_behind: u32,
     pub has_frames: u32,
+    pub cpu: u32,
+    pub padding: u32,
 }
 
 /// What became of one port's frames.
@@ -104,8 +104,10 @@ pub struct Progress {
 pub struct Flushed {
     /// Frames that the driver took.
     pub taken: u64,
-    /// Frames that it refused: its ring was full.
+    /// Frames that it refused: a ring was full.
     pub refused: u64,
+    /// Frames that it gave an error for: the link is down, or its peer does not receive.
+    pub failed: u64,
     pub interface: u32,
     pub padding: u32,
 }

@@ -48,9 +48,10 @@ pub struct Tables {
 }
 
 impl Sizes {
-    /// What most trials need, so that the program is verified once and not before every trial.
+    /// What most trials need, so that the program is verified once and not before every trial. Those of latency have 64
+    /// groups of flows.
     pub fn usual(shards: usize) -> Self {
-        Self { streams: 4, shards, flows: 4096, ring_words: 8, holes: 16, histograms: 8, intervals: 1024 }
+        Self { streams: 4, shards, flows: 4096, ring_words: 8, holes: 16, histograms: 72, intervals: 1024 }
     }
 
     /// Of a trial whose `flows` of this port have `layout` over `streams`.
