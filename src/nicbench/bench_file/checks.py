@@ -27,7 +27,7 @@ from nicbench.methods.base import Measures
 from nicbench.search.base import Search
 from nicbench.testbed.testers.base import TesterKind
 
-_HEADER_KEYS: Final = ("vlan", "vxlan", "udp_checksum", "raw", "raw_frame", "pcap")
+_HEADER_KEYS: Final = ("vlan", "vxlan", "udp_checksum", "raw", "raw_frame")
 
 
 def check_tester(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -38,19 +38,21 @@ def check_tester(bench: BenchFile, root: Node) -> Iterator[Problem]:
         for ability in needed:
             if ability in tester.cannot:
                 subject = f"the test {quote(test.name)} ({test.method_kind})"
-                step = f"remove the test, or {_suggest_testers(ability)}"
+                step = f"remove the test, or {_suggest_testers(ability, tester)}"
                 position = root.position_of(("tests", index, "method"))
                 if ability is Ability.MIX:
                     position = root.position_of(("tests", index, "frame_bytes"))
                 yield Problem(position, _explain_refusal(subject, ability, bench, tester), step)
     for ability, position in _abilities_of_traffic(bench, root):
         if ability in tester.cannot:
-            step = f"change the traffic, or {_suggest_testers(ability)}"
+            step = f"change the traffic, or {_suggest_testers(ability, tester)}"
             yield Problem(position, _explain_refusal("this traffic", ability, bench, tester), step)
     if Ability.NEIGHBOURS in tester.cannot and _needs_neighbours(bench):
         step = "give the DUT static neighbours in place of `tester` and `answer_for_flows`"
         refusal = _explain_refusal("this DUT", Ability.NEIGHBOURS, bench, tester)
-        yield Problem(root.position_of_key(("dut",)), refusal, f"{step}, or {_suggest_testers(Ability.NEIGHBOURS)}")
+        yield Problem(
+            root.position_of_key(("dut",)), refusal, f"{step}, or {_suggest_testers(Ability.NEIGHBOURS, tester)}"
+        )
 
 
 def _explain_refusal(subject: str, ability: Ability, bench: BenchFile, tester: TesterKind) -> str:
@@ -58,8 +60,10 @@ def _explain_refusal(subject: str, ability: Ability, bench: BenchFile, tester: T
     return f"{subject} needs {ability.value}, and the tester {kind} cannot: {tester.cannot[ability]}"
 
 
-def _suggest_testers(ability: Ability) -> str:
-    """A next step that names the testers with this ability."""
+def _suggest_testers(ability: Ability, tester: TesterKind) -> str:
+    """A next step that names another driver, where that is what the tester lacks, or the testers with this ability."""
+    if ability not in type(tester).cannot:
+        return f"leave `driver: {tester.driver}` out"
     able = [
         kind for kind, tester in find("nicbench.testbed.testers", TesterKind).items() if ability not in tester.cannot
     ]
@@ -92,6 +96,8 @@ def _abilities_of_stream(stream: StreamSpec) -> Iterator[tuple[Ability, str]]:
     if stream.protocol != "udp":
         yield Ability.HEADERS, "protocol"
     yield from ((Ability.HEADERS, key) for key in _HEADER_KEYS if getattr(stream, key))
+    if stream.pcap:
+        yield Ability.FILE, "pcap"
     if stream.fields.given_fields():
         yield Ability.FIELDS, "fields"
     yield from ((Ability.STREAM_BURSTS, key) for key in ("burst_frames", "frames") if getattr(stream, key))

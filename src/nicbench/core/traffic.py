@@ -276,6 +276,7 @@ class Ability(StrEnum):
     MIX = "frames of several sizes in one stream"
     STREAMS = "several streams of a port"
     HEADERS = "headers other than Ethernet, IP and UDP, or frames given as a whole"
+    FILE = "frames of a file"
     FIELDS = "header fields that differ between flows"
     IPV6 = "IPv6"
     STREAM_BURSTS = "streams in bursts, or with an end of their own"

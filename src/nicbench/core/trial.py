@@ -113,9 +113,9 @@ class SharedCore(Frozen):
 class Latency(Frozen):
     """One-way latency of one stream or of all streams of a trial, in nanoseconds.
 
-    ``source`` says what time-stamps a sent frame (``software``, ``scheduled``), ``received_by`` what time-stamps a
-    received one (``tsc``, ``card``, ``kernel``). ``negative`` frames arrived, according to their time stamps, up to
-    ``negative_maximum_ns`` before they were sent; they are among the latencies as 0.
+    ``source`` says what time-stamps a sent frame (``software``, ``program``, ``scheduled``), ``received_by`` what
+    time-stamps a received one (``tsc``, ``program``, ``card``, ``kernel``). ``negative`` frames arrived, according to
+    their time stamps, up to ``negative_maximum_ns`` before they were sent; they are among the latencies as 0.
 
     ``percentiles_ns`` maps "50", "99", "99.9", ... to values; ``histogram`` is HdrHistogram V2 in base64; minimum and
     maximum are exact.

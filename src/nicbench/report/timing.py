@@ -19,12 +19,14 @@ from nicbench.store.histograms import decode
 _SENT: Mapping[str, str] = MappingProxyType(
     {
         "software": "software when their burst is handed to the port",
+        "program": "the program in the kernel that makes them, each when it is made",
         "scheduled": "the schedule, with the time at which they were due",
     }
 )
 _RECEIVED: Mapping[str, str] = MappingProxyType(
     {
         "tsc": "software (TSC) when their burst has been received",
+        "program": "the program in the driver's hook (CLOCK_MONOTONIC), each when it gets it",
         "card": "the card, each when it arrives",
         "kernel": "the kernel, each when the driver hands it up",
     }

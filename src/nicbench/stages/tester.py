@@ -74,9 +74,9 @@ async def start_tester(
 ) -> tuple[TesterFacts, Testbed]:
     """Starts it and checks that its ports hold the frames; the testbed comes back with the speed the ports told."""
     for port in testbed.tester_ports:
-        # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
         if port.device is not None and port.engine.get("kind") == "xdp":
             await _require_xdp(testbed.tester, port.device)
+        # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
         if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
             await expect_program(changes, testbed.tester, port.device)
         if bench.lab is None and port.device is not None:

@@ -23,9 +23,9 @@ _OTHER_KINDS = {"xdp": "xdp", "net_af_packet": "af_packet", "net_pcap": "pcap"}
 
 # What programs in the kernel do not do.
 _NOT_BY_XDP = {
-    Ability.MIX: "with `driver: xdp` the kernel makes the frames of a stream in one size (use `driver: net_af_xdp`)",
-    Ability.NEIGHBOURS: "with `driver: xdp` the interface stays with its kernel, which answers for the addresses that "
-    "it has (use `driver: net_af_xdp`)",
+    Ability.MIX: "the kernel makes the frames of a stream in one size",
+    Ability.FILE: "the kernel makes frames of headers and a pattern",
+    Ability.NEIGHBOURS: "the interface stays with its kernel, which answers for the addresses that it has itself",
 }
 
 
@@ -87,6 +87,14 @@ class EngineOptions(Frozen):
             )
         if len(set(cpus)) < len(cpus):
             raise ValueError("each worker polls on a CPU of its own: write a different `cpu` for each")
+        return self
+
+    @model_validator(mode="after")
+    def _check_capture(self) -> Self:
+        if self.driver == "xdp" and self.capture is not None and self.capture.around_loss is not None:
+            raise ValueError(
+                "the kernel does not capture around losses: write `capture: {frames: N}`, or leave `driver: xdp` out"
+            )
         return self
 
 

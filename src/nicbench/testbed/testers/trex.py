@@ -96,6 +96,7 @@ class Trex(TesterKind):
             Ability.MIX: "it is given one frame size for a stream",
             Ability.STREAMS: "it is given one stream for each way",
             Ability.HEADERS: _PLAIN,
+            Ability.FILE: _PLAIN,
             Ability.FIELDS: _PLAIN,
             Ability.IPV6: _PLAIN,
             Ability.STREAM_BURSTS: "it is given one steady stream for each way",
