@@ -129,7 +129,8 @@ class Nicbench:
                 raise RefusedError("it says that it sends, but no frame arrives")
             yield process.pid
         finally:
-            process.kill()
+            # A killed one leaves AF_XDP's program on the interface, where the next sender cannot attach its own.
+            process.terminate()
             process.communicate()
 
     def _port(self, pair: VethPair) -> dict[str, Any]:
