@@ -47,7 +47,7 @@ def request(load_frames_per_s: float, duration_s: float) -> TrialRequest:
     ("dut", "ip", "pattern"),
     [
         ("kind: kernel-forward", 6, "one-to-one"),
-        ("kind: xdp-forward", 6, "one-to-one"),
+        pytest.param("kind: xdp-forward", 6, "one-to-one", marks=pytest.mark.acceptance),
         ("kind: xdp-tx", 4, "same-port"),
     ],
 )

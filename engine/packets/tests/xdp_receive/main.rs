@@ -24,7 +24,7 @@ const RUN_KEY: u64 = 77;
 const TRIAL: u32 = 1000;
 const EPOCH_NS: u64 = 5_000_000_000;
 const PORT: usize = 1;
-const USUAL_CASES: u64 = 20;
+const USUAL_CASES: u64 = 10;
 const STAMPING: Stamping = Stamping { source: "software", received_by: "tsc", resolution_ns: 1.0, uncertainty_ns: 1.0 };
 
 fn number(name: &str) -> Option<u64> {
