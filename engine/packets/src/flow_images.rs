@@ -14,7 +14,7 @@ pub const PIECE_BYTES: usize = 16;
 const BUDGET_BYTES: usize = 16 << 20;
 
 /// The bytes in which the flows of a stream differ, ready to be copied.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FlowImages {
     /// The first byte of the window.
     start: usize,
@@ -31,7 +31,8 @@ impl FlowImages {
         Self::within(template, flows, BUDGET_BYTES)
     }
 
-    fn within(template: &Template, flows: Range<u32>, budget_bytes: usize) -> Option<Self> {
+    /// As [`Self::new`], with another bound on their bytes.
+    pub fn within(template: &Template, flows: Range<u32>, budget_bytes: usize) -> Option<Self> {
         let (start, pieces) = window(template, flows.clone(), budget_bytes)?;
         let mut images = Vec::with_capacity(flows.len() * pieces);
         let mut sums = Vec::new();

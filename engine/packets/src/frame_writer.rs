@@ -46,18 +46,17 @@ impl Cursor {
     }
 }
 
-/// What the frames of one sender are made of.
-#[derive(Debug, Clone, Copy)]
+/// What the frames of one sender are made of, for a writer that is no Rust code.
+#[derive(Debug, Clone)]
 pub struct FrameParts<'a> {
-    /// A whole frame of the first flow, without signature.
-    pub constant: &'a [u8],
-    pub images: &'a FlowImages,
-    pub signature_offset: usize,
-    /// Where the checksum lies that covers the signature.
-    pub checksum_offset: Option<usize>,
-    /// The number of the first flow over all streams, and how many follow it.
+    pub template: &'a Template,
+    /// `None` where they would be too large for this process's cache, or frames are varied.
+    pub images: Option<&'a FlowImages>,
+    /// The number of the stream's first flow over all streams, and its flows.
     pub first_flow: u32,
-    pub flows: u32,
+    pub of_stream: u32,
+    /// Those that are sent, from 0 within the stream.
+    pub flows: Range<u32>,
 }
 
 /// Writes the frames of one sender.
@@ -109,18 +108,15 @@ impl FrameWriter {
         }
     }
 
-    /// What the frames are made of, for a writer that is no Rust code; `None` where that is more than constant bytes,
-    /// one image for each flow, a signature and a checksum.
-    pub fn parts(&self) -> Option<FrameParts<'_>> {
-        let images = self.images.as_ref().filter(|_| !self.template.is_varied())?;
-        Some(FrameParts {
-            constant: self.template.constant(),
-            images,
-            signature_offset: self.signature_offset,
-            checksum_offset: self.payload_checksum,
-            first_flow: self.first_flow + self.offset,
-            flows: self.flows,
-        })
+    /// What the frames are made of.
+    pub fn parts(&self) -> FrameParts<'_> {
+        FrameParts {
+            template: &self.template,
+            images: self.images.as_ref(),
+            first_flow: self.first_flow,
+            of_stream: self.of_stream,
+            flows: self.offset..self.offset + self.flows,
+        }
     }
 
     /// The length of the largest frame, without FCS.

@@ -34,8 +34,10 @@ impl TransmitGaps {
     }
 
     /// Gaps that were counted elsewhere: `buckets` are the shortest gap of each and their number, `extremes` the least,
-    /// the greatest and the sum.
+    /// the greatest and the sum. All `frames` that have none of these gaps before them had the same time as the frame
+    /// before.
     pub fn counted(
+        frames: u64,
         buckets: impl Iterator<Item = (u64, u64)>,
         [minimum_ns, maximum_ns, sum_ns]: [u64; 3],
     ) -> Result<Self, EngineError> {
@@ -43,6 +45,7 @@ impl TransmitGaps {
         for (gap_ns, count) in buckets {
             gaps.histogram.record_n(gap_ns, count).map_err(|error| internal(&error))?;
         }
+        gaps.within_bursts = frames.saturating_sub(1 + gaps.histogram.len());
         Ok(gaps)
     }
 

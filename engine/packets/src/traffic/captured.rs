@@ -119,6 +119,16 @@ impl Captured {
         Some((index + 1, size(&self.frames[index])))
     }
 
+    /// How many frames the file has.
+    pub fn count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// How many frames of the file are of this flow.
+    pub fn frames_of(&self, flow: u32) -> usize {
+        self.flows.get(flow as usize).map_or(0, Vec::len)
+    }
+
     /// The smallest and the largest frame, with FCS.
     pub fn sizes(&self) -> (u32, u32) {
         (self.shortest as u32 + FCS_BYTES, self.blank.len() as u32 + FCS_BYTES)

@@ -90,6 +90,11 @@ impl Shape {
         self.checksums.iter().find(|check| check.at == at).map_or(0, |check| check.sum_of(frame))
     }
 
+    /// Every checksum, inner ones first.
+    pub fn checksums(&self) -> &[FrameChecksum] {
+        &self.checksums
+    }
+
     /// Checksums in what is carried: whoever forwards the frame has no business there.
     pub fn untouched_checksums(&self) -> impl Iterator<Item = &FrameChecksum> {
         self.checksums.iter().filter(|check| check.at >= self.untouched_from)

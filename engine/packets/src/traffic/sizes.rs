@@ -75,6 +75,14 @@ impl Sizes {
         self.period[((position + turned) % length) as usize] as usize
     }
 
+    /// The indices of `frame_bytes` in the order of a period, and the seed by which each period begins elsewhere in it.
+    pub fn order(&self) -> (Vec<u32>, Option<u64>) {
+        match self.period.len() {
+            0 => ((0..self.frame_bytes.len() as u32).collect(), None),
+            _ => (self.period.clone(), Some(self.seed).filter(|_| self.frame_bytes.len() > 1)),
+        }
+    }
+
     pub fn largest(&self) -> u32 {
         self.frame_bytes.last().copied().unwrap_or(0)
     }

@@ -6,24 +6,22 @@ use std::os::fd::RawFd;
 use crate::error::{EngineError, ErrorKind};
 use crate::flow_images::PIECE_BYTES;
 use crate::gaps::GAP_FLOOR_NS;
+use crate::pacer::Schedule;
 use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
 use crate::sys::bpf::generating::{
-    END, Flushed, GAP_BUCKETS, KernelSender, MAXIMUM_PIECES, MAXIMUM_PORTS, MAXIMUM_SENDERS, Progress, SEND, Settings,
-    TEMPLATE_BYTES, TemplateBytes,
+    END, Flushed, GAP_BUCKETS, KernelSender, MAXIMUM_PORTS, MAXIMUM_SENDERS, NEVER, Progress, SEND, Settings, Variant,
 };
-use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Trace, set_devices};
+use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Trace, set_devices, test_frame, test_run};
 use crate::sys::kernel_link::network_namespace;
 use crate::transmit_gaps::TransmitGaps;
 use crate::trial_part::TrialPart;
+use crate::xdp::frames::{BLOCK_BYTES, Room, SenderFrames};
 
 /// `bpf/generate.bpf.c`, compiled when this program was built.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/generate.o"));
-/// The longest frame without FCS that the kernel makes: a page less what it keeps there.
-pub const LARGEST_FRAME: usize = 3392;
 /// Runs of one call: more than a transmission has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
-const IMAGES_AT_FIRST: usize = 4096;
 
 /// A program that makes frames, with its maps. One thread runs it at a time.
 #[derive(Debug)]
@@ -35,10 +33,16 @@ pub struct Generator {
     senders: Area<KernelSender>,
     progress: Area<Progress>,
     outputs: Area<Flushed>,
-    templates: Area<TemplateBytes>,
+    /// In blocks of which each template has as many as its room says.
+    templates: Area<[u8; BLOCK_BYTES]>,
+    variants: Area<Variant>,
+    order: Area<u64>,
     images: Area<[u8; PIECE_BYTES]>,
     sums: Area<u64>,
     gaps: Area<u64>,
+    room: Room,
+    /// What a run does last, where the rest is left out to measure its cost; 0: everything.
+    last_step: u32,
     interfaces: Vec<u32>,
     /// The frame that buffers hold at first.
     blank: Vec<u8>,
@@ -47,23 +51,36 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Loads the program, which sends out of these interfaces; frames need so many images and sums at most.
-    fn load(interfaces: &[u32], images: usize, sums: usize) -> io::Result<Self> {
+    /// Loads the program, which sends out of these interfaces, with tables of this room.
+    fn load(interfaces: &[u32], room: Room, last_step: u32) -> io::Result<Self> {
         let mut object = Object::open(PROGRAM)?;
-        object.set_entries("images_map", images as u32)?;
-        object.set_entries("sums_map", sums as u32)?;
+        let constants = [room.template_bytes as u32, last_step].map(u32::to_ne_bytes);
+        object.set_constants(".rodata.constants", constants.as_flattened())?;
+        object.set_entry_bytes("templates_map", room.template_bytes as u32)?;
+        let entries = [
+            ("templates_map", room.variants),
+            ("variants_map", room.variants),
+            ("order_map", room.order),
+            ("images_map", room.images),
+            ("sums_map", room.sums),
+        ];
+        entries.into_iter().try_for_each(|(map, entries)| object.set_entries(map, entries as u32))?;
         let loaded = object.load()?;
         set_devices(loaded.map("devices")?, interfaces)?;
         let generator = Self {
             _trace: loaded.attach("count_flushed")?,
-            settings: Area::new(loaded.map("settings_map")?, 1)?,
-            senders: Area::new(loaded.map("senders_map")?, MAXIMUM_SENDERS)?,
-            progress: Area::new(loaded.map("progress_map")?, 1)?,
-            outputs: Area::new(loaded.map("outputs_map")?, MAXIMUM_PORTS)?,
-            templates: Area::new(loaded.map("templates_map")?, MAXIMUM_SENDERS)?,
-            images: Area::new(loaded.map("images_map")?, images)?,
-            sums: Area::new(loaded.map("sums_map")?, sums)?,
-            gaps: Area::new(loaded.map("gaps_map")?, MAXIMUM_SENDERS * GAP_BUCKETS)?,
+            settings: Area::new(loaded.map(".bss.settings")?, 1)?,
+            senders: Area::new(loaded.map(".bss.senders")?, MAXIMUM_SENDERS)?,
+            progress: Area::new(loaded.map(".bss.progress")?, 1)?,
+            outputs: Area::new(loaded.map(".bss.outputs")?, MAXIMUM_PORTS)?,
+            templates: Area::new(loaded.map("templates_map")?, room.variants * room.template_bytes / BLOCK_BYTES)?,
+            variants: Area::new(loaded.map("variants_map")?, room.variants)?,
+            order: Area::new(loaded.map("order_map")?, room.order)?,
+            images: Area::new(loaded.map("images_map")?, room.images)?,
+            sums: Area::new(loaded.map("sums_map")?, room.sums)?,
+            gaps: Area::new(loaded.map(".bss.gaps")?, MAXIMUM_SENDERS * GAP_BUCKETS)?,
+            room,
+            last_step,
             interfaces: interfaces.to_vec(),
             blank: vec![0; 60],
             batch: 1,
@@ -77,11 +94,33 @@ impl Generator {
     /// # Errors
     /// Where the kernel refuses the program, or to run it.
     pub fn new(interfaces: &[u32]) -> Result<Self, EngineError> {
-        let generator = Self::load(interfaces, IMAGES_AT_FIRST, IMAGES_AT_FIRST).map_err(|error| refused(&error))?;
+        let generator = Self::load(interfaces, Room::USUAL, 0).map_err(|error| refused(&error))?;
         LiveFrames { runs: 1, batch: 1 }
             .run(generator.program()?, &generator.blank)
             .map_err(|error| refused(&error))?;
         Ok(generator)
+    }
+
+    /// A generator whose frames reach nobody, and whose runs end with this step of the program's (0: with the last).
+    pub fn detached(last_step: u32) -> Result<Self, EngineError> {
+        Self::load(&[], Room::USUAL, last_step).map_err(|error| refused(&error))
+    }
+
+    /// One run over a buffer that reaches nobody: the frame that it made, if one was due.
+    pub fn run_once(&self) -> Result<Option<Vec<u8>>, EngineError> {
+        let before = self.made();
+        let (_, frame) = test_frame(self.program()?, &self.blank).map_err(|error| refused(&error))?;
+        Ok((self.made() > before).then_some(frame))
+    }
+
+    /// Many runs over one buffer.
+    pub fn run_often(&self, runs: u32) -> Result<(), EngineError> {
+        test_run(self.program()?, &self.blank, runs).map(|_| ()).map_err(|error| refused(&error))
+    }
+
+    /// Frames of all senders.
+    fn made(&self) -> u64 {
+        (0..self.settings.get(0).senders as usize).map(|index| self.senders.get(index).sent).sum()
     }
 
     fn program(&self) -> Result<RawFd, EngineError> {
@@ -93,24 +132,25 @@ impl Generator {
     /// # Errors
     /// Where frames cannot be made in the kernel.
     pub fn prepare(&mut self, part: &TrialPart, signer: &Signer, is_scheduled: bool) -> Result<(), EngineError> {
-        self.check_room(part)?;
-        let (mut first_image, mut first_sum) = (0, 0);
+        if part.senders.len() > MAXIMUM_SENDERS {
+            let message = format!("there are {} streams, and the kernel makes {MAXIMUM_SENDERS}", part.senders.len());
+            return Err(EngineError::new(ErrorKind::BadRequest, message, "send fewer streams"));
+        }
+        let frames = part.senders.iter().map(|sender| SenderFrames::of(sender.plan().1));
+        let frames = frames.collect::<Result<Vec<_>, _>>()?;
+        self.make_room(frames.iter().map(SenderFrames::room).sum())?;
         self.gaps.clear(0..part.senders.len() * GAP_BUCKETS);
-        for (index, sender) in part.senders.iter().enumerate() {
-            let kernel_sender = self.kernel_sender(index, sender, (first_image, first_sum))?;
-            let (_, writer) = sender.plan();
-            let Some(parts) = writer.parts() else { continue };
-            self.images.write(first_image, parts.images.images());
-            let sums: Vec<u64> = parts.images.sums().iter().map(|sum| sum.swap_bytes().into()).collect();
-            self.sums.write(first_sum, &sums);
-            first_image += parts.images.images().len();
-            first_sum += sums.len();
-            self.senders.set(index, kernel_sender);
+        let mut written = Vec::new();
+        for (index, (sender, frames)) in part.senders.iter().zip(&frames).enumerate() {
+            let first: Room = written.iter().copied().sum();
+            self.write_tables(&first, frames);
+            self.senders.set(index, frames.fill_in(&first, scheduled(sender)));
+            written.push(frames.room());
         }
         let longest = part.senders.iter().map(|sender| sender.plan().1.length()).max().unwrap_or(60);
         self.blank = vec![0; longest.max(60)];
         self.batch = part.shared.burst as u32;
-        self.progress.set(0, Progress::default());
+        self.progress.set(0, Progress { batch_begins_ns: NEVER, next_sender: 1, ..Progress::default() });
         for (port, interface) in self.interfaces.iter().enumerate() {
             self.outputs.set(port, Flushed { interface: *interface, ..Flushed::default() });
         }
@@ -136,70 +176,30 @@ impl Generator {
         Ok(())
     }
 
-    /// Loads the program anew, with larger maps, where these do not suffice.
-    fn check_room(&mut self, part: &TrialPart) -> Result<(), EngineError> {
-        if part.senders.len() > MAXIMUM_SENDERS {
-            let message = format!("there are {} streams, and the kernel makes {MAXIMUM_SENDERS}", part.senders.len());
-            return Err(EngineError::new(ErrorKind::BadRequest, message, "send fewer streams"));
-        }
-        let (mut images, mut sums) = (0, 0);
-        for sender in &part.senders {
-            let (_, writer) = sender.plan();
-            let parts = writer.parts().ok_or_else(|| {
-                let message = "frames that differ in size, come from a file, or are of too many flows to be computed \
-                               before, are not made in the kernel";
-                EngineError::new(ErrorKind::BadRequest, message, "use `driver: net_af_xdp` for this traffic")
-            })?;
-            images += parts.images.images().len();
-            sums += parts.images.sums().len();
-        }
-        if images > self.images.len() || sums > self.sums.len() {
-            let (images, sums) = (images.next_power_of_two(), sums.next_power_of_two());
-            let (images, sums) = (images.max(self.images.len()), sums.max(self.sums.len()));
-            *self = Self::load(&self.interfaces.clone(), images, sums).map_err(|error| refused(&error))?;
+    /// Loads the program anew, with larger tables, where these do not suffice.
+    fn make_room(&mut self, needed: Room) -> Result<(), EngineError> {
+        needed.check()?;
+        if !self.room.suffices_for(&needed) {
+            let room = self.room.grown(&needed);
+            let interfaces = self.interfaces.clone();
+            *self = Self::load(&interfaces, room, self.last_step).map_err(|error| refused(&error))?;
         }
         Ok(())
     }
 
-    fn kernel_sender(
-        &mut self,
-        index: usize,
-        sender: &Sender,
-        (first_image, first_sum): (usize, usize),
-    ) -> Result<KernelSender, EngineError> {
-        let (pacer, writer) = sender.plan();
-        let schedule = pacer.schedule();
-        let Some(parts) = writer.parts().filter(|parts| parts.images.pieces() <= MAXIMUM_PIECES) else {
-            let message = "flows that differ in more than 128 bytes of their headers are not made in the kernel";
-            return Err(EngineError::new(ErrorKind::BadRequest, message, "use `driver: net_af_xdp` for this traffic"));
-        };
-        let mut template = TemplateBytes([0; TEMPLATE_BYTES]);
-        template.0[..parts.constant.len()].copy_from_slice(parts.constant);
-        self.templates.set(index, template);
-        Ok(KernelSender {
-            due_ns: schedule.next_tick,
-            remainder: schedule.remainder,
-            whole_ns: schedule.whole,
-            numerator: schedule.numerator,
-            denominator: schedule.denominator,
-            left_in_burst: schedule.left_in_burst,
-            burst_frames: schedule.burst_frames,
-            intended: schedule.intended.unwrap_or(u64::MAX),
-            catch_up_ns: schedule.catch_up_ticks,
-            flows: parts.flows,
-            first_flow: parts.first_flow,
-            is_paced: schedule.is_paced.into(),
-            port: sender.transmit_port as u32,
-            length: parts.constant.len() as u32,
-            signature_at: parts.signature_offset as u32,
-            checksum_at: parts.checksum_offset.unwrap_or(0) as u32,
-            image_at: parts.images.start() as u32,
-            pieces: parts.images.pieces() as u32,
-            first_image: first_image as u32,
-            first_sum: first_sum as u32,
-            gap_minimum_ns: u64::MAX,
-            ..KernelSender::default()
-        })
+    fn write_tables(&mut self, first: &Room, frames: &SenderFrames<'_>) {
+        let blocks = self.room.template_bytes / BLOCK_BYTES;
+        for (number, template) in frames.templates().enumerate() {
+            for (block, bytes) in template.chunks(BLOCK_BYTES).enumerate() {
+                let mut whole = [0; BLOCK_BYTES];
+                whole[..bytes.len()].copy_from_slice(bytes);
+                self.templates.set((first.variants + number) * blocks + block, whole);
+            }
+        }
+        self.variants.write(first.variants, frames.variants());
+        self.order.write(first.order, frames.order());
+        self.images.write(first.images, frames.images());
+        self.sums.write(first.sums, frames.sums());
     }
 
     /// What a thread needs to run the program; see [`Runner::run`].
@@ -223,7 +223,7 @@ impl Generator {
 
     /// Whether the program runs already.
     pub fn is_running(&self) -> bool {
-        self.progress.get(0).runs > 0
+        self.progress.get(0).batch > 0
     }
 
     /// When everything was sent or given up, in nanoseconds since the epoch.
@@ -251,22 +251,47 @@ impl Generator {
             let buckets = buckets.into_iter().enumerate().filter(|(_, count)| *count > 0);
             let buckets = buckets.map(|(bucket, count)| (shortest_of(bucket), count));
             let extremes = [counted.gap_minimum_ns, counted.gap_maximum_ns, counted.gap_sum_ns];
+            let last_burst = counted.sent - counted.burst_from;
             let counts = SenderCounts {
                 accepted: counted.sent,
                 unsent_tester: counted.given_up,
                 unsent_backpressure: 0,
-                maximum_burst: counted.largest_burst as u32,
+                maximum_burst: counted.largest_burst.max(last_burst) as u32,
                 bursts: counted.bursts,
                 timed_bursts: progress.batches,
                 burst_ticks: progress.batch_sum_ns,
             };
-            sender.note(counts, TransmitGaps::counted(buckets, extremes)?);
+            sender.note(counts, TransmitGaps::counted(counted.sent, buckets, extremes)?);
             sender.count_rest();
         }
         part.gaps.note(progress.longest_gap_ns, progress.total_gap_ns, progress.gaps);
-        (part.iterations, part.idle_iterations) = (progress.runs, progress.idle_runs);
+        let batches = progress.batch - u64::from(progress.place > 0 && progress.batch > 0);
+        part.iterations = batches * u64::from(self.batch) + u64::from(progress.place);
+        part.idle_iterations = progress.idle_runs;
         part.transmit_ticks = self.finished_ns().unwrap_or(elapsed_ns);
         Ok(())
+    }
+}
+
+/// When the frames of a sender are due, in the kernel's terms; nothing is sent yet.
+fn scheduled(sender: &Sender) -> KernelSender {
+    let Schedule { next_tick, remainder, left_in_burst, whole, numerator, denominator, .. } = sender.plan().0.schedule();
+    let Schedule { burst_frames, intended, is_paced, catch_up_ticks, .. } = sender.plan().0.schedule();
+    KernelSender {
+        due_ns: next_tick,
+        remainder,
+        whole_ns: whole,
+        numerator,
+        denominator,
+        left_in_burst,
+        burst_frames,
+        most: intended.unwrap_or(u64::MAX),
+        catch_up_ns: catch_up_ticks,
+        is_paced: is_paced.into(),
+        port: sender.transmit_port as u32,
+        last_sent_ns: NEVER,
+        gap_minimum_ns: u64::MAX,
+        ..KernelSender::default()
     }
 }
 

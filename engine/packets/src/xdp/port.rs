@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use nicbench_protocol::PortRequest;
 
-use super::generator::LARGEST_FRAME;
 use super::receiver::Receiver;
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{PortCounters, PortFacts};
-use crate::sys::bpf::generating::Flushed;
+use crate::sys::bpf::generating::{Flushed, LARGEST_FRAME};
 use crate::sys::kernel_link::{KernelLink, LinkState};
 use crate::wire::ethernet::{FCS_BYTES, SHORTEST_FRAME_BYTES};
 use crate::wire::{Ethernet, Header};

@@ -16,6 +16,8 @@ pub unsafe trait Plain: Copy {}
 unsafe impl Plain for u64 {}
 // SAFETY: integers.
 unsafe impl Plain for [u8; 16] {}
+// SAFETY: integers.
+unsafe impl Plain for [u8; 64] {}
 
 /// The entries of an array map. Programs may write while this process reads: each access copies whole entries, and
 /// what belongs together is written by one side only.

@@ -5,15 +5,25 @@ use super::Plain;
 /// Streams that one program sends.
 pub const MAXIMUM_SENDERS: usize = 64;
 pub const MAXIMUM_PORTS: usize = 64;
-pub const TEMPLATE_BYTES: usize = 4096;
+/// The longest frame without FCS that the kernel makes: a page less what it keeps there.
+pub const LARGEST_FRAME: usize = 3392;
 /// Pieces of 16 bytes in which the flows of a stream may differ.
 pub const MAXIMUM_PIECES: usize = 8;
+/// Checksums of a varied frame.
+pub const MAXIMUM_CHECKSUMS: usize = 4;
 /// Of the histogram of one sender's transmit gaps.
 pub const GAP_BUCKETS: usize = 4096;
+/// A time that is none.
+pub const NEVER: u64 = u64::MAX;
 
 /// Values of `Settings::phase`.
 pub const SEND: u32 = 1;
 pub const END: u32 = 2;
+
+/// Values of `Checksum::kind`, which add up.
+pub const NEVER_ZERO: u16 = 1;
+pub const SIGNED: u16 = 2;
+pub const ODD: u16 = 4;
 
 /// What the process tells the program.
 #[repr(C)]
@@ -46,8 +56,8 @@ pub struct KernelSender {
     pub denominator: u64,
     pub left_in_burst: u64,
     pub burst_frames: u64,
-    pub position: u64,
-    pub intended: u64,
+    pub sent: u64,
+    pub most: u64,
     pub catch_up_ns: u64,
     pub sequence: u64,
     pub flow: u32,
@@ -62,23 +72,56 @@ pub struct KernelSender {
     pub pieces: u32,
     pub first_image: u32,
     pub first_sum: u32,
-    pub sent: u64,
+    pub first_variant: u32,
+    pub is_varied: u32,
+    pub checksums: u32,
+    pub is_turned: u32,
+    pub first_order: u32,
+    pub order_length: u32,
+    pub seed: u64,
+    pub jump: u64,
+    pub place: u64,
+    pub period: u64,
+    pub turned: u64,
     pub given_up: u64,
     pub bursts: u64,
     pub largest_burst: u64,
     pub burst: u64,
-    pub in_burst: u64,
+    pub burst_from: u64,
     pub last_sent_ns: u64,
     pub gap_sum_ns: u64,
     pub gap_minimum_ns: u64,
     pub gap_maximum_ns: u64,
 }
 
+/// One checksum of a variant.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Checksum {
+    pub at: u16,
+    pub kind: u16,
+    pub sum: u32,
+}
+
+/// A frame that a stream of varied frames has among others.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Variant {
+    pub length: u32,
+    pub signature_at: u32,
+    pub laps: u64,
+    pub flow: u32,
+    pub turn: u32,
+    pub of_flow: u32,
+    pub checksums: u32,
+    pub checksum: [Checksum; MAXIMUM_CHECKSUMS],
+}
+
 /// What the program finds of itself.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
-    pub runs: u64,
+    pub now_ns: u64,
     pub idle_runs: u64,
     pub last_run_ns: u64,
     pub longest_gap_ns: u64,
@@ -88,12 +131,11 @@ pub struct Progress {
     pub batches: u64,
     pub batch_sum_ns: u64,
     pub finished_ns: u64,
+    pub batch: u64,
+    pub is_begun: u32,
     pub is_finished: u32,
     pub next_sender: u32,
     pub place: u32,
-    pub batch: u32,
-    pub is_behind: u32,
-    pub has_frames: u32,
     pub cpu: u32,
     pub padding: u32,
 }
@@ -112,11 +154,6 @@ pub struct Flushed {
     pub padding: u32,
 }
 
-/// The constant bytes of a stream's frames.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct TemplateBytes(pub [u8; TEMPLATE_BYTES]);
-
 // SAFETY: repr(C), of integers only, as the structure of this name in generate.h.
 unsafe impl Plain for Settings {}
 // SAFETY: as above; `struct sender`.
@@ -125,5 +162,5 @@ unsafe impl Plain for KernelSender {}
 unsafe impl Plain for Progress {}
 // SAFETY: as above; `struct output`.
 unsafe impl Plain for Flushed {}
-// SAFETY: bytes; `struct template`.
-unsafe impl Plain for TemplateBytes {}
+// SAFETY: as above.
+unsafe impl Plain for Variant {}

@@ -179,3 +179,20 @@ pub fn test_run(program: RawFd, frame: &[u8], repeat: u32) -> io::Result<(u32, u
     bpf(BPF_PROG_TEST_RUN, &mut attributes)?;
     Ok((attributes.result, attributes.duration))
 }
+
+/// Runs an XDP program once over a copy of `frame`, which reaches nobody: its verdict, and the frame that it left.
+pub fn test_frame(program: RawFd, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
+    let mut left = vec![0; 4096];
+    let mut attributes = TestRun {
+        program: program as u32,
+        data_size_in: frame.len() as u32,
+        data_in: frame.as_ptr() as u64,
+        data_size_out: left.len() as u32,
+        data_out: left.as_mut_ptr() as u64,
+        repeat: 1,
+        ..TestRun::default()
+    };
+    bpf(BPF_PROG_TEST_RUN, &mut attributes)?;
+    left.truncate(attributes.data_size_out as usize);
+    Ok((attributes.result, left))
+}

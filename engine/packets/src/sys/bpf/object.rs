@@ -34,6 +34,7 @@ unsafe extern "C" {
     fn bpf_object__find_program_by_name(object: *const RawObject, name: *const c_char) -> *mut RawProgram;
     fn bpf_map__fd(map: *const RawMap) -> c_int;
     fn bpf_map__set_max_entries(map: *mut RawMap, entries: u32) -> c_int;
+    fn bpf_map__set_value_size(map: *mut RawMap, size: u32) -> c_int;
     fn bpf_map__initial_value(map: *mut RawMap, size: *mut usize) -> *mut c_void;
     fn bpf_program__fd(program: *const RawProgram) -> c_int;
     fn bpf_program__attach(program: *const RawProgram) -> *mut RawLink;
@@ -76,6 +77,12 @@ impl Object {
     pub fn set_entries(&mut self, map: &str, entries: u32) -> io::Result<()> {
         // SAFETY: the map belongs to this object, which is not loaded yet.
         check(unsafe { bpf_map__set_max_entries(self.map(map)?, entries) })
+    }
+
+    /// Sets how large each entry of a map is, which has no type then.
+    pub fn set_entry_bytes(&mut self, map: &str, bytes: u32) -> io::Result<()> {
+        // SAFETY: the map belongs to this object, which is not loaded yet.
+        check(unsafe { bpf_map__set_value_size(self.map(map)?, bytes) })
     }
 
     /// Leaves a program out that this kernel, or this use, has no need of.
