@@ -211,11 +211,15 @@ class Reflector(FrameDut):
     async def failure(self) -> str | None:
         return None if self._process is None else await self._process.failure()
 
+    async def statistics(self) -> dict[str, Any]:
+        """What it has done to frames since it was started (protocol/reflect.md, `stats`)."""
+        return await self._ask(command="stats")
+
     async def drops(self) -> dict[str, int]:
-        return {} if self._process is None else drops(await self._ask(command="stats"))
+        return {} if self._process is None else drops(await self.statistics())
 
     async def overruns(self) -> dict[int, int]:
-        return {} if self._process is None else count_overruns(await self._ask(command="stats"))
+        return {} if self._process is None else count_overruns(await self.statistics())
 
     async def work(self) -> DutWork | None:
         if self._process is None:
