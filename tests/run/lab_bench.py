@@ -35,6 +35,18 @@ tests:
     trial: {{duration: {trial_s:g} s, drain: 200 ms, settle: 100 ms}}
 """
 
+# Where a forwarder of known faults stands, by the tester before it: at rings in memory, or at veths by AF_XDP.
+FORWARDER_LABS = {
+    "dpdk": "lab: {{kind: memif{link}}}\ntester: {{catch_up: {catch_up}}}\n",
+    "xdp": "lab: {{kind: veth}}\ntester: {{driver: xdp, catch_up: {catch_up}}}\n",
+}
+
+
+def forwarder_lab(tester: str, *, catch_up: str, link: str = "") -> str:
+    """The lab and the tester of a bench file; over memif the ``link`` has a speed, a veth has its own."""
+    return FORWARDER_LABS[tester].format(catch_up=catch_up, link=link and f", link: {link}")
+
+
 SHORT = """
 nicbench: 1
 title: Short

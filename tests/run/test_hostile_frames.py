@@ -31,9 +31,9 @@ REQUEST = TrialRequest(
 HOSTILE_S = 1.0
 
 
-async def under_attack() -> tuple[Reading, dict[str, int]]:
+async def under_attack(driver: str) -> tuple[Reading, dict[str, int]]:
     """A trial through a bridge, and how many hostile frames came beside it, by what they are to be counted as."""
-    bench = parse(short("{kind: bridge}").encode(), Path("bench.yaml"))
+    bench = parse(short("{kind: bridge}", more=f"tester: {{driver: {driver}}}").encode(), Path("bench.yaml"))
     changes = UndoStack(RUN_ID, None)
     try:
         _, testbed = await make_testbed(bench, changes)
@@ -58,8 +58,9 @@ async def under_attack() -> tuple[Reading, dict[str, int]]:
         await changes.undo_all()
 
 
-def test_hostile_frames_are_never_counted_as_ours() -> None:
-    reading, hostile = asyncio.run(under_attack())
+@pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
+def test_hostile_frames_are_never_counted_as_ours(driver: str) -> None:
+    reading, hostile = asyncio.run(under_attack(driver))
     counts = reading.counts
     assert counts.sent > 10_000  # of 20,000; a busy machine sends fewer
     assert counts.received + counts.lost + counts.unattributed == counts.sent

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from .lab_bench import TOLERANT, run_bench
+from .lab_bench import TOLERANT, forwarder_lab, run_bench
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow]
+
+# The tester inside the kernel has a short test of every fault: test_xdp_tester_lab.py.
+TESTERS = ["dpdk", pytest.param("xdp", marks=[pytest.mark.alone, pytest.mark.acceptance])]
 
 LOSS, ALTERED = 0.05, 0.02
 BENCH = (
     """
 nicbench: 1
 title: Known faults
-lab: {kind: memif}
 dut: {kind: reflector, huge_pages: false, faults: {seed: 5, loss: 5 %, corrupt_payload: 2 %}}
 tests:
   - name: sweep
@@ -35,8 +37,9 @@ tests:
 )
 
 
-def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact(tmp_path: Path) -> None:
-    summary, trials = run_bench(tmp_path, BENCH)
+@pytest.mark.parametrize("tester", TESTERS)
+def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact(tester: str, tmp_path: Path) -> None:
+    summary, trials = run_bench(tmp_path, BENCH + forwarder_lab(tester, catch_up="10 ms"))
     sweep = [result for result in summary.results if result.method == "load-sweep"]
     loss = [result for result in summary.results if result.method == "frame-loss"]
     assert [result.parameters["load_percent"] for result in sweep] == [100.0, 25.0]
@@ -61,9 +64,7 @@ DELAYED = (
     """
 nicbench: 1
 title: Known delay
-lab: {kind: memif, link: 100 Mb/s}
 dut: {kind: reflector, huge_pages: false, faults: {delay: 2 ms}}
-tester: {catch_up: 1 s}  # so that a pause of the tester leaves no frame unsent
 tests:
   - name: throughput
     method: throughput
@@ -88,8 +89,12 @@ tests:
 )
 
 
-def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so_many_frames(tmp_path: Path) -> None:
-    summary, _ = run_bench(tmp_path, DELAYED)
+@pytest.mark.parametrize("tester", TESTERS)
+def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so_many_frames(
+    tester: str, tmp_path: Path
+) -> None:
+    # It catches up so long that a pause of the tester leaves no frame unsent.
+    summary, _ = run_bench(tmp_path, DELAYED + forwarder_lab(tester, catch_up="1 s", link="100 Mb/s"))
     (result,) = (result for result in summary.results if result.method == "latency")
     values = {name: value for name, value in result.values.items() if isinstance(value, int | float)}
     # What the DUT adds is a minimum: no frame can be faster, and the fastest were held up by nothing else.

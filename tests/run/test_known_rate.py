@@ -8,19 +8,20 @@ import pytest
 
 from nicbench.core.result import Bounded, Result
 
-from .lab_bench import TOLERANT, run_bench
+from .lab_bench import TOLERANT, forwarder_lab, run_bench
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 
 # What the tester makes good after a pause is within the burst: 10 ms at the highest load are 740 frames.
 RATE, BURST, TRIAL_S = 50_000, 1000, 2.0
 RATE_OF_ONE_CORE = "frame_rate_frames_per_s"
-LAB = """
-nicbench: 1
-title: Known rate
-lab: {kind: memif, link: 100 Mb/s}
-tester: {catch_up: 10 ms}
-"""
+TESTERS = ["dpdk", "xdp"]
+
+
+def lab(tester: str) -> str:
+    return "nicbench: 1\ntitle: Known rate\n" + forwarder_lab(tester, catch_up="10 ms", link="100 Mb/s")
+
+
 SEARCHES = "".join(
     f"""
   - name: {kind}
@@ -29,7 +30,7 @@ SEARCHES = "".join(
     search: {{kind: {kind}, goals: {{NDR: 0 %}}, precision: 1 %, maximum_trials: {trials}, trials_per_bound: 1}}
     trial: {{duration: 1 s, drain: 100 ms, settle: 20 ms}}
 """
-    for kind, trials in (("bisect", 12), ("mlr", 16), ("step-down", 16))
+    for kind, trials in (("bisect", 20), ("mlr", 24), ("step-down", 24))
 )
 EVERY_METHOD = f"""
 dut: {{kind: reflector, huge_pages: false, faults: {{rate: {RATE} pps, rate_burst: {BURST}}}}}
@@ -64,8 +65,9 @@ def value_of(result: Result, name: str) -> Bounded:
 
 
 @pytest.mark.acceptance
-def test_a_known_rate_is_found_within_two_percent_by_every_method_that_sees_it(tmp_path: Path) -> None:
-    summary, _ = run_bench(tmp_path, LAB + EVERY_METHOD + TOLERANT)
+@pytest.mark.parametrize("tester", TESTERS)
+def test_a_known_rate_is_found_within_two_percent_by_every_method_that_sees_it(tester: str, tmp_path: Path) -> None:
+    summary, _ = run_bench(tmp_path, lab(tester) + EVERY_METHOD + TOLERANT)
     results = {result.id: result for result in summary.results}
     for kind in ("bisect", "mlr", "step-down"):
         rate = value_of(results[f"{kind}/64"], "ndr_frames_per_s")
@@ -102,7 +104,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 2 %, maximum_trials: 8, trials_per_bound: 1}}
+    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 2 %, maximum_trials: 16, trials_per_bound: 1}}
     trial: {{duration: 3 s, drain: 200 ms, settle: 20 ms}}
   - name: bursts
     method: back-to-back
@@ -118,8 +120,9 @@ tests:
 
 
 @pytest.mark.acceptance
-def test_a_queue_of_known_depth_is_the_corrected_buffer(tmp_path: Path) -> None:
-    summary, _ = run_bench(tmp_path, LAB + QUEUE + TOLERANT)
+@pytest.mark.parametrize("tester", TESTERS)
+def test_a_queue_of_known_depth_is_the_corrected_buffer(tester: str, tmp_path: Path) -> None:
+    summary, _ = run_bench(tmp_path, lab(tester) + QUEUE + TOLERANT)
     result = next(result for result in summary.results if result.method == "back-to-back")
     found = value_of(result, "back_to_back_frames")
     truth = QUEUE_FRAMES / (1 - RATE / BURST_RATE)
@@ -137,7 +140,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 5 %, maximum_trials: 8, trials_per_bound: 1}}
+    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 5 %, maximum_trials: 16, trials_per_bound: 1}}
     trial: {{duration: 400 ms, drain: 50 ms, settle: 20 ms}}
   - name: recovery
     method: system-recovery
@@ -150,8 +153,9 @@ tests:
 
 
 @pytest.mark.acceptance
-def test_an_outage_of_known_length_after_an_overload_is_the_recovery_time(tmp_path: Path) -> None:
-    summary, _ = run_bench(tmp_path, LAB + OUTAGE + TOLERANT)
+@pytest.mark.parametrize("tester", TESTERS)
+def test_an_outage_of_known_length_after_an_overload_is_the_recovery_time(tester: str, tmp_path: Path) -> None:
+    summary, _ = run_bench(tmp_path, lab(tester) + OUTAGE + TOLERANT)
     result = next(result for result in summary.results if result.method == "system-recovery")
     found = value_of(result, "recovery_time_ms")
     print(f"recovery: {found} of {OUTAGE_MS} ms, {result.verdict.value}")

@@ -162,6 +162,7 @@ nicbench: 1
 title: Reset
 lab: {kind: veth}
 dut: {kind: kernel-forward}
+tester: {driver: DRIVER}
 """
 RESET_TESTS = """
 tests:
@@ -183,8 +184,9 @@ tests:
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.acceptance
-def test_a_reset_of_a_known_time_is_measured_with_real_packets(tmp_path: Path) -> None:
-    summary, trials = run_bench(tmp_path, RESET + TOLERANT + RESET_TESTS)
+@pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
+def test_a_reset_of_a_known_time_is_measured_with_real_packets(driver: str, tmp_path: Path) -> None:
+    summary, trials = run_bench(tmp_path, RESET.replace("DRIVER", driver) + TOLERANT + RESET_TESTS)
     result = next(result for result in summary.results if result.method == "reset")
     time, by_loss = value_of(result, "reset_time_ms"), result.values["by_loss_ms"]
     print(f"reset for 400 ms: {time}, by loss {by_loss} ms, {result.verdict.value}")

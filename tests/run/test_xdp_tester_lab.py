@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from nicbench.bench_file import parse
 from nicbench.core.errors import BenchFileError
-from nicbench.core.trial import Purpose, TrialRequest
+from nicbench.core.trial import Purpose, Reading, TrialRequest
+from nicbench.stages.testbed import lay_out_ways, make_dut, make_testbed
+from nicbench.stages.tester import make_tester
+from nicbench.testbed.duts.reflector import Reflector
+from nicbench.tuning.stack import UndoStack
 
 from .one_trial import readings
 
@@ -61,6 +66,93 @@ def test_frames_made_in_the_kernel_come_back_through_a_real_device(dut: str, ip:
     assert counts.received + counts.lost == counts.sent
     assert (counts.duplicated, counts.corrupted, counts.corrupted_unattributed) == (0, 0, 0)
     assert all(stream.latency is not None and stream.latency.minimum_ns > 0 for stream in reading.streams)
+
+
+FATES = ("lost", "duplicated", "reordered", "corrupted", "dropped_rate", "dropped_held_full", "dropped_transmit_full")
+FAULTS = (
+    "kind: reflector, huge_pages: false, faults: {seed: 3, delay: 500 us, loss: 3 %, duplicate: 3 %, reorder: 3 %,"
+    " reorder_by: 1, corrupt_payload: 3 %, corrupt_signature: 3 %}"
+)
+
+
+async def with_what_was_done() -> tuple[Reading, Counter[str]]:
+    """A trial through a forwarder that spoils frames, and what it says of them."""
+    # Of one flow, so that a frame that is overtaken is overtaken in its flow.
+    bench = parse(bench_of(FAULTS).replace("flows: 16", "flows: 1").encode(), Path("bench.yaml"))
+    changes = UndoStack("nb-test-xdp-faults", None)
+    try:
+        _, testbed = await make_testbed(bench, changes)
+        dut = await make_dut(bench, testbed, changes)
+        assert isinstance(dut, Reflector)
+        _, ways = lay_out_ways(bench, testbed, dut)
+        tester = make_tester(bench, testbed, (), changes.run_id, None)
+        await tester.start()
+        try:
+            await dut.begin_trial(1)
+            before = await dut.statistics()
+            reading = await tester.trial(1, request(9_000, 1.0), ways)
+            done: Counter[str] = Counter()
+            for sign, directions in ((-1, before["directions"]), (1, (await dut.statistics())["directions"])):
+                for way in directions:
+                    done.update({name: sign * way[name] for name in ("received", *FATES)})
+            return reading, done
+        finally:
+            await tester.close()
+    finally:
+        await changes.undo_all()
+
+
+@pytest.mark.lab
+def test_every_frame_that_a_forwarder_spoils_is_counted_as_what_was_done_to_it() -> None:
+    reading, done = asyncio.run(with_what_was_done())
+    counts = reading.counts
+    assert counts.sent == counts.intended == 2 * 9_000
+    learned = done["received"] - counts.sent  # learning frames before the trial; they are spoilt as any other
+    assert 0 <= learned <= 100
+    unattributed = counts.corrupted_unattributed
+    found = {
+        "lost": counts.lost,
+        "duplicated": counts.duplicated,
+        "reordered": counts.reordered,
+        "corrupted": counts.corrupted + unattributed,
+    }
+    print(f"{found} of {dict(done)}")
+    for name, number in found.items():
+        assert number > 300
+        assert 0 <= done[name] - number <= learned, name
+    assert min(counts.corrupted, unattributed) > 300
+    assert counts.received + counts.lost + counts.corrupted + counts.unattributed == counts.sent
+    assert counts.foreign == 0
+    assert reading.latency is not None
+    assert reading.latency.minimum_ns >= 500_000 - (reading.latency.uncertainty_ns or 0)
+
+
+SEVERAL_QUEUES = """
+nicbench: 1
+title: Two queues, two workers
+lab: {kind: veth, ports: 2, queues: 2}
+dut: {kind: kernel-forward}
+traffic: {bidirectional: true, flows: 16}
+tester:
+  driver: xdp
+  catch_up: 200 ms
+  workers: [{cpu: 0, transmit: [t0, t1], receive: [t0, t1]}, {cpu: 1, transmit: [t0, t1], receive: [t0, t1]}]
+tests:
+  - {name: t, method: throughput, frame_bytes: [128]}
+"""
+
+
+@pytest.mark.lab
+@pytest.mark.alone
+def test_two_workers_share_the_flows_and_two_queues_bring_them_back_without_a_miscount() -> None:
+    (reading,) = asyncio.run(readings("nb-test-xdp", SEVERAL_QUEUES, [(request(9_001, 0.3), None)]))
+    counts = reading.counts
+    assert counts.sent == counts.intended == 2 * 2_700
+    assert (counts.received, counts.lost) == (counts.sent, 0)
+    assert (counts.duplicated, counts.reordered) == (0, 0)
+    assert (counts.corrupted, counts.corrupted_unattributed, counts.unattributed, counts.foreign) == (0, 0, 0, 0)
+    assert reading.latency is not None
+    assert reading.latency.count == counts.received
 
 
 @pytest.mark.lab

@@ -105,6 +105,8 @@ def _check_port_kind(bench: BenchFile, root: Node) -> Iterator[Problem]:
     needed = bench.dut.plugin.port_kind
     if given == needed or (bench.lab is None and bench.dut.plugin.takes_cards):
         return
+    if bench.lab is not None and given == Lab.port_kind and bench.dut.plugin.takes_interfaces:
+        return
     position = root.position_of(("dut", "kind"))
     fitting = [kind for kind, dut in find("nicbench.testbed.duts", Dut).items() if dut.port_kind == given]
     labs = [kind for kind, lab in find("nicbench.testbed.labs", Lab).items() if lab.port_kind == needed]

@@ -22,7 +22,7 @@ from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import SWEPT_ADDRESSES, make_addressing, swept_address, tester_macs, ways_back
 from nicbench.testbed.duts.base import Addressing, Refusal
-from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.base import DutPort, Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
 from nicbench.tuning.undo.remove_path import RemovePath
@@ -160,10 +160,17 @@ class DutCores:
     workers: tuple[int, ...]
 
 
-def require_user_space(testbed: Testbed, kind: str) -> Host:
-    """The DUT's host; UsageError where its ports are neither rings in memory nor cards that DPDK drives."""
+def require_user_space(testbed: Testbed, kind: str, *, takes_interfaces: bool = False) -> Host:
+    """The DUT's host; UsageError where its ports are neither rings in memory nor cards that DPDK drives.
+
+    Kernel interfaces will do as well where it ``takes_interfaces``.
+    """
+
+    def is_usable(port: DutPort) -> bool:
+        return port.vdev is not None or port.address is not None or (takes_interfaces and port.device is not None)
+
     ports = testbed.dut_ports
-    if testbed.dut is None or not ports or any(port.vdev is None and port.address is None for port in ports):
+    if testbed.dut is None or not ports or not all(is_usable(port) for port in ports):
         raise UsageError(
             f"a DUT of kind {kind} needs a lab of shared memory, or cards that DPDK drives",
             place="dut",

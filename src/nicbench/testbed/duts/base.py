@@ -55,6 +55,8 @@ class Dut(DescribedPlugin, ABC):
     """Whether ``up`` does anything; False for a DUT that exists already, behind the ports of any tester."""
     takes_cards: ClassVar[bool] = False
     """Whether its ports may be cards that DPDK drives, given by PCI address, where there is no lab."""
+    takes_interfaces: ClassVar[bool] = False
+    """Whether its ports may be a lab's kernel interfaces besides, which it drives by AF_XDP."""
     can_be_sink: ClassVar[bool] = False
     """Whether ``as_sink`` can be entered."""
     fewest_ports: ClassVar[int] = 1

@@ -32,7 +32,7 @@ from nicbench.testbed.duts._dpdk import (
 )
 from nicbench.testbed.duts._process import DutProcess
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
-from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.base import DutPort, Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
 
@@ -160,6 +160,7 @@ class Reflector(FrameDut):
     Options = ReflectorOptions
     port_kind = "memif"
     takes_cards = True
+    takes_interfaces = True
     most_ports = MOST_PORTS
     returns_on_same_port = True
     options: ReflectorOptions
@@ -181,7 +182,7 @@ class Reflector(FrameDut):
         return refuse_other_than_pairs(self.kind, ports, pattern)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
-        host = require_user_space(testbed, self.kind)
+        host = require_user_space(testbed, self.kind, takes_interfaces=True)
         cores = dut_cores(testbed, 1, self.kind)
         if self.options.huge_pages:
             await raise_huge_pages(changes, host, self.options.memory + testbed.promised_bytes, "dut.huge_pages")
@@ -210,11 +211,15 @@ class Reflector(FrameDut):
     async def failure(self) -> str | None:
         return None if self._process is None else await self._process.failure()
 
+    async def statistics(self) -> dict[str, Any]:
+        """What it has done to frames since it was started (protocol/reflect.md, `stats`)."""
+        return await self._ask(command="stats")
+
     async def drops(self) -> dict[str, int]:
-        return {} if self._process is None else drops(await self._ask(command="stats"))
+        return {} if self._process is None else drops(await self.statistics())
 
     async def overruns(self) -> dict[int, int]:
-        return {} if self._process is None else count_overruns(await self._ask(command="stats"))
+        return {} if self._process is None else count_overruns(await self.statistics())
 
     async def work(self) -> DutWork | None:
         if self._process is None:
@@ -261,21 +266,25 @@ class Reflector(FrameDut):
 
 def configuration(options: ReflectorOptions, testbed: Testbed, cores: DutCores) -> dict[str, Any]:
     """The first line that it reads (protocol/reflect.md)."""
-    devargs = f",{options.devargs}" if options.devargs else ""
     return {
         "worker_cpu": cores.workers[0],
         "huge_pages": options.huge_pages,
         "memory_mib": max(1, options.memory // 2**20),
         "eal": list(options.eal),
-        "ports": [
-            {"name": port.name, "kind": "vdev", "vdev": f"{port.vdev}{devargs}", "lossless": True}
-            if port.address is None
-            else {"name": port.name, "kind": "pci", "address": port.address, "devargs": options.devargs}
-            for port in testbed.dut_ports
-        ],
+        "ports": [_engine_port(options, port) for port in testbed.dut_ports],
         "same_port": testbed.same_port,
         "mode": options.mode,
         "burst": options.burst,
         "when_full": options.when_full,
         "faults": options.faults.protocol(),
     }
+
+
+def _engine_port(options: ReflectorOptions, port: DutPort) -> dict[str, Any]:
+    """The port as in the protocol's ``configure``: a card, a ring in memory, or a kernel interface by AF_XDP."""
+    if port.address is not None:
+        return {"name": port.name, "kind": "pci", "address": port.address, "devargs": options.devargs}
+    if port.vdev is not None:
+        devargs = f",{options.devargs}" if options.devargs else ""
+        return {"name": port.name, "kind": "vdev", "vdev": f"{port.vdev}{devargs}", "lossless": True}
+    return {"name": port.name, "kind": "af_xdp", "device": port.device, "queue": 0, "xdp_program": None}
