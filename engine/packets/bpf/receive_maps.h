@@ -45,11 +45,9 @@ static __always_inline int copy_frame(struct xdp_md *context, void *to, __u32 le
 {
 	__u32 bytes = length < room ? length : room;
 
-	// The verifier must see the bounds, which the compiler takes for known.
+	// From 1 to `room`, which every verifier understands: Linux 6.1 learns nothing from a comparison with 0.
 	asm volatile("" : "+r"(bytes));
-	if (bytes < 1 || bytes > room)
-		return -1;
-	return bpf_xdp_load_bytes(context, 0, to, bytes);
+	return bpf_xdp_load_bytes(context, 0, to, ((bytes - 1) & (room - 1)) + 1);
 }
 
 // Constants while the program is verified, which leaves out what they do not ask for.
