@@ -25,6 +25,12 @@
 
 enum phase { IDLE, RUNNING, AFTER_DRAIN };
 
+// Set before the program is loaded.
+struct settings {
+	__u32 is_told_time; // In tests: time is what the configuration says.
+	__u32 is_repeated; // In measurements: a frame that comes again stands for the next one of the next flow.
+};
+
 struct config {
 	struct keys keys;
 	__u64 epoch_ns;
@@ -46,6 +52,11 @@ struct config {
 	__u32 capture_frames;
 	__u32 is_ready; // Keys are known: before that, nothing is ours.
 	__u32 offset[MOST_OFFSETS];
+};
+
+// Where a measurement's repeated frame is. It goes through all flows in steps, which a cache cannot foresee.
+struct repetition {
+	__u32 flow, flows, step, sequence;
 };
 
 // Bits that a frame must have in the 8 bytes from `at` on.

@@ -3,13 +3,13 @@
 //! Each receive queue is served by one processor at a time, so every table exists once for each of them and nothing is
 //! atomic. Between trials the tables are memory of this process, in which it makes everything zero.
 
+mod dry_runs;
 mod events;
 mod refusals;
 mod stream_entry;
 mod tables;
 
 use std::collections::BTreeMap;
-use std::io;
 
 use crate::analyser::{Analyser, Counted, CountedStream, Detail, Expected, Layout, Silence};
 use crate::capture::Capture;
@@ -17,11 +17,11 @@ use crate::error::{EngineError, ErrorKind};
 use crate::flows::LateFrames;
 use crate::latency::LatencyCounts;
 use crate::signature::Signer;
+use crate::sys::bpf::XdpLink;
 use crate::sys::bpf::receiving::{
-    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Tally, split_event, wait_for_programs,
-    zeroed,
+    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, Tally, split_event,
+    wait_for_programs, zeroed,
 };
-use crate::sys::bpf::{XdpLink, test_run};
 use crate::traffic::SignatureSearch;
 use events::ShardEvents;
 use refusals::{at_port, not_loaded, refusal};
@@ -40,7 +40,7 @@ const LONGEST_FRAME: usize = 3840;
 pub struct Receiver {
     port: usize,
     queues: usize,
-    is_test: bool,
+    settings: Settings,
     tables: Tables,
     link: Option<XdpLink>,
     trial: Option<Trial>,
@@ -66,21 +66,16 @@ impl Receiver {
     /// # Errors
     /// Where another program is there, the driver has no native XDP, or this process may not.
     pub fn attach(port: usize, name: &str, interface: u32, queues: u32) -> Result<Self, EngineError> {
-        let mut receiver = Self::detached(port, queues, false).map_err(|error| at_port(name, error))?;
+        let mut receiver = Self::detached(port, queues, Settings::default()).map_err(|error| at_port(name, error))?;
         let link = receiver.tables.program().and_then(|program| XdpLink::attach(program, interface));
         receiver.link = Some(link.map_err(|error| refusal(name, interface, &error))?);
         Ok(receiver)
     }
 
-    /// A receiver whose program runs only when [`Self::run`] is called, by a clock that is told.
-    pub fn for_test(port: usize) -> Result<Self, EngineError> {
-        Self::detached(port, 1, true)
-    }
-
-    fn detached(port: usize, queues: u32, is_test: bool) -> Result<Self, EngineError> {
+    fn detached(port: usize, queues: u32, settings: Settings) -> Result<Self, EngineError> {
         let queues = queues.max(1) as usize;
-        let tables = Tables::load(Sizes::usual(queues), is_test).map_err(|error| not_loaded(&error))?;
-        Ok(Self { port, queues, is_test, tables, link: None, trial: None, totals: BTreeMap::new() })
+        let tables = Tables::load(Sizes::usual(queues), settings).map_err(|error| not_loaded(&error))?;
+        Ok(Self { port, queues, settings, tables, link: None, trial: None, totals: BTreeMap::new() })
     }
 
     /// Makes everything zero and ready for a trial; nothing counts before [`Self::set_epoch`].
@@ -140,7 +135,7 @@ impl Receiver {
             let next = "use fewer flows, histograms or queues (ethtool -L), or another driver";
             return Err(EngineError::new(ErrorKind::BadRequest, message, next));
         }
-        let tables = Tables::load(*sizes, self.is_test).map_err(|error| not_loaded(&error))?;
+        let tables = Tables::load(*sizes, self.settings).map_err(|error| not_loaded(&error))?;
         if let Some(link) = &self.link {
             let replaced = tables.program().and_then(|program| link.replace(program));
             replaced.map_err(|error| not_loaded(&error))?;
@@ -357,15 +352,6 @@ impl Receiver {
             }
         }
         counters
-    }
-
-    /// Gives a receiver made for tests one frame at `now_ns` of its clock, `repeat` times. Returns whether it was
-    /// dropped, and the mean time of a run in nanoseconds.
-    pub fn run(&mut self, frame: &[u8], now_ns: u64, repeat: u32) -> io::Result<(bool, u32)> {
-        const XDP_DROP: u32 = 1;
-        self.tables.configure(|config| config.test_now_ns = now_ns);
-        let (verdict, ns) = test_run(self.tables.program()?, frame, repeat)?;
-        Ok((verdict == XDP_DROP, ns))
     }
 }
 

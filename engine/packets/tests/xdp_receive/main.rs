@@ -5,7 +5,6 @@
 //! `NICBENCH_FUZZ_CASES=5000` makes more cases, `NICBENCH_FUZZ_SEED` begins elsewhere.
 #![cfg(feature = "xdp")]
 
-mod cost;
 mod frames;
 
 use std::io::Write;

@@ -54,6 +54,33 @@ pub struct Config {
     pub offset: [u32; MOST_OFFSETS],
 }
 
+/// Constants of the program.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    pub is_told_time: u32,
+    pub is_repeated: u32,
+}
+
+impl Settings {
+    pub fn bytes(&self) -> [u8; size_of::<Self>()] {
+        let mut bytes = [0; size_of::<Self>()];
+        bytes[..4].copy_from_slice(&self.is_told_time.to_ne_bytes());
+        bytes[4..].copy_from_slice(&self.is_repeated.to_ne_bytes());
+        bytes
+    }
+}
+
+/// Where a measurement's repeated frame is.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Repetition {
+    pub flow: u32,
+    pub flows: u32,
+    pub step: u32,
+    pub sequence: u32,
+}
+
 /// Bits that a frame must have in the 8 bytes from `at` on.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -221,6 +248,8 @@ pub struct Event {
 
 // SAFETY: for each of these, `repr(C)` and integers only, without padding between them.
 unsafe impl Plain for Config {}
+// SAFETY: as above.
+unsafe impl Plain for Repetition {}
 // SAFETY: as above.
 unsafe impl Plain for Stream {}
 // SAFETY: as above.

@@ -5,7 +5,8 @@ use std::io;
 use crate::analyser::Layout;
 use crate::flows::FlowLine;
 use crate::sys::bpf::receiving::{
-    Config, HISTOGRAM_BLOCKS, HistogramBlock, Hole, Interval, LENGTH_WORDS, Shard, Stream, Tally, zeroed,
+    Config, HISTOGRAM_BLOCKS, HistogramBlock, Hole, Interval, LENGTH_WORDS, Repetition, Settings, Shard, Stream, Tally,
+    zeroed,
 };
 use crate::sys::bpf::{Area, Loaded, Object, Ring};
 
@@ -32,6 +33,7 @@ pub struct Sizes {
 #[derive(Debug)]
 pub struct Tables {
     pub configuration: Area<Config>,
+    pub repetition: Area<Repetition>,
     pub streams: Area<Stream>,
     pub lengths: Area<u64>,
     pub shards: Area<Shard>,
@@ -93,8 +95,8 @@ impl Sizes {
 }
 
 impl Tables {
-    /// Loads the program with room for `sizes`; in a test its clock is the configuration's.
-    pub fn load(sizes: Sizes, is_test: bool) -> io::Result<Self> {
+    /// Loads the program with room for `sizes`.
+    pub fn load(sizes: Sizes, settings: Settings) -> io::Result<Self> {
         let mut object = Object::open(PROGRAM)?;
         let mut entries = sizes.entries();
         for (name, count, _) in &mut entries {
@@ -102,12 +104,13 @@ impl Tables {
             let count = u32::try_from(*count).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
             object.set_entries(name, count)?;
         }
-        object.set_constants(".rodata.settings", &u32::from(is_test).to_ne_bytes())?;
+        object.set_constants(".rodata.settings", &settings.bytes())?;
         let loaded = object.load()?;
         let count =
             |name: &str| entries.iter().find(|(other, ..)| *other == name).map_or(1, |(_, count, _)| *count as usize);
         Ok(Self {
-            configuration: Area::new(loaded.map("configuration")?, 1)?,
+            configuration: Area::new(loaded.map(".data.configuration")?, 1)?,
+            repetition: Area::new(loaded.map(".data.repetition")?, 1)?,
             streams: Area::new(loaded.map("streams")?, count("streams"))?,
             lengths: Area::new(loaded.map("lengths")?, count("lengths"))?,
             shards: Area::new(loaded.map("shards")?, count("shards"))?,
