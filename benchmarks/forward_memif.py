@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core_watch import CoreWatch
+from machine import prefer
 from nicbench.engine.binaries import find_binary
 
 BURST = 32
@@ -79,6 +80,7 @@ class Testpmd:
                 *(f"--total-num-mbufs={MBUFS}", "--no-flush-rx", "--no-lsc-interrupt"),
             ],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            preexec_fn=prefer,
         )  # fmt: skip
 
     def __enter__(self) -> Testpmd:

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+from machine import prefer
+
 PROMPT = "testpmd> "
 END_OF_STATISTICS = "#" * 76
 MBUFS = 16384
@@ -30,6 +32,7 @@ class Testpmd:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            preexec_fn=prefer,
         )
         self._read_past(PROMPT)
 

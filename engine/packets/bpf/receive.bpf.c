@@ -3,6 +3,7 @@
 // kernel cannot judge goes to the engine through a ring.
 
 #include "count.h"
+#include "hand_over.h"
 
 struct frame_event {
 	struct event event;
@@ -193,11 +194,11 @@ static __always_inline int judge_ours(struct xdp_md *context, const struct place
 	return XDP_DROP;
 }
 
-SEC("xdp")
-int receive(struct xdp_md *context)
+static __always_inline int judge(struct xdp_md *context, const int is_handed_over)
 {
-	__u32 number = context->rx_queue_index;
 	const struct config *config = AT(configuration, 0);
+	// What was handed over is counted in the last place.
+	__u32 number = !is_handed_over ? context->rx_queue_index : config ? config->shards - 1 : 0;
 	struct place place = { .config = config, .number = number };
 	struct signature signature = {};
 	__u64 words[2], now_ns, quiet_ns = ~0ULL;
@@ -210,7 +211,7 @@ int receive(struct xdp_md *context)
 	if (!place.shard)
 		return XDP_PASS;
 	place.length = (__u32)(context->data_end - context->data);
-	now_ns = is_test ? config->test_now_ns : bpf_ktime_get_ns();
+	now_ns = is_test ? config->test_now_ns : is_handed_over ? came_ns(context) : bpf_ktime_get_ns();
 	place.now_ns = now_ns - config->epoch_ns;
 	// What comes before the trial begins is not counted.
 	place.phase = now_ns < config->epoch_ns ? IDLE : config->phase;
@@ -219,7 +220,7 @@ int receive(struct xdp_md *context)
 	if (place.phase == RUNNING) {
 		if (place.now_ns > place.shard->last_ns)
 			place.shard->last_ns = place.now_ns;
-		if (place.shard->captured < config->capture_frames)
+		if (!is_handed_over && place.shard->captured < config->capture_frames)
 			capture(context, &place);
 	}
 	at = (void *)(long)context->data + (config->offset[0] & 0x1FF);
@@ -230,6 +231,9 @@ int receive(struct xdp_md *context)
 	}
 	if (owner == NOBODY)
 		owner = look_elsewhere(context, &place, &signature);
+	if (!is_handed_over && judging_processor != NO_PROCESSOR && owner == OURS && place.phase != IDLE &&
+	    hand_over(context, now_ns) == XDP_REDIRECT)
+		return XDP_REDIRECT;
 	if (owner == OURS)
 		return judge_ours(context, &place, &signature, quiet_ns);
 	if (owner == EARLIER) {
@@ -237,6 +241,19 @@ int receive(struct xdp_md *context)
 		return XDP_DROP;
 	}
 	return judge_unknown(context, &place);
+}
+
+SEC("xdp")
+int receive(struct xdp_md *context)
+{
+	return judge(context, 0);
+}
+
+// On the processor of a worker that only receives.
+SEC("xdp/cpumap")
+int receive_handed_over(struct xdp_md *context)
+{
+	return judge(context, 1);
 }
 
 char _license[] SEC("license") = "GPL";
