@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,18 +13,14 @@ from engine_process import engine, stream
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
 
 
-def prefer() -> None:
-    """Before a peer's program begins: the preference that our engine gives itself (``sys::thread::prefer``).
+def preferred(*command: str) -> list[str]:
+    """A peer's command, begun in a session of its own (``start_new_session``) with the preference of our engine.
 
-    Without it the engine alone would be preferred where others use the same cores: a peer is then measured too slow.
+    That gives itself nice -20, and its session too (``sys::thread::prefer``): where others use the same cores, a peer
+    without it is measured too slow.
     """
-    with suppress(PermissionError):
-        # The leader of a session has one already.
-        os.setsid()
-    os.setpriority(os.PRIO_PROCESS, 0, -20)
-    # Of the session as a whole (sched(7), autogroup), where the kernel shares out by sessions.
-    with suppress(OSError):
-        Path("/proc/self/autogroup").write_text("-20")
+    script = 'echo -20 >/proc/self/autogroup 2>/dev/null; exec "$@"'
+    return ["nice", "-n", "-20", "sh", "-c", script, "sh", *command]
 
 
 @dataclass(frozen=True, slots=True)

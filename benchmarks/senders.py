@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from core_watch import WAIT_S, CoreWatch
-from machine import prefer
+from machine import preferred
 from nicbench.engine.binaries import find_binary
 from veth_pair import VethPair, compile_bpf
 
@@ -57,8 +57,8 @@ class Testpmd:
             *("--txd=2048", "--rxd=2048", "--burst=32", "--stats-period", "1"),
         )
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            preexec_fn=prefer,
+            preferred(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
         )  # fmt: skip
         try:
             if not frames_arrive(pair, process):
@@ -90,8 +90,8 @@ class Trafgen:
             )
             # It sends from a child, which outlives it unless the whole group is ended.
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                text=True, preexec_fn=prefer,
+                preferred(*command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                text=True, start_new_session=True,
             )  # fmt: skip
             try:
                 if not frames_arrive(pair, process):
@@ -173,7 +173,7 @@ class LiveFrames:
             subprocess.run(["gcc", "-O2", str(here / "live_frames.c"), "-o", command, "-lbpf"], check=True)
             arguments = [program, pair.sender_device, str(self._worker_cpu), f"{seconds:.1f}"]
             process = subprocess.Popen(
-                pair.inside(command, *arguments), stderr=subprocess.PIPE, text=True, preexec_fn=prefer
+                preferred(*pair.inside(command, *arguments)), stderr=subprocess.PIPE, text=True, start_new_session=True
             )
             try:
                 if not frames_arrive(pair, process):

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from machine import prefer
+from machine import preferred
 
 PROMPT = "testpmd> "
 END_OF_STATISTICS = "#" * 76
@@ -28,11 +28,11 @@ class Testpmd:
         self._text = ""
         self._process = subprocess.Popen(
             # Into a pipe it would keep its answers until it ends.
-            ["stdbuf", "-oL", *self.command],
+            preferred("stdbuf", "-oL", *self.command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            preexec_fn=prefer,
+            start_new_session=True,
         )
         self._read_past(PROMPT)
 
