@@ -11,23 +11,45 @@ from engine_process import Engine, engine, frames_per_s, port, stream
 from machine import Cpus
 from nicbench.engine.binaries import find_binary
 
+HEADER = ["| work | TSC cycles each | core cycles each | ns each | target | |", "|---|---|---|---|---|---|"]
+
 
 def analyse_lines() -> list[str]:
     """``nicbench-packets measure analyse``: packets in the cache, no port."""
-    command = [str(find_binary("nicbench-packets")), "measure", "analyse"]
-    report = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout)
-    lines = ["| work | TSC cycles each | core cycles each | ns each | target | |", "|---|---|---|---|---|---|"]
-    rows = {row["name"]: row for row in report["rows"]}
+    rows = {row["name"]: row for row in measured("analyse")["rows"]}
     library = rows["record one latency, hdrhistogram crate"]["core_cycles_each"]
+    lines = list(HEADER)
     for name, row in rows.items():
         target, met = "", ""
         if name == "analyse, 8192 flows":
             target, met = "<= 60 core cycles", "met" if row["core_cycles_each"] <= 60 else "not reached"
         if name == "record one latency":
             target, met = "<= the library's", "met" if row["core_cycles_each"] <= library * 1.02 else "not reached"
-        cells = f"{row['tsc_cycles_each']:.1f} | {row['core_cycles_each']:.1f} | {row['ns_each']:.2f}"
-        lines.append(f"| {name} | {cells} | {target} | {met} |")
+        lines.append(line(row, target, met))
     return lines
+
+
+def kernel_lines(what: str) -> list[str]:
+    """``measure receive`` or ``measure generate``: what each feature of the kernel's tester costs a frame."""
+    try:
+        return [*HEADER, *(line(row) for row in measured(what)["rows"])]
+    except subprocess.CalledProcessError as error:
+        last = (error.stderr or error.stdout or "").strip().splitlines()[-1:]
+        return [f"`nicbench-packets measure {what}` was not measured: {''.join(last) or error}"]
+
+
+def measured(what: str) -> dict[str, Any]:
+    """What the engine says of itself."""
+    command = [str(find_binary("nicbench-packets")), "measure", what]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def line(row: dict[str, Any], target: str = "", met: str = "") -> str:
+    """A row of the table."""
+    cells = f"{row['tsc_cycles_each']:.1f} | {row['core_cycles_each']:.1f} | {row['ns_each']:.2f}"
+    return f"| {row['name']} | {cells} | {target} | {met} |"
 
 
 def feature_lines(cpus: Cpus, huge_pages: bool, seconds: float, rounds: int) -> list[str]:

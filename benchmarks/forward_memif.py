@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from core_watch import CoreWatch
+from machine import preferred
 from nicbench.engine.binaries import find_binary
 
 BURST = 32
@@ -71,14 +72,15 @@ class Testpmd:
     def __init__(self, mode: str, socket: str, role: str, cpu: int) -> None:
         # The thread at the prompt sleeps, so that it may share the core.
         self._process = subprocess.Popen(
-            [
+            preferred(
                 *("stdbuf", "-oL", "dpdk-testpmd", "--no-pci", "--no-huge", "--no-telemetry", "-m", "256"),
                 *("--lcores", f"0@{cpu},1@{cpu}", f"--file-prefix=nicbench-bench-{os.getpid()}-{role}"),
                 *(f"--vdev={memif(socket, role)}", "--", "-i", f"--forward-mode={mode}"),
                 *(f"--txd={DESCRIPTORS}", f"--rxd={DESCRIPTORS}", f"--burst={BURST}"),
                 *(f"--total-num-mbufs={MBUFS}", "--no-flush-rx", "--no-lsc-interrupt"),
-            ],
+            ),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            start_new_session=True,
         )  # fmt: skip
 
     def __enter__(self) -> Testpmd:

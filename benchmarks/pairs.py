@@ -41,6 +41,10 @@ class Row:
     watch: CoreWatch
     unit: str = "Mpps"
     scale: float = 1e-6
+    # What ours must reach by itself, whatever the peer does.
+    wanted_rate: float | None = None
+    # What else is to be said, when all is taken.
+    note: Callable[[], str] | None = None
     taken: list[Pair] = field(default_factory=list)
     void: str | None = None
 
@@ -84,19 +88,29 @@ class Row:
             *(f"{np.median(each):.2f} ({each.min():.2f} to {each.max():.2f}) {self.unit}" for each in (ours, peer)),
             f"{len(self.quiet())} of {len(self.taken)}",
             f"{median:.3f} [{lower:.3f}, {upper:.3f}]",
-            "" if self.target is None else f">= {self.target:g}",
-            self.verdict(wanted),
+            self.wanted(),
+            "; ".join(text for text in (self.verdict(wanted), self.note() if self.note else "") if text),
         ]
         return f"| {' | '.join(columns)} |"
 
-    def verdict(self, wanted: int) -> str:
+    def wanted(self) -> str:
+        """The target, as printed."""
+        if self.wanted_rate is not None:
+            return f">= {self.wanted_rate * self.scale:g} {self.unit}"
+        return "" if self.target is None else f">= {self.target:g}"
+
+    def verdict(self, wanted: int, seed: int = 1) -> str:
         """Whether the target is met; where the cores were shared too often, a miss says nothing of the programs."""
-        _, lower, _ = self.ratio(wanted)
         if self.void:
             return f"void: {self.void}"
-        if self.target is None:
+        if self.wanted_rate is not None:
+            _, lower, _ = median_with_interval([pair.ours for pair in self.judged(wanted)], seed)
+            is_met = lower >= self.wanted_rate
+        elif self.target is not None:
+            is_met = self.ratio(wanted)[1] >= self.target - TOLERANCE
+        else:
             return ""
-        if lower >= self.target - TOLERANCE:
+        if is_met:
             return "met"
         return "not reached" if len(self.quiet()) >= wanted else "not shown: the cores were shared"
 

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 
+import cable
 import core_watch
 import cycles
 import frames
 import generate_memory
+import memif_floor
 import runs_folder
 import validity
 from machine import ClockProbe, Cpus, huge_pages, two_cpus
@@ -24,6 +26,7 @@ GROUPS: dict[str, Maker] = {
     "two-cores": generate_memory.two_core_rows,
     "forward": generate_memory.forward_rows,
     "veth": veth_rows,
+    "cable": cable.cable_rows,
     "frames": frames.frame_rows,
 }
 # Of 2 MiB each: five processes at most are up at once.
@@ -57,11 +60,17 @@ def main() -> int:
         if "cycles" in options.only:
             sections = (
                 cycles.analyse_lines(),
+                cycles.kernel_lines("receive"),
+                cycles.kernel_lines("generate"),
                 cycles.feature_lines(cpus, granted, options.seconds, options.pairs),
                 cycles.scaling_lines(cpus, granted, options.seconds, options.pairs),
             )
             for lines in sections:
                 print("\n" + "\n".join(lines), flush=True)
+        if "delay" in options.only:
+            print("\n" + "\n".join(cable.delay_lines(cpus, options.seconds, options.pairs)), flush=True)
+        if "memif" in options.only:
+            print("\n" + "\n".join(memif_floor.floor_lines(cpus, pages, options.seconds, options.pairs)), flush=True)
     if "looks" in options.only:
         print("\n" + "\n".join(core_watch.look_lines(cpus.worker)), flush=True)
     slow = "runs" in options.only and not runs_folder.of_many_runs()
@@ -93,7 +102,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="how many quiet pairs are wanted (15)")
     parser.add_argument("--seconds", type=float, default=0.3, help="measured time of each sample [s] (0.3)")
-    groups = [*GROUPS, "cycles", "looks", "runs"]
+    groups = [*GROUPS, "cycles", "delay", "memif", "looks", "runs"]
     parser.add_argument("--only", nargs="+", default=groups, help="some groups of rows (all)")
     parser.add_argument("--strict", action="store_true", help="status 1 where a target is not reached")
     return parser.parse_args()

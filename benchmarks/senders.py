@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from core_watch import WAIT_S, CoreWatch
+from machine import preferred
 from nicbench.engine.binaries import find_binary
 from veth_pair import VethPair, compile_bpf
 
@@ -56,8 +57,9 @@ class Testpmd:
             *("--txd=2048", "--rxd=2048", "--burst=32", "--stats-period", "1"),
         )
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+            preferred(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            start_new_session=True,
+        )  # fmt: skip
         try:
             if not frames_arrive(pair, process):
                 process.kill()
@@ -88,7 +90,7 @@ class Trafgen:
             )
             # It sends from a child, which outlives it unless the whole group is ended.
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                preferred(*command), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 text=True, start_new_session=True,
             )  # fmt: skip
             try:
@@ -170,7 +172,9 @@ class LiveFrames:
             compile_bpf(here / "live_frames.bpf.c", Path(program))
             subprocess.run(["gcc", "-O2", str(here / "live_frames.c"), "-o", command, "-lbpf"], check=True)
             arguments = [program, pair.sender_device, str(self._worker_cpu), f"{seconds:.1f}"]
-            process = subprocess.Popen(pair.inside(command, *arguments), stderr=subprocess.PIPE, text=True)
+            process = subprocess.Popen(
+                preferred(*pair.inside(command, *arguments)), stderr=subprocess.PIPE, text=True, start_new_session=True
+            )
             try:
                 if not frames_arrive(pair, process):
                     raise RefusedError("no frame arrives")

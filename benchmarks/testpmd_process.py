@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
+from machine import preferred
+
 PROMPT = "testpmd> "
 END_OF_STATISTICS = "#" * 76
 MBUFS = 16384
@@ -26,10 +28,11 @@ class Testpmd:
         self._text = ""
         self._process = subprocess.Popen(
             # Into a pipe it would keep its answers until it ends.
-            ["stdbuf", "-oL", *self.command],
+            preferred("stdbuf", "-oL", *self.command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
         self._read_past(PROMPT)
 

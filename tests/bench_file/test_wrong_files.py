@@ -43,6 +43,14 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + "tester: {workers: [{cpu: 1, transmit: [t0]}, {cpu: 1, receive: [t1]}]}\n" + LAB + TESTS,
         [(3, 9, "each worker polls on a CPU of its own", None)],
     ),
+    "two workers that only receive at a port of the kernel's tester": (
+        HEAD
+        + "tester: {driver: xdp, workers: [{cpu: 1, transmit: [t0, t1]}, {cpu: 2, receive: [t0, t1]}, "
+        + "{cpu: 3, receive: [t1]}]}\n"
+        + LAB
+        + TESTS,
+        [(3, 9, "a worker that sends nothing must be the only one that receives at port t1", None)],
+    ),
     "a worker without a port": (
         HEAD + "tester: {workers: [{cpu: 1}]}\n" + LAB + TESTS,
         [(3, 20, "neither transmits nor receives", None)],

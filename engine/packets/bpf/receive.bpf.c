@@ -3,6 +3,7 @@
 // kernel cannot judge goes to the engine through a ring.
 
 #include "count.h"
+#include "hand_over.h"
 
 struct frame_event {
 	struct event event;
@@ -226,10 +227,11 @@ static __always_inline void repeat(const struct place *place, struct signature *
 		repetition.sequence++;
 }
 
-SEC("xdp")
-int receive(struct xdp_md *context)
+static __always_inline int judge(struct xdp_md *context, const int is_handed_over)
 {
-	struct place place = { .number = context->rx_queue_index, .quiet_ns = ~0ULL };
+	// What was handed over is counted in the last place.
+	__u32 number = is_handed_over ? configuration.shards - 1 : context->rx_queue_index;
+	struct place place = { .number = number, .quiet_ns = ~0ULL };
 	struct signature signature = {};
 	struct shard *shard;
 	__u64 words[2], now_ns;
@@ -242,7 +244,7 @@ int receive(struct xdp_md *context)
 	if (!shard)
 		return XDP_PASS;
 	place.length = (__u32)(context->data_end - context->data);
-	now_ns = settings.is_told_time ? configuration.test_now_ns : bpf_ktime_get_ns();
+	now_ns = settings.is_told_time ? configuration.test_now_ns : is_handed_over ? came_ns(context) : bpf_ktime_get_ns();
 	place.now_ns = now_ns - configuration.epoch_ns;
 	// What comes before the trial begins is not counted.
 	place.phase = now_ns < configuration.epoch_ns ? IDLE : configuration.phase;
@@ -251,7 +253,7 @@ int receive(struct xdp_md *context)
 	if (place.phase == RUNNING) {
 		if (place.now_ns > shard->last_ns)
 			shard->last_ns = place.now_ns;
-		if (shard->captured < configuration.capture_frames)
+		if (!is_handed_over && shard->captured < configuration.capture_frames)
 			capture(context, &place);
 	}
 	at = (void *)(long)context->data + (configuration.offset[0] & 0x1FF);
@@ -262,6 +264,9 @@ int receive(struct xdp_md *context)
 	}
 	if (owner == NOBODY)
 		owner = look_elsewhere(context, &place, &signature);
+	if (!is_handed_over && judging_processor != NO_PROCESSOR && owner == OURS && place.phase != IDLE &&
+	    hand_over(context, now_ns) == XDP_REDIRECT)
+		return XDP_REDIRECT;
 	if (settings.is_repeated && owner == OURS)
 		repeat(&place, &signature);
 	if (owner == OURS)
@@ -271,6 +276,19 @@ int receive(struct xdp_md *context)
 		return XDP_DROP;
 	}
 	return judge_unknown(context, &place);
+}
+
+SEC("xdp")
+int receive(struct xdp_md *context)
+{
+	return judge(context, 0);
+}
+
+// On the processor of a worker that only receives.
+SEC("xdp/cpumap")
+int receive_handed_over(struct xdp_md *context)
+{
+	return judge(context, 1);
 }
 
 char _license[] SEC("license") = "GPL";

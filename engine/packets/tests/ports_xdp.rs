@@ -58,6 +58,10 @@ impl Engine {
     }
 
     fn configure(&mut self, devices: &[&str]) -> Value {
+        self.configure_workers(devices, &json!([]))
+    }
+
+    fn configure_workers(&mut self, devices: &[&str], workers: &Value) -> Value {
         let port = |device: &&str| {
             json!({"name": device, "kind": "xdp", "device": device, "transmit_descriptors": 256,
                    "receive_descriptors": 256, "lossless": false, "send_buffer_bytes": null})
@@ -65,7 +69,7 @@ impl Engine {
         let ports: Vec<Value> = devices.iter().map(port).collect();
         self.request(
             "configure",
-            json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null,
+            json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null, "workers": workers,
             "watch_cpus": [], "huge_pages": false, "memory_mib": 64, "eal": [], "ports": ports}),
         )
     }
@@ -196,4 +200,40 @@ fn frames_are_made_and_checked_in_the_kernel() {
     let refused = first.request("drain", json!({"duration_s": 0.05}));
     assert_eq!(refused["ok"], false, "{refused}");
     assert!(refused["error"]["message"].as_str().expect("text").contains("is gone"), "{refused}");
+}
+
+#[test]
+fn a_worker_that_only_receives_judges_frames_on_its_own_cpu() {
+    // SAFETY: no pointers.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("not root: nothing was tested");
+        return;
+    }
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    enter_lab();
+    let mut engine = Engine::start();
+    let both = json!({"cpu": cpus - 1, "transmit": [0, 1], "receive": []});
+    let only = |cpu: u64, ports: Value| json!({"cpu": cpu, "transmit": [], "receive": ports});
+    let reply = engine.configure_workers(&["t0", "t1"], &json!([both, only(0, json!([0, 1]))]));
+    if reply["ok"] != true {
+        eprintln!("this kernel does not make frames by XDP, nothing was tested: {reply}");
+        return;
+    }
+    // More flows than there is room for at first: the way to the CPU is made anew.
+    for change in [json!({}), json!({"frame_bytes": 1518}), json!({"flows": 70_000, "source_address_count": 70_000})] {
+        let reading = engine.trial(vec![stream("up", [0, 1], change), stream("down", [1, 0], json!({}))], json!({}));
+        assert_all_came(&reading);
+        assert_eq!((&reading["ports"][0]["receive_overrun"], &reading["ports"][0]["foreign"]), (&json!(0), &json!(0)));
+    }
+    // As fast as it goes: what is sent is counted, or found out as refused for want of room.
+    let reading = engine.trial(vec![stream("up", [0, 1], json!({"rate_frames_per_s": 0}))], json!({}));
+    let (up, port) = (&reading["streams"][0], &reading["ports"][1]);
+    assert!(up["sent"].as_u64() > Some(1000), "{up}");
+    assert_eq!((&up["lost"], &up["reordered"], &up["duplicated"]), (&port["receive_overrun"], &json!(0), &json!(0)));
+    drop(engine);
+    let mut engine = Engine::start();
+    let workers = json!([both, only(0, json!([0, 1])), only(cpus, json!([1]))]);
+    let refused = engine.configure_workers(&["t0", "t1"], &workers);
+    assert_eq!(refused["ok"], false);
+    assert!(refused["error"]["message"].as_str().expect("text").contains("hands frames over to one"), "{refused}");
 }

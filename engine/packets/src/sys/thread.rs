@@ -67,6 +67,17 @@ pub fn prefer() {
     let _ = std::fs::write("/proc/self/autogroup", "-20");
 }
 
+/// Does the same for a thread of the kernel by its name; where it is not seen, or may not be changed, nothing.
+pub fn prefer_kernel_thread(name: &str) {
+    let threads = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    for number in threads.filter_map(|entry| entry.file_name().to_str()?.parse::<libc::id_t>().ok()) {
+        if std::fs::read_to_string(format!("/proc/{number}/comm")).is_ok_and(|comm| comm.trim_end() == name) {
+            // SAFETY: no pointers; it changes how a thread is scheduled.
+            unsafe { libc::setpriority(libc::PRIO_PROCESS, number, -20) };
+        }
+    }
+}
+
 /// Whether the thread may run on this CPU and no other.
 pub fn is_pinned_to(cpu: u32) -> bool {
     if cpu >= libc::CPU_SETSIZE as u32 {

@@ -181,7 +181,11 @@ impl WorkerLoop {
     /// Receives until a task comes, nothing arrives any more, or a port must be flushed.
     fn receive(&mut self) {
         let Some(part) = &mut self.part else {
-            while self.worker.discard() && !self.tasks.is_waiting() {}
+            // Who floods the port is not to find its ring full at each nap.
+            let mut empty_turns = if self.worker.discard() { 0 } else { FLUSH_EVERY };
+            while empty_turns < FLUSH_EVERY && !self.tasks.is_waiting() {
+                empty_turns = if self.worker.discard() { 0 } else { empty_turns + 1 };
+            }
             return;
         };
         self.tasks.waiting.store(false, Ordering::Release);

@@ -27,11 +27,16 @@ pub struct XdpPort {
 }
 
 impl XdpPort {
-    /// Attaches the receiving program to the interface `device`.
+    /// Attaches the receiving program to the interface `device`; `processor` judges what comes, where it is given.
     ///
     /// # Errors
     /// Where there is no such interface, its driver runs no XDP programs, or another's program is there.
-    pub fn open(number: usize, request: &PortRequest, device: &str) -> Result<Self, EngineError> {
+    pub fn open(
+        number: usize,
+        request: &PortRequest,
+        device: &str,
+        processor: Option<u32>,
+    ) -> Result<Self, EngineError> {
         let refuse = |what: String, next: &str| EngineError::new(ErrorKind::Port, what, next);
         let kernel = KernelLink::open(device).map_err(|error| {
             refuse(format!("port {}: interface {device}: {error}", request.name), "see the interfaces: ip link")
@@ -40,7 +45,8 @@ impl XdpPort {
             refuse(format!("port {}: interface {device}: {error}", request.name), "look at: ip link")
         })?;
         let driver = kernel.driver().unwrap_or_else(|| "unknown".into());
-        let receiver = Receiver::attach(number, &request.name, kernel.index(), state.receive_queues.unwrap_or(1))?;
+        let queues = state.receive_queues.unwrap_or(1);
+        let receiver = Receiver::attach(number, &request.name, kernel.index(), queues, processor)?;
         let longest = state.mtu_bytes.unwrap_or(1500) as usize + Ethernet::BYTES;
         let facts = PortFacts {
             name: request.name.clone(),
@@ -98,7 +104,7 @@ impl XdpPort {
         let at_peer = if self.facts.driver == PEER_OWNS_RING { self.flushed.refused } else { 0 };
         PortCounters {
             completed: self.flushed.taken + at_peer,
-            receive_overrun: 0,
+            receive_overrun: self.receiver.receive_overrun(),
             link_changes: state.carrier_changes.unwrap_or(0),
             named,
         }

@@ -5,6 +5,7 @@
 
 mod dry_runs;
 mod events;
+mod hand_over;
 mod refusals;
 mod stream_entry;
 mod tables;
@@ -24,6 +25,7 @@ use crate::sys::bpf::receiving::{
 };
 use crate::traffic::SignatureSearch;
 use events::ShardEvents;
+use hand_over::HandOver;
 use refusals::{at_port, not_loaded, refusal};
 use tables::{MOST_BYTES, Sizes, Tables};
 
@@ -39,13 +41,17 @@ const LONGEST_FRAME: usize = 3840;
 #[derive(Debug)]
 pub struct Receiver {
     port: usize,
-    queues: usize,
+    /// One for each receive queue, and one for what is handed over.
+    shards: usize,
+    processor: Option<u32>,
     settings: Settings,
     tables: Tables,
     link: Option<XdpLink>,
     trial: Option<Trial>,
     /// Of the trials before.
     totals: BTreeMap<String, u64>,
+    /// Of the tables before.
+    refused: u64,
 }
 
 #[derive(Debug)]
@@ -61,21 +67,29 @@ struct Trial {
 }
 
 impl Receiver {
-    /// Attaches the program to an interface in native mode.
+    /// Attaches the program to an interface in native mode. What is ours is judged by `processor`, or where it comes.
     ///
     /// # Errors
     /// Where another program is there, the driver has no native XDP, or this process may not.
-    pub fn attach(port: usize, name: &str, interface: u32, queues: u32) -> Result<Self, EngineError> {
-        let mut receiver = Self::detached(port, queues, Settings::default()).map_err(|error| at_port(name, error))?;
+    pub fn attach(
+        port: usize,
+        name: &str,
+        interface: u32,
+        queues: u32,
+        processor: Option<u32>,
+    ) -> Result<Self, EngineError> {
+        let receiver = Self::detached(port, queues, processor, Settings::default());
+        let mut receiver = receiver.map_err(|error| at_port(name, error))?;
         let link = receiver.tables.program().and_then(|program| XdpLink::attach(program, interface));
         receiver.link = Some(link.map_err(|error| refusal(name, interface, &error))?);
         Ok(receiver)
     }
 
-    fn detached(port: usize, queues: u32, settings: Settings) -> Result<Self, EngineError> {
-        let queues = queues.max(1) as usize;
-        let tables = Tables::load(Sizes::usual(queues), settings).map_err(|error| not_loaded(&error))?;
-        Ok(Self { port, queues, settings, tables, link: None, trial: None, totals: BTreeMap::new() })
+    fn detached(port: usize, queues: u32, processor: Option<u32>, settings: Settings) -> Result<Self, EngineError> {
+        let shards = queues.max(1) as usize + usize::from(processor.is_some());
+        let tables = Tables::load(Sizes::usual(shards), settings, processor).map_err(|error| not_loaded(&error))?;
+        let totals = BTreeMap::new();
+        Ok(Self { port, shards, processor, settings, tables, link: None, trial: None, totals, refused: 0 })
     }
 
     /// Makes everything zero and ready for a trial; nothing counts before [`Self::set_epoch`].
@@ -100,7 +114,7 @@ impl Receiver {
             expected.iter().filter(|stream| stream.receive_port == self.port).map(|stream| stream.flows as usize);
         let interval_ns = Analyser::interval_for(duration_ns);
         let intervals = (duration_ns / interval_ns + SPARE_INTERVALS).min(MOST_INTERVALS);
-        let sizes = Sizes::of(&layout, self.queues, flows.sum(), intervals as usize);
+        let sizes = Sizes::of(&layout, self.shards, flows.sum(), intervals as usize);
         self.make_room(&sizes)?;
         self.tables.clear(&sizes);
         let order = self.write_streams(expected, &layout)?;
@@ -114,7 +128,7 @@ impl Receiver {
         self.tables.events.take();
         let all_flows = expected.iter().map(|stream| stream.flows as usize).sum();
         let events = || ShardEvents::new(all_flows, expected.len(), detail.reordering_n as usize, capture.clone());
-        let shards = (0..self.queues).map(|_| events()).collect();
+        let shards = (0..self.shards).map(|_| events()).collect();
         let flows = expected.iter().map(|stream| (stream.first_flow, stream.flows)).collect();
         self.trial = Some(Trial { sizes, layout, empty, flows, order, shards });
         Ok(())
@@ -135,12 +149,13 @@ impl Receiver {
             let next = "use fewer flows, histograms or queues (ethtool -L), or another driver";
             return Err(EngineError::new(ErrorKind::BadRequest, message, next));
         }
-        let tables = Tables::load(*sizes, self.settings).map_err(|error| not_loaded(&error))?;
+        let tables = Tables::load(*sizes, self.settings, self.processor).map_err(|error| not_loaded(&error))?;
         if let Some(link) = &self.link {
             let replaced = tables.program().and_then(|program| link.replace(program));
             replaced.map_err(|error| not_loaded(&error))?;
             wait_for_programs();
         }
+        self.refused = self.receive_overrun();
         self.tables = tables;
         Ok(())
     }
@@ -335,13 +350,18 @@ impl Receiver {
 
     fn keep_totals(&mut self) {
         self.totals = self.counters();
-        (0..self.queues).for_each(|number| self.tables.shards.set(number, zeroed()));
+        (0..self.shards).for_each(|number| self.tables.shards.set(number, zeroed()));
+    }
+
+    /// Frames that the processor of a worker had no place for, since the port was opened.
+    pub fn receive_overrun(&self) -> u64 {
+        self.refused + self.tables.hand_over.as_ref().map_or(0, HandOver::refused)
     }
 
     /// What happened beside the counts of trials, since the port was opened.
     pub fn counters(&self) -> BTreeMap<String, u64> {
         let mut counters = self.totals.clone();
-        let shards = if self.tables.config().is_ready == 0 { 0 } else { self.queues };
+        let shards = if self.tables.config().is_ready == 0 { 0 } else { self.shards };
         for shard in (0..shards).map(|number| self.tables.shards.get(number)) {
             for (name, count) in [
                 ("passed_to_kernel", shard.passed),

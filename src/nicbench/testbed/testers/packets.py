@@ -90,6 +90,17 @@ class EngineOptions(Frozen):
         return self
 
     @model_validator(mode="after")
+    def _check_receivers(self) -> Self:
+        for name in {name for worker in self.workers for name in worker.receive} if self.driver == "xdp" else ():
+            receiving = [worker for worker in self.workers if name in worker.receive]
+            if len(receiving) > 1 and not all(worker.transmit for worker in receiving):
+                raise ValueError(
+                    f"with `driver: xdp` a worker that sends nothing must be the only one that receives at port {name}: "
+                    "let one worker receive there, or let each of them send too"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _check_capture(self) -> Self:
         if self.driver == "xdp" and self.capture is not None and self.capture.around_loss is not None:
             raise ValueError(

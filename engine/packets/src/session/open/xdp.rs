@@ -1,6 +1,6 @@
 //! Ports of the tester inside the kernel.
 
-use nicbench_protocol::{Configure, ConfigureReply, PortKind, Timestamps};
+use nicbench_protocol::{Configure, ConfigureReply, PortKind, Timestamps, WorkerRequest};
 
 use super::{bad_request, facts_reply, pin, roles};
 use crate::clock::TscClock;
@@ -8,6 +8,27 @@ use crate::error::EngineError;
 use crate::tester::Tester;
 use crate::trial_part::Roles;
 use crate::xdp::{Generator, Lane, XdpPort, XdpTester};
+
+/// The CPU of the worker that receives at a port and sends nowhere. Of other workers' ports the frames are judged where
+/// the driver's poll runs.
+fn receiving_processor(workers: &[WorkerRequest], port: usize, name: &str) -> Result<Option<u32>, EngineError> {
+    let receive: Vec<&WorkerRequest> = workers.iter().filter(|worker| worker.receive.contains(&port)).collect();
+    let mut only: Vec<u32> = Vec::new();
+    only.extend(receive.iter().filter(|worker| worker.transmit.is_empty()).map(|worker| worker.cpu));
+    match only.as_slice() {
+        [] => Ok(None),
+        [cpu] if receive.len() == 1 => Ok(Some(*cpu)),
+        _ => {
+            let message = format!(
+                "port {name}: of the {} workers that receive there {} send nothing, and the kernel's tester hands frames \
+                 over to one",
+                receive.len(),
+                only.len()
+            );
+            Err(bad_request(&message, "let one worker alone receive there, or let each of them send too"))
+        }
+    }
+}
 
 /// Ports whose frames are made and checked in the kernel.
 pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
@@ -21,7 +42,8 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
             let message = format!("port {} has addresses to answer for, and its kernel answers itself", request.name);
             return refuse(&message, "leave `addresses` out");
         }
-        ports.push(XdpPort::open(number, request, device)?);
+        let processor = receiving_processor(&configure.workers, number, &request.name)?;
+        ports.push(XdpPort::open(number, request, device, processor)?);
     }
     if configure.timestamps != Timestamps::Tsc {
         return refuse("ports of the kind `xdp` stamp by the kernel's clock", "leave `timestamps` out, or use `pci`");

@@ -5,6 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_PROG_TEST_RUN: libc::c_int = 10;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_LINK_UPDATE: libc::c_int = 29;
 const BPF_XDP: u32 = 37;
@@ -95,6 +96,44 @@ pub fn set_devices(map: RawFd, interfaces: &[u32]) -> io::Result<()> {
         bpf(BPF_MAP_UPDATE_ELEM, &mut attributes)?;
     }
     Ok(())
+}
+
+/// `struct bpf_cpumap_val` of linux/bpf.h.
+#[repr(C)]
+struct Processor {
+    queue_frames: u32,
+    program: u32,
+}
+
+/// Makes `cpu` the processor to which a program may redirect by this map, with a queue of so many frames: a kernel
+/// thread there runs `program` over each.
+pub fn set_processor(map: RawFd, cpu: u32, queue_frames: u32, program: RawFd) -> io::Result<()> {
+    let value = Processor { queue_frames, program: program as u32 };
+    let mut attributes = ElementUpdate {
+        map: map as u32,
+        key: (&raw const cpu) as u64,
+        value: (&raw const value) as u64,
+        ..ElementUpdate::default()
+    };
+    bpf(BPF_MAP_UPDATE_ELEM, &mut attributes).map(|_| ())
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct InfoRequest {
+    descriptor: u32,
+    bytes: u32,
+    place: u64,
+}
+
+/// The number by which the kernel tells of a map.
+pub fn map_number(map: RawFd) -> io::Result<u32> {
+    // The front of `struct bpf_map_info`: its type, and its number.
+    let mut info = [0u32; 2];
+    let bytes = size_of_val(&info) as u32;
+    let mut attributes = InfoRequest { descriptor: map as u32, bytes, place: info.as_mut_ptr() as u64 };
+    bpf(BPF_OBJ_GET_INFO_BY_FD, &mut attributes)?;
+    Ok(info[1])
 }
 
 /// The id of the XDP program on an interface, in whatever mode.

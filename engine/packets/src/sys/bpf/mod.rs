@@ -9,6 +9,8 @@ pub mod receiving;
 mod ring;
 
 pub use area::{Area, Plain};
-pub use kernel::{LiveFrames, XdpLink, attached_program, set_devices, test_frame, test_run};
+pub use kernel::{
+    LiveFrames, XdpLink, attached_program, map_number, set_devices, set_processor, test_frame, test_run,
+};
 pub use object::{Loaded, Object, Trace};
 pub use ring::Ring;

@@ -235,6 +235,15 @@ pub struct Shard {
     pub scratch: [u8; 256],
 }
 
+/// Frames that another processor was to judge.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct HandedOver {
+    pub refused: u64,
+    pub map: u32,
+    pub padding: u32,
+}
+
 /// The front of a record of the ring; the bytes of a frame may follow.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -262,6 +271,8 @@ unsafe impl Plain for Interval {}
 unsafe impl Plain for HistogramBlock {}
 // SAFETY: as above.
 unsafe impl Plain for Shard {}
+// SAFETY: as above.
+unsafe impl Plain for HandedOver {}
 // SAFETY: as above.
 unsafe impl Plain for FlowLine {}
 

@@ -10,13 +10,13 @@ use crate::sys::bpf::test_run;
 impl Receiver {
     /// A receiver whose program runs only when [`Self::run`] is called, by a clock that is told.
     pub fn for_test(port: usize) -> Result<Self, EngineError> {
-        Self::detached(port, 1, Settings { is_told_time: 1, is_repeated: 0 })
+        Self::detached(port, 1, None, Settings { is_told_time: 1, is_repeated: 0 })
     }
 
     /// A receiver whose program runs only when [`Self::run`] is called, and takes a frame that comes again for the next
     /// one; its clock is told, or the kernel's.
     pub fn for_measurement(port: usize, is_told_time: bool) -> Result<Self, EngineError> {
-        Self::detached(port, 1, Settings { is_told_time: is_told_time.into(), is_repeated: 1 })
+        Self::detached(port, 1, None, Settings { is_told_time: is_told_time.into(), is_repeated: 1 })
     }
 
     /// Gives a receiver without an interface one frame at `now_ns` of its clock, `repeat` times. Returns whether it was

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::hand_over::HandOver;
 use crate::analyser::Layout;
 use crate::flows::FlowLine;
 use crate::sys::bpf::receiving::{
@@ -45,6 +46,8 @@ pub struct Tables {
     pub histograms: Area<HistogramBlock>,
     pub series: Area<Interval>,
     pub events: Ring,
+    /// What is handed over to the processor of a worker that only receives.
+    pub hand_over: Option<HandOver>,
     entries: [(&'static str, u64, usize); 10],
     loaded: Loaded,
 }
@@ -95,8 +98,8 @@ impl Sizes {
 }
 
 impl Tables {
-    /// Loads the program with room for `sizes`.
-    pub fn load(sizes: Sizes, settings: Settings) -> io::Result<Self> {
+    /// Loads the program with room for `sizes`. What is ours is judged by `processor`, or where it comes.
+    pub fn load(sizes: Sizes, settings: Settings, processor: Option<u32>) -> io::Result<Self> {
         let mut object = Object::open(PROGRAM)?;
         let mut entries = sizes.entries();
         for (name, count, _) in &mut entries {
@@ -105,6 +108,7 @@ impl Tables {
             object.set_entries(name, count)?;
         }
         object.set_constants(".rodata.settings", &settings.bytes())?;
+        HandOver::prepare(&mut object, processor)?;
         let loaded = object.load()?;
         let count =
             |name: &str| entries.iter().find(|(other, ..)| *other == name).map_or(1, |(_, count, _)| *count as usize);
@@ -122,6 +126,7 @@ impl Tables {
             histograms: Area::new(loaded.map("histograms")?, count("histograms"))?,
             series: Area::new(loaded.map("series")?, count("series"))?,
             events: Ring::new(loaded.map("events")?)?,
+            hand_over: processor.map(|processor| HandOver::begin(&loaded, processor)).transpose()?,
             entries,
             loaded,
         })
