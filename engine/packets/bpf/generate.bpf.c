@@ -81,7 +81,7 @@ ONCE int give_up_late(struct sender *sender, __u64 now_ns)
 {
 	if (!sender)
 		return 0;
-	for (int step = 0; step < 1024; step++) {
+	for (int step = 0; step < 64; step++) {
 		if (sender->sent + 1 >= sender->most || sender->due_ns + sender->catch_up_ns >= now_ns)
 			return 0;
 		if (!sender->left_in_burst && sender->due_ns + sender->whole_ns + 1 > now_ns)
@@ -99,21 +99,22 @@ static __always_inline int is_due(const struct sender *sender, __u64 now_ns)
 	       (sender->is_paced ? sender->due_ns <= now_ns : now_ns < settings.end_ns);
 }
 
-// Finds the next sender that has a frame due, in turn: the one before `next_sender`.
+// Finds the next sender that has a frame due, in turn: the one before `next_sender`. That stands in memory all along, so
+// that the verifier does not follow each of its values.
 ONCE int search_due(__u64 now_ns)
 {
-	__u32 index = progress.next_sender;
-
 	for (__u32 tried = 0; tried < MAXIMUM_SENDERS; tried++) {
+		__u32 index = progress.next_sender;
+
 		if (tried >= settings.senders)
 			break;
 		if (index >= settings.senders)
 			index = 0;
-		if (is_due(&senders[index % MAXIMUM_SENDERS], now_ns)) {
-			progress.next_sender = index + 1;
+		progress.next_sender = index + 1;
+		barrier();
+		index = (progress.next_sender - 1) % MAXIMUM_SENDERS;
+		if (is_due(&senders[index], now_ns))
 			return 1;
-		}
-		index++;
 	}
 	return 0;
 }
@@ -176,6 +177,31 @@ static __always_inline __u16 checksum(__u64 constant, const struct signature_wor
 	return result ? result : 0xFFFF;
 }
 
+// Copies a template into a frame of at most SHORT_BYTES: a call of the kernel costs more than that many bytes.
+ONCE int write_short(struct xdp_md *context, __u32 number)
+{
+	const __u8 *template = bpf_map_lookup_elem(&templates_map, &number);
+	__u8 *place = (__u8 *)(long)context->data;
+	__u8 *end = (__u8 *)(long)context->data_end;
+	__u32 word = 0;
+
+	if (!template)
+		return 0;
+	for (; word < SHORT_BYTES / 8 - 1; word++) {
+		if (place + 8 > end)
+			break;
+		*(__u64 *)place = *(const __u64 *)template;
+		place += 8;
+		template += 8;
+	}
+	for (__u32 byte = 0; byte < 8; byte++) {
+		if (place + 1 > end)
+			break;
+		*place++ = *template++;
+	}
+	return 1;
+}
+
 // Makes the frame so long, and copies the template of this number into it.
 static __always_inline int write_template(struct xdp_md *context, __u32 number, __u32 length)
 {
@@ -196,6 +222,8 @@ static __always_inline int write_template(struct xdp_md *context, __u32 number, 
 		*(__u32 *)(data + 56) = *(const __u32 *)(template + 7);
 		return 1;
 	}
+	if (length <= SHORT_BYTES && SHORT_BYTES <= constants.template_bytes)
+		return write_short(context, number);
 	return !bpf_xdp_store_bytes(context, 0, (void *)template, length);
 }
 
@@ -228,6 +256,7 @@ static __always_inline int write_images(struct xdp_md *context, const struct sen
 	__u8 *place = (__u8 *)(long)context->data + (sender->image_at & 0xFFF);
 	__u8 *end = (__u8 *)(long)context->data_end;
 
+#pragma clang loop unroll(disable)
 	for (__u32 piece = 0; piece < MAXIMUM_PIECES; piece++) {
 		const struct image *image;
 
@@ -249,6 +278,7 @@ static __always_inline int write_checksums(struct xdp_md *context, const struct 
 {
 	__u64 signature = fold_sum(halves(words->front) + halves(words->lower));
 
+#pragma clang loop unroll(disable)
 	for (__u32 number = 0; number < MAXIMUM_CHECKSUMS; number++) {
 		const struct checksum *checksum = &variant->checksum[number];
 		__u64 sum = checksum->sum;
@@ -388,10 +418,20 @@ static __always_inline int read_time(void)
 	return 1;
 }
 
-// How long the first frame of a batch waits until it leaves.
-static __always_inline void time_batch(__u32 place)
+// A batch that is late all along, or has no pace, is read at its beginning: what its frames wait for is no schedule.
+static __always_inline int needs_time(__u32 place)
 {
-	if (place + 1 != settings.batch || progress.batch_begins_ns == NEVER)
+	const struct sender *last = &senders[(progress.next_sender - 1) % MAXIMUM_SENDERS];
+
+	if (!(place % MOST_RUNS_BY_ONE_READING) || !progress.is_begun)
+		return 1;
+	return last->is_paced && last->due_ns + LATE_NS > progress.now_ns;
+}
+
+// How long the first frame of a batch waits until it leaves.
+static __always_inline void time_batch(void)
+{
+	if (progress.batch_begins_ns == NEVER)
 		return;
 	if (progress.batch % TIMED_EVERY == 0) {
 		progress.batches++;
@@ -443,18 +483,21 @@ int generate(struct xdp_md *context)
 	if (settings.phase != PHASE_SEND || progress.is_finished)
 		return XDP_DROP;
 	END_OF(STEP_BATCH);
-	// Frames that are due already share a reading of the clock: they leave together. One that is not due yet must not
-	// wait for the next reading.
-	if ((!(place % RUNS_BY_ONE_READING) || !progress.is_begun) && !read_time())
+	// Frames that are due already share a reading of the clock: they leave together.
+	if (!(place % RUNS_BY_ONE_READING) && needs_time(place) && !read_time())
 		return XDP_DROP;
 	END_OF(STEP_TIME);
-	is_found = find_due(progress.now_ns);
-	if (!is_found && place % RUNS_BY_ONE_READING) {
-		read_time();
-		is_found = find_due(progress.now_ns);
-	}
 	now_ns = progress.now_ns;
-	time_batch(place);
+	is_found = progress.is_begun && find_due(now_ns);
+	if (!is_found && place % RUNS_BY_ONE_READING) {
+		// One that is not due yet must not wait for the next reading.
+		if (!read_time())
+			return XDP_DROP;
+		now_ns = progress.now_ns;
+		is_found = find_due(now_ns);
+	}
+	if (place + 1 == settings.batch)
+		time_batch();
 	if (!is_found || now_ns >= settings.last_ns) {
 		finish(now_ns);
 		return XDP_DROP;

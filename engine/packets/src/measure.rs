@@ -60,7 +60,7 @@ pub struct Row {
 pub fn run(what: &str) -> Result<Report, EngineError> {
     if what != "analyse" {
         let message = format!("there is no measurement {what:?}");
-        return Err(EngineError::new(ErrorKind::BadRequest, message, "use: measure analyse"));
+        return Err(EngineError::new(ErrorKind::BadRequest, message, "use: measure analyse, or measure generate"));
     }
     let clock = TscClock::calibrated();
     let analyse = |name: &str, flows, frame_bytes, flow_groups| analyse(&clock, name, flows, frame_bytes, flow_groups);
