@@ -1,8 +1,9 @@
 //! `nicbench-packets measure generate`: what a frame costs in the program that makes it, without driver and interface.
 //! JSON on stdout.
 //!
-//! Each step is the program with all later steps left out, so the difference of two rows is what a step costs. Times are
-//! the kernel's own of many runs of BPF_PROG_TEST_RUN (whole nanoseconds), the mean of the faster half of the stretches.
+//! Each step is the program with all later steps left out, so the difference of two rows is what a step costs. Times
+//! are the kernel's own of many runs of BPF_PROG_TEST_RUN (whole nanoseconds), the mean of the faster half of the
+//! stretches.
 
 use serde::Serialize;
 use serde_json::{Value, json};
