@@ -8,12 +8,16 @@
 #define MAXIMUM_SENDERS 64
 #define MAXIMUM_PORTS 64
 #define LARGEST_FRAME 3392
+#define SHORT_BYTES 128
 #define IMAGE_BYTES 16
 #define MAXIMUM_PIECES 8
 #define MAXIMUM_CHECKSUMS 4
 #define GAP_BUCKETS 4096
-// Runs that share one reading of the clock, if a frame is due in each.
+// Runs that share one reading of the clock, if a frame is due in each; more where frames are so late that it is the
+// batch that decides when they leave.
 #define RUNS_BY_ONE_READING 8
+#define MOST_RUNS_BY_ONE_READING 32
+#define LATE_NS 10000
 // Of this many batches one is timed.
 #define TIMED_EVERY 16
 #define NEVER (~0ULL)

@@ -141,9 +141,9 @@ fn the_kernel_makes_the_frames_that_the_user_space_sender_makes() {
 #[test]
 fn frames_of_a_file_are_made_in_its_order_over_and_over() {
     let Some(mut generator) = generator() else { return };
-    for (file, offset) in [("flows.pcap", json!(null)), ("flows.pcapng", json!(null)), ("small.pcap", json!(null))] {
+    for file in ["flows.pcap", "flows.pcapng"] {
         let path = format!("{}/tests/golden/{file}", env!("CARGO_MANIFEST_DIR"));
-        let change = json!({"pcap": path, "signature_offset": offset, "source_mac": "", "destination_mac": ""});
+        let change = json!({"pcap": path, "source_mac": "", "destination_mac": ""});
         compare(&mut generator, file, &trial(&change, 1), 100);
     }
 }

@@ -12,7 +12,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from nicbench.bench_file.endpoint_wiring import check_endpoints
-from nicbench.bench_file.frame_sizes import check_frame_sizes
+from nicbench.bench_file.frame_sizes import check_frame_sizes, sizes_of
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
@@ -40,7 +40,7 @@ def check_tester(bench: BenchFile, root: Node) -> Iterator[Problem]:
                 subject = f"the test {quote(test.name)} ({test.method_kind})"
                 step = f"remove the test, or {_suggest_testers(ability, tester)}"
                 position = root.position_of(("tests", index, "method"))
-                if ability is Ability.MIX:
+                if ability in {Ability.MIX, Ability.CARRIED_MIX}:
                     position = root.position_of(("tests", index, "frame_bytes"))
                 yield Problem(position, _explain_refusal(subject, ability, bench, tester), step)
     for ability, position in _abilities_of_traffic(bench, root):
@@ -72,10 +72,18 @@ def _suggest_testers(ability: Ability, tester: TesterKind) -> str:
 
 def _abilities_of_sizes(bench: BenchFile, index: int) -> list[Ability]:
     """The abilities that a test's frame sizes need; sizes of several streams are counted with the traffic."""
+    needed: dict[Ability, None] = {}
+    streams = bench.traffic.port_streams()
     for size in bench.tests[index].build().frame_sizes():
-        if isinstance(size, str) and size != STREAMS and isinstance(bench.traffic.mix(size), Mix):
-            return [Ability.MIX]
-    return []
+        if size == STREAMS:
+            mixed = [each for each in streams if len(sizes_of(each.frame_bytes or 0, bench.traffic)) > 1]
+        elif isinstance(size, str) and isinstance(bench.traffic.mix(size), Mix):
+            needed[Ability.MIX], mixed = None, list(streams)
+        else:
+            continue
+        if any(stream.vxlan for stream in mixed):
+            needed[Ability.CARRIED_MIX] = None
+    return list(needed)
 
 
 def _abilities_of_traffic(bench: BenchFile, root: Node) -> Iterator[tuple[Ability, Position]]:

@@ -274,6 +274,7 @@ class Ability(StrEnum):
     ARRIVALS = "the time at which each frame arrives"
     BESIDE = "a command that runs while frames are sent"
     MIX = "frames of several sizes in one stream"
+    CARRIED_MIX = "frames of several sizes in VXLAN"
     STREAMS = "several streams of a port"
     HEADERS = "headers other than Ethernet, IP and UDP, or frames given as a whole"
     FILE = "frames of a file"

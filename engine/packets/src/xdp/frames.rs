@@ -192,7 +192,7 @@ impl<'a> SenderFrames<'a> {
     /// What the tables need for these frames.
     pub fn room(&self) -> Room {
         Room {
-            template_bytes: self.longest.next_power_of_two().max(BLOCK_BYTES).min(4096),
+            template_bytes: self.longest.next_power_of_two().max(BLOCK_BYTES),
             variants: self.variants.len().max(1),
             order: self.order.len(),
             images: self.images.pieces() * self.parts.flows.len(),

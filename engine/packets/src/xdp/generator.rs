@@ -113,9 +113,9 @@ impl Generator {
         Ok((self.made() > before).then_some(frame))
     }
 
-    /// Many runs over one buffer.
-    pub fn run_often(&self, runs: u32) -> Result<(), EngineError> {
-        test_run(self.program()?, &self.blank, runs).map(|_| ()).map_err(|error| refused(&error))
+    /// Many runs over one buffer: the mean time of one in nanoseconds.
+    pub fn run_often(&self, runs: u32) -> Result<u32, EngineError> {
+        test_run(self.program()?, &self.blank, runs).map(|(_, ns)| ns).map_err(|error| refused(&error))
     }
 
     /// Frames of all senders.
@@ -275,7 +275,8 @@ impl Generator {
 
 /// When the frames of a sender are due, in the kernel's terms; nothing is sent yet.
 fn scheduled(sender: &Sender) -> KernelSender {
-    let Schedule { next_tick, remainder, left_in_burst, whole, numerator, denominator, .. } = sender.plan().0.schedule();
+    let Schedule { next_tick, remainder, left_in_burst, whole, numerator, denominator, .. } =
+        sender.plan().0.schedule();
     let Schedule { burst_frames, intended, is_paced, catch_up_ticks, .. } = sender.plan().0.schedule();
     KernelSender {
         due_ns: next_tick,

@@ -23,8 +23,8 @@ _OTHER_KINDS = {"xdp": "xdp", "net_af_packet": "af_packet", "net_pcap": "pcap"}
 
 # What programs in the kernel do not do.
 _NOT_BY_XDP = {
-    Ability.MIX: "the kernel makes the frames of a stream in one size",
-    Ability.FILE: "the kernel makes frames of headers and a pattern",
+    Ability.CARRIED_MIX: "the kernel checks the inner checksums of frames of one size",
+    Ability.FILE: "the kernel checks received frames of headers and a pattern",
     Ability.NEIGHBOURS: "the interface stays with its kernel, which answers for the addresses that it has itself",
 }
 
