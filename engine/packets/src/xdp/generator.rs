@@ -12,7 +12,7 @@ use crate::sys::bpf::generating::{
     END, Flushed, GAP_BUCKETS, KernelSender, MAXIMUM_PIECES, MAXIMUM_PORTS, MAXIMUM_SENDERS, Progress, SEND, Settings,
     TEMPLATE_BYTES, TemplateBytes,
 };
-use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Trace, set_devices};
+use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Trace, resets_frames, set_devices};
 use crate::sys::kernel_link::network_namespace;
 use crate::transmit_gaps::TransmitGaps;
 use crate::trial_part::TrialPart;
@@ -21,6 +21,8 @@ use crate::trial_part::TrialPart;
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/generate.o"));
 /// The longest frame without FCS that the kernel makes: a page less what it keeps there.
 pub const LARGEST_FRAME: usize = 3392;
+/// A buffer of this length is stretched for every frame, so that the kernel resets it each time.
+const SHORTER_THAN_ANY_FRAME: usize = 59;
 /// Runs of one call: more than a transmission has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
 const IMAGES_AT_FIRST: usize = 4096;
@@ -108,7 +110,7 @@ impl Generator {
             self.senders.set(index, kernel_sender);
         }
         let longest = part.senders.iter().map(|sender| sender.plan().1.length()).max().unwrap_or(60);
-        self.blank = vec![0; longest.max(60)];
+        self.blank = vec![0; if resets_frames() { longest.max(60) } else { SHORTER_THAN_ANY_FRAME }];
         self.batch = part.shared.burst as u32;
         self.progress.set(0, Progress::default());
         for (port, interface) in self.interfaces.iter().enumerate() {

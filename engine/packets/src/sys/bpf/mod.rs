@@ -9,6 +9,6 @@ pub mod receiving;
 mod ring;
 
 pub use area::{Area, Plain};
-pub use kernel::{LiveFrames, XdpLink, attached_program, set_devices, test_run};
+pub use kernel::{LiveFrames, XdpLink, attached_program, resets_frames, set_devices, test_run};
 pub use object::{Loaded, Object, Trace};
 pub use ring::Ring;
