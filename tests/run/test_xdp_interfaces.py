@@ -118,7 +118,7 @@ def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(netwo
     # What may come to a veth is as long as its peer sends.
     subprocess.run(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "9000"], check=True)
     said = network.refusal("t0")
-    assert "lower its MTU below 3500 bytes, or use net_af_xdp" in said
+    assert "lower its MTU, and that of a veth's peer, below 3500 bytes" in said
     subprocess.run(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "1500"], check=True)
 
     network.inside("ip", "link", "add", "dummy0", "type", "dummy")
