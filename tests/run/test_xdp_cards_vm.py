@@ -1,4 +1,4 @@
-"""Emulated cards carry the tester inside the kernel from end to end: every frame of a trial is counted, none is lost."""
+"""Emulated cards carry the tester inside the kernel from end to end: every frame is counted, and none is lost."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ tester: {driver: xdp, catch_up: 1 s, memory: 256 MiB}
 traffic: {flows: 4, bidirectional: true}
 monitor: off
 thresholds:
-  {unsent_share: 0.5, longest_gap_ms: 2000, total_gap_share: 0.99, dut_foreign_cpu_share: 0.99, dut_contended_share: 0.99,
-   dut_pause_ms: 2000}
+  {unsent_share: 0.5, longest_gap_ms: 2000, total_gap_share: 0.99, dut_foreign_cpu_share: 0.99,
+   dut_contended_share: 0.99, dut_pause_ms: 2000}
 tests:
   - name: sweep
     method: load-sweep

@@ -72,7 +72,7 @@ class Network:
         return " ".join(said[1].split())
 
     def state(self) -> tuple[dict[str, Any], str, str]:
-        """What a tester changes at its interface: program and promiscuity, features, tracing programs of the machine."""
+        """What a tester changes at its interface: program, promiscuity, features, queues."""
         (link,) = json.loads(self.inside("ip", "-d", "-j", "link", "show", "dev", "t0"))
         seen = {key: link.get(key) for key in ("flags", "promiscuity", "xdp", "mtu")}
         return seen, self.inside("ethtool", "-k", "t0"), self.inside("ethtool", "-l", "t0")
@@ -84,7 +84,7 @@ def nicbench(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[Network]:
-    made = Network(*(f"nbxdpifs{end}{os.getpid()}" for end in "td"), tmp_path)
+    made = Network(f"nbxdpifst{os.getpid()}", f"nbxdpifsd{os.getpid()}", tmp_path)
     try:
         for name in (made.near, made.far):
             subprocess.run(["ip", "netns", "add", name], check=True)

@@ -23,8 +23,8 @@ class KnownCounter:
 
     ``receive`` says on which side of the interface. ``within`` are names of the interface's own statistics (of ``struct
     rtnl_link_stats64``) that hold these frames as well: which of them depends on the driver's version, so each is
-    asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again. ``beside``: why it
-    is no loss to be added up.
+    asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again. ``beside``: why
+    it is no loss to be added up.
     """
 
     name: str
