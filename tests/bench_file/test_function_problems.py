@@ -75,3 +75,13 @@ def test_a_dut_of_dpdk_takes_cards_by_their_addresses(read: Read) -> None:
     card = FRAMES.replace("virtual_function: {of: e1, number: 3}, bind: vfio-pci", "address: 0000:65:00.0")
     assert read(card).ports["d0"].address == "0000:65:00.0"
     assert read(card.replace("testpmd", "reflector, huge_pages: false")).dut.kind == "reflector"
+
+
+def test_a_forwarder_of_ours_stands_before_a_tester_in_the_kernel_and_another_does_not(read: Read) -> None:
+    text = (
+        "nicbench: 1\ntitle: t\nlab: {kind: veth}\ndut: {kind: reflector, huge_pages: false}\ntester: {driver: xdp}\n"
+        "tests: [{name: t, method: throughput}]\n"
+    )
+    assert read(text).dut.kind == "reflector"
+    with pytest.raises(WrongBenchFileError, match="the testpmd DUT works in the memif lab"):
+        read(text.replace("reflector", "testpmd"))

@@ -1,4 +1,4 @@
-"""Somebody works by ssh over an interface while a tester inside the kernel measures there: neither disturbs the other."""
+"""Somebody works by ssh over an interface where a tester inside the kernel measures: neither disturbs the other."""
 
 from __future__ import annotations
 

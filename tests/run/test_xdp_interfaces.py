@@ -72,7 +72,7 @@ class Network:
         return " ".join(said[1].split())
 
     def state(self) -> tuple[dict[str, Any], str, str]:
-        """What a tester changes at its interface: program and promiscuity, features, tracing programs of the machine."""
+        """What a tester changes at its interface: program, promiscuity, features, queues."""
         (link,) = json.loads(self.inside("ip", "-d", "-j", "link", "show", "dev", "t0"))
         seen = {key: link.get(key) for key in ("flags", "promiscuity", "xdp", "mtu")}
         return seen, self.inside("ethtool", "-k", "t0"), self.inside("ethtool", "-l", "t0")
@@ -84,7 +84,7 @@ def nicbench(*arguments: str) -> list[str]:
 
 @pytest.fixture
 def network(tmp_path: Path) -> Iterator[Network]:
-    made = Network(*(f"nbxdpifs{end}{os.getpid()}" for end in "td"), tmp_path)
+    made = Network(f"nbxdpifst{os.getpid()}", f"nbxdpifsd{os.getpid()}", tmp_path)
     try:
         for name in (made.near, made.far):
             subprocess.run(["ip", "netns", "add", name], check=True)
@@ -118,7 +118,7 @@ def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(netwo
     # What may come to a veth is as long as its peer sends.
     subprocess.run(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "9000"], check=True)
     said = network.refusal("t0")
-    assert "lower its MTU below 3500 bytes, or use net_af_xdp" in said
+    assert "lower its MTU, and that of a veth's peer, below 3500 bytes" in said
     subprocess.run(["ip", "-n", network.far, "link", "set", "dev", "d0", "mtu", "1500"], check=True)
 
     network.inside("ip", "link", "add", "dummy0", "type", "dummy")

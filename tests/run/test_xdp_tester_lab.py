@@ -111,19 +111,22 @@ def test_every_frame_that_a_forwarder_spoils_is_counted_as_what_was_done_to_it()
     assert counts.sent == counts.intended == 2 * 9_000
     learned = done["received"] - counts.sent  # learning frames before the trial; they are spoilt as any other
     assert 0 <= learned <= 100
-    unattributed = counts.corrupted_unattributed
+    assert counts.duplicated is not None
+    assert counts.reordered is not None
+    assert counts.corrupted is not None
+    assert counts.corrupted_unattributed is not None
     found = {
         "lost": counts.lost,
         "duplicated": counts.duplicated,
         "reordered": counts.reordered,
-        "corrupted": counts.corrupted + unattributed,
+        "corrupted": counts.corrupted + counts.corrupted_unattributed,
     }
     print(f"{found} of {dict(done)}")
     for name, number in found.items():
         assert number > 300
         assert 0 <= done[name] - number <= learned, name
-    assert min(counts.corrupted, unattributed) > 300
-    assert counts.received + counts.lost + counts.corrupted + counts.unattributed == counts.sent
+    assert min(counts.corrupted, counts.corrupted_unattributed) > 300
+    assert counts.received + counts.lost + counts.corrupted + counts.corrupted_unattributed == counts.sent
     assert counts.foreign == 0
     assert reading.latency is not None
     assert reading.latency.minimum_ns >= 500_000 - (reading.latency.uncertainty_ns or 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.measure.ledger.base import Count, Side, Stage, View
+from nicbench.measure.ledger.losses import account
 from nicbench.measure.ledger.sources.conntrack import Conntrack
 from nicbench.measure.ledger.sources.drivers import Drivers
 from nicbench.measure.ledger.sources.ip_layer import IpLayer, snmp_ipv6, snmp_table
@@ -114,6 +115,15 @@ def test_cards_counters_are_known_by_their_drivers_names(driver: str, expected: 
     assert {count.name: count.frames for count in counts if count.frames} == {
         f"eth2 {name}": frames for name, frames in expected.items()
     }
+
+
+def test_what_a_program_drops_at_a_virtio_card_found_room_in_its_ring() -> None:
+    text = "@ eth2\n     rx_queue_0_drops: {}\n     rx_queue_0_xdp_drops: {}\n"
+    before, after = (Drivers().read(text.format(*values), card("virtio_net")) for values in ((7, 7), (27, 25)))
+    found = account(before, after)
+    assert [(row.counter, row.frames) for row in found.rows] == [("eth2 rx_queue_*_drops", 2)]
+    assert [(row.counter, row.frames) for row in found.beside] == [("eth2 rx_queue_*_xdp_drops", 18)]
+    assert found.faults == ()
 
 
 def test_an_unknown_driver_is_not_asked() -> None:

@@ -12,7 +12,7 @@ use crate::signature::Signer;
 use crate::sys::bpf::generating::{
     END, Flushed, GAP_BUCKETS, KernelSender, MAXIMUM_PORTS, MAXIMUM_SENDERS, NEVER, Progress, SEND, Settings, Variant,
 };
-use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Trace, set_devices, test_frame, test_run};
+use crate::sys::bpf::{Area, LiveFrames, Loaded, Object, Trace, resets_frames, set_devices, test_frame, test_run};
 use crate::sys::kernel_link::network_namespace;
 use crate::transmit_gaps::TransmitGaps;
 use crate::trial_part::TrialPart;
@@ -20,6 +20,8 @@ use crate::xdp::frames::{BLOCK_BYTES, Room, SenderFrames};
 
 /// `bpf/generate.bpf.c`, compiled when this program was built.
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/generate.o"));
+/// A buffer of this length is stretched for every frame, so that the kernel resets it each time.
+const SHORTER_THAN_ANY_FRAME: usize = 59;
 /// Runs of one call: more than a transmission has, so that a signal ends it.
 const RUNS: u32 = 1 << 30;
 
@@ -148,7 +150,7 @@ impl Generator {
             written.push(frames.room());
         }
         let longest = part.senders.iter().map(|sender| sender.plan().1.length()).max().unwrap_or(60);
-        self.blank = vec![0; longest.max(60)];
+        self.blank = vec![0; if resets_frames() { longest.max(60) } else { SHORTER_THAN_ANY_FRAME }];
         self.batch = part.shared.burst as u32;
         self.progress.set(0, Progress { batch_begins_ns: NEVER, next_sender: 1, ..Progress::default() });
         for (port, interface) in self.interfaces.iter().enumerate() {

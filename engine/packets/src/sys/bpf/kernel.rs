@@ -25,6 +25,22 @@ fn bpf<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::c_long> 
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
+/// Before this version BPF_PROG_RUN gives a frame that comes back from a driver to the program again as the driver left
+/// it (virtio_net moves its beginning), unless the program changed its bounds; see `reset_ctx` in net/bpf/test_run.c.
+const RESETS_FRAMES_SINCE: (u32, u32) = (6, 4);
+
+/// Whether the kernel resets each live frame before the program sees it again.
+pub fn resets_frames() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    version(&release).is_some_and(|version| version >= RESETS_FRAMES_SINCE)
+}
+
+/// `6.1.0-21-amd64` is 6.1.
+fn version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.trim().split(|letter: char| !letter.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// An XDP program in the driver of an interface. It is detached when this is dropped, or the process ends.
 #[derive(Debug)]
 pub struct XdpLink {
@@ -234,4 +250,17 @@ pub fn test_frame(program: RawFd, frame: &[u8]) -> io::Result<(u32, Vec<u8>)> {
     bpf(BPF_PROG_TEST_RUN, &mut attributes)?;
     left.truncate(attributes.data_size_out as usize);
     Ok((attributes.result, left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn a_kernels_version_is_read_from_its_release() {
+        assert_eq!(version("6.1.0-56-amd64\n"), Some((6, 1)));
+        assert_eq!(version("6.18.44\n"), Some((6, 18)));
+        assert_eq!(version("5.18-rc1\n"), Some((5, 18)));
+        assert_eq!(version(""), None);
+    }
 }

@@ -13,7 +13,8 @@ pub fn at_port(name: &str, error: EngineError) -> EngineError {
 /// Why the program or its tables are not in the kernel.
 pub fn not_loaded(error: &io::Error) -> EngineError {
     let next = match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => "run it as root",
+        Some(libc::EPERM) => "run it as root",
+        Some(libc::EACCES) => "this kernel's verifier refused it, with its reasons on stderr: use `driver: net_af_xdp`",
         Some(libc::ENOMEM) => "free memory, or use fewer flows and queues",
         _ => "a kernel of 5.18 or newer with BPF is needed; see what it said on stderr",
     };
@@ -26,11 +27,16 @@ pub fn refusal(name: &str, interface: u32, error: &io::Error) -> EngineError {
     let (what, next) = match (error.raw_os_error(), other) {
         (_, Some(id)) => (
             format!("another's XDP program is there (id {id})"),
-            "see what it is: bpftool prog show id NUMBER".to_owned(),
+            format!("see whose it is: bpftool prog show id {id}; it may be detached, or use `driver: net_af_xdp`"),
         ),
-        (Some(libc::EOPNOTSUPP | libc::EINVAL), None) => (
+        (Some(libc::EOPNOTSUPP), None) => (
             format!("its driver does not take XDP programs in native mode: {error}"),
-            "lower its MTU below 3500 bytes, or use net_af_xdp".to_owned(),
+            "use `driver: net_af_xdp`".to_owned(),
+        ),
+        // ERANGE: a veth, whose peer's MTU it is.
+        (Some(libc::EINVAL | libc::ERANGE), None) => (
+            format!("its driver does not take XDP programs as it is set up: {error}"),
+            "lower its MTU, and that of a veth's peer, below 3500 bytes, or use `driver: net_af_xdp`".to_owned(),
         ),
         (Some(libc::EPERM | libc::EACCES), None) => {
             ("this process may not attach one".to_owned(), "run it as root".to_owned())

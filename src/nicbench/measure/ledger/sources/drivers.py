@@ -23,13 +23,15 @@ class KnownCounter:
 
     ``receive`` says on which side of the interface. ``within`` are names of the interface's own statistics (of ``struct
     rtnl_link_stats64``) that hold these frames as well: which of them depends on the driver's version, so each is
-    asked in turn. ``beside``: why it is no loss to be added up.
+    asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again. ``beside``: why
+    it is no loss to be added up.
     """
 
     name: str
     place: str
     receive: bool = True
     within: tuple[str, ...] = ()
+    also_in: str | None = None
     beside: str | None = None
 
 
@@ -97,12 +99,12 @@ KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
         KnownCounter("rx_stat_discard", "port's packet buffer", beside=_PORT),
         KnownCounter("tx_total_discard_pkts", "send queue", receive=False, within=("tx_dropped",)),
     ),
-    # drivers/net/virtio_net.c: virtnet_stats.
+    # drivers/net/virtio_net.c: virtnet_stats; receive_small and receive_mergeable count what a program drops twice.
     "virtio_net": (
         KnownCounter("rx_queue_*_drops", _RING, within=("rx_dropped",)),
         KnownCounter("rx*_drops", _RING, within=("rx_dropped",)),
-        KnownCounter("rx_queue_*_xdp_drops", "XDP program", beside=_XDP),
-        KnownCounter("rx*_xdp_drops", "XDP program", beside=_XDP),
+        KnownCounter("rx_queue_*_xdp_drops", "XDP program", also_in="rx_queue_*_drops", beside=_XDP),
+        KnownCounter("rx*_xdp_drops", "XDP program", also_in="rx*_drops", beside=_XDP),
     ),
     # drivers/net/ethernet/amazon/ena: ena_get_stats64 has the device's own drops.
     "ena": (
@@ -182,6 +184,7 @@ def _card_counts(device: str, statistics: Mapping[str, int], view: View) -> Iter
                 stage=_stage(known, view),
                 place=f"{view.side}, {device}, {known.place}",
                 within=tuple(view.key(device, name) for name in known.within),
+                also_in=() if known.also_in is None else (view.key(device, f"driver {known.also_in}"),),
                 beside=known.beside,
             )
 
