@@ -12,19 +12,18 @@ mod tables;
 use std::collections::BTreeMap;
 use std::io;
 
-use crate::analyser::{Analyser, Counted, CountedStream, Detail, Expected, Layout, Silence};
+use crate::analyser::{Analyser, Counted, CountedStream, Detail, Expected, Layout};
 use crate::capture::Capture;
 use crate::error::{EngineError, ErrorKind};
 use crate::flows::LateFrames;
 use crate::latency::LatencyCounts;
 use crate::signature::Signer;
 use crate::sys::bpf::receiving::{
-    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Tally, split_event, wait_for_programs,
-    zeroed,
+    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, split_event, wait_for_programs, zeroed,
 };
 use crate::sys::bpf::{XdpLink, test_run};
 use crate::traffic::SignatureSearch;
-use events::ShardEvents;
+use events::{ShardEvents, add_tally};
 use hand_over::HandOver;
 use refusals::{at_port, not_loaded, refusal};
 use tables::{MOST_BYTES, Sizes, Tables};
@@ -386,25 +385,4 @@ impl Receiver {
         let (verdict, ns) = test_run(self.tables.program()?, frame, repeat)?;
         Ok((verdict == XDP_DROP, ns))
     }
-}
-
-/// Adds what the kernel counted to what its events told.
-fn add_tally(stream: &mut CountedStream, tally: &Tally) {
-    let ours = &mut stream.tally;
-    ours.received = tally.received;
-    ours.duplicated = tally.duplicated;
-    ours.reordered += tally.reordered;
-    ours.corrupted = tally.corrupted;
-    ours.late = tally.late;
-    ours.unattributed += tally.unattributed;
-    ours.variation_maximum_ns = tally.variation_maximum_ns as u32;
-    ours.unpaired += tally.unpaired;
-    ours.missing = tally.missing;
-    ours.negative = tally.negative;
-    ours.negative_maximum_ns = tally.negative_maximum_ns;
-    stream.last_jump_ns = tally.last_jump_ns.checked_sub(1);
-    stream.beyond = (tally.beyond_most_ns > 0).then_some((tally.beyond_least_ns, tally.beyond_most_ns));
-    stream.times = (tally.received > 0).then_some((tally.first_ns, tally.last_ns));
-    let (from_ns, to_ns) = (tally.silence_from_ns, tally.silence_to_ns);
-    stream.silence = (to_ns > from_ns).then_some(Silence { from_ns, to_ns });
 }
