@@ -194,11 +194,11 @@ static __always_inline int judge_ours(struct xdp_md *context, const struct place
 	return XDP_DROP;
 }
 
-static __always_inline int judge(struct xdp_md *context, const int is_handed_over)
+static __always_inline int judge(struct xdp_md *context, const enum role role)
 {
 	const struct config *config = AT(configuration, 0);
 	// What was handed over is counted in the last place.
-	__u32 number = !is_handed_over ? context->rx_queue_index : config ? config->shards - 1 : 0;
+	__u32 number = role != JUDGE_HANDED_OVER ? context->rx_queue_index : config ? config->shards - 1 : 0;
 	struct place place = { .config = config, .number = number };
 	struct signature signature = {};
 	__u64 words[2], now_ns, quiet_ns = ~0ULL;
@@ -211,7 +211,7 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 	if (!place.shard)
 		return XDP_PASS;
 	place.length = (__u32)(context->data_end - context->data);
-	now_ns = is_test ? config->test_now_ns : is_handed_over ? came_ns(context) : bpf_ktime_get_ns();
+	now_ns = is_test ? config->test_now_ns : role == JUDGE_HANDED_OVER ? came_ns(context) : bpf_ktime_get_ns();
 	place.now_ns = now_ns - config->epoch_ns;
 	// What comes before the trial begins is not counted.
 	place.phase = now_ns < config->epoch_ns ? IDLE : config->phase;
@@ -220,7 +220,7 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 	if (place.phase == RUNNING) {
 		if (place.now_ns > place.shard->last_ns)
 			place.shard->last_ns = place.now_ns;
-		if (!is_handed_over && place.shard->captured < config->capture_frames)
+		if (role != JUDGE_HANDED_OVER && place.shard->captured < config->capture_frames)
 			capture(context, &place);
 	}
 	at = (void *)(long)context->data + (config->offset[0] & 0x1FF);
@@ -231,8 +231,7 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 	}
 	if (owner == NOBODY)
 		owner = look_elsewhere(context, &place, &signature);
-	if (!is_handed_over && judging_processor != NO_PROCESSOR && owner == OURS && place.phase != IDLE &&
-	    hand_over(context, now_ns) == XDP_REDIRECT)
+	if (role == HAND_OVER && owner == OURS && place.phase != IDLE && hand_over(context, now_ns) == XDP_REDIRECT)
 		return XDP_REDIRECT;
 	if (owner == OURS)
 		return judge_ours(context, &place, &signature, quiet_ns);
@@ -246,14 +245,21 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 SEC("xdp")
 int receive(struct xdp_md *context)
 {
-	return judge(context, 0);
+	return judge(context, JUDGE);
 }
 
-// On the processor of a worker that only receives.
+// Where a worker only receives: a program of its own, since one that is bound to a card may not know of processors.
+SEC("xdp")
+int receive_for_other(struct xdp_md *context)
+{
+	return judge(context, HAND_OVER);
+}
+
+// On that worker's processor.
 SEC("xdp/cpumap")
 int receive_handed_over(struct xdp_md *context)
 {
-	return judge(context, 1);
+	return judge(context, JUDGE_HANDED_OVER);
 }
 
 char _license[] SEC("license") = "GPL";
