@@ -20,13 +20,17 @@ from pairs import held
 from testpmd_process import Testpmd, running_testpmd
 
 FLOWS = 8192
-# Descriptors as the power of two that memif asks for.
-RINGS = (11, 10)
+# Descriptors, as the power of two that memif asks for, and bytes of a buffer. A stride of 2048 puts the first lines of
+# all buffers into two sets of the first-level cache.
+SHAPES = ((11, 2048), (11, 1984), (10, 2048))
+# Of each of the seven processes: all must fit into the huge pages of a run.
+MEMORY_MIB = 128
 
 
-def link(number: int, role: str, socket: Path, ring: int) -> str:
+def link(number: int, role: str, socket: Path, shape: tuple[int, int]) -> str:
     """A vdev."""
-    return f"net_memif{number},role={role},id=0,socket={socket},socket-abstract=no,rsize={ring}"
+    ring, buffer = shape
+    return f"net_memif{number},role={role},id=0,socket={socket},socket-abstract=no,rsize={ring},bsize={buffer}"
 
 
 class Link:
@@ -40,15 +44,15 @@ class Link:
 
 
 def floor_lines(cpus: Cpus, pages: tuple[str, ...], seconds: float, rounds: int) -> list[str]:
-    """Every pairing in turn, with rings of 2048 and of 1024."""
+    """Every pairing in turn, with rings and buffers of several sizes."""
     lines = [
-        "| two cores, `net_memif`, 64 bytes | rings | Mpps: median (range) | core cycles of the slower core |",
-        "|---|---|---|---|",
+        "| two cores, `net_memif` | rings | buffers | Mpps: median (range) | core cycles of the slower core |",
+        "|---|---|---|---|---|",
     ]
-    for ring in RINGS:
+    for shape in SHAPES:
         with ExitStack() as stack:
             watch = stack.enter_context(watching([cpus.worker, cpus.other]))
-            links = make_links(stack, cpus, pages, seconds, ring, watch)
+            links = make_links(stack, cpus, pages, seconds, shape, watch)
             probe = ClockProbe(cpus.other)
             pids = [pid for each in links for pid in each.pids]
             for _ in range(rounds):
@@ -61,37 +65,43 @@ def floor_lines(cpus: Cpus, pages: tuple[str, ...], seconds: float, rounds: int)
         for each in links:
             rate = statistics.median(each.taken)
             span = f"{min(each.taken) / 1e6:.1f} to {max(each.taken) / 1e6:.1f}"
-            lines.append(f"| {each.name} | {1 << ring} | {rate / 1e6:.1f} ({span}) | {clock / rate:.0f} |")
+            lines.append(
+                f"| {each.name} | {1 << shape[0]} | {shape[1]} | {rate / 1e6:.1f} ({span}) | {clock / rate:.0f} |"
+            )
     return lines
 
 
 def make_links(
-    stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float, ring: int, watch: CoreWatch
+    stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: float, shape: tuple[int, int], watch: CoreWatch
 ) -> list[Link]:
     """The four ways; a server comes before its client."""
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nicbench-bench-")))
     sockets = [folder / f"{number}.sock" for number in range(4)]
-    of_ours: dict[str, Any] = {"worker_cpu": cpus.worker, "huge_pages": "--no-huge" not in pages, "memory_mib": 160}
+    of_ours: dict[str, Any] = {
+        "worker_cpu": cpus.worker,
+        "huge_pages": "--no-huge" not in pages,
+        "memory_mib": MEMORY_MIB,
+    }
     sends = {"cpu": cpus.worker, "transmit": [0]}
 
     def receiving(socket: Path) -> Testpmd:
         return stack.enter_context(
             running_testpmd(
-                f"rx{socket.stem}", [link(0, "server", socket, ring)], ["--forward-mode=rxonly"],
-                main_cpu=cpus.worker, worker_cpu=cpus.other, pages=pages, memory_mib="160",
+                f"rx{socket.stem}", [link(0, "server", socket, shape)], ["--forward-mode=rxonly"],
+                main_cpu=cpus.worker, worker_cpu=cpus.other, pages=pages, memory_mib=str(MEMORY_MIB),
             )
         )  # fmt: skip
 
     def sending(socket: Path) -> Testpmd:
         return stack.enter_context(
             running_testpmd(
-                f"tx{socket.stem}", [link(0, "client", socket, ring)], ["--forward-mode=txonly", "--txpkts=60"],
-                main_cpu=cpus.other, worker_cpu=cpus.worker, pages=pages, memory_mib="160",
+                f"tx{socket.stem}", [link(0, "client", socket, shape)], ["--forward-mode=txonly", "--txpkts=60"],
+                main_cpu=cpus.other, worker_cpu=cpus.worker, pages=pages, memory_mib=str(MEMORY_MIB),
             )
         )  # fmt: skip
 
     def vdev(name: str, number: int, role: str, socket: Path) -> dict[str, Any]:
-        return port(name, "vdev", vdev=link(number, role, socket, ring))
+        return port(name, "vdev", vdev=link(number, role, socket, shape))
 
     def ours(ports: list[dict[str, Any]], workers: list[dict[str, Any]]) -> Engine:
         return stack.enter_context(engine(ports, workers=workers, **of_ours))

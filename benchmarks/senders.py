@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -153,10 +154,46 @@ class Nicbench:
         }  # fmt: skip
 
 
+class XdpTrafficgen:
+    """xdp-tools' generator by XDP live frames: one prepared packet of 64 bytes without FCS, on the first CPU."""
+
+    name: ClassVar[str] = "xdp-trafficgen"
+
+    @contextmanager
+    def sending(self, pair: VethPair, frame_bytes: int, seconds: float) -> Iterator[int]:
+        """``seconds`` is not needed: it sends until it is stopped."""
+        macs = ("--dst-mac", pair.sink_mac, "--src-mac", pair.sender_mac)
+        command = pair.inside(self.name, "udp", "--threads", "1", *macs, pair.sender_device)
+        process = subprocess.Popen(
+            preferred(*command), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, start_new_session=True,
+        )  # fmt: skip
+        try:
+            if not frames_arrive(pair, process):
+                process.kill()
+                output = process.stdout.read() if process.stdout else ""
+                raise RefusedError("\n".join(output.splitlines()[-3:]) or "no frame arrives")
+            yield process.pid
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def bare_sender(pair: VethPair, worker_cpu: int) -> XdpTrafficgen | LiveFrames:
+    """What sends live frames and stamps nothing: xdp-trafficgen where it is there and works, else our own loop."""
+    if shutil.which(XdpTrafficgen.name):
+        try:
+            with XdpTrafficgen().sending(pair, 64, 0.1):
+                return XdpTrafficgen()
+        except RefusedError as error:
+            print(f"xdp-trafficgen does not send here ({error}): the bare loop is our own", flush=True)
+    return LiveFrames(worker_cpu)
+
+
 class LiveFrames:
     """A bare loop of our own over XDP live frames: nothing is written into a frame."""
 
-    name: ClassVar[str] = "bare live frames"
+    name: ClassVar[str] = "bare live frames (our own loop)"
 
     def __init__(self, worker_cpu: int) -> None:
         self._worker_cpu = worker_cpu

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from core_watch import watching
 from machine import Cpus
 from pairs import Row
-from senders import LiveFrames, Nicbench, Sender, Testpmd, Trafgen, measure
+from senders import Nicbench, Sender, Testpmd, Trafgen, bare_sender, measure
 from veth_pair import veth_pair
 
 FRAME_BYTES = 64
@@ -28,11 +28,12 @@ def veth_rows(stack: ExitStack, cpus: Cpus, pages: tuple[str, ...], seconds: flo
     testpmd = sample(Testpmd(worker_cpu=cpus.worker, main_cpu=cpus.other))
     trafgen = sample(Trafgen())
     in_kernel = sample(Nicbench(worker_cpu=cpus.worker, driver="xdp"))
-    bare = sample(LiveFrames(worker_cpu=cpus.worker))
+    bare_loop = bare_sender(wire, cpus.worker)
+    bare = sample(bare_loop)
     return [
         Row("generate, 256 flows, veth, `xdp`", "txonly", 2.0, in_kernel, testpmd, watch),
         Row("generate, 256 flows, veth, `xdp`", "trafgen", 2.0, in_kernel, trafgen, watch),
-        Row("generate, 256 flows, veth, `xdp`", "bare live frames", 0.9, in_kernel, bare, watch),
+        Row("generate, 256 flows, veth, `xdp`", bare_loop.name, 0.9, in_kernel, bare, watch),
         Row("generate, 256 flows, veth, `net_af_xdp`", "txonly", 1.0, ours, testpmd, watch),
         Row("generate, 256 flows, veth, `net_af_xdp`", "trafgen", 2.0, ours, trafgen, watch),
     ]

@@ -7,10 +7,15 @@
 
 #include "owner.h"
 
-#define NO_PROCESSOR 0xFFFFFFFFU
+// What a program does with a frame of ours.
+enum role {
+	JUDGE,
+	HAND_OVER,
+	JUDGE_HANDED_OVER,
+};
 
 // Set before the program is loaded: the worker's processor, which judges what is ours.
-const volatile __u32 judging_processor SEC(".rodata.hand_over") = NO_PROCESSOR;
+const volatile __u32 judging_processor SEC(".rodata.hand_over") = 0;
 
 // By their numbers, as the kernel wants it; only that one is there.
 struct {

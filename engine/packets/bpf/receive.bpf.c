@@ -227,10 +227,10 @@ static __always_inline void repeat(const struct place *place, struct signature *
 		repetition.sequence++;
 }
 
-static __always_inline int judge(struct xdp_md *context, const int is_handed_over)
+static __always_inline int judge(struct xdp_md *context, const enum role role)
 {
 	// What was handed over is counted in the last place.
-	__u32 number = is_handed_over ? configuration.shards - 1 : context->rx_queue_index;
+	__u32 number = role == JUDGE_HANDED_OVER ? configuration.shards - 1 : context->rx_queue_index;
 	struct place place = { .number = number, .quiet_ns = ~0ULL };
 	struct signature signature = {};
 	struct shard *shard;
@@ -244,7 +244,9 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 	if (!shard)
 		return XDP_PASS;
 	place.length = (__u32)(context->data_end - context->data);
-	now_ns = settings.is_told_time ? configuration.test_now_ns : is_handed_over ? came_ns(context) : bpf_ktime_get_ns();
+	now_ns = settings.is_told_time ? configuration.test_now_ns
+		 : role == JUDGE_HANDED_OVER ? came_ns(context)
+					      : bpf_ktime_get_ns();
 	place.now_ns = now_ns - configuration.epoch_ns;
 	// What comes before the trial begins is not counted.
 	place.phase = now_ns < configuration.epoch_ns ? IDLE : configuration.phase;
@@ -253,7 +255,7 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 	if (place.phase == RUNNING) {
 		if (place.now_ns > shard->last_ns)
 			shard->last_ns = place.now_ns;
-		if (!is_handed_over && shard->captured < configuration.capture_frames)
+		if (role != JUDGE_HANDED_OVER && shard->captured < configuration.capture_frames)
 			capture(context, &place);
 	}
 	at = (void *)(long)context->data + (configuration.offset[0] & 0x1FF);
@@ -264,8 +266,7 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 	}
 	if (owner == NOBODY)
 		owner = look_elsewhere(context, &place, &signature);
-	if (!is_handed_over && judging_processor != NO_PROCESSOR && owner == OURS && place.phase != IDLE &&
-	    hand_over(context, now_ns) == XDP_REDIRECT)
+	if (role == HAND_OVER && owner == OURS && place.phase != IDLE && hand_over(context, now_ns) == XDP_REDIRECT)
 		return XDP_REDIRECT;
 	if (settings.is_repeated && owner == OURS)
 		repeat(&place, &signature);
@@ -281,14 +282,21 @@ static __always_inline int judge(struct xdp_md *context, const int is_handed_ove
 SEC("xdp")
 int receive(struct xdp_md *context)
 {
-	return judge(context, 0);
+	return judge(context, JUDGE);
 }
 
-// On the processor of a worker that only receives.
+// Where a worker only receives: a program of its own, since one that is bound to a card may not know of processors.
+SEC("xdp")
+int receive_for_other(struct xdp_md *context)
+{
+	return judge(context, HAND_OVER);
+}
+
+// On that worker's processor.
 SEC("xdp/cpumap")
 int receive_handed_over(struct xdp_md *context)
 {
-	return judge(context, 1);
+	return judge(context, JUDGE_HANDED_OVER);
 }
 
 char _license[] SEC("license") = "GPL";

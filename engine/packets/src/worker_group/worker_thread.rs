@@ -182,9 +182,13 @@ impl WorkerLoop {
     fn receive(&mut self) {
         let Some(part) = &mut self.part else {
             // Who floods the port is not to find its ring full at each nap.
-            let mut empty_turns = if self.worker.discard() { 0 } else { FLUSH_EVERY };
-            while empty_turns < FLUSH_EVERY && !self.tasks.is_waiting() {
-                empty_turns = if self.worker.discard() { 0 } else { empty_turns + 1 };
+            let mut last = Instant::now();
+            let mut is_flooded = self.worker.discard();
+            while is_flooded && !self.tasks.is_waiting() {
+                if self.worker.discard() {
+                    last = Instant::now();
+                }
+                is_flooded = last.elapsed() < NAP;
             }
             return;
         };

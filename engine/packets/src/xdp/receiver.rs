@@ -12,7 +12,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use crate::analyser::{Analyser, Counted, CountedStream, Detail, Expected, Layout, Silence};
+use crate::analyser::{Analyser, Counted, CountedStream, Detail, Expected, Layout};
 use crate::capture::Capture;
 use crate::error::{EngineError, ErrorKind};
 use crate::flows::LateFrames;
@@ -20,11 +20,11 @@ use crate::latency::LatencyCounts;
 use crate::signature::Signer;
 use crate::sys::bpf::XdpLink;
 use crate::sys::bpf::receiving::{
-    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, Tally, split_event,
+    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, split_event,
     wait_for_programs, zeroed,
 };
 use crate::traffic::SignatureSearch;
-use events::ShardEvents;
+use events::{ShardEvents, add_tally};
 use hand_over::HandOver;
 use refusals::{at_port, not_loaded, refusal};
 use tables::{MOST_BYTES, Sizes, Tables};
@@ -373,25 +373,4 @@ impl Receiver {
         }
         counters
     }
-}
-
-/// Adds what the kernel counted to what its events told.
-fn add_tally(stream: &mut CountedStream, tally: &Tally) {
-    let ours = &mut stream.tally;
-    ours.received = tally.received;
-    ours.duplicated = tally.duplicated;
-    ours.reordered += tally.reordered;
-    ours.corrupted = tally.corrupted;
-    ours.late = tally.late;
-    ours.unattributed += tally.unattributed;
-    ours.variation_maximum_ns = tally.variation_maximum_ns as u32;
-    ours.unpaired += tally.unpaired;
-    ours.missing = tally.missing;
-    ours.negative = tally.negative;
-    ours.negative_maximum_ns = tally.negative_maximum_ns;
-    stream.last_jump_ns = tally.last_jump_ns.checked_sub(1);
-    stream.beyond = (tally.beyond_most_ns > 0).then_some((tally.beyond_least_ns, tally.beyond_most_ns));
-    stream.times = (tally.received > 0).then_some((tally.first_ns, tally.last_ns));
-    let (from_ns, to_ns) = (tally.silence_from_ns, tally.silence_to_ns);
-    stream.silence = (to_ns > from_ns).then_some(Silence { from_ns, to_ns });
 }

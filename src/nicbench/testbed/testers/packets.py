@@ -95,8 +95,8 @@ class EngineOptions(Frozen):
             receiving = [worker for worker in self.workers if name in worker.receive]
             if len(receiving) > 1 and not all(worker.transmit for worker in receiving):
                 raise ValueError(
-                    f"with `driver: xdp` a worker that sends nothing must be the only one that receives at port {name}: "
-                    "let one worker receive there, or let each of them send too"
+                    f"with `driver: xdp` a worker that sends nothing must be the only one that receives at port {name}"
+                    ": let one worker receive there, or let each of them send too"
                 )
         return self
 

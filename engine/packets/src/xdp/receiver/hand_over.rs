@@ -3,12 +3,15 @@
 
 use std::io;
 
+use super::tables::JUDGES_ALL;
 use crate::sys::bpf::receiving::HandedOver;
 use crate::sys::bpf::{Area, Loaded, Object, Trace, map_number, set_processor};
 use crate::sys::thread;
 
 /// The most that the kernel allows: at 2 million frames a second the processor may be away for 8 ms.
 const QUEUE_FRAMES: u32 = 16384;
+/// The program in the driver's hook that hands over.
+pub const IN_THE_HOOK: &str = "receive_for_other";
 const ON_ITS_PROCESSOR: &str = "receive_handed_over";
 const COUNT_REFUSED: &str = "count_refused";
 
@@ -23,9 +26,11 @@ impl HandOver {
     /// Tells an object that is not loaded yet to which processor frames go; without one, nothing of this is loaded.
     pub fn prepare(object: &mut Object, processor: Option<u32>) -> io::Result<()> {
         let Some(processor) = processor else {
+            object.leave_out(IN_THE_HOOK)?;
             object.leave_out(ON_ITS_PROCESSOR)?;
             return object.leave_out(COUNT_REFUSED);
         };
+        object.leave_out(JUDGES_ALL)?;
         object.set_entries("processors", processor + 1)?;
         object.set_constants(".rodata.hand_over", &processor.to_ne_bytes())
     }

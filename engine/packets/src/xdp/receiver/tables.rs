@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::hand_over::HandOver;
+use super::hand_over::{HandOver, IN_THE_HOOK};
 use crate::analyser::Layout;
 use crate::flows::FlowLine;
 use crate::sys::bpf::receiving::{
@@ -12,6 +12,8 @@ use crate::sys::bpf::receiving::{
 use crate::sys::bpf::{Area, Loaded, Object, Ring};
 
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/receive.o"));
+/// The program in the driver's hook that judges every frame.
+pub const JUDGES_ALL: &str = "receive";
 /// The most memory that all tables of a port may take: the kernel has no swap for it.
 pub const MOST_BYTES: u64 = 4 << 30;
 
@@ -138,7 +140,7 @@ impl Tables {
     }
 
     pub fn program(&self) -> io::Result<i32> {
-        self.loaded.program("receive")
+        self.loaded.program(if self.hand_over.is_some() { IN_THE_HOOK } else { JUDGES_ALL })
     }
 
     pub fn config(&self) -> Config {
