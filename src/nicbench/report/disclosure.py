@@ -67,7 +67,7 @@ _DPDK_OPTIONS: Final = frozenset(
 
 
 def tester(plan: Plan) -> dict[str, Any]:
-    """Returns what is disclosed of the tester. A program is shown by its name without the path; a worker CPU that nobody
+    """Returns what is disclosed of the tester: a program by its name without the path; a worker CPU that nobody
     asked for as the one that was chosen, and such a driver with the reason.
     """
     shown = dict(plan.tester)
