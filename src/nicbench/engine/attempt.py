@@ -11,7 +11,7 @@ from nicbench.engine.client import EngineClient
 from nicbench.hosts.base import Host
 
 # An emulated machine takes its time to verify a program.
-_WITHIN_S = 90.0
+_WITHIN_S = 180.0
 
 
 async def refusal_of_ports(
@@ -29,7 +29,7 @@ async def refusal_of_ports(
     except NotReadyError:
         raise
     except (EngineError, HostError) as error:
-        return error.message
+        return error.message.removeprefix(f"port {ports[0]['name']}: ")
     finally:
         await client.close()
     return None
