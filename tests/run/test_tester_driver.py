@@ -179,6 +179,14 @@ def test_a_real_interface_is_taken_where_nothing_changes_under_its_user(
     assert bool(tried) == (chosen == "xdp")
 
 
+def test_nothing_is_tried_on_an_interface_that_somebody_uses(folder: RunFolder, tried: list[Any]) -> None:
+    bench = wired(t1="device: way0")
+    driver, reason, _ = settle(bench, folder, {"tester": interfaces()})
+    assert driver == "net_af_xdp"
+    assert "way0" in str(reason)
+    assert not tried
+
+
 @pytest.mark.slow
 def test_a_resumed_run_keeps_its_driver_also_where_nobody_had_chosen_it(tmp_path: Path, tried: list[Any]) -> None:
     folder = make_simulated(tmp_path)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from nicbench.bench_file.checks import explain_objection
 from nicbench.bench_file.frame_sizes import explain_no_room
 from nicbench.bench_file.models import BenchFile
+from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, DriverChosen
 from nicbench.engine.attempt import refusal_of_ports
 from nicbench.hosts import build_hosts
@@ -152,7 +153,10 @@ async def _lack(
         host = host.inner  # the run makes the namespace, and moves the interfaces into it
     interfaces = await interfaces_of(host)
     for device in devices:
-        check_interface(interfaces, device, f"{host.name}, {device}", for_tester=True)  # before anything is tried on it
+        try:  # nothing is tried on an interface that somebody uses
+            check_interface(interfaces, device, f"{host.name}, {device}", for_tester=True)
+        except NotReadyError as error:
+            return error.message
         can = await abilities_of(host, device)
         lacking = interface_lacks(device, can)
         if lacking is not None:
