@@ -44,7 +44,7 @@ async def run(
         ) as changes:
             for turn in turns:
                 async with one_turn(turn, changes, bus):
-                    setting = TurnSetting(bench.of_turn(turn), turn, folder, changes, bus, engine_path, began)
+                    setting = TurnSetting(bench.of_turn(turn), bench, turn, folder, changes, bus, engine_path, began)
                     await _measure(bench, setting)
     except BaseException as error:
         try:

@@ -40,7 +40,7 @@ def draw_frames(monkeypatch: pytest.MonkeyPatch, draw: random.Random, given: Nat
             nature.is_dead = False
         return nature
 
-    async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | None, Testbed]:
+    async def make_testbed(bench: BenchFile, changes: Changes, *_: Any) -> tuple[FrameLab | None, Testbed]:
         assert bench.lab is not None
         lab = DrawnLab(bench.lab.options)
         testbed = await lab.up(changes, rigs.LocalHost("local"))

@@ -6,6 +6,8 @@ Among them tests and traffic that the tester cannot do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -32,32 +34,47 @@ _HEADER_KEYS: Final = ("vlan", "vxlan", "udp_checksum", "raw", "raw_frame")
 
 def check_tester(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields every test, and every part of the traffic, that the tester cannot do."""
+    tester, kind = bench.tester_kind(), quote(bench.tester.kind)
+    for need in _needs(bench):
+        if need.ability in tester.cannot:
+            message = f"{need.subject} needs {need.ability.value}, and the tester {kind} cannot: "
+            step = f"{need.next_step}, or {_suggest_testers(need.ability, tester)}"
+            yield Problem(need.position(root), message + tester.cannot[need.ability], step)
+
+
+def explain_objection(bench: BenchFile) -> str | None:
+    """Why the tester of a configuration, with the driver that it has there, is not what is needed; None where it is."""
     tester = bench.tester_kind()
+    for need in _needs(bench):
+        if need.ability in tester.cannot:
+            needed = f"{need.subject} needs {need.ability.value}, and {tester.cannot[need.ability]}"
+            return needed.replace("`", "")
+    return tester.objection()
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """Something that a tester must be able to do: for what, where that is written, and what helps in its place."""
+
+    ability: Ability
+    subject: str
+    next_step: str
+    position: Callable[[Node], Position]
+
+
+def _needs(bench: BenchFile) -> Iterator[_Need]:
+    """Yields all that the tests, the traffic and the DUT need of a tester."""
     for index, test in enumerate(bench.tests):
-        needed = [*sorted(test.build().abilities(), key=list(Ability).index), *_abilities_of_sizes(bench, index)]
-        for ability in needed:
-            if ability in tester.cannot:
-                subject = f"the test {quote(test.name)} ({test.method_kind})"
-                step = f"remove the test, or {_suggest_testers(ability, tester)}"
-                position = root.position_of(("tests", index, "method"))
-                if ability in {Ability.MIX, Ability.CARRIED_MIX}:
-                    position = root.position_of(("tests", index, "frame_bytes"))
-                yield Problem(position, _explain_refusal(subject, ability, bench, tester), step)
-    for ability, position in _abilities_of_traffic(bench, root):
-        if ability in tester.cannot:
-            step = f"change the traffic, or {_suggest_testers(ability, tester)}"
-            yield Problem(position, _explain_refusal("this traffic", ability, bench, tester), step)
-    if Ability.NEIGHBOURS in tester.cannot and _needs_neighbours(bench):
+        subject = f"the test {quote(test.name)} ({test.method_kind})"
+        for ability in (*sorted(test.build().abilities(), key=list(Ability).index), *_abilities_of_sizes(bench, index)):
+            path = ("tests", index, "frame_bytes" if ability in {Ability.MIX, Ability.CARRIED_MIX} else "method")
+            yield _Need(ability, subject, "remove the test", partial(Node.position_of, path=path))
+    for ability, own, key in _abilities_of_traffic(bench):
+        yield _Need(ability, "this traffic", "change the traffic", partial(_position, own=own, key=key))
+    if _needs_neighbours(bench):
         step = "give the DUT static neighbours in place of `tester` and `answer_for_flows`"
-        refusal = _explain_refusal("this DUT", Ability.NEIGHBOURS, bench, tester)
-        yield Problem(
-            root.position_of_key(("dut",)), refusal, f"{step}, or {_suggest_testers(Ability.NEIGHBOURS, tester)}"
-        )
-
-
-def _explain_refusal(subject: str, ability: Ability, bench: BenchFile, tester: TesterKind) -> str:
-    kind = quote(bench.tester.kind)
-    return f"{subject} needs {ability.value}, and the tester {kind} cannot: {tester.cannot[ability]}"
+        at_dut = partial(Node.position_of_key, path=("dut",))
+        yield _Need(Ability.NEIGHBOURS, "this DUT", step, at_dut)
 
 
 def _suggest_testers(ability: Ability, tester: TesterKind) -> str:
@@ -86,18 +103,19 @@ def _abilities_of_sizes(bench: BenchFile, index: int) -> list[Ability]:
     return list(needed)
 
 
-def _abilities_of_traffic(bench: BenchFile, root: Node) -> Iterator[tuple[Ability, Position]]:
+def _abilities_of_traffic(bench: BenchFile) -> Iterator[tuple[Ability, tuple[Step, ...], str]]:
+    """Yields each with the stream, or the traffic, that needs it, and the key there."""
     traffic = bench.traffic
     if traffic.ip == 6:
-        yield Ability.IPV6, _position(root, ("traffic",), "ip")
+        yield Ability.IPV6, ("traffic",), "ip"
     if not traffic.pattern.is_pairs:
-        yield Ability.MANY_WAYS, _position(root, ("traffic",), "pattern")
+        yield Ability.MANY_WAYS, ("traffic",), "pattern"
     if traffic.streams:
-        yield Ability.STREAMS, _position(root, ("traffic",), "streams")
+        yield Ability.STREAMS, ("traffic",), "streams"
     for index, stream in enumerate(traffic.port_streams()):
         own: tuple[Step, ...] = ("traffic", "streams", index) if traffic.streams else ("traffic",)
         for ability, key in _abilities_of_stream(stream):
-            yield ability, _position(root, own, key)
+            yield ability, own, key
 
 
 def _abilities_of_stream(stream: StreamSpec) -> Iterator[tuple[Ability, str]]:

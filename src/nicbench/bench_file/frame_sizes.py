@@ -22,6 +22,9 @@ IP_HEADER_BYTES: Final = {4: 20, 6: 40}
 SMALLEST_ETHERNET_FRAME_BYTES: Final = 64  # IEEE 802.3
 # DPDK 22.11 has no multi-buffer for AF_XDP: a frame lies in one page, less the headroom and what DPDK keeps there.
 LARGEST_AF_XDP_FRAME_BYTES: Final = 3516
+# Live frames of the kernel: a page less its headroom and what it keeps behind each frame (protocol: `max_frame_bytes`).
+LARGEST_XDP_FRAME_BYTES: Final = 3396
+_IN_A_PAGE: Final = f"the kernel makes them in one page: the maximum is {LARGEST_XDP_FRAME_BYTES} bytes with FCS"
 
 
 def sizes_of(size: int | str, traffic: Traffic) -> tuple[int, ...]:
@@ -155,7 +158,19 @@ def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSp
             f"{room}the maximum is {LARGEST_AF_XDP_FRAME_BYTES} bytes with FCS",
             "use smaller frames, `driver: net_af_packet`, or the card's own driver",
         )
+    if bench.tester_kind().driver == "xdp" and frame_bytes > LARGEST_XDP_FRAME_BYTES:
+        return (
+            f"{frame_bytes} bytes are too many for a program in the kernel: {_IN_A_PAGE}",
+            "use smaller frames, or leave `driver: xdp` out",
+        )
     return None
+
+
+def explain_no_room(bench: BenchFile) -> str | None:
+    """Why programs in the kernel cannot make the tests' frames for want of room; None where they can."""
+    sizes = (size for test in bench.tests for size in test.build().frame_sizes())
+    largest = max((each for size in sizes for each in sizes_of(size, bench.traffic)), default=0)
+    return None if largest <= LARGEST_XDP_FRAME_BYTES else f"frames have up to {largest} bytes, and {_IN_A_PAGE}"
 
 
 def _af_xdp_port(bench: BenchFile) -> str | None:

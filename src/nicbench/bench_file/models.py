@@ -5,7 +5,7 @@ The key ``runs`` is a number, or how many runs warm up, how many count, and when
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
@@ -273,6 +273,11 @@ class BenchFile:
             if any(link[number] in self.ports and self.ports[link[number]].host == host for link in self.links):
                 return role
         return host
+
+    def with_driver(self, driver: str) -> BenchFile:
+        """This configuration with a driver for the tester's kernel interfaces, as if the bench file named it."""
+        options = self.tester.options.model_copy(update={"driver": driver})
+        return replace(self, tester=replace(self.tester, options=options))
 
     def tester_kind(self) -> TesterKind:
         """The chosen kind of tester with its options; nothing is touched."""

@@ -25,6 +25,7 @@ from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
 from nicbench.report.facts import written_text
 from nicbench.stages.tester import estimate_s, plan_calibration, turns_s
+from nicbench.stages.tester_driver import foretell_driver
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.setting import values_in_words
 
@@ -82,6 +83,8 @@ def print_plan(console: Console, bench: BenchFile) -> None:
             _print_tests(console, each)
     if len(bench.turns) > 1:
         _print_turns(console, bench)
+    if (driver := foretell_driver(bench)) is not None:
+        console.print(f"driver of the tester's interfaces: {escape(driver)}", soft_wrap=True)
     console.print(f"estimated duration: {_duration(bench)}, without {_not_estimated(bench)}", soft_wrap=True)
     for test, deviations in _deviations_by_test(bench).items():
         console.print(f"{escape(test)} differs from the standard, and the report will say so:")
@@ -176,6 +179,8 @@ def tools_of(method: Any) -> list[str]:
 def plan_document(bench: BenchFile) -> dict[str, Any]:
     """Returns the plan for programs. The top level is the first configuration's; the duration covers all turns."""
     document = {**_document(bench), "estimate_s": turns_s(bench, bench.turns)}
+    if (driver := foretell_driver(bench)) is not None:
+        document["driver"] = driver
     if len(bench.turns) > 1:
         document["runs"] = bench.runs.at_most
         document["turns"] = [_turn_document(turn) for turn in bench.turns]

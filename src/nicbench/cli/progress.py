@@ -15,6 +15,7 @@ from nicbench.bench_file import BenchFile
 from nicbench.cli.output import messages
 from nicbench.core.events import (
     CeilingFound,
+    DriverChosen,
     Event,
     IntervalsChecked,
     Note,
@@ -236,6 +237,8 @@ class _Bar(_Notes):
     def _text(self, event: Event) -> str | None:
         if isinstance(event, StageStarted):
             return event.text
+        if isinstance(event, DriverChosen):
+            return f"the tester's driver is {event.driver}"
         if isinstance(event, TestStarted):
             return event.test
         if isinstance(event, RoundBegun):
@@ -255,6 +258,8 @@ def _line(event: Event, bound: str) -> str | None:
         return f"runs until the mean is known: {event.text}"
     if isinstance(event, StageStarted):
         return event.text
+    if isinstance(event, DriverChosen):
+        return f"driver of the tester's interfaces: {event.driver}, because {event.reason}"
     if isinstance(event, CeilingFound | TesterLatencyFound):
         return f"  {event.text}"
     if isinstance(event, TestStarted):

@@ -68,6 +68,14 @@ class IntervalsChecked(Frozen):
     text: str
 
 
+class DriverChosen(Frozen):
+    """The driver of the tester's kernel interfaces, where the bench file leaves it to the run, and why this one."""
+
+    event: Literal["driver_chosen"] = "driver_chosen"
+    driver: str
+    reason: str
+
+
 class TestStarted(Frozen):
     """A test begins; ``points`` is how many measurement points (frame sizes) it has."""
 
@@ -184,6 +192,7 @@ Event = Annotated[
     | TurnStarted
     | TurnFinished
     | IntervalsChecked
+    | DriverChosen
     | TestStarted
     | TrialStarted
     | TrialFinished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, Final
 
 from nicbench.core.plan import Plan
 
@@ -58,9 +58,17 @@ def in_bits(options: Mapping[str, Any]) -> dict[str, Any]:
     return {names.get(name, name): value for name, value in options.items()}
 
 
+XDP: Final = "xdp"
+"""The driver of a tester whose frames programs in the kernel make and judge."""
+
+_DPDK_OPTIONS: Final = frozenset(
+    {"huge_pages", "memory", "transmit_descriptors", "receive_descriptors", "send_buffer", "timestamps"}
+)
+
+
 def tester(plan: Plan) -> dict[str, Any]:
-    """Returns what is disclosed of the tester. A program is shown by its name without the path, and a worker CPU that
-    nobody asked for as the one that was chosen.
+    """Returns what is disclosed of the tester: a program by its name without the path; a worker CPU that nobody
+    asked for as the one that was chosen, and such a driver with the reason.
     """
     shown = dict(plan.tester)
     command = shown.get("command")
@@ -74,9 +82,17 @@ def tester(plan: Plan) -> dict[str, Any]:
     if isinstance(options, Mapping) and "worker_cpu" in options and options["worker_cpu"] is None:
         chosen = "chosen" if worker is None else f"chosen: CPU {worker}"
         shown["options"] = {**options, "worker_cpu": chosen}
+    because = shown.pop("driver_because", None)
     if isinstance(shown.get("options"), Mapping):
-        shown["options"] = asked_options(shown["options"])
+        shown["options"] = asked_options(_of_driver(shown["options"], because))
     return shown
+
+
+def _of_driver(options: Mapping[str, Any], because: object) -> dict[str, Any]:
+    """Returns options with the driver that the run chose and why; programs in the kernel have no use of DPDK's."""
+    driver = options.get("driver")
+    known = {name: value for name, value in options.items() if driver != XDP or name not in _DPDK_OPTIONS}
+    return known if because is None else {**known, "driver": f"chosen: {driver} ({because})"}
 
 
 def asked_options(options: Mapping[str, Any]) -> dict[str, Any]:

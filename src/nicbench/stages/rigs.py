@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -35,10 +35,12 @@ from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trials import TrialMaker, TrialSetup
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
+from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import statements_of, traffic_disclosure
 from nicbench.stages.reference_clock import MachineClock
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
+from nicbench.stages.tester_driver import settle_driver
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut
 from nicbench.testbed.labs.base import EndpointTestbed, FrameLab, Testbed, TestHost
@@ -55,6 +57,8 @@ class TurnSetting:
     """What the stages of one turn work with; ``bench`` is the configuration whose turn it is, written out."""
 
     bench: BenchFile
+    whole: BenchFile
+    """The bench file with all of its configurations."""
     turn: Turn
     folder: RunFolder
     changes: UndoStack
@@ -167,9 +171,16 @@ class FrameRig(Rig[LiveFrameContext]):
     _ceilings: Ceilings
     _clock: MachineClock
     _tester: Tester | None = None
+    _driver_because: str | None = None
 
     async def make_testbed(self) -> None:
-        self._lab, self._testbed = await make_testbed(self.setting.bench, self.setting.changes)
+        setting = self.setting
+        hosts = await make_hosts(setting.bench, setting.changes)
+        bench, self._driver_because = await settle_driver(
+            setting.bench, setting.whole, hosts, setting.folder, setting.bus, setting.engine_folder
+        )
+        self.setting = replace(setting, bench=bench)
+        self._lab, self._testbed = await make_testbed(bench, setting.changes, hosts)
 
     @property
     def test_hosts(self) -> tuple[TestHost, ...]:
@@ -221,6 +232,7 @@ class FrameRig(Rig[LiveFrameContext]):
             "tester": {
                 **self._facts.description,
                 "kind": bench.tester.kind,
+                **({} if self._driver_because is None else {"driver_because": self._driver_because}),
                 "options": bench.tester.options.model_dump(mode="json"),
             },
             "traffic": traffic_disclosure(bench),

@@ -40,9 +40,11 @@ def _touches(bench: BenchFile) -> bool:
     return bool(bench.lab.plugin.touches_machine)
 
 
-async def make_testbed(bench: BenchFile, changes: Changes) -> tuple[FrameLab | None, Testbed]:
-    """Makes the lab (None for real machines) and its testbed."""
-    hosts = await make_hosts(bench, changes)
+async def make_testbed(
+    bench: BenchFile, changes: Changes, hosts: Mapping[str, Host] | None = None
+) -> tuple[FrameLab | None, Testbed]:
+    """Makes the lab (None for real machines) and its testbed, on these hosts or on those that it makes."""
+    hosts = await make_hosts(bench, changes) if hosts is None else hosts
     machine = machine_of_lab(bench, hosts)
     tester = bench.tester_kind()
     if tester.huge_pages_bytes:

@@ -21,7 +21,8 @@ _HOLD_TIMEOUT_S = 10.0
 _HELD = "held"
 # $1 is the program's id. It ends with its stdin, or with us.
 _HOLD = f"mount -t bpf bpf /sys/fs/bpf && bpftool prog pin id $1 /sys/fs/bpf/held >&2 && echo {_HELD} && read -r _"
-_MODES = {1: "xdpdrv", 2: "xdpgeneric", 3: "xdpoffload"}  # XDP_ATTACHED_* of linux/if_link.h
+_NATIVE, _GENERIC = "xdpdrv", "xdpgeneric"
+_MODES = {1: _NATIVE, 2: _GENERIC, 3: "xdpoffload"}  # XDP_ATTACHED_* of linux/if_link.h
 
 
 async def attach(
@@ -61,7 +62,10 @@ async def expect_program(changes: Changes, host: Host, device: str) -> None:
 
 @asynccontextmanager
 async def program_in_place(changes: Changes, host: Host, device: str, program: Path) -> AsyncIterator[int]:
-    """While entered, ``program`` (section ``xdp``) is what ``device`` runs; gives its id."""
+    """While entered, ``program`` (section ``xdp``) is what ``device`` runs, in its driver; gives its id.
+
+    So also where the other program is in the generic hook: there each frame is copied first, on the sender's CPU.
+    """
     shown = await host.run(("ip", "-j", "link", "show", "dev", device))
     link = json.loads(shown.stdout)[0]
     present = bpf.program_of_link(link)
@@ -72,17 +76,22 @@ async def program_in_place(changes: Changes, host: Host, device: str, program: P
         finally:
             await bpf.detach(host, device, number)
         return
-    mode = _MODES.get(link["xdp"]["mode"], "xdpdrv")
+    mode = _MODES.get(link["xdp"]["mode"], _NATIVE)
     holder = await _hold(host, present)
     try:
 
         async def replace() -> None:
-            await host.run(("ip", "-force", "link", "set", "dev", device, mode, "obj", str(program), "sec", "xdp"))
+            if mode == _GENERIC:  # an interface has one hook at a time
+                await bpf.detach(host, device, present)
+            ours = _NATIVE if mode == _GENERIC else mode
+            await host.run(("ip", "-force", "link", "set", "dev", device, ours, "obj", str(program), "sec", "xdp"))
 
-        await changes.make(host, DetachXdp(device=device), replace)
         try:
+            await changes.make(host, DetachXdp(device=device), replace)
             yield await _replacement(host, device, present)
         finally:
+            if mode == _GENERIC and (ours := await bpf.attached_program(host, device)) is not None:
+                await bpf.detach(host, device, ours)
             await _put_back(host, device, mode, present)
     finally:
         await holder.close_stdin()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from ipaddress import ip_address
+from typing import Any
 
 import pytest
 from lab import DUT_MACS, TESTER_MACS, Wires
@@ -13,6 +15,7 @@ from wire import checksum, mac_bytes, raw_socket, receive, udp_frame
 from nicbench.testbed.duts._xdp_ports import XdpDut
 from nicbench.testbed.duts.xdp_forward import XdpForward, XdpForwardOptions
 from nicbench.testbed.duts.xdp_tx import XdpTx, XdpTxOptions
+from nicbench.testbed.labs.veth import VethLab, VethOptions
 from nicbench.tuning import bpf
 from nicbench.tuning.stack import UndoStack
 
@@ -85,6 +88,29 @@ async def test_the_last_swept_address_passes_in_either_hook(hook: str, ip: int, 
     frame = frame_to(destination, forward.source_address)
     got = exchange(lab, frame)
     assert [one[HOP_LIMIT_AT[ip]] for one in got] == [63] * FRAMES
+
+
+@pytest.mark.parametrize("hook", ["native", "generic"])
+async def test_a_sink_in_the_place_of_a_dut_is_in_the_driver_whatever_the_hook_of_the_dut(
+    hook: str, lab: Wires, changes: UndoStack
+) -> None:
+    """Behind it every frame would be copied first, and the tester's ceiling would be that of the copying."""
+    dut = XdpForward(XdpForwardOptions.model_validate({"hook": hook}))
+    await dut.up(lab.testbed, changes)
+
+    def attached() -> dict[str, Any]:
+        shown = subprocess.run(
+            ("ip", "-n", lab.dut, "-j", "link", "show", "dev", "d0"), check=True, capture_output=True
+        )
+        link = json.loads(shown.stdout)[0]
+        return {"mode": link["xdp"]["mode"], "id": bpf.program_of_link(link)}
+
+    before = attached()
+    async with VethLab(VethOptions()).without_dut(lab.testbed, changes):
+        assert attached()["mode"] == 1
+        assert exchange(lab, frame_to(DESTINATION)) == []
+    assert attached() == before
+    assert len(exchange(lab, frame_to(DESTINATION))) == FRAMES
 
 
 @pytest.mark.parametrize(

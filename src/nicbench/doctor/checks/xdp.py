@@ -8,21 +8,22 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from nicbench.core.errors import NicbenchError
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._interfaces import Interface, interfaces
+from nicbench.engine.attempt import refusal_of_ports
 from nicbench.hosts.base import Host
 from nicbench.system.xdp.abilities import Abilities, Mode, abilities, count_queues
 from nicbench.system.xdp.asking import ask_flags, ask_flags_within, kernel_of
-from nicbench.system.xdp.tester import Lack, interface_lacks, kernel_lacks
-
-_LAB = "nbdoc0"
-# In a namespace without a name, which ends with its shell: nothing remains. As a lab has it: both ends are up, and the
-# other one has GRO, without which it takes no redirected frames.
-_MAKE_A_VETH = (
-    f"{{ ip link add {_LAB} type veth peer name nbdoc1 && ethtool -K nbdoc1 gro on && ip link set dev {_LAB} up && "
-    'ip link set dev nbdoc1 up; } >&2; exec "$@"'
+from nicbench.system.xdp.tester import (
+    BY_THE_KERNEL,
+    IN_A_LAB,
+    LAB_DEVICE,
+    Lack,
+    interface_lacks,
+    kernel_lacks,
 )
-_IN_A_LAB = ("unshare", "--net", "sh", "-c", _MAKE_A_VETH, "sh")
+
 _MEANS = {
     Mode.ZERO_COPY: "the driver can give frames to the tester without copying them",
     Mode.NATIVE: "the driver copies each frame to the tester once",
@@ -43,8 +44,19 @@ class Xdp(Examination):
         for card in cards:
             can = abilities(card.driver, flags.get(card.name), kernel, queues.get(card.name))
             checks.append(judge(card, can, lacking))
-        lab = (await ask_flags_within(host, _IN_A_LAB)).get(_LAB)
-        return (*checks, judge_lab(abilities("veth", lab, kernel), lacking))
+        lab = (await ask_flags_within(host, IN_A_LAB)).get(LAB_DEVICE)
+        can = abilities("veth", lab, kernel)
+        refusal = await _refusal(host) if lacking is None and interface_lacks(LAB_DEVICE, can) is None else None
+        return (*checks, judge_lab(can, lacking, refusal))
+
+
+async def _refusal(host: Host) -> str | None:
+    """Why the engine's programs are not taken in a lab, as the engine says; None where they are, or it is not there."""
+    port = {"name": LAB_DEVICE, "kind": "xdp", "device": LAB_DEVICE}
+    try:
+        return await refusal_of_ports(host, [port], prefix=IN_A_LAB)
+    except NicbenchError:
+        return None
 
 
 def judge_kernel(lacking: Lack | None) -> Check:
@@ -71,11 +83,15 @@ def judge(interface: Interface, can: Abilities, kernel_lacking: Lack | None) -> 
     return ok(name, text, details)
 
 
-def judge_lab(can: Abilities, kernel_lacking: Lack | None) -> Check:
-    """A veth has no memory that a card writes to, so native is the best there is."""
+def judge_lab(can: Abilities, kernel_lacking: Lack | None, refusal: str | None = None) -> Check:
+    """A veth has no memory that a card writes to, so native is the best there is. ``refusal`` is the engine's."""
     name = "XDP in a lab"
     details = _details("veth pairs", can, kernel_lacking)
-    text = f"{_tester('veth pairs', can, kernel_lacking)}; {_af_xdp(can)}"
+    lacking = kernel_lacking or interface_lacks("veth pairs", can)
+    why_not = refusal or (lacking and lacking.reason)
+    chosen = f"a lab uses net_af_xdp, because {why_not}" if why_not else f"a lab uses xdp: {BY_THE_KERNEL}"
+    text = f"{_tester('veth pairs', can, kernel_lacking)}; {chosen}; {_af_xdp(can)}"
+    details |= {"driver_in_a_lab": "net_af_xdp" if why_not else "xdp"}
     if can.mode is Mode.GENERIC:
         return warning(name, f"{text}; a kernel from 4.19 on has it native", details=details)
     return ok(name, text, details)

@@ -173,7 +173,8 @@ def setup(report: Report) -> Card:
     """
     machines, rows, unknown = _of_machines(report.inventory, _SETUP)
     told = [row for plan in _plans(report) for row in _plan_setup(*plan)]
-    if report.plan and not any(row.label.startswith("DPDK") for row in told):
+    in_kernel = all(plan.tester.get("options", {}).get("driver") == disclosure.XDP for _, plan in _plans(report))
+    if report.plan and not in_kernel and not any(row.label.startswith("DPDK") for row in told):
         unknown.append("DPDK")
     return Card(machines, (*rows, *told, *_declared(report)), tuple(unknown))
 
@@ -238,7 +239,9 @@ def _plan_setup(whose: str, plan: Plan) -> Iterator[CardRow]:
     tester = " ".join(str(part) for part in (known.get("engine"), known.get("version")) if part)
     drivers = dict.fromkeys(str(port["driver"]) for port in plan.tester.get("ports") or () if port.get("driver"))
     if tester or drivers:
-        driven = f", ports driven by {', '.join(drivers)}" if drivers else ""
+        in_kernel = plan.tester.get("options", {}).get("driver") == disclosure.XDP
+        how = "frames made and judged in the kernel (xdp), " if in_kernel else ""
+        driven = f", {how}ports driven by {', '.join(drivers)}" if drivers else ""
         text = f"{tester or 'tester'}{driven}"
         yield CardRow(f"Tester{whose}", text=text)
     if name := dut_name(plan):

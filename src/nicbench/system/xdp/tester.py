@@ -15,6 +15,19 @@ from nicbench.system.xdp.asking import Attempt, Kernel, kernel_of, try_live_fram
 
 LIVE_FRAMES_SINCE: Kernel = (5, 18)
 _INSTEAD = "use `driver: net_af_xdp`"
+BY_THE_KERNEL = "frames are made and judged in the kernel"
+"""Why `driver: xdp` is chosen where it can be."""
+
+LAB_DEVICE = "nbtry0"
+_MAKE_A_VETH = (
+    f"{{ ip link add {LAB_DEVICE} type veth peer name nbtry1 && ethtool -K nbtry1 gro on && "
+    f'ip link set dev {LAB_DEVICE} up && ip link set dev nbtry1 up; }} >&2; exec "$@"'
+)
+IN_A_LAB = ("unshare", "--net", "sh", "-c", _MAKE_A_VETH, "sh")
+"""Runs a command beside ``LAB_DEVICE``, an end of a veth pair as a lab has it: both ends are up, and the other one has
+GRO, without which it takes no redirected frames. Its namespace has no name and ends with the command: nothing remains.
+"""
+
 # linux/capability.h. Before Linux 5.8, and still, CAP_SYS_ADMIN stands for the last two.
 _CAPABILITIES = re.compile(r"^CapEff:\s*([0-9a-f]{1,16})$", re.MULTILINE)
 _SYS_ADMIN = 21

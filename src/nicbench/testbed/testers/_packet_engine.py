@@ -29,6 +29,10 @@ LEARNING_S = 0.01
 GRACE_S = 15.0
 # The time that a burst may take, as a multiple of what its rate needs.
 BURST_ROOM = 1.25
+# What is said of DPDK alone: of the engine, of a port, and of the options.
+_DPDK_ENGINE = frozenset({"dpdk", "drivers"})
+_DPDK_PORT = frozenset({"transmit_descriptors", "receive_descriptors", "send_buffer_bytes", "lossless"})
+_DPDK_OPTIONS = frozenset({"eal_arguments", "timestamps"})
 # Latency trials have histograms by groups of flows (protocol: ``start``).
 FLOW_GROUPS = 64
 
@@ -105,22 +109,35 @@ class PacketsTester(Tester):
         ports = [_without_clock(_without_early_link(port)) for port in configured["ports"]]
         speeds = [port["link_bits_per_s"] for port in ports if port.get("link_bits_per_s")]
         return TesterFacts(
-            description={
-                "engine": {key: value for key, value in hello.items() if key not in ("id", "ok")},
-                "ports": ports,
-                "clock": configured.get("clock"),
-                "eal_arguments": configured.get("eal_arguments"),
-                "command": [self._binary],
-                "workers": list(options.workers),
-                "burst": options.burst,
-                "catch_up_s": options.catch_up_s,
-                "latency_from": options.latency_from,
-                "timestamps": options.timestamps,
-            },
+            description=self._describe(hello, configured, ports),
             minimum_frame_bytes=max(port["min_frame_bytes"] for port in ports),
             maximum_frame_bytes=min(port["max_frame_bytes"] for port in ports),
             link_bits_per_s=min(speeds) if speeds else None,
         )
+
+    def _describe(
+        self, hello: Mapping[str, Any], configured: Mapping[str, Any], ports: Sequence[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """What the plan says of the engine; of ports in the kernel nothing that is DPDK's, which is not started."""
+        options = self._options
+        engine = {key: value for key, value in hello.items() if key not in ("id", "ok")}
+        told = {
+            "engine": engine,
+            "ports": list(ports),
+            "clock": configured.get("clock"),
+            "eal_arguments": configured.get("eal_arguments"),
+            "command": [self._binary],
+            "workers": list(options.workers),
+            "burst": options.burst,
+            "catch_up_s": options.catch_up_s,
+            "latency_from": options.latency_from,
+            "timestamps": options.timestamps,
+        }
+        if all(port["kind"] == "xdp" for port in options.ports):
+            told["engine"] = {key: value for key, value in engine.items() if key not in _DPDK_ENGINE}
+            told["ports"] = [{key: port[key] for key in port if key not in _DPDK_PORT} for port in ports]
+            return {key: value for key, value in told.items() if key not in _DPDK_OPTIONS}
+        return told
 
     async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
         if self._learnt_for == number or request.purpose is Purpose.CEILING:

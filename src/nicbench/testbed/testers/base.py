@@ -109,7 +109,9 @@ class TesterKind(DescribedPlugin, ABC):
     """Abilities that it lacks, each with the reason in words; tests that need one are refused beforehand."""
 
     driver: str = "net_af_xdp"
-    """The DPDK driver for kernel interfaces that name none; for testers that use such interfaces."""
+    """The driver for kernel interfaces that name none; for testers that use such interfaces."""
+    leaves_driver: bool = False
+    """Whether the bench file leaves the choice of ``driver`` to the run (``stages/tester_driver.py``)."""
     timestamps: str = "tsc"
     """The source of receive time stamps, for testers that use the ports of labs and bench files."""
     huge_pages_bytes: int = 0
@@ -124,6 +126,10 @@ class TesterKind(DescribedPlugin, ABC):
         A tester with ports of its own can have neither a lab nor `hosts`, `ports` and `links` beside it.
         """
         return ()
+
+    def objection(self) -> str | None:
+        """Why its options cannot be with ``driver``, where a run may choose another; None where they can."""
+        return None
 
     def statements(self) -> tuple[str, ...]:
         """Sentences for the report's first page about everything that this tester measures.

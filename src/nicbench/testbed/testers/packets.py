@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -17,6 +17,9 @@ from nicbench.engine.reading import RAW
 from nicbench.testbed.labs.base import TesterPort
 from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester, Recording
 from nicbench.testbed.testers.base import Setting, TesterKind
+
+ALWAYS: Final[KernelDriver] = "net_af_xdp"
+"""The driver for kernel interfaces where programs in the kernel cannot make the frames."""
 
 # The protocol's kinds of ports with these drivers; a lab makes its ports for AF_XDP.
 _OTHER_KINDS = {"xdp": "xdp", "net_af_packet": "af_packet", "net_pcap": "pcap"}
@@ -59,7 +62,7 @@ class Worker(Frozen):
 class EngineOptions(Frozen):
     """How the engine sends and receives. With None nicbench chooses, and the plan says what it chose."""
 
-    driver: KernelDriver = "net_af_xdp"
+    driver: KernelDriver | None = None
     worker_cpu: int | None = Field(default=None, ge=0)
     workers: tuple[Worker, ...] = ()
     huge_pages: bool = False
@@ -118,11 +121,22 @@ class Packets(TesterKind):
 
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
-        self.driver = self.options.driver
+        self.driver = self.options.driver or ALWAYS
+        self.leaves_driver = self.options.driver is None
         if self.driver == "xdp":
             self.cannot = _NOT_BY_XDP
         self.timestamps = self.options.timestamps
-        self.huge_pages_bytes = self.options.memory if self.options.huge_pages else 0
+        # Programs in the kernel take none.
+        self.huge_pages_bytes = self.options.memory if self.options.huge_pages and self.driver != "xdp" else 0
+
+    def objection(self) -> str | None:
+        if self.driver != "xdp":
+            return None
+        if self.options.capture is not None and self.options.capture.around_loss is not None:
+            return "frames around losses are captured, which the kernel does not"
+        if self.timestamps != "tsc":
+            return f"received frames bear time stamps of the {self.timestamps}, and the kernel's programs have none"
+        return None
 
     def make(self, setting: Setting) -> PacketsTester:
         testbed, own = setting.testbed, self.options
@@ -193,8 +207,8 @@ class Packets(TesterKind):
             "send_buffer_bytes": own.send_buffer,
         }
         engine = dict(port.engine)
-        if setting.in_a_lab and engine["kind"] == "af_xdp" and own.driver in _OTHER_KINDS:
-            engine = {"kind": _OTHER_KINDS[own.driver], "device": engine["device"]}
+        if setting.in_a_lab and engine["kind"] == "af_xdp" and self.driver in _OTHER_KINDS:
+            engine = {"kind": _OTHER_KINDS[self.driver], "device": engine["device"]}
         return {**common, **engine, **({"addresses": list(addresses)} if addresses else {})}
 
 

@@ -12,13 +12,16 @@ pub fn at_port(name: &str, error: EngineError) -> EngineError {
 
 /// Why the program or its tables are not in the kernel.
 pub fn not_loaded(error: &io::Error) -> EngineError {
-    let next = match error.raw_os_error() {
-        Some(libc::EPERM) => "run it as root",
-        Some(libc::EACCES) => "this kernel's verifier refused it, with its reasons on stderr: use `driver: net_af_xdp`",
-        Some(libc::ENOMEM) => "free memory, or use fewer flows and queues",
-        _ => "a kernel of 5.18 or newer with BPF is needed; see what it said on stderr",
+    let (why, next) = match error.raw_os_error() {
+        Some(libc::EPERM) => (error.to_string(), "run it as root"),
+        Some(libc::ENOMEM) => (error.to_string(), "free memory, or use fewer flows and queues"),
+        // The verifier's words for what it cannot follow; they say nothing of the user's rights.
+        Some(libc::EACCES | libc::EINVAL | libc::E2BIG) => {
+            (format!("its verifier refuses it ({error})"), "use a newer kernel, or `driver: net_af_xdp`")
+        }
+        _ => (error.to_string(), "a kernel of 5.18 or newer with BPF is needed; see what it said on stderr"),
     };
-    EngineError::new(ErrorKind::Port, format!("the kernel did not take the receiving program: {error}"), next)
+    EngineError::new(ErrorKind::Port, format!("the kernel did not take the receiving program: {why}"), next)
 }
 
 /// Why no program is on the interface.

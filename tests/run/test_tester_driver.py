@@ -1,0 +1,217 @@
+"""The driver that a run chooses where its bench file names none, and what it tells of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.bench_file import BenchFile, load, parse
+from nicbench.core.events import Bus, DriverChosen
+from nicbench.core.plan import Plan
+from nicbench.hosts.base import Host
+from nicbench.hosts.fake import FakeHost
+from nicbench.stages import tester_driver
+from nicbench.stages.tester_driver import foretell_driver, settle_driver
+from nicbench.store.folder import RunFolder
+from nicbench.system.xdp.tester import Lack
+
+from .lab_bench import TOLERANT, make_folder, run_async, short
+from .simulated_bench import make_folder as make_simulated
+from .simulated_bench import run_whole
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "interfaces"
+LAB = """
+nicbench: 1
+title: Chosen
+lab: {{kind: veth}}
+dut: {{kind: kernel-forward}}
+{more}
+tests:
+  - {{name: quick, method: throughput, frame_bytes: [{size}]}}
+"""
+WIRED = """
+nicbench: 1
+title: Chosen
+hosts: {{tester: {{kind: local}}, d: {{kind: netns, namespace: d}}}}
+ports:
+  t0: {{host: tester, device: up0{t0}}}
+  t1: {{host: tester, {t1}}}
+  d0: {{host: d, device: e0}}
+  d1: {{host: d, device: e1}}
+links: [t0 <-> d0, t1 <-> d1]
+dut: {{kind: external}}
+tests:
+  - {{name: quick, method: throughput, frame_bytes: [64]}}
+"""
+
+
+def lab(more: str = "", size: str = "64") -> BenchFile:
+    return parse(LAB.format(more=more, size=size).encode(), Path("bench.yaml"))
+
+
+def wired(t0: str = "", t1: str = "device: pup0") -> BenchFile:
+    return parse(WIRED.format(t0=t0, t1=t1).encode(), Path("bench.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("bench", "told"),
+    [
+        (lab(), "xdp where the kernel and the interfaces can, else net_af_xdp"),
+        (
+            lab(size="imix"),
+            "net_af_xdp, because the test quick (throughput) needs frames of several sizes in one stream",
+        ),
+        (lab("tester: {capture: {around_loss: 4}}"), "net_af_xdp, because frames around losses are captured"),
+        (
+            lab("configurations: {a: , b: {tester: {capture: {around_loss: 4}}}}"),
+            "in the configuration b frames around",
+        ),
+        (wired(), "xdp where the kernel"),
+        (wired(t1="address: 0000:03:00.1"), "the port t1 is driven by DPDK, and the kernel makes the frames of all"),
+        (wired(t1="device: pup0, driver: net_af_packet"), "the port t1 has `driver: net_af_packet`"),
+        # Where nothing is left open nothing is told.
+        (lab("tester: {driver: net_af_xdp}"), None),
+        (lab("tester: {driver: xdp}"), None),
+        (wired(t0=", driver: xdp", t1="device: pup0, driver: xdp"), None),
+        (wired(t0=", driver: net_pcap", t1="vdev: net_null0"), None),
+    ],
+)
+def test_what_the_bench_file_alone_tells_of_the_driver(bench: BenchFile, told: str | None) -> None:
+    found = foretell_driver(bench)
+    assert found == told if told is None or found is None else told in found
+
+
+def interfaces(*, driver: str = "veth") -> FakeHost:
+    """A machine with recorded interfaces, all of this driver, whose kernel makes frames."""
+    flags = {name: {"features": 0b1100111 if driver == "veth" else 0b11} for name in ("up0", "pup0")}
+    host = FakeHost("tester", files={"/proc/self/status": "CapEff:\t000001ffffffffff\n"})
+    host.answer("ip -d -j link show", (GOLDEN / "link.json").read_text())
+    for command, name in (
+        ("address show", "address"),
+        ("-4 route show table all", "route4"),
+        ("-6 route show table all", "route6"),
+    ):
+        host.answer(f"ip -j {command}", (GOLDEN / f"{name}.json").read_text())
+    host.answer("ethtool -i", f"driver: {driver}\n")
+    host.answer((sys.executable, "-I", "-"), json.dumps(flags))
+    return host
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[list[dict[str, Any]]]:
+    """The ports that the engine is asked to open, which it can."""
+    asked: list[list[dict[str, Any]]] = []
+
+    async def refuse_nothing(_: Host, ports: list[dict[str, Any]], *_more: object) -> str | None:
+        asked.append(ports)
+        return None
+
+    async def lack_nothing(_: Host) -> Lack | None:
+        return None
+
+    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse_nothing)
+    monkeypatch.setattr(tester_driver, "kernel_lacks", lack_nothing)
+    return asked
+
+
+def settle(
+    bench: BenchFile, folder: RunFolder, hosts: Mapping[str, Host] | None = None
+) -> tuple[str | None, str | None, list[Any]]:
+    """The driver and the reason, and what was published."""
+    told: list[Any] = []
+    bus = Bus()
+    bus.subscribe(told.append)
+    settled, reason = asyncio.run(settle_driver(bench, bench, hosts or {}, folder, bus))
+    return settled.tester.options.model_dump()["driver"], reason, told
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path, "nicbench: 1\n", "chosen")
+
+
+def test_a_kernel_that_takes_the_programs_has_the_tester(folder: RunFolder, tried: list[list[dict[str, Any]]]) -> None:
+    driver, reason, told = settle(lab(), folder)
+    assert (driver, reason) == ("xdp", "frames are made and judged in the kernel")
+    assert told == [DriverChosen(driver="xdp", reason=str(reason))]
+    assert len(tried) == 1  # a pair of veths, whatever the number of ports
+
+
+def test_programs_that_the_kernel_does_not_take_are_a_reason(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[list[dict[str, Any]]]
+) -> None:
+    async def refuse(*_: object) -> str | None:
+        return "the kernel did not take the receiving program: Argument list too long"
+
+    monkeypatch.setattr(tester_driver, "refusal_of_ports", refuse)
+    driver, reason, _ = settle(lab(), folder)
+    assert driver == "net_af_xdp"
+    assert "Argument list too long" in str(reason)
+    assert not tried
+
+
+def test_what_is_named_is_neither_tried_nor_changed(folder: RunFolder, tried: list[list[dict[str, Any]]]) -> None:
+    for named in ("net_af_xdp", "xdp", "net_af_packet"):
+        assert settle(lab(f"tester: {{driver: {named}}}"), folder) == (named, None, [])
+    assert not tried
+
+
+@pytest.mark.parametrize(
+    ("driver", "chosen", "because"),
+    [
+        ("veth", "xdp", "in the kernel"),
+        ("igc", "net_af_xdp", "igc takes frames for up0 from the kernel only while it holds an XDP program"),
+        ("mlx4_core", "net_af_xdp", "takes no frames that XDP redirects to up0"),
+    ],
+)
+def test_a_real_interface_is_taken_where_nothing_changes_under_its_user(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, tried: list[Any], driver: str, chosen: str, because: str
+) -> None:
+    found, reason, _ = settle(wired(), folder, {"tester": interfaces(driver=driver)})
+    assert found == chosen
+    assert because in str(reason)
+    assert bool(tried) == (chosen == "xdp")
+
+
+def test_nothing_is_tried_on_an_interface_that_somebody_uses(folder: RunFolder, tried: list[Any]) -> None:
+    bench = wired(t1="device: way0")
+    driver, reason, _ = settle(bench, folder, {"tester": interfaces()})
+    assert driver == "net_af_xdp"
+    assert "way0" in str(reason)
+    assert not tried
+
+
+@pytest.mark.slow
+def test_a_resumed_run_keeps_its_driver_also_where_nobody_had_chosen_it(tmp_path: Path, tried: list[Any]) -> None:
+    folder = make_simulated(tmp_path)
+    run_whole(folder)
+    # As runs were before they chose: the plan alone tells.
+    assert settle(lab(), folder)[:2] == ("net_af_xdp", "the run was begun with it")
+    plan = folder.plan()
+    assert isinstance(plan, Plan)
+    options = {**plan.tester["options"], "driver": "net_pcap"}
+    folder.write_json("plan.json", plan.model_copy(update={"tester": {**plan.tester, "options": options}}))
+    assert settle(lab(), folder)[0] == "net_pcap"
+    folder.journal.append(DriverChosen(driver="xdp", reason="it could"))
+    assert settle(lab(), folder) == ("xdp", "it could", [])
+    assert not tried
+
+
+@pytest.mark.lab
+@pytest.mark.alone
+def test_a_lab_without_a_driver_is_measured_by_the_kernel_and_says_so(tmp_path: Path) -> None:
+    folder = make_folder(tmp_path, short("{kind: kernel-forward}", more=TOLERANT, trials=2, duration="100 ms"))
+    asyncio.run(run_async(folder))
+    (chosen,) = [event for event in folder.journal.events() if isinstance(event, DriverChosen)]
+    plan = folder.plan()
+    assert chosen.driver == "xdp"
+    assert plan is not None
+    assert (plan.tester["options"]["driver"], plan.tester["driver_because"]) == ("xdp", chosen.reason)
+    assert "dpdk" not in plan.tester["engine"]
+    assert load(folder.path / "bench.yaml").tester_kind().leaves_driver
