@@ -32,6 +32,8 @@ def asked_of_frames(ask: FramesSpec) -> Iterator[str]:
     if ask.frames is not None:
         yield f"{whole(ask.frames)} of them"
     yield "as fast as it goes" if ask.frames_per_s is None else f"{ask.frames_per_s:g} frames/s"
+    if ask.after_s:
+        yield f"beginning {format_duration_s(ask.after_s)} after the first"
     if ask.warm_up_s:
         yield f"after {format_duration_s(ask.warm_up_s)} of warm-up"
     if ask.order != "forward":
