@@ -193,7 +193,9 @@ def fill_digits(printed: Sequence[str | None]) -> list[str | None]:
     """Returns the printed figures of one table with the zeros at their end that spreadsheets leave out: "25" among
     "25.1" and "24.9" is "25.0". Nothing but plain figures is filled, and none where too few have so many decimals.
     """
-    decimals = sorted((len(text.partition(".")[2]) for text in printed if text and _PLAIN.fullmatch(text)), reverse=True)
+    decimals = sorted(
+        (len(text.partition(".")[2]) for text in printed if text and _PLAIN.fullmatch(text)), reverse=True
+    )
     shared = decimals[math.ceil(_FEWEST_SHARE * len(decimals)) - 1] if decimals else 0
 
     def fill(text: str) -> str:

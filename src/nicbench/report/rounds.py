@@ -316,7 +316,9 @@ def _counted_rows(one: Round) -> Iterator[CountedRow]:
                 counted_sent=_bytes(counters, "tx_bytes"),
                 said_received=_bytes(received, name),
                 counted_received=_bytes(counters, "rx_bytes"),
-                others=", ".join(f"{key} {whole(value)}" for key, value in counters.items() if key not in _USUAL),
+                others=", ".join(
+                    f"{key} {whole(value)}" for key, value in counters.items() if value and key not in _USUAL
+                ),
             )
 
 

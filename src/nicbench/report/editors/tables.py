@@ -271,9 +271,7 @@ def _instance_table(configuration: str, tried: TriedPoint) -> InstanceTable:
     )
 
 
-def _instance_cell(
-    result: Result | None, tried: TriedPoint, decimals: int, printed: Mapping[str, str | None]
-) -> Cell:
+def _instance_cell(result: Result | None, tried: TriedPoint, decimals: int, printed: Mapping[str, str | None]) -> Cell:
     if result is None:
         return Cell(UNKNOWN, False if tried.target else None)
     rate = trusted_number(result, RATE)
