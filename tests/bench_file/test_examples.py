@@ -1,14 +1,23 @@
 """Every example validates, and the demo's one declares what the demo promises."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from nicbench.bench_file import load
+from nicbench.cli.main import COMMANDS
 from nicbench.hosts import build_hosts
+from nicbench.importing.reference.data_sets import data_sets
 from nicbench.stages.tester import estimate_s
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+PAGES = [*EXAMPLES, ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What a text refers to: files of the repository, published data sets, commands.
+FILE = re.compile(r"(?<![\w./-])((?:examples|docs|scripts)/[\w./-]*\w|[\w-]+\.yaml\b)")
+DATA_SET = re.compile(r"reference(?: (?:show|import) |:)([a-z][a-z0-9-]+)")
+COMMAND = re.compile(r"(?:`|^#? {2,}(?:sudo )?)nicbench ([a-z]+)", re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -20,6 +29,19 @@ def test_an_example_validates(path: Path) -> None:
 def test_the_hosts_of_an_example_can_be_made_before_any_is_touched(path: Path) -> None:
     hosts = load(path).hosts
     assert build_hosts(hosts).keys() == hosts.keys()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_file_that_an_example_refers_to_is_there(path: Path) -> None:
+    named = FILE.findall(path.read_text())
+    assert not [name for name in named if not (ROOT / name).exists() and not (path.parent / name).exists()]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_data_set_and_command_that_a_text_refers_to_is_there(path: Path) -> None:
+    text = path.read_text()
+    assert not set(DATA_SET.findall(text)) - data_sets().keys()
+    assert not set(COMMAND.findall(text)) - set(COMMANDS)
 
 
 def test_there_are_examples_for_every_kind_of_dut() -> None:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from nicbench.doctor.base import State
-from nicbench.doctor.checks import clock, cores, engine, huge_pages, hypervisor, locked_memory, packages, privileges
+from nicbench.doctor.checks import (
+    clock,
+    cores,
+    engine,
+    huge_pages,
+    hypervisor,
+    locked_memory,
+    packages,
+    privileges,
+    report_facts,
+)
 from nicbench.doctor.checks.packages import Package, packages_file, parse_installed_packages, parse_packages
 from nicbench.tuning.huge_pages import HugePages
 
@@ -42,6 +52,30 @@ def test_tools_of_workloads_that_are_not_there_are_a_warning() -> None:
 def test_packages_for_the_tests_are_never_missed() -> None:
     checks = packages.judge(ALL, frozenset({"clang", "ethtool", "gcc"}), engine_is_built=True)
     assert {check.state for check in checks} == {State.OK}
+
+
+TABLES = "/sys/firmware/dmi/tables/DMI"
+CONTROLLER = "/dev/ipmi0"
+
+
+def test_programs_for_facts_are_missed_where_facts_would_come_of_them() -> None:
+    reasons = report_facts._reasons()
+    check = report_facts.judge({TABLES, CONTROLLER}, ["enp1s0"], reasons)
+    assert check.state is State.WARNING
+    assert check.mend_command == "apt-get install --no-install-recommends dmidecode ipmitool lldpd"
+    for words in ("dmidecode (memory modules", "ipmitool (fans and power supplies", "lldpd (the switch and port"):
+        assert words in check.text
+
+
+def test_what_would_tell_nothing_of_a_machine_is_not_missed_there() -> None:
+    nothing = report_facts.judge({"/usr/sbin/ipmitool"}, [], {})
+    assert nothing.state is State.OK
+    assert nothing.text == "nothing is missed; dmidecode, ipmitool, lldpd would tell nothing of this machine"
+    some = report_facts.judge({TABLES, "/usr/sbin/dmidecode", CONTROLLER}, [], {"ipmitool": "fans"})
+    assert "ipmitool (fans)" in some.text
+    assert "dmidecode" not in some.text
+    every = {TABLES, CONTROLLER, "/usr/sbin/dmidecode", "/usr/bin/ipmitool", "/usr/sbin/lldpcli"}
+    assert report_facts.judge(every, ["enp1s0"], {}).text == "dmidecode, ipmitool, lldpd are installed"
 
 
 def test_the_list_of_packages_in_the_repository_can_be_read() -> None:

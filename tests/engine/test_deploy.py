@@ -60,6 +60,15 @@ async def test_what_somebody_made_of_it_is_replaced(binary: Path, tmp_path: Path
     assert path.read_text() == binary.read_text()
 
 
+async def test_a_folder_of_ours_that_others_may_only_read_becomes_ours_alone(binary: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(0o755)
+    path = await deploy_file(_Elsewhere(), binary, str(folder))
+    assert Path(path).read_text() == binary.read_text()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("how", ["anybody may write to it", "it is a link", "it is a file"])
 async def test_a_folder_in_which_somebody_else_may_write_is_refused(how: str, binary: Path, tmp_path: Path) -> None:
     folder = tmp_path / "cache"

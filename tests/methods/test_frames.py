@@ -107,6 +107,19 @@ def test_every_instance_has_a_folder_of_its_own_and_the_frames_to_read_are_writt
     assert all(preparation == other for other in laboratory.player.prepared)
 
 
+def test_instances_that_begin_one_after_the_other_are_measured_at_the_same_time() -> None:
+    laboratory = Laboratory(by_instance(24.0, 24.0, 24.0))
+    studied(laboratory, instances=[3], direction=["read"], ramp_delay=2.0)
+    (round_of_three,) = laboratory.requests
+    asked = [job.ask.frames for job in round_of_three.jobs if job.ask.frames]
+    assert [one.after_s for one in asked] == [0.0, 2.0, 4.0]
+    assert {one.after_s + one.warm_up_s for one in asked} == {4.0 + 3.0}
+    assert round_of_three.duration_s == 4.0 + 3.0 + 20.0
+    # The first of them has its turns for the longest time.
+    (prepared, *_) = laboratory.player.prepared
+    assert {job.ask.frames.frames for job in prepared.jobs if job.ask.frames} == {24 * 27 + 2}
+
+
 def test_a_round_of_instances_is_summed_up_and_each_of_them_told() -> None:
     laboratory = Laboratory(by_instance(24.0, 23.8, 12.0))
     results = studied(laboratory, instances=[3], direction=["read"])

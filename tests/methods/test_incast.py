@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,9 @@ from pydantic import ValidationError
 from nicbench.core.result import Result
 from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.methods.incast import Incast
+from nicbench.report.drawing.charts import WIDE
+from nicbench.report.drawing.plots import plot_chart, split_plots
+from nicbench.report.tables import sections, side_by_side
 from nicbench.report.tails import tail_tables
 from nicbench.stats.latency import histogram_of
 
@@ -111,6 +115,49 @@ def test_counters_of_pauses_and_marks_stand_beside_the_latencies() -> None:
     laboratory.player.counters = counters  # type: ignore[method-assign]
     (result,) = asyncio.run(Incast("i", Incast.Options.model_validate(ONE_POINT)).run(laboratory.context))
     assert result.values["congestion"] == "s0 tx_prio3_pause 42"
+
+
+def incast_of(configuration: str, transport: str = "rdma") -> list[Result]:
+    laboratory = Laboratory(loaded, clients_per_port=2)
+    options = {"transport": transport, "message_bytes": [1024, 4096], "streams": [20, 5], "duration": "2 s"}
+    found = asyncio.run(Incast("i", Incast.Options.model_validate(options)).run(laboratory.context))
+    return [one.model_copy(update={"configuration": configuration}) for one in found]
+
+
+def test_queue_pairs_rise_in_tables_and_figures() -> None:
+    (section,) = sections(incast_of(""), {})
+    (grid,) = section.grids
+    assert (grid.corner, [label for label, _ in grid.rows]) == ("Queue pairs a sender", ["5", "20"])
+    assert [row.result.parameters["streams"] for row in section.rows] == [5, 20, 5, 20]
+    drawn = [plot_chart(plot, section, WIDE) for plot in section.table.plots]
+    for chart, title in zip(drawn, ("Throughput [Mb/s]", "Latency, greatest [µs]"), strict=True):
+        text = json.dumps(chart, ensure_ascii=False)
+        assert title in text
+        assert "Queue pairs a sender" in text
+        assert '"1024 bytes"' in text
+        assert '"4096 bytes"' in text
+
+
+def test_two_adapters_are_two_lines_of_a_figure_for_each_size() -> None:
+    (section,) = side_by_side([*incast_of("A"), *incast_of("B")], {})
+    for plot in section.table.plots:
+        parts = split_plots(plot, section)
+        assert [name for _, name in parts] == ["1024 bytes", "4096 bytes"]
+        for part, _ in parts:
+            chart = plot_chart(plot, part, WIDE)
+            assert chart is not None
+            (domain,) = {tuple(layer["encoding"]["color"]["scale"]["domain"]) for layer in chart["layer"]}
+            assert domain == ("A", "B")
+
+
+def test_connections_of_tcp_are_no_queue_pairs() -> None:
+    (section,) = sections(incast_of("", "tcp"), {})
+    assert section.grids[0].corner == "Streams a sender"
+
+
+def test_counters_of_pauses_stand_in_the_row_of_their_result() -> None:
+    (section,) = sections(incast_of(""), {})
+    assert "PFC and ECN" in [column.head for column in section.table.columns]
 
 
 def test_one_client_is_no_incast() -> None:

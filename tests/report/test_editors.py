@@ -16,7 +16,9 @@ from rich.console import Console
 from nicbench import report
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.core.result import Result, ResultVerdict
+from nicbench.importing.reference.data_sets import data_set, results_of
 from nicbench.report.answer.of_studies import brief, sentences
+from nicbench.report.cells import fill_digits
 from nicbench.report.drawing.svg import identifiers
 from nicbench.report.editors.dots import dot_figures
 from nicbench.report.editors.overview import sharing_rows
@@ -173,12 +175,32 @@ def test_instances_stand_by_run_with_sum_average_and_deviation() -> None:
     assert rows["Frames dropped"] == [("240", None), ("0", None)]
 
 
+def test_published_rates_stand_with_the_digits_that_were_printed() -> None:
+    """403 of 1800 cells of the data set end with zeros that its spreadsheet left out."""
+    found = results_of(data_set("frametest-read-instances")).results
+    tables = instance_tables(study(tuple(found)).ways[0])
+    instances = [row for table in tables for row in table.rows if row.head.isdigit()]
+    assert sum(len(row.cells) for row in instances) == 1800
+    assert sum(cell.text.endswith("0") for row in instances for cell in row.cells) >= 403
+    for table in tables:
+        decimals = {len(cell.text.partition(".")[2]) for row in table.rows if row.head.isdigit() for cell in row.cells}
+        assert decimals == {2 if table.instances == 4 else 1}, (table.configuration, table.instances)
+
+
+def test_too_few_digits_are_not_filled() -> None:
+    assert fill_digits(["25", "25.1", "24.9"]) == ["25.0", "25.1", "24.9"]
+    assert fill_digits(["25", "24", "25", "25.25"]) == ["25", "24", "25", "25.25"]
+    assert fill_digits([None, "< 0.1", "1e3", "7", "7.5", "7.25"]) == [None, "< 0.1", "1e3", "7.00", "7.50", "7.25"]
+    assert fill_digits([]) == []
+
+
 def test_what_runs_come_to_is_told_as_far_as_it_is_known(both: Study) -> None:
     told = {each.head: each for each in measures(both.ways[0])}
     assert [cell.text for cell in told["Runs that met the target [%]"].rows[0].cells] == ["100"] * 4
     assert [row.head for row in told["Average [MB/s]"].rows] == list(NAMES)
     bytes_per_s = 48.0 * _editors.FRAME_BYTES
     assert told["Average [MB/s]"].rows[0].cells[0].text.replace("\u202f", "") == f"{bytes_per_s / 1e6:.0f}"
+    assert told["Average [MiB/s]"].rows[0].cells[0].text.replace("\u202f", "") == f"{bytes_per_s / 2**20:.0f}"
     unknown = [
         result.model_copy(update={"values": {"sum_frames_per_s": 48.0}})
         for result in run({2: [24.0, 24.0]}, target=None)[:1]

@@ -12,9 +12,11 @@ from rich.console import Console
 
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.table import Column, Grid
 from nicbench.report import numbers
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.plots import curve_chart, curves
+from nicbench.report.grids import GridTable, grid_tables, one_above_the_other
 from nicbench.report.section import Section
 from nicbench.report.tables import sections
 
@@ -86,6 +88,51 @@ def test_a_cell_that_nobody_measured_is_empty() -> None:
         ["20", "0"],
         ["0", None],
     ]
+
+
+def test_ports_stand_in_their_order_though_none_leads_to_itself() -> None:
+    def way(source: str, to: str) -> Result:
+        return Result(
+            id=f"forwarding/{source}/{to}",
+            method="forwarding",
+            scope="one direction",
+            parameters={"part": "ways", "mode": "TCP", "port": source, "destination": to},
+            values={"throughput_bits_per_s": 95e6},
+        )
+
+    ports = [f"s{number}" for number in range(4)]
+    found = [way(one, other) for one in ports for other in (*ports, "mean") if one != other]
+    grid = Grid(
+        rows=_column("port"), across=(_column("destination"),), cell=Column(value="throughput_bits_per_s", head="x")
+    )
+    (table,) = grid_tables(found, grid)
+    assert [label for label, _ in table.rows] == ports
+    assert table.heads == ((*ports, "mean"),)
+
+
+def _column(name: str) -> Column:
+    return Column(value=name, head=name, form="text")
+
+
+def test_the_sweep_is_one_table_over_sizes_loads_and_ports() -> None:
+    section = section_of(*map(as_result, published()))
+    ((small, large),) = one_above_the_other(section.grids)
+    assert (small.title, large.title) == ("64 bytes", "1000 bytes")
+    text = io.StringIO()
+    found = tuple(map(as_result, published()))
+    print_summary(
+        Console(file=text, width=160, color_system=None), Summary(title="t", verdict=ResultVerdict.VALID, results=found)
+    )
+    shown = text.getvalue()
+    assert shown.count("64 bytes") == shown.count("1000 bytes") == 1
+    assert shown.count("Rates are") == 1
+    assert shown.index("64 bytes") < shown.index("1000 bytes")
+
+
+def test_tables_with_other_headings_stay_apart() -> None:
+    alike = GridTable("one", "Load", (("a", "b"),), ())
+    other = GridTable("other", "Load", (("a",),), ())
+    assert one_above_the_other([alike, alike, other, alike]) == ((alike, alike), (other,), (alike,))
 
 
 def test_loads_of_several_sequences_stand_highest_first() -> None:

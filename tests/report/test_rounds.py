@@ -16,7 +16,7 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.events import Bus, RunFinished, RunStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.plan import Plan
-from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, RoundRequest
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
@@ -25,6 +25,8 @@ from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.methods.stream import Stream
 from nicbench.monitor.base import FakeMonitors
 from nicbench.report.gather import gather
+from nicbench.report.sections.results import _title_of
+from nicbench.report.tables import sections
 from nicbench.store import RunFolder
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
@@ -128,6 +130,46 @@ def test_every_round_is_there_with_its_tools_commands_and_files(good: Path) -> N
     assert "c1b and s1 iperf3 3.12" in text
     assert "iperf3 -c 198.18.0.1" in text
     assert "1-iperf3-c0a-client." in text
+
+
+def test_the_rounds_of_a_test_are_one_table_of_tools_and_one_of_counters(tmp_path: Path) -> None:
+    def counting(number: int, job: Job) -> JobOutcome:
+        return moved(number, job)
+
+    page = report.build(finished(tmp_path, counting)).read_text(encoding="utf-8")
+    rounds = page[page.index('id="rounds"') :]
+    assert rounds.count("<th", 0, rounds.index("</table>")) >= 6
+    assert rounds.count("<table") <= 2
+    for number in (1, 2, 3):
+        assert f"r000{number}: " in text_of(rounds)
+
+
+def test_a_round_of_which_something_is_to_be_said_stands_apart(tmp_path: Path) -> None:
+    def outcome(number: int, job: Job) -> JobOutcome:
+        return missing(number, job) if number == 2 else moved(number, job)
+
+    page = report.build(finished(tmp_path, outcome, ResultVerdict.INCOMPLETE)).read_text(encoding="utf-8")
+    rounds = text_of(page[page.index('id="rounds"') :])
+    assert "r0002: " in rounds
+    assert rounds.index("r0003: ") < rounds.index("r0002: "), "those of which nothing is to be said come first"
+    assert "iperf3 is not installed" in rounds
+
+
+def test_names_of_ports_are_written_as_they_were_given() -> None:
+    places = [
+        Result(
+            id=f"transfer/{place}",
+            method="transfer",
+            scope="one direction",
+            parameters={"place": place, "transfer": "1 MB", "write_bytes": write},
+            values={"throughput_bits_per_s": 95e6},
+        )
+        for place in ("s0 from c0", "s1 from c1")
+        for write in (1024, 8192)
+    ]
+    (section, *_) = sections(places, {})
+    assert [grid.title for grid in section.grids] == ["s0 from c0", "s1 from c1"]
+    assert [_title_of(grid.title or "", section) for grid in section.grids] == ["s0 from c0", "s1 from c1"]
 
 
 def test_files_that_clients_left_are_named_and_what_is_missing_of_them_is_said(tmp_path: Path) -> None:

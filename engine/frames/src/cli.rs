@@ -11,6 +11,7 @@ use crate::manifest;
 use crate::options::{Options, Task, Work};
 use crate::run::Ready;
 use crate::summary;
+use crate::sys::clock::monotonic_ns;
 use crate::sys::signal;
 
 /// Exit statuses, as of nicbench.
@@ -38,8 +39,8 @@ pub fn run() -> i32 {
 }
 
 fn done(work: Work, task: FramesTask) -> i32 {
-    let json = work.json;
-    match perform(work.configure(task), json) {
+    let (json, after) = (work.json, work.after);
+    match perform(work.configure(task), after, json) {
         Ok(result) => finish(&result, json),
         Err(error) => {
             complain(&error.message, &error.next);
@@ -48,14 +49,14 @@ fn done(work: Work, task: FramesTask) -> i32 {
     }
 }
 
-fn perform(asked: FramesConfigure, json: bool) -> Result<FramesResult, ErrorReport> {
+fn perform(asked: FramesConfigure, after_s: f64, json: bool) -> Result<FramesResult, ErrorReport> {
     let (job, plan) = Job::new(asked)?;
     if !json {
         eprintln!("{}", summary::plan(&job, &plan));
     }
     let control = Control::new(&job);
     let ready = Ready::new(&job, &control)?;
-    let (_, files) = ready.begin(None)?;
+    let (_, files) = ready.begin(Some(monotonic_ns() + (after_s * 1e9) as u64))?;
     std::thread::scope(|scope| {
         // A signal is looked for beside the work, for a frame may take long.
         let watcher = scope.spawn(|| {

@@ -51,6 +51,9 @@ pub struct Work {
     /// Seconds at the beginning that are not measured
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
     warm_up: f64,
+    /// Begin so many seconds after everything is ready: several processes then begin one after the other
+    #[arg(long, default_value_t = 0.0, value_name = "SECONDS", value_parser = wait)]
+    pub after: f64,
     /// Frames per second; a frame that is not complete when it is due counts as dropped. Default: as fast as it goes
     #[arg(long)]
     fps: Option<f64>,
@@ -233,6 +236,12 @@ fn request(text: &str) -> Result<u64, String> {
     if text == "frame" { Ok(0) } else { bytes(text) }
 }
 
+/// A day at most: no ramp is longer.
+fn wait(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
+    seconds.ok_or_else(|| "seconds, from 0 to 86400".into())
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -246,6 +255,12 @@ mod tests {
         let Task::Read(work) = options.task else { panic!() };
         let expected = FramesConfigure { directory: "/d".into(), ..FramesConfigure::default() };
         assert_eq!(work.configure(FramesTask::Read), expected);
+    }
+
+    #[test]
+    fn a_wait_is_no_longer_than_a_day() {
+        assert_eq!(["0", "0.5", "86400"].map(|text| wait(text).unwrap()), [0.0, 0.5, 86_400.0]);
+        assert!(["-1", "1e9", "NaN", "soon", ""].iter().all(|text| wait(text).is_err()));
     }
 
     #[test]

@@ -24,6 +24,7 @@ from nicbench.core.tuning import Outcome, PlannedSetting
 from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate
 from nicbench.report.facts import written_text
+from nicbench.stages.presence import Presence
 from nicbench.stages.tester import estimate_s, plan_calibration, turns_s
 from nicbench.stages.tester_driver import foretell_driver
 from nicbench.testbed.interfaces.options import Port
@@ -66,12 +67,13 @@ def print_tuning(console: Console, settings: Sequence[PlannedSetting]) -> None:
     console.print(f"{refused} cannot be set: the run would be refused" if refused else "nothing was changed")
 
 
-def tuning_document(settings: Sequence[PlannedSetting]) -> dict[str, Any]:
-    """Returns the settings for programs."""
-    return {"format": FORMAT, "settings": [setting.model_dump(mode="json") for setting in settings]}
+def tuning_document(settings: Sequence[PlannedSetting], presence: Presence | None = None) -> dict[str, Any]:
+    """Returns the settings for programs, with what was looked for on this machine where that was done."""
+    looked = {} if presence is None else {"presence": presence.document()}
+    return {"format": FORMAT, "settings": [setting.model_dump(mode="json") for setting in settings], **looked}
 
 
-def print_plan(console: Console, bench: BenchFile) -> None:
+def print_plan(console: Console, bench: BenchFile, presence: Presence) -> None:
     """Prints the plan for people; where the bench file compares configurations, of each of them."""
     console.print(f"[bold]{escape(bench.title)}[/bold]")
     for each in bench.configurations:
@@ -98,7 +100,21 @@ def print_plan(console: Console, bench: BenchFile) -> None:
     console.print("checked:")
     for phrase in describe_checks(bench.measures):
         console.print(f"  {phrase}", soft_wrap=True)
-    console.print(f"{escape(str(bench.path))} is valid", soft_wrap=True)
+    _print_presence(console, presence)
+    absent = len(presence.absent)
+    lack = f"; {absent} of what it names {'is' if absent == 1 else 'are'} not here, so a run would be refused"
+    console.print(f"{escape(str(bench.path))} is valid{lack if absent else ''}", soft_wrap=True)
+
+
+def _print_presence(console: Console, presence: Presence) -> None:
+    """Prints what was looked for on this machine and what is absent; nothing where the file names nothing of it."""
+    if presence.looked_for:
+        console.print(f"looked for on this machine: {escape(', '.join(presence.looked_for))}", soft_wrap=True)
+    for head, lines in (("absent:", presence.absent), ("not looked at:", presence.not_looked_at)):
+        if lines:
+            console.print(head)
+        for line in lines:
+            console.print(f"  {escape(str(line))}", soft_wrap=True)
 
 
 def _deviations_by_test(bench: BenchFile) -> dict[str, dict[str, None]]:
@@ -176,9 +192,9 @@ def tools_of(method: Any) -> list[str]:
     return list(dict.fromkeys(choice.kind for choice, _ in method.job_specs()))
 
 
-def plan_document(bench: BenchFile) -> dict[str, Any]:
+def plan_document(bench: BenchFile, presence: Presence) -> dict[str, Any]:
     """Returns the plan for programs. The top level is the first configuration's; the duration covers all turns."""
-    document = {**_document(bench), "estimate_s": turns_s(bench, bench.turns)}
+    document = {**_document(bench), "estimate_s": turns_s(bench, bench.turns), "presence": presence.document()}
     if (driver := foretell_driver(bench)) is not None:
         document["driver"] = driver
     if len(bench.turns) > 1:

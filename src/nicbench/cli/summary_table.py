@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from rich.console import Console
@@ -27,7 +26,7 @@ from nicbench.report.answer.of_studies import briefs as studies_in_brief
 from nicbench.report.cells import number_in, texts, value_of
 from nicbench.report.comparison import runs_lines
 from nicbench.report.editors.study import studies
-from nicbench.report.grids import Crossing, GridTable
+from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.imported import errata_words
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.section import Section
@@ -91,8 +90,8 @@ def _print_one(console: Console, section: Section, title: str) -> set[str]:
     if section.is_bare or (section.table.overview and _has_more(section)):
         print_imported_table(console, [row.result for row in section.rows])
     elif section.grids and section.brief:
-        for table in map(partial(_grid_table, section, title), section.grids):
-            console.print(table)
+        for grids in one_above_the_other(section.grids):
+            console.print(_grid_table(section, title, grids))
     else:
         _print_section(console, section, title)
     doubtful = [row for row in section.rows if section.grids and row.result.verdict not in _RELIABLE]
@@ -219,19 +218,28 @@ def _head_lines(head: str) -> list[str]:
     return [head] if len(words) < 3 else [" ".join(words[:half]), " ".join(words[half:])]
 
 
-def _grid_table(section: Section, title: str, grid: GridTable) -> Table:
-    """Loads down, what they were measured with across; a star where a cell rests on a disturbed trial."""
-    title = f"{title}, {grid.title}" if grid.title else title
+def _grid_table(section: Section, title: str, grids: Sequence[GridTable]) -> Table:
+    """Loads down, what they were measured with across; a star where a cell rests on a disturbed trial.
+
+    Several grids with the same headings are one table, with the title of each in front of its rows.
+    """
+    grid, several = grids[0], len(grids) > 1
+    title = f"{title}, {grid.title}" if grid.title and not several else title
     cell = section.table.grid.cell if section.table.grid else None
     what = "" if cell is None or (cell.head == section.table.title and not grid.title) else f": {cell.head.lower()}"
     unit = what + (f" [{cell.unit}]" if cell and cell.unit else "")
     table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
     table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"
+    if several:
+        table.add_column("", overflow="fold")
     table.add_column(escape(grid.corner), justify="right")
     for heads in zip(*grid.heads, strict=True):
         table.add_column(escape("\n".join(heads)), justify="right")
-    for head, crossings in grid.rows:
-        table.add_row(escape(head), *(_crossing(crossing) for crossing in crossings))
+    for one in grids:
+        for number, (head, crossings) in enumerate(one.rows):
+            before = (escape(one.title or "") if number == 0 else "",) if several else ()
+            is_last = several and number == len(one.rows) - 1
+            table.add_row(*before, escape(head), *(_crossing(each) for each in crossings), end_section=is_last)
     return table
 
 

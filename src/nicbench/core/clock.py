@@ -67,7 +67,7 @@ def clock_warnings(offsets: Iterable[ClockOffset], most_s: float = MOST_DIFFEREN
 
 
 def _seconds_text(seconds: float) -> str:
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
     return f"{seconds * 1e9:.0f} ns"

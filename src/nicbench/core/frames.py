@@ -22,6 +22,8 @@ class FramesSpec(Frozen):
     frame_bytes: int | None = None
     header_bytes: int | None = None
     frames: int | None = None
+    after_s: float = 0.0
+    """How long the process waits, once everything is ready, before its first frame."""
     warm_up_s: float = 0.0
     frames_per_s: float | None = None
     read_ahead_frames: int = 1

@@ -74,6 +74,8 @@ class Grid(Frozen):
     across: tuple[Column, ...]
     cell: Column
     each: Column | None = None
+    is_rising: bool = False
+    """Whether the lowest row is the first, instead of the highest."""
 
 
 class Curve(Frozen):

@@ -146,7 +146,7 @@ def format_rate(rate_frames_per_s: float) -> str:
 
 
 def format_duration_s(duration_s: float) -> str:
-    """Formats a duration with a suitable unit: "1 s", "200 ms", "50 us", "100 ns"; minutes and hours from two up."""
+    """Formats a duration with a suitable unit: "1 s", "200 ms", "50 µs", "100 ns"; minutes and hours from two up."""
     if duration_s == 0.0:
         return "0 s"
     if duration_s >= 7200.0:
@@ -155,7 +155,7 @@ def format_duration_s(duration_s: float) -> str:
     if duration_s >= 120.0:
         minutes, seconds = divmod(round(duration_s), 60)
         return f"{minutes} min {seconds} s" if seconds else f"{minutes} min"
-    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+    for factor, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if duration_s >= factor:
             return f"{duration_s / factor:.4g} {unit}"
     return f"{duration_s / 1e-9:.4g} ns"

@@ -43,6 +43,11 @@ name=$1 folder=$2
 fi
 [ -e "$folder" ] || mkdir -m 700 "$folder" || exit 1
 found=$(stat -c '%F, owner %u, mode %a' "$folder")
+# As mkdir makes it by default: others could read there, and nobody could write.
+if [ "$found" = "directory, owner $(id -u), mode 755" ]; then
+    chmod 700 "$folder"
+    found=$(stat -c '%F, owner %u, mode %a' "$folder")
+fi
 [ "$found" = "directory, owner $(id -u), mode 700" ] || { echo "$folder is not ours alone: $found" >&2; exit 1; }
 find "$folder" -maxdepth 1 -type f -name "${name%-*}-*" -mtime +30 ! -name "$name" -exec rm -f -- {} +
 touch -c -- "$folder/$name"

@@ -23,14 +23,21 @@ _OVERHEAD_S: Final = 2.0
 """Seconds for processes to start, allocate their memory and end."""
 
 
-def job_spec_of(options: FramesOptions, direction: Task, directory: str, seed: int) -> JobSpec:
-    """Returns the job specification of one instance in one round."""
+def job_spec_of(
+    options: FramesOptions, direction: Task, directory: str, seed: int, place: int = 1, instances: int = 1
+) -> JobSpec:
+    """Returns the job specification of one instance in one round.
+
+    ``place`` is its place among the ``instances`` of the round: each begins a ramp delay after the one before it, and
+    its warm-up lasts until that of the last one is over, so that all are measured at the same time.
+    """
     asked = FramesSpec(
         task=direction,
         directory=directory,
         **_size(options, direction),
         frames=None if options.existing else options.frames,
-        warm_up_s=options.warm_up,
+        after_s=options.ramp_s(place),
+        warm_up_s=options.warm_up + options.ramp_s(instances) - options.ramp_s(place),
         frames_per_s=options.frames_per_s,
         read_ahead_frames=options.read_ahead,
         order=options.order if direction == "read" else "forward",
@@ -70,12 +77,13 @@ def count_frames(options: FramesOptions) -> int:
         return options.frames
     if options.frames_per_s is None:
         raise ValueError("without a limit the number of frames is given")
-    return math.ceil(options.frames_per_s * (options.warm_up + options.duration)) + _SPARE_FRAMES
+    longest_s = options.ramp_s(max(options.instances)) + options.warm_up + options.duration
+    return math.ceil(options.frames_per_s * longest_s) + _SPARE_FRAMES
 
 
-def round_s(options: FramesOptions) -> float:
-    """Returns the duration of a round."""
-    return options.warm_up + options.duration + options.pause + _OVERHEAD_S
+def round_s(options: FramesOptions, instances: int) -> float:
+    """Returns the duration of a round of so many instances."""
+    return options.ramp_s(instances) + options.warm_up + options.duration + options.pause + _OVERHEAD_S
 
 
 def preparation_of(options: FramesOptions, test: str, everyone: Sequence[Seat], context: RoundContext) -> Preparation:
@@ -125,14 +133,19 @@ def round_request(
         _job(
             seat,
             job_spec_of(
-                options, direction, directory_of(options, test, seat, direction, context), seed_of(seat, context)
+                options,
+                direction,
+                directory_of(options, test, seat, direction, context),
+                seed_of(seat, context),
+                place,
+                len(seats),
             ),
         )
-        for seat in seats
+        for place, seat in enumerate(seats, 1)
     )
     return RoundRequest(
         jobs=jobs,
-        duration_s=options.warm_up + options.duration,
+        duration_s=options.ramp_s(len(seats)) + options.warm_up + options.duration,
         timeout_s=options.timeout,
         before=(*_delete_written(options, test, direction, seats, context), *_commands_before(options, seats, context)),
         pause_s=options.pause,

@@ -180,6 +180,7 @@ class FramesOptions(Frozen):
     target: FilmRate | None = Field(default=None, gt=0.0, le=100_000.0)
     tolerance: Ratio = Field(default=TOLERANCE_RATIO, lt=1.0)
     warm_up: Seconds = Field(default=3.0, le=3600.0)
+    ramp_delay: Seconds = Field(default=0.0, le=600.0)
     duration: Seconds = Field(default=20.0, ge=0.1, le=86_400.0)
     pause: Seconds = Field(default=3.0, le=3600.0)
     timeout: Seconds = Field(default=60.0, gt=0.0, le=86_400.0)
@@ -207,6 +208,10 @@ class FramesOptions(Frozen):
     def target_frames_per_s(self) -> float | None:
         """The target rate of one instance; None where there is neither a target nor a limit."""
         return self.target if self.target is not None else self.frames_per_s
+
+    def ramp_s(self, instances: int) -> float:
+        """Returns the time from the beginning of the first instance to that of the last."""
+        return self.ramp_delay * (instances - 1)
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

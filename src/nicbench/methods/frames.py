@@ -57,7 +57,8 @@ class Frames(RoundMethod):
 
     def estimate_s(self) -> float:
         """Returns an estimate without the time to write the frames that are read, which is not known in advance."""
-        return self.points() * round_s(self.options)
+        every = sum(round_s(self.options, instances) for instances in self.options.instances)
+        return len(self.options.direction) * every
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         choice = WorkloadChoice(kind=WORKLOAD)

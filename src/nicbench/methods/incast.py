@@ -21,7 +21,7 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import Seconds, SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport
-from nicbench.core.table import Column, Grid, ResultTable
+from nicbench.core.table import Column, Grid, Plot, ResultTable
 from nicbench.core.traffic import Name
 from nicbench.methods._round_figures import (
     FIRST_PORT,
@@ -160,7 +160,7 @@ class Incast(RoundMethod):
 
     def _sweep(self) -> Iterator[tuple[int, int]]:
         for size in self.options.sizes:
-            for streams in self.options.streams:
+            for streams in sorted(self.options.streams):
                 yield size, streams
 
     def _receiver(self, context: RoundContext) -> str:
@@ -273,13 +273,13 @@ class Incast(RoundMethod):
                 Column(value="timed_messages", head="Messages timed", form="whole"),
                 Column(value="latency_basis", head="Basis", form="text"),
                 Column(value="retransmissions", head="Retransmissions", form="whole"),
+                Column(value="congestion", head="PFC and ECN", form="text"),
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
                 Column(value="limited_by", head="Limit", form="text"),
             ),
             sentences=("takes {throughput_bits_per_s} from {senders} senders at once, of {message_bytes} messages",),
             notes=(
                 ("limit", "Limit"),
-                ("congestion", "PFC and ECN"),
                 ("rdma_repeats", "RDMA repeats"),
                 ("probe", "Probe"),
             ),
@@ -289,8 +289,38 @@ class Incast(RoundMethod):
                 cell=Column(
                     value="throughput_and_latency", head="Throughput / greatest latency", unit="Gb/s / µs", form="text"
                 ),
+                is_rising=True,
             ),
+            plots=(_plot(PAYLOAD_RATE, "Throughput"), _plot(_MOST, "Greatest latency of a message")),
         )
+
+    @classmethod
+    def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
+        """Returns the table with queue pairs where streams are these, and of several adapters a figure for each size.
+
+        Each figure then has a line for each adapter, as published; of one adapter, a line for each size.
+        """
+        if len({result.parameters.get("configuration") for result in results}) > 1:
+            plots = tuple(plot.model_copy(update={"lines": (), "each": _SIZE}) for plot in table.plots)
+            table = table.model_copy(update={"plots": plots})
+        if {result.parameters["transport"] for result in results} != {"rdma"}:
+            return table
+        return ResultTable.model_validate(_with_head(table.model_dump(), _STREAMS.value, "Queue pairs a sender"))
+
+
+def _plot(y: Column, what: str) -> Plot:
+    caption = f"{what} by the number of streams or queue pairs of each sender."
+    return Plot(x=_STREAMS, y=(y,), caption=caption, lines=(_SIZE,))
+
+
+def _with_head(part: Any, value: str, head: str) -> Any:
+    """Returns the parts of a table with another heading for the columns of a value."""
+    if isinstance(part, tuple | list):
+        return tuple(_with_head(one, value, head) for one in part)
+    if not isinstance(part, dict):
+        return part
+    inner = {name: _with_head(one, value, head) for name, one in part.items()}
+    return {**inner, "head": head} if inner.get("value") == value and "head" in inner else inner
 
 
 def _probe_of(one: Round) -> JobOutcome:

@@ -166,8 +166,8 @@ class RequestResponse(RoundMethod):
         bins = tail_of(probe_figures(played.rounds), bounds_ns)
         results = []
         for lower_ns, upper_ns, count, share in bins:
-            upper = "and more" if upper_ns is None else f"to {format_duration_s(upper_ns / 1e9)}"
-            told = {**parameters, "part": "tail", "bin": f"{format_duration_s(lower_ns / 1e9)} {upper}"}
+            upper = "and more" if upper_ns is None else f"to {_bound(upper_ns)}"
+            told = {**parameters, "part": "tail", "bin": f"{_bound(lower_ns)} {upper}"}
             values: Values = {"requests": count, "share_percent": 100.0 * share}
             results.append(self._result(played, f"{place}/tail/{lower_ns}", told, values, nothing=False))
         return results
@@ -200,3 +200,8 @@ def _messages(tool: str, transport: str) -> tuple[int, ...]:
     """Returns the message sizes of the published range, as far as the tool and the transport allow."""
     least, most = _SMALLEST.get(tool, 1), _LARGEST.get(transport, MESSAGES[-1])
     return tuple(dict.fromkeys(min(max(size, least), most) for size in MESSAGES))
+
+
+def _bound(bound_ns: int) -> str:
+    """Returns a bound as it is kept with results: with "us", by which those of all versions are matched."""
+    return format_duration_s(bound_ns / 1e9).replace("µs", "us")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -35,6 +36,7 @@ _POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"ns": -9, "us": -6, "µs": -6, "ms": -3, "s": 0}),
 )
 """Groups of units of one quantity, each unit with its power of ten."""
+_PLAIN: Final = re.compile(r"\d+(?:\.\d+)?")
 _MICRO: Final = re.compile(r"(\d) us\b")
 """How quantities of bench files write a microsecond."""
 _MOST_DIGITS: Final = 6
@@ -181,6 +183,28 @@ def printed_digits(result: Result, column: Column) -> str | None:
     if found.unit == unit or (found.unit == "frames" and unit is None):
         return found.text
     return _move_point(found.text, found.unit, unit)
+
+
+_FEWEST_SHARE: Final = 1.0 / 3.0
+"""So many of the figures of a table show the digit to which all of them were printed (importing/digits.py)."""
+
+
+def fill_digits(printed: Sequence[str | None]) -> list[str | None]:
+    """Returns the printed figures of one table with the zeros at their end that spreadsheets leave out: "25" among
+    "25.1" and "24.9" is "25.0". Nothing but plain figures is filled, and none where too few have so many decimals.
+    """
+    decimals = sorted(
+        (len(text.partition(".")[2]) for text in printed if text and _PLAIN.fullmatch(text)), reverse=True
+    )
+    shared = decimals[math.ceil(_FEWEST_SHARE * len(decimals)) - 1] if decimals else 0
+
+    def fill(text: str) -> str:
+        lacking = shared - len(text.partition(".")[2])
+        if lacking <= 0 or not _PLAIN.fullmatch(text):
+            return text
+        return f"{text}{'' if '.' in text else '.'}{'0' * lacking}"
+
+    return [text and fill(text) for text in printed]
 
 
 def _move_point(text: str, unit: str | None, to: str | None) -> str | None:

@@ -336,7 +336,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[float], str]]] = MappingProxyType(
         Unit.NANOSECONDS: lambda value: f"{whole(value) if value >= 100 else f'{value:.3g}'} ns",
         Unit.SHARE: lambda value: f"{value * 100:.3g} %",
         Unit.MILLISECONDS: lambda value: f"{value:g} ms",
-        Unit.SECONDS: lambda value: format_duration_s(value).replace(" us", " µs"),
+        Unit.SECONDS: format_duration_s,
         Unit.CPU_MASK: lambda value: cpu_mask(f"{value:g}"),
     }
 )

@@ -45,8 +45,9 @@ class GridTable:
 
 
 def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = None) -> tuple[GridTable, ...]:
-    """Returns one table for each value of ``each``, with the highest row first and the columns in the order of the
-    results; all have the decimals that the results ``among`` which they stand need, by default all of ``results``.
+    """Returns one table for each value of ``each``, with the highest row first (or the lowest, where the grid says so)
+    and the columns in the order of the results; all have the decimals that the results ``among`` which they stand need,
+    by default all of ``results``.
     """
     decisive = results if among is None else among(grid.cell)
     if grid.each is not None and len({_path(result, grid.across) for result in results}) == 1:
@@ -62,9 +63,10 @@ def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = Non
 def _table(title: str | None, results: Sequence[Result], grid: Grid, among: Sequence[Result]) -> GridTable:
     crossings = map(Crossing, texts(grid.cell, results, among), results)
     at = {(text_of(grid.rows, cell.result), _path(cell.result, grid.across)): cell for cell in crossings}
-    downwards = sorted(results, key=lambda result: -(number_in(result, grid.rows.value) or 0.0))
+    sign = 1.0 if grid.is_rising else -1.0
+    downwards = sorted(results, key=lambda result: sign * (number_in(result, grid.rows.value) or 0.0))
     rows = dict.fromkeys(text_of(grid.rows, result) for result in downwards)
-    columns = _columns([path for _, path in at])
+    columns = _columns([path for _, path in at], list(rows))
     return GridTable(
         title=title,
         corner=f"{grid.rows.head} [{grid.rows.unit}]" if grid.rows.unit else grid.rows.head,
@@ -79,7 +81,20 @@ def _path(result: Result, across: tuple[Column, ...]) -> tuple[str, ...]:
     return tuple(text_of(column, result) for column in across)
 
 
-def _columns(paths: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Returns each path once, those with the same outer heading next to each other."""
-    seen = [list(dict.fromkeys(level)) for level in zip(*paths, strict=True)]
+def _columns(paths: Sequence[tuple[str, ...]], rows: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns each path once, those with the same outer heading next to each other.
+
+    Names that rows have too, as the ports of each way from one to another, stand in the order of the rows: no port
+    leads to itself, so that the first one would otherwise come after those that it leads to.
+    """
+    seen = [_in_order(list(dict.fromkeys(level)), rows) for level in zip(*paths, strict=True)]
     return sorted(set(paths), key=lambda path: [names.index(text) for names, text in zip(seen, path, strict=True)])
+
+
+def _in_order(names: Sequence[str], rows: Sequence[str]) -> list[str]:
+    return [*(row for row in rows if row in names), *(name for name in names if name not in rows)]
+
+
+def one_above_the_other(tables: Sequence[GridTable]) -> tuple[tuple[GridTable, ...], ...]:
+    """Returns the tables in groups of those with the same headings, each of which is printed as one table."""
+    return tuple(tuple(same) for _, same in groupby(tables, key=lambda table: (table.corner, table.heads)))

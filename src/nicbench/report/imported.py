@@ -85,7 +85,7 @@ def imported_view(summary: Summary) -> ImportedView | None:
 
 
 def value_name(method: str, value: str) -> str:
-    """Returns the name of a value of imported results, as its column has it: "PDR, lower", "frames outside 20 us"."""
+    """Returns the name of a value of imported results, as its column has it: "PDR, lower", "frames outside 20 µs"."""
     known = find("nicbench.methods", Method).get(method)
     table = known.imports() if known else None
     plain, _, part = value.partition(":")
@@ -94,7 +94,7 @@ def value_name(method: str, value: str) -> str:
         if column.value == plain and column.bound in (None, "value"):
             return f"{column.name}, {part}" if part else column.name
         if bound and plain.startswith(before) and plain.endswith(after):
-            return column.name.format(bound=f"{trim(int(plain[len(before) : -len(after)]) / 1e3)} us")
+            return column.name.format(bound=f"{trim(int(plain[len(before) : -len(after)]) / 1e3)} µs")
     return value
 
 

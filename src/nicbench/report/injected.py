@@ -297,7 +297,7 @@ def _percent(share: float) -> str:
 
 
 def _seconds(seconds: float) -> str:
-    return format_duration_s(seconds).replace("us", "µs")
+    return format_duration_s(seconds)
 
 
 def _time(nanoseconds: float | None) -> str:

@@ -74,6 +74,11 @@ def megabytes(bytes_per_s: float | None) -> str:
     return UNKNOWN if bytes_per_s is None else significant(bytes_per_s / 1e6)
 
 
+def mebibytes(bytes_per_s: float | None) -> str:
+    """Returns a rate in MiB/s (2^20 bytes/s), in which the published study of film frames printed its rates."""
+    return UNKNOWN if bytes_per_s is None else significant(bytes_per_s / 2**20)
+
+
 def microseconds(duration_ns: float | None) -> str:
     """Returns a latency in microseconds, without the unit: with three significant digits, or with three decimals below
     1 µs.

@@ -32,6 +32,8 @@ def asked_of_frames(ask: FramesSpec) -> Iterator[str]:
     if ask.frames is not None:
         yield f"{whole(ask.frames)} of them"
     yield "as fast as it goes" if ask.frames_per_s is None else f"{ask.frames_per_s:g} frames/s"
+    if ask.after_s:
+        yield f"beginning {format_duration_s(ask.after_s)} after the first"
     if ask.warm_up_s:
         yield f"after {format_duration_s(ask.warm_up_s)} of warm-up"
     if ask.order != "forward":
@@ -314,7 +316,9 @@ def _counted_rows(one: Round) -> Iterator[CountedRow]:
                 counted_sent=_bytes(counters, "tx_bytes"),
                 said_received=_bytes(received, name),
                 counted_received=_bytes(counters, "rx_bytes"),
-                others=", ".join(f"{key} {whole(value)}" for key, value in counters.items() if key not in _USUAL),
+                others=", ".join(
+                    f"{key} {whole(value)}" for key, value in counters.items() if value and key not in _USUAL
+                ),
             )
 
 

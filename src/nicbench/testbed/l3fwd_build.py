@@ -79,6 +79,8 @@ async def build(host: Host, cache: Path | None = None) -> L3fwdBuild:
     source = await host.read_file(f"{SOURCES}/l3fwd/main.c")
     if source is None:
         raise NotReadyError(f"the sources of l3fwd are missing: {SOURCES}/l3fwd", next_step=INSTALL_COMMAND)
+    # With this mode the engine's binaries may lie in it too (nicbench.engine.binaries); parents keep the usual one.
+    await host.run(("install", "-d", "-m", "700", str(folder)))
     work = folder / "l3fwd.new"
     await host.run(("rm", "-rf", "--", str(work)))
     await host.run(("mkdir", "-p", str(work)))

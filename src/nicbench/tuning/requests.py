@@ -132,7 +132,7 @@ _UNDISTURBED: Final = (
 PROFILES: Final[dict[str, tuple[Step, ...]]] = {
     "low-latency": (
         *_UNDISTURBED,
-        Step("idle_states", {"most_exit_latency_us": 1}, "waking from a deep idle state takes up to 200 us"),
+        Step("idle_states", {"most_exit_latency_us": 1}, "waking from a deep idle state takes up to 200 µs"),
         Step("wakeup_latency", {"us": 0}, "the same for idle states that cannot be switched off one by one"),
         Step("timer_migration", {"on": False}, "timers of idle CPUs would run on the measuring ones"),
         Step(
@@ -147,7 +147,7 @@ PROFILES: Final[dict[str, tuple[Step, ...]]] = {
             "a frame that waits for others before its interrupt waits for nothing",
         ),
         Step(
-            "energy_efficient_ethernet", {"on": False}, "a link that slept takes up to 30 us to carry the first frame"
+            "energy_efficient_ethernet", {"on": False}, "a link that slept takes up to 30 µs to carry the first frame"
         ),
         Step("irq_affinity", {"cpus": "local"}, "a frame that crosses to another NUMA node arrives later"),
     ),

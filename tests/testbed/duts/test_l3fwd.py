@@ -6,8 +6,10 @@ import json
 import os
 import socket
 import threading
+from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,10 @@ from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.doctor.base import State
 from nicbench.doctor.checks.user_space_duts import judge_l3fwd, judge_testpmd
 from nicbench.doctor.diagnose import build_on_this_machine
+from nicbench.engine.binaries import deploy_file
+from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed import l3fwd_build as builder
 from nicbench.testbed.duts._dpdk import ask_telemetry, port_statistics
 from nicbench.testbed.duts.l3fwd import (
@@ -114,6 +119,35 @@ async def test_it_is_built_from_a_patched_copy_and_leaves_a_record(tmp_path: Pat
     assert host.files[f"{builder.SOURCES}/l3fwd/main.c"] == MAIN_C
     assert builder.REPLACEMENT in host.files[f"{tmp_path}/l3fwd.new/l3fwd/main.c"]
     assert json.loads(host.files[f"{tmp_path}/l3fwd.new/build.json"])["patch"] == builder.PATCH
+
+
+async def test_the_cache_folder_that_a_build_makes_can_hold_the_engines_binaries(tmp_path: Path) -> None:
+    class Building(LocalHost):
+        """This machine, whose compiler and packages answer at once."""
+
+        async def read_file(self, path: str) -> str | None:
+            return MAIN_C if path.startswith(builder.SOURCES) else await super().read_file(path)
+
+        async def run(self, command: Sequence[str], **rest: Any) -> Completed:
+            if command[0] in ("cp", "make", "cc", "pkg-config", "dpkg-query"):
+                for made in ("l3fwd/main.c", "l3fwd/build/l3fwd-shared"):
+                    path = tmp_path / "new" / "cache" / "l3fwd.new" / made
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.touch(mode=0o755)
+                return Completed(tuple(command), 0, "", "")
+            return await super().run(command, **rest)
+
+    folder = tmp_path / "new" / "cache"
+    await builder.build(Building(), folder)
+    assert os.access(builder.program(folder), os.X_OK)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    binary = tmp_path / "engine"
+    binary.write_text("#!/bin/sh\n")
+
+    class Elsewhere(LocalHost):
+        shares_files = False
+
+    assert Path(await deploy_file(Elsewhere(), binary, str(folder))).is_file()
 
 
 def test_what_was_built_is_known_by_its_record(tmp_path: Path) -> None:

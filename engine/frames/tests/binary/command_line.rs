@@ -147,6 +147,17 @@ fn time_ends_a_run_and_its_warm_up_is_not_measured() {
 }
 
 #[test]
+fn it_begins_as_late_as_it_is_told_and_measures_no_less() {
+    let folder = Folder::new();
+    folder.done("prepare", "--frame-size 4k --frames 5");
+    let called = std::time::Instant::now();
+    let read = folder.done("read", "--repeat --after 0.4 --warm-up 0.1 --seconds 0.2 --fps 100");
+    assert!(called.elapsed().as_secs_f64() >= 0.7);
+    assert_eq!((&read["warm_up_ns"], &read["measured_ns"]), (&100_000_000.into(), &200_000_000.into()));
+    assert_eq!(read["all_frames"], 30);
+}
+
+#[test]
 fn a_signal_ends_it_and_what_was_measured_is_told() {
     let folder = Folder::new();
     let child = folder

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from nicbench.bench_file import load
+from nicbench.bench_file import BenchFile, load
 from nicbench.cli.commands.tune import show_tuning
+from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, NoReport, Output, Redact, Wait
 from nicbench.cli.output import results, say
 from nicbench.cli.plan_table import print_plan
@@ -41,9 +42,7 @@ def _run(
     tags = [check_tag(name) for name in tag or ()]
     bench_file = load(bench)
     if dry_run:
-        if not json:
-            print_plan(results(), bench_file)
-        show_tuning(bench_file, as_json=json)
+        _show_plan(bench_file, as_json=json)
         return
     folder = RunFolder.create(output, bench_file.source, bench_file.title)
     for name in tags:
@@ -58,3 +57,13 @@ def _run(
         wait_s=wait,
         with_report=not no_report,
     )
+
+
+def _show_plan(bench: BenchFile, *, as_json: bool) -> None:
+    """Prints what a run would do and tune; exit status 3 where something that it names is absent."""
+    from nicbench.stages.presence import look_for_named  # imported here, as it loads the kinds of hosts
+
+    presence = run_to_the_end(look_for_named(bench))
+    if not as_json:
+        print_plan(results(), bench, presence)
+    show_tuning(bench, as_json=as_json, presence=presence)

@@ -1,4 +1,7 @@
-"""``nicbench validate BENCH.yaml ...``: reads and checks bench files, and prints their plans. Touches no host."""
+"""``nicbench validate BENCH.yaml ...``: reads and checks bench files, and prints their plans.
+
+It looks for what they name on this machine, changes nothing, and speaks to no other.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated
 import typer
 
 from nicbench.bench_file import BenchFile, load
-from nicbench.cli.failure import CrashError, report
+from nicbench.cli.failure import CrashError, report, run_to_the_end
 from nicbench.cli.options import Json
 from nicbench.cli.output import print_json, results, say
 from nicbench.cli.plan_table import plan_document, print_plan
@@ -57,7 +60,10 @@ def _validate_each(benches: list[Path]) -> None:
 
 
 def _show(bench_file: BenchFile, as_json: bool) -> None:
+    from nicbench.stages.presence import look_for_named  # imported here, as it loads the kinds of hosts
+
+    presence = run_to_the_end(look_for_named(bench_file))
     if as_json:
-        print_json(plan_document(bench_file))
+        print_json(plan_document(bench_file, presence))
     else:
-        print_plan(results(), bench_file)
+        print_plan(results(), bench_file, presence)

@@ -49,8 +49,8 @@ def judge(found: Mapping[str, str]) -> Check:
         and int(state["latency"]) > _TOLERATED_US
     }
     if not deep:
-        return ok(name, f"none that takes more than {_TOLERATED_US} us to leave is enabled")
-    listed = ", ".join(f"{state} ({latency_us} us)" for state, latency_us in deep.values())
+        return ok(name, f"none that takes more than {_TOLERATED_US} µs to leave is enabled")
+    listed = ", ".join(f"{state} ({latency_us} µs)" for state, latency_us in deep.values())
     files = " ".join(f"{_CPUS}cpu*/cpuidle/state{number}/disable" for number in sorted(deep))
     text = f"cores may sleep in {listed} and take so long to wake: latencies at low loads are longer by that"
     return warning(name, text, f"echo 1 | tee {files}")

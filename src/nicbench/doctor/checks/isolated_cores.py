@@ -55,7 +55,7 @@ def judge(
         text = f"{where}, but nicbench would measure on {cpu_list(used)}, where other tasks run"
         return warning(name, text, f"taskset --cpu-list {cpu_list(isolated)} nicbench run BENCH.yaml")
     if not set(isolated) <= set(tickless):
-        text = f"{where}, but the timer ticks on them: pauses of some us, up to 1000 a second"
+        text = f"{where}, but the timer ticks on them: pauses of some µs, up to 1000 a second"
         return warning(name, text, _boot_with(cpu_list(isolated)))
     return ok(name, f"{where}, without ticks, and nicbench measures on {cpu_list(used)}")
 

@@ -12,12 +12,12 @@ from nicbench.doctor.base import Check, Examination, missing, ok, warning
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 
-_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|tools|test|bench):\s*(.+)$")
+_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|tools|facts|test|bench):\s*(.+)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One row: what needs it (``runtime``, ``build``, ``tools``, ``test`` or ``bench``), and why."""
+    """One row: what needs it (``runtime``, ``build``, ``tools``, ``facts``, ``test`` or ``bench``), and why."""
 
     name: str
     needed_for: str
@@ -39,7 +39,7 @@ def parse_packages(text: str) -> tuple[Package, ...]:
             continue
         row = _ROW.match(line.rstrip())
         if row is None:
-            raise ValueError(f"line {number} is not `name  # runtime|build|tools|test|bench: why`: {line!r}")
+            raise ValueError(f"line {number} is not `name  # runtime|build|tools|facts|test|bench: why`: {line!r}")
         packages.append(Package(*row.groups()))
     return tuple(packages)
 
@@ -75,7 +75,7 @@ class Packages(Examination):
 def judge(packages: Iterable[Package], installed: frozenset[str], *, engine_is_built: bool) -> tuple[Check, ...]:
     """Packages for building are needed until the engine is built, tools by the tests that name them.
 
-    Those for checks and benchmarks are never missed.
+    Those for checks and benchmarks are never missed here, nor those for facts (``report_facts``).
     """
     checks: list[Check] = []
     listed = tuple(packages)

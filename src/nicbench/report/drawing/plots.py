@@ -100,8 +100,8 @@ def _points(plot: Plot, results: Sequence[Result]) -> list[dict[str, Any]]:
             value = number_in(result, column.value)
             if value is None or (plot.logarithmic and value <= 0):
                 continue
-            own = () if beside and only else (_line(column, plot, size, several),)
-            others = (text_of(one, result) for one in told)
+            own = () if (beside or told) and only else (_line(column, plot, size, several),)
+            others = (with_unit(one, text_of(one, result)) for one in told)
             line = ", ".join((*(text_of(one, result) for one in beside), *own, *others))
             point = {"x": text_of(plot.x, result), "y": value * factor, "line": line}
             bounds = [number_in(result, name) for name in (plot.lower, plot.upper) if name]

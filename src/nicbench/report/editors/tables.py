@@ -11,10 +11,10 @@ from typing import Final
 
 from nicbench.core.result import Result
 from nicbench.core.table import Column
-from nicbench.report.cells import printed_digits
+from nicbench.report.cells import fill_digits, printed_digits
 from nicbench.report.editors.study import OneWay, Study
 from nicbench.report.editors.words import held_text, rate_decimals, rate_text, share_text
-from nicbench.report.numbers import UNKNOWN, megabytes, whole
+from nicbench.report.numbers import UNKNOWN, mebibytes, megabytes, whole
 from nicbench.stats.frames import RunFigures
 from nicbench.stats.frames_runs import RATE, SUM, FilmRun, TriedPoint, trusted_number
 
@@ -152,22 +152,34 @@ def _sum_table(way: OneWay, columns: tuple[tuple[str, int], ...]) -> SumTable:
     found = [way.at[column] for column in columns]
     decimals = rate_decimals(ran.figures.sum_frames_per_s for each in found for ran in each.runs)
     by_run = [{ran.run: ran for ran in each.runs} for each in found]
+    printed = _printed_sums(found)
     rows = [
         Row(
             str(run),
-            tuple(_sum_cell(of.get(run), each, decimals) for of, each in zip(by_run, found, strict=True)),
+            tuple(_sum_cell(of.get(run), each, decimals, printed) for of, each in zip(by_run, found, strict=True)),
         )
         for run in way.runs
     ]
     return SumTable(columns, (*rows, *_summing_up(found, decimals, several=way.has_several_runs)))
 
 
-def _sum_cell(ran: FilmRun | None, tried: TriedPoint, decimals: int) -> Cell:
+def _printed_sums(found: Iterable[TriedPoint]) -> Mapping[str, str | None]:
+    """Returns the digits of imported sums by the ids of their results, with the zeros that a spreadsheet left out."""
+    wholes = [ran.whole for each in found for ran in each.runs if ran.whole is not None]
+    return _printed_by_id(wholes, _SUM)
+
+
+def _printed_by_id(results: Sequence[Result], column: Column) -> Mapping[str, str | None]:
+    filled = fill_digits([printed_digits(result, column) for result in results])
+    return {result.id: text for result, text in zip(results, filled, strict=True)}
+
+
+def _sum_cell(ran: FilmRun | None, tried: TriedPoint, decimals: int, printed: Mapping[str, str | None]) -> Cell:
     if ran is None:
         return Cell(UNKNOWN)
     figures = ran.figures
     own = ran.whole if ran.whole is not None else next(filter(None, ran.instances), None)
-    text = (ran.whole and printed_digits(ran.whole, _SUM)) or rate_text(figures.sum_frames_per_s, decimals)
+    text = (ran.whole and printed[ran.whole.id]) or rate_text(figures.sum_frames_per_s, decimals)
     return Cell(text, figures.is_met if tried.target else None, own)
 
 
@@ -198,6 +210,7 @@ _MEASURES: Final[Mapping[str, Callable[[TriedPoint], str]]] = MappingProxyType(
         "Fairness, median run": lambda tried: _fairness(tried.runs, statistics.median),
         _FAIRNESS_LEAST: lambda tried: _fairness(tried.runs, min),
         "Average [MB/s]": lambda tried: megabytes(_mean(ran.bytes_per_s for ran in tried.runs)),
+        "Average [MiB/s]": lambda tried: mebibytes(_mean(ran.bytes_per_s for ran in tried.runs)),
     }
 )
 
@@ -229,8 +242,9 @@ def _instance_table(configuration: str, tried: TriedPoint) -> InstanceTable:
     runs = [ran for ran in tried.runs if ran.instances]
     rates = [trusted_number(one, RATE) for ran in runs for one in ran.instances if one is not None]
     decimals = rate_decimals(rates)
+    printed = _printed_by_id([one for ran in runs for one in ran.instances if one is not None], _RATE)
     rows = [
-        Row(str(place + 1), tuple(_instance_cell(ran.instances[place], tried, decimals) for ran in runs))
+        Row(str(place + 1), tuple(_instance_cell(ran.instances[place], tried, decimals, printed) for ran in runs))
         for place in range(tried.instances)
     ]
     each: list[tuple[str, Callable[[RunFigures], str]]] = [
@@ -246,6 +260,7 @@ def _instance_table(configuration: str, tried: TriedPoint) -> InstanceTable:
     )
     below = [_row(head, [text(ran.figures) for ran in runs]) for head, text in each]
     below.append(_row("Sum [MB/s]", [megabytes(ran.bytes_per_s) for ran in runs]))
+    below.append(_row("Sum [MiB/s]", [mebibytes(ran.bytes_per_s) for ran in runs]))
     kept = [*below[:2], *(row for row in below[2:] if any(cell.text != UNKNOWN for cell in row.cells))]
     return InstanceTable(
         configuration,
@@ -256,13 +271,13 @@ def _instance_table(configuration: str, tried: TriedPoint) -> InstanceTable:
     )
 
 
-def _instance_cell(result: Result | None, tried: TriedPoint, decimals: int) -> Cell:
+def _instance_cell(result: Result | None, tried: TriedPoint, decimals: int, printed: Mapping[str, str | None]) -> Cell:
     if result is None:
         return Cell(UNKNOWN, False if tried.target else None)
     rate = trusted_number(result, RATE)
     port = result.values.get("bond_port")
     return Cell(
-        printed_digits(result, _RATE) or rate_text(rate, decimals),
+        printed[result.id] or rate_text(rate, decimals),
         tried.target.is_met(rate) if tried.target else None,
         result,
         port if isinstance(port, str) else None,

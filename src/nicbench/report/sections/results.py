@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from nicbench.core.reading import PassedFrames, PortFigures
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Tone
+from nicbench.report.document.blocks import Row as BodyRow
 from nicbench.report.document.inlines import (
     BREAK,
     capitalise,
@@ -28,6 +30,7 @@ from nicbench.report.document.tables import (
     heads,
     name,
     remarks,
+    row,
     table,
     word_heads,
     words,
@@ -35,7 +38,7 @@ from nicbench.report.document.tables import (
 from nicbench.report.drawing.bars import bins_chart
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.facts import label_of, plain
-from nicbench.report.grids import Crossing, GridTable
+from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, significant, whole
 from nicbench.report.ports import PortsTable
@@ -72,10 +75,10 @@ def section_blocks(
     for figure in figures.of_section(section) if is_drawn else ():
         if figure is not lead:
             yield replace(figure, caption=inlines(foreign(report), " ", figure.caption))
-    for grid in section.grids:
-        if grid.title:
-            yield heading(3, capitalise(grid.title))
-        yield _grid(grid)
+    for grids in one_above_the_other(section.grids):
+        if len(grids) == 1 and grids[0].title:
+            yield heading(3, _title_of(grids[0].title, section))
+        yield _grid(grids, section)
     if section.is_abridged and section.brief:
         yield _rows(section.table.columns, section.brief)
     every = _rows(section.table.columns, section.rows)
@@ -88,9 +91,9 @@ def section_blocks(
     yield from (caption(f"{note}.") for note in section.notes)
     yield from remarks(section.doubts, "warn", "results are disturbed or incomplete: why")
     yield from remarks(section.search_notes, "", "notes on the searches")
-    for row in section.rows:
-        for near in row.result.near_tester_limit or ():
-            about = f" {row.cells[0]} {section.table.columns[0].unit or ''}: {near.text}."
+    for each in section.rows:
+        for near in each.result.near_tester_limit or ():
+            about = f" {each.cells[0]} {section.table.columns[0].unit or ''}: {near.text}."
             yield caption(strong("Near the tester’s own limit:"), about)
     if section.timing:
         yield from _timing(section.timing)
@@ -116,7 +119,19 @@ def _further(further: Further, scope: str) -> Iterator[Block]:
     yield _rows(further.table.columns, further.rows)
 
 
-def _grid(grid: GridTable) -> Block:
+_NAMED: Final = frozenset({"port", "place", "client", "host"})
+"""Values that are names, which are written as the bench file writes them."""
+
+
+def _title_of(text: str, section: Section) -> str:
+    """Returns the title of a grid: words begin with a capital letter, names are as they were written."""
+    each = section.table.grid.each if section.table.grid else None
+    return text if each is not None and each.value in _NAMED else capitalise(text)
+
+
+def _grid(grids: Sequence[GridTable], section: Section) -> Block:
+    """Returns one table; of several grids, one above the other, each below its title."""
+    grid = grids[0]
     levels = len(grid.heads)
     above = (
         (
@@ -125,7 +140,16 @@ def _grid(grid: GridTable) -> Block:
         )
         for level in range(levels)
     )
-    return table(above, ((name(label), *map(_crossing, crossings)) for label, crossings in grid.rows), "result")
+
+    def rows() -> Iterator[BodyRow]:
+        for one in grids:
+            if len(grids) > 1:
+                title = inlines(_title_of(one.title or "", section))
+                label = Cell(title, len(grid.heads[0]) + 1, is_head=True, words=True)
+                yield replace(row(label, look="about"), begins_group=True)
+            yield from (row(name(label), *map(_crossing, crossings)) for label, crossings in one.rows)
+
+    return table(above, rows(), "result")
 
 
 def _crossing(crossing: Crossing | None) -> Cell:
@@ -275,9 +299,9 @@ def ports(tables: Sequence[PortsTable]) -> Iterator[Block]:
             "Rates here are those of the way or the port itself, and in the row of all ways their sum; elsewhere they "
             f"are {shown.scope}. Loss of a result is that of all ways together."
         )
-        for number, row in enumerate(shown.rows):
-            found = row.figures
-            summary = f"{row.name}: {len(found.ways)} ways, {len(found.ports)} ports, trial {found.trial}"
+        for number, point in enumerate(shown.rows):
+            found = point.figures
+            summary = f"{point.name}: {len(found.ways)} ways, {len(found.ports)} ports, trial {found.trial}"
             yield FoldedBlocks(inlines(summary), (_ways(found), _ports(found)), is_open=number == 0)
 
 

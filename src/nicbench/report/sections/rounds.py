@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
 from nicbench.report.bonds import BondRow
-from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Listing
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Listing, Row
 from nicbench.report.document.inlines import breakable, code, inlines, join_inlines, lines, set_tone, superscript
 from nicbench.report.document.tables import (
     NOTHING,
@@ -21,7 +23,7 @@ from nicbench.report.document.tables import (
     word_heads,
     words,
 )
-from nicbench.report.rounds import CountedRow, JobRow, RoundGroup, RoundRow
+from nicbench.report.rounds import JobRow, RoundGroup, RoundRow
 
 
 def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
@@ -40,11 +42,32 @@ def rounds(groups: Sequence[RoundGroup]) -> Iterator[Block]:
 
 
 def _group(group: RoundGroup) -> Block:
+    """Returns the rounds of a test: one table of those of which nothing else is to be said, and the others each."""
     invalid = (
         (", ", set_tone(f"{group.invalid_count} in which something was wrong", "warn")) if group.invalid_count else ()
     )
     summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *invalid)
-    return FoldedBlocks(summary, tuple(map(_round, group.rounds)))
+    plain = [one for one in group.rounds if one.valid and not (one.findings or one.failure or one.bonds)]
+    apart = [one for one in group.rounds if one not in plain]
+    return FoldedBlocks(summary, (*_together(plain), *map(_round, apart)))
+
+
+def _together(rounds: Sequence[RoundRow]) -> Iterator[Block]:
+    """Yields a table of all tools of these rounds and one of what interfaces counted, each round below its name."""
+    if not rounds:
+        return
+    yield _tools(rounds, several=True)
+    if any(one.counted for one in rounds):
+        yield _counted(rounds, several=True)
+    spent = [(one, text) for one in rounds for text in one.cpu]
+    if spent:
+        yield FoldedBlocks(
+            inlines("CPUs of each round"),
+            tuple(caption(f"{one.id}: CPUs of {text}.") for one, text in spent),
+            "remarks",
+        )
+    files = tuple(block for one in rounds for block in _files(one.jobs))
+    yield FoldedBlocks(inlines("Command lines and files"), files, "remarks")
 
 
 def _round(one: RoundRow) -> Block:
@@ -56,25 +79,40 @@ def _round(one: RoundRow) -> Block:
 def _parts(one: RoundRow) -> Iterator[Block]:
     if one.findings:
         yield Listing(tuple(inlines(set_tone(text, "warn")) for text in one.findings))
-    yield table(
-        (
-            (
-                head("Ends"),
-                *word_heads("Tool", "Asked", "What it said"),
-                head("Began", "s"),
-                head("Took", "s"),
-            ),
-        ),
-        (row(*_job(job), look="invalid" if job.failure else "") for job in one.jobs),
-    )
+    yield _tools((one,), several=False)
     if one.counted:
-        yield _counted(one.counted)
+        yield _counted((one,), several=False)
     if one.failure:
         yield paragraph(f"Link failure: {one.failure}.")
     for bond in one.bonds:
         yield from _bond(bond)
     yield from (caption(f"CPUs of {text}.") for text in one.cpu)
     yield FoldedBlocks(inlines("Command lines and files"), tuple(_files(one.jobs)), "remarks")
+
+
+_COLUMNS: Final = 6
+
+
+def _tools(rounds: Sequence[RoundRow], *, several: bool) -> Block:
+    def rows() -> Iterator[Row]:
+        for one in rounds:
+            if several:
+                yield _about(one)
+            yield from (row(*_job(job), look="invalid" if job.failure else "") for job in one.jobs)
+
+    titles = (
+        head("Ends"),
+        *word_heads("Tool", "Asked", "What it said"),
+        head("Began", "s"),
+        head("Took", "s"),
+    )
+    return table((titles,), rows())
+
+
+def _about(one: RoundRow) -> Row:
+    """Returns the row above those of a round: its name, and what was played in it."""
+    label = Cell(inlines(f"{one.id}: {one.what}"), _COLUMNS, is_head=True, words=True)
+    return replace(row(label, look="about"), begins_group=True)
 
 
 def _job(job: JobRow) -> tuple[Cell, ...]:
@@ -89,22 +127,21 @@ def _job(job: JobRow) -> tuple[Cell, ...]:
     )
 
 
-def _counted(rows: Sequence[CountedRow]) -> Block:
+def _counted(rounds: Sequence[RoundRow], *, several: bool) -> Block:
+    def rows() -> Iterator[Row]:
+        for one in rounds:
+            if several and one.counted:
+                yield _about(one)
+            for counted in one.counted:
+                bytes_of = (counted.said_sent, counted.counted_sent, counted.said_received, counted.counted_received)
+                yield row(name(counted.endpoint), *map(cell, bytes_of), words(counted.others or "none"))
+
     ways = heads("by the tools", "by the interface")
-    return table(
-        (
-            (NOTHING, head("Sent [bytes]", columns=2), head("Received [bytes]", columns=2), NOTHING),
-            (head("Port"), *ways, *ways, *word_heads("Other counters that rose")),
-        ),
-        (
-            (
-                name(one.endpoint),
-                *map(cell, (one.said_sent, one.counted_sent, one.said_received, one.counted_received)),
-                words(one.others or "none"),
-            )
-            for one in rows
-        ),
+    above = (
+        (NOTHING, head("Sent [bytes]", columns=2), head("Received [bytes]", columns=2), NOTHING),
+        (head("Port"), *ways, *ways, *word_heads("Other counters that rose")),
     )
+    return table(above, rows())
 
 
 def _bond(bond: BondRow) -> Iterator[Block]:

@@ -90,7 +90,7 @@ class Trex(TesterKind):
     options: TrexOptions
     cannot = MappingProxyType(
         {
-            Ability.BURSTS: "its scheduler keeps the rate in the mean and sends frames in groups, some 10 us apart",
+            Ability.BURSTS: "its scheduler keeps the rate in the mean and sends frames in groups, some 10 µs apart",
             Ability.PHASES: "it is given one load for a transmission",
             Ability.ARRIVALS: "it does not keep when frames arrive",
             Ability.MIX: "it is given one frame size for a stream",

@@ -69,7 +69,7 @@ class NicbenchFrames(Workload):
     def expected_s(self, job: Job) -> float | None:
         if job.ask.duration_s is None:
             return None
-        return _frames_of(job).warm_up_s + job.ask.duration_s
+        return _frames_of(job).after_s + _frames_of(job).warm_up_s + job.ask.duration_s
 
     def parse_version(self, text: str) -> str | None:
         found = re.search(r"nicbench-frames (\S+)", text)
@@ -105,6 +105,7 @@ def _arguments(asked: FramesSpec, duration_s: float | None) -> Iterator[str]:
         ("--frames", asked.frames),
         ("--seconds", duration_s),
         ("--warm-up", asked.warm_up_s or None),
+        ("--after", asked.after_s or None),
         ("--fps", asked.frames_per_s),
         ("--read-ahead", asked.read_ahead_frames),
         ("--order", asked.order),

@@ -1,0 +1,92 @@
+"""``validate`` and ``run --dry-run`` say which hardware of a bench file is not there, and what they looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nicbench.bench_file import load
+from nicbench.stages.presence import look_for_named
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+STREAMS = """\
+nicbench: 1
+title: t
+hosts:
+  server: {{kind: local}}
+  client: {client}
+ports:
+  s0: {{host: server, device: {device}}}
+  c0: {{host: client, device: e1}}
+links: [c0 <-> s0]
+dut: {{kind: server}}
+tests: [{{name: a, method: stream}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("example", "absent"),
+    [
+        ("esxi", "ports.t0: there is no PCI device 0000:03:00.0; `lspci -D` lists those that there are"),
+        ("sriov-guest", "hosts.guest: there is no PCI device 0000:65:02.0; `lspci -D` lists those that there are"),
+        ("two-ports", "ports.s0: there is no interface enp1s0f0; `ip link` lists those that there are"),
+    ],
+)
+@pytest.mark.parametrize(("command", "status"), [(("validate",), 0), (("run", "--dry-run"), 3)])
+def test_absent_hardware_is_named_and_a_run_would_be_refused(
+    nicbench: Any, example: str, absent: str, command: tuple[str, ...], status: int
+) -> None:
+    ended = nicbench(*command, str(EXAMPLES / f"{example}.yaml"))
+    assert ended.status == status
+    assert f"\n  {absent}\n" in ended.stdout
+    assert "are not here, so a run would be refused" in ended.stdout
+
+
+@pytest.mark.parametrize("command", [("validate",), ("run", "--dry-run")])
+def test_absence_is_data_too(nicbench: Any, command: tuple[str, ...]) -> None:
+    document = json.loads(nicbench(*command, str(EXAMPLES / "esxi.yaml"), "--json").stdout)
+    assert [one["place"] for one in document["presence"]["absent"]] == ["ports.t0", "ports.t1"]
+    assert document["presence"]["looked_for"] == ["PCI device 0000:03:00.0", "PCI device 0000:03:00.1"]
+
+
+def test_what_is_there_is_not_absent_and_other_machines_are_not_spoken_to(nicbench: Any) -> None:
+    Path("ssh.yaml").write_text(STREAMS.format(client="{kind: ssh, address: 192.0.2.1}", device="lo"))
+    printed = nicbench("validate", "ssh.yaml").stdout
+    assert "looked for on this machine: interface lo\n" in printed
+    assert "not looked at:\n  hosts.client: another machine (ssh)\n" in printed
+    assert printed.endswith("ssh.yaml is valid\n")
+
+
+def test_a_namespace_that_is_not_there_is_named(nicbench: Any) -> None:
+    Path("netns.yaml").write_text(STREAMS.format(client="{kind: netns, namespace: nb-nowhere}", device="lo"))
+    printed = nicbench("validate", "netns.yaml").stdout
+    assert "hosts.client: there is no network namespace nb-nowhere; make it (`ip netns add`)" in printed
+
+
+async def test_a_machine_that_has_it_all_is_told_so(tmp_path: Path) -> None:
+    for path in (
+        *(f"sys/bus/pci/devices/0000:{card}" for card in ("65:02.0", "65:02.1", "b3:00.0", "b3:00.1")),
+        *(f"sys/devices/system/cpu/cpu{number}" for number in (4, 5, 6)),
+        *("sys/devices/system/node/node0", "sys/kernel/mm/hugepages/hugepages-1048576kB", "dev/kvm"),
+    ):
+        (tmp_path / path).mkdir(parents=True)
+    found = await look_for_named(load(EXAMPLES / "sriov-guest.yaml"), tmp_path)
+    ours = [str(one) for one in found.absent if "QEMU" not in one.what and "kernel" not in one.what]
+    assert ours == ["hosts.guest: there is no CPU 7; `lscpu` lists those that there are"]
+    assert "kind of huge pages of 1024 MiB" in found.looked_for
+
+
+def test_a_lab_names_nothing_of_this_machine(nicbench: Any) -> None:
+    assert "looked for on this machine" not in nicbench("validate", "bench.yaml").stdout
+
+
+async def test_an_image_that_was_not_pulled_is_named(tmp_path: Path) -> None:
+    bench = tmp_path / "bench.yaml"
+    bench.write_text(STREAMS.format(client="{kind: container, root: /no/such/root}", device="lo"))
+    found = await look_for_named(load(bench))
+    assert "hosts.client: there is no folder /no/such/root; write the folder of a root file system" in map(
+        str, found.absent
+    )
