@@ -63,9 +63,10 @@ def wired(t0: str = "", t1: str = "device: pup0") -> BenchFile:
     ("bench", "told"),
     [
         (lab(), "xdp where the kernel and the interfaces can, else net_af_xdp"),
+        (lab(size="imix"), "xdp where the kernel and the interfaces can"),
         (
-            lab(size="imix"),
-            "net_af_xdp, because the test quick (throughput) needs frames of several sizes in one stream",
+            lab("traffic: {vxlan: {vni: 7}, mixes: {two: {smallest: 128, largest: 512, step: 128}}}", size="two"),
+            "net_af_xdp, because the test quick (throughput) needs frames of several sizes in VXLAN",
         ),
         (lab("tester: {capture: {around_loss: 4}}"), "net_af_xdp, because frames around losses are captured"),
         (
