@@ -22,7 +22,7 @@ title: Faults on the wire
 hosts: {guest: {kind: vm, cpus: 2, memory: 1 GiB}}
 lab: {kind: veth, on: guest}
 dut: {kind: netem}
-tester: {driver: DRIVER, memory: 256 MiB}
+tester: {memory: 256 MiB}
 traffic: {flows: 1}
 monitor: off
 thresholds: {unsent_share: 0.2}
@@ -38,9 +38,8 @@ tests:
 """
 
 
-@pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
-def test_each_fault_is_measured_within_its_bounds_and_what_was_lost_is_explained(driver: str, tmp_path: Path) -> None:
-    _, trials = run_bench(tmp_path, FAULTS.replace("DRIVER", driver))
+def test_each_fault_is_measured_within_its_bounds_and_what_was_lost_is_explained(tmp_path: Path) -> None:
+    _, trials = run_bench(tmp_path, FAULTS)
     folder = RunFolder.open(next(path for path in tmp_path.iterdir() if (path / "bench.yaml").exists()))
     rows = {(row.configuration, row.fault): row for row in gather(folder).injected}
     print(*(f"{row.configuration}: {row.fault}: {row.measured}; {row.expected}" for row in rows.values()), sep="\n")
