@@ -32,9 +32,9 @@ def test_without_an_exchange_nothing_is_known() -> None:
 
 
 def test_what_is_told_of_a_clock() -> None:
-    assert _offset(0.0123, 0.0004).in_words == "a: its clock is 12.3 ms ahead (+- 400 us)"
+    assert _offset(0.0123, 0.0004).in_words == "a: its clock is 12.3 ms ahead (+- 400 µs)"
     assert _offset(-2.5, 0.001).in_words == "a: its clock is 2.5 s behind (+- 1 ms)"
-    assert _offset(0.0001, 0.0004).in_words == "a: its clock is as ours, to 400 us"
+    assert _offset(0.0001, 0.0004).in_words == "a: its clock is as ours, to 400 µs"
     assert _offset(0.0, 0.0, 0).in_words == "a: the clock of this machine"
 
 

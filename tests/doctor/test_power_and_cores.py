@@ -54,7 +54,7 @@ SKYLAKE = {
 def test_a_deep_sleep_is_named_with_the_time_it_takes_to_wake() -> None:
     check = idle_states.judge(SKYLAKE)
     assert check.state is State.WARNING
-    assert "C6 (133 us)" in check.text
+    assert "C6 (133 µs)" in check.text
     assert "C1E" not in check.text
     assert check.mend_command == f"echo 1 | tee {CPUS}cpu*/cpuidle/state3/disable"
 

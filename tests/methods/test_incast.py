@@ -150,6 +150,16 @@ def test_two_adapters_are_two_lines_of_a_figure_for_each_size() -> None:
             assert domain == ("A", "B")
 
 
+def test_the_tail_says_of_how_many_streams_or_queue_pairs_it_is() -> None:
+    (table,) = tail_tables(incast_of(""), {})
+    assert [row.name for row in table.rows][:2] == [
+        "1024 bytes, 5 queue pairs a sender",
+        "1024 bytes, 20 queue pairs a sender",
+    ]
+    _, (alone,) = results(loaded, streams=[1])
+    assert tail_tables([alone], {})[0].rows[0].name == "65536 bytes, 1 stream a sender"
+
+
 def test_connections_of_tcp_are_no_queue_pairs() -> None:
     (section,) = sections(incast_of("", "tcp"), {})
     assert section.grids[0].corner == "Streams a sender"

@@ -135,7 +135,10 @@ def _bounds_ns(results: Sequence[Result]) -> list[int]:
 
 def _name(result: Result, several_configurations: bool) -> str:
     if "message_bytes" in result.parameters:
-        size = f"{result.parameters['message_bytes']} bytes, {result.parameters.get('streams', 1)} streams a sender"
+        streams = result.parameters.get("streams", 1)
+        what = "queue pair" if result.parameters.get("transport") == "rdma" else "stream"
+        several = "" if streams == 1 else "s"
+        size = f"{result.parameters['message_bytes']} bytes, {streams} {what}{several} a sender"
     elif result.parameters.get("mix"):
         size = text_of(_MIX, result)
     else:

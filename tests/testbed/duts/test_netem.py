@@ -96,7 +96,7 @@ def test_what_is_injected_is_told_in_words() -> None:
     told = describe_faults(faults(delay="1 ms", jitter="100 us", loss="0.5 %", corrupt="100 ppm", rate="1 Gb/s"))
     assert told == {
         "delay": "1 ms",
-        "jitter": "±100 us, uniform",
+        "jitter": "±100 µs, uniform",
         "loss": "0.5 %",
         "corrupt": "0.01 %",
         "rate": "1 Gb/s",
