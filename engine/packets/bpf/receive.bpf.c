@@ -2,6 +2,7 @@
 // kernel untouched. It is the analyser of src/analyser.rs, whose counts it must agree with frame by frame; what the
 // kernel cannot judge goes to the engine through a ring.
 
+#include "card_time.h"
 #include "count.h"
 
 struct frame_event {
@@ -232,7 +233,7 @@ int receive(struct xdp_md *context)
 	struct place place = { .number = context->rx_queue_index, .quiet_ns = ~0ULL };
 	struct signature signature = {};
 	struct shard *shard;
-	__u64 words[2], now_ns;
+	__u64 words[2], now_ns, epoch_ns = configuration.epoch_ns;
 	int owner = NOBODY;
 	void *at, *end;
 
@@ -243,11 +244,14 @@ int receive(struct xdp_md *context)
 		return XDP_PASS;
 	place.length = (__u32)(context->data_end - context->data);
 	now_ns = settings.is_told_time ? configuration.test_now_ns : bpf_ktime_get_ns();
-	place.now_ns = now_ns - configuration.epoch_ns;
 	// What comes before the trial begins is not counted.
-	place.phase = now_ns < configuration.epoch_ns ? IDLE : configuration.phase;
+	place.phase = now_ns < epoch_ns ? IDLE : configuration.phase;
 	if (configuration.last_slow_ns)
 		place.quiet_ns = now_ns > configuration.last_slow_ns ? now_ns - configuration.last_slow_ns : 0;
+	if (settings.is_stamped)
+		now_ns = place_stamp(shard, read_stamp(context), now_ns);
+	// A clock that is a little wrong may place the first frames before the trial.
+	place.now_ns = now_ns > epoch_ns ? now_ns - epoch_ns : 0;
 	if (place.phase == RUNNING) {
 		if (place.now_ns > shard->last_ns)
 			shard->last_ns = place.now_ns;

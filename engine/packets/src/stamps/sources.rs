@@ -27,8 +27,8 @@ pub fn refuse(wanted: Timestamps, without: &[String]) -> Result<(), EngineError>
     let next = match wanted {
         Timestamps::Kernel => "open the interface by net_pcap, or use the time stamps `tsc`".to_owned(),
         _ => format!(
-            "give a card by its PCI address whose DPDK driver stamps every frame ({STAMPING_CARDS}), or use the time \
-             stamps `tsc`"
+            "give a card by its PCI address whose DPDK driver stamps every frame ({STAMPING_CARDS}) or, for `xdp`, an \
+             interface of a card that does, or use the time stamps `tsc`"
         ),
     };
     Err(EngineError::new(ErrorKind::BadRequest, message, next))
@@ -36,7 +36,7 @@ pub fn refuse(wanted: Timestamps, without: &[String]) -> Result<(), EngineError>
 
 fn may_stamp(wanted: Timestamps, kind: &PortKind) -> bool {
     match (wanted, kind) {
-        (Timestamps::Tsc, _) | (Timestamps::Card, PortKind::Pci { .. }) => true,
+        (Timestamps::Tsc, _) | (Timestamps::Card, PortKind::Pci { .. } | PortKind::Xdp { .. }) => true,
         (Timestamps::Card, PortKind::Simulated { card_clock, .. }) => card_clock.is_some(),
         (Timestamps::Kernel, PortKind::Pcap { .. }) => true,
         // Frames from a file bear the file's stamps.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use nicbench_protocol::PortRequest;
+use nicbench_protocol::{PortRequest, StampClockReply, Timestamps};
 
+use super::card_clock::CardClock;
 use super::generator::LARGEST_FRAME;
 use super::receiver::Receiver;
 use crate::error::{EngineError, ErrorKind};
@@ -32,7 +33,12 @@ impl XdpPort {
     ///
     /// # Errors
     /// Where there is no such interface, its driver runs no XDP programs, or another's program is there.
-    pub fn open(number: usize, request: &PortRequest, device: &str) -> Result<Self, EngineError> {
+    pub fn open(
+        number: usize,
+        request: &PortRequest,
+        device: &str,
+        timestamps: Timestamps,
+    ) -> Result<Self, EngineError> {
         let refuse = |what: String, next: &str| EngineError::new(ErrorKind::Port, what, next);
         let kernel = KernelLink::open(device).map_err(|error| {
             refuse(format!("port {}: interface {device}: {error}", request.name), "see the interfaces: ip link")
@@ -41,7 +47,13 @@ impl XdpPort {
             refuse(format!("port {}: interface {device}: {error}", request.name), "look at: ip link")
         })?;
         let driver = kernel.driver().unwrap_or_else(|| "unknown".into());
-        let receiver = Receiver::attach(number, &request.name, kernel.index(), state.receive_queues.unwrap_or(1))?;
+        let clock = match timestamps {
+            Timestamps::Card => Some(CardClock::open(&request.name, &kernel)?),
+            _ => None,
+        };
+        let stamps = clock.as_ref().map(|clock| clock.facts().clone());
+        let queues = state.receive_queues.unwrap_or(1);
+        let receiver = Receiver::attach(number, &request.name, kernel.index(), queues, clock)?;
         let longest = state.mtu_bytes.unwrap_or(1500) as usize + Ethernet::BYTES;
         let facts = PortFacts {
             name: request.name.clone(),
@@ -57,13 +69,18 @@ impl XdpPort {
             transmit_budget_frames: None,
             numa_node: None,
             lossless: false,
-            stamps: None,
+            stamps,
         };
         Ok(Self { facts, kernel, receiver, flushed: Flushed::default() })
     }
 
     pub fn facts(&self) -> &PortFacts {
         &self.facts
+    }
+
+    /// The clock that stamps what it receives; `None` where that is the program's.
+    pub fn stamp_clock(&self) -> Option<StampClockReply> {
+        self.receiver.card_clock().and_then(CardClock::reply)
     }
 
     /// The number of the interface.

@@ -17,12 +17,14 @@ use crate::error::{EngineError, ErrorKind};
 use crate::flows::LateFrames;
 use crate::latency::LatencyCounts;
 use crate::signature::Signer;
+use crate::stamps::StampTally;
 use crate::sys::bpf::XdpLink;
 use crate::sys::bpf::receiving::{
     AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, Tally, split_event,
     wait_for_programs, zeroed,
 };
 use crate::traffic::SignatureSearch;
+use crate::xdp::card_clock::CardClock;
 use events::ShardEvents;
 use refusals::{at_port, not_loaded, refusal};
 use tables::{MOST_BYTES, Sizes, Tables};
@@ -41,8 +43,11 @@ pub struct Receiver {
     port: usize,
     queues: usize,
     settings: Settings,
-    tables: Tables,
+    /// Closed before the program goes.
     link: Option<XdpLink>,
+    tables: Tables,
+    /// The interface's, where its card stamps what it receives.
+    card: Option<(u32, CardClock)>,
     trial: Option<Trial>,
     /// Of the trials before.
     totals: BTreeMap<String, u64>,
@@ -65,17 +70,30 @@ impl Receiver {
     ///
     /// # Errors
     /// Where another program is there, the driver has no native XDP, or this process may not.
-    pub fn attach(port: usize, name: &str, interface: u32, queues: u32) -> Result<Self, EngineError> {
-        let mut receiver = Self::detached(port, queues, Settings::default()).map_err(|error| at_port(name, error))?;
+    pub fn attach(
+        port: usize,
+        name: &str,
+        interface: u32,
+        queues: u32,
+        clock: Option<CardClock>,
+    ) -> Result<Self, EngineError> {
+        let settings = Settings { is_stamped: clock.is_some().into(), ..Settings::default() };
+        let card = clock.map(|clock| (interface, clock));
+        let mut receiver = Self::detached(port, queues, settings, card).map_err(|error| at_port(name, error))?;
         let link = receiver.tables.program().and_then(|program| XdpLink::attach(program, interface));
         receiver.link = Some(link.map_err(|error| refusal(name, interface, &error))?);
         Ok(receiver)
     }
 
-    fn detached(port: usize, queues: u32, settings: Settings) -> Result<Self, EngineError> {
+    fn detached(
+        port: usize,
+        queues: u32,
+        settings: Settings,
+        card: Option<(u32, CardClock)>,
+    ) -> Result<Self, EngineError> {
         let queues = queues.max(1) as usize;
-        let tables = Tables::load(Sizes::usual(queues), settings).map_err(|error| not_loaded(&error))?;
-        Ok(Self { port, queues, settings, tables, link: None, trial: None, totals: BTreeMap::new() })
+        let tables = load(Sizes::usual(queues), settings, card.as_ref())?;
+        Ok(Self { port, queues, settings, link: None, tables, card, trial: None, totals: BTreeMap::new() })
     }
 
     /// Makes everything zero and ready for a trial; nothing counts before [`Self::set_epoch`].
@@ -103,6 +121,10 @@ impl Receiver {
         let sizes = Sizes::of(&layout, self.queues, flows.sum(), intervals as usize);
         self.make_room(&sizes)?;
         self.tables.clear(&sizes);
+        if let Some((_, clock)) = &mut self.card {
+            clock.calibrate();
+        }
+        self.follow_clock();
         let order = self.write_streams(expected, &layout)?;
         self.configure(trial, signer, expected, &layout, &sizes, interval_ns)?;
         let most = capture.as_ref().map_or(Some(0), Capture::most_of_first);
@@ -135,10 +157,10 @@ impl Receiver {
             let next = "use fewer flows, histograms or queues (ethtool -L), or another driver";
             return Err(EngineError::new(ErrorKind::BadRequest, message, next));
         }
-        let tables = Tables::load(*sizes, self.settings).map_err(|error| not_loaded(&error))?;
+        let tables = load(*sizes, self.settings, self.card.as_ref())?;
         if let Some(link) = &self.link {
             let replaced = tables.program().and_then(|program| link.replace(program));
-            replaced.map_err(|error| not_loaded(&error))?;
+            replaced.map_err(|error| not_loaded(&error, self.card.is_some()))?;
             wait_for_programs();
         }
         self.tables = tables;
@@ -235,8 +257,29 @@ impl Receiver {
         }
     }
 
+    /// Reads the card's clock, so that the program places its stamps by how it runs now.
+    fn follow_clock(&mut self) {
+        let Some((_, clock)) = &mut self.card else { return };
+        clock.follow();
+        if let Some(line) = clock.line() {
+            self.tables.set_clock_line(line);
+        }
+    }
+
+    /// The clock that stamps what is received, where that is the card's.
+    pub fn card_clock(&self) -> Option<&CardClock> {
+        self.card.as_ref().map(|(_, clock)| clock)
+    }
+
+    /// What became of the stamps since the trial began; nothing where no card stamps.
+    pub fn stamp_tally(&self) -> StampTally {
+        let shards = (0..self.queues).map(|number| self.tables.shards.get(number));
+        self.card_clock().map_or_else(StampTally::default, |clock| clock.tally(shards))
+    }
+
     /// Judges what the program has handed over.
     pub fn poll(&mut self) {
+        self.follow_clock();
         let Some(trial) = &mut self.trial else { return };
         for record in self.tables.events.take() {
             let Some((event, bytes)) = split_event(&record) else { continue };
@@ -353,6 +396,11 @@ impl Receiver {
         }
         counters
     }
+}
+
+fn load(sizes: Sizes, settings: Settings, card: Option<&(u32, CardClock)>) -> Result<Tables, EngineError> {
+    let tables = Tables::load(sizes, settings, card.map(|(interface, _)| *interface));
+    tables.map_err(|error| not_loaded(&error, card.is_some()))
 }
 
 /// Adds what the kernel counted to what its events told.

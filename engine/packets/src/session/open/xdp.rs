@@ -1,6 +1,6 @@
 //! Ports of the tester inside the kernel.
 
-use nicbench_protocol::{Configure, ConfigureReply, PortKind, Timestamps};
+use nicbench_protocol::{Configure, ConfigureReply, PortKind, PortReply, StampClockReply};
 
 use super::{bad_request, facts_reply, pin, roles};
 use crate::clock::TscClock;
@@ -21,10 +21,7 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
             let message = format!("port {} has addresses to answer for, and its kernel answers itself", request.name);
             return refuse(&message, "leave `addresses` out");
         }
-        ports.push(XdpPort::open(number, request, device)?);
-    }
-    if configure.timestamps != Timestamps::Tsc {
-        return refuse("ports of the kind `xdp` stamp by the kernel's clock", "leave `timestamps` out, or use `pci`");
+        ports.push(XdpPort::open(number, request, device, configure.timestamps)?);
     }
     let interfaces: Vec<u32> = ports.iter().map(XdpPort::interface).collect();
     let lane =
@@ -34,8 +31,10 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
         workers => workers.iter().map(|worker| lane(Some(worker.cpu), roles(worker))).collect::<Result<_, _>>()?,
     };
     pin(lanes[0].cpu)?;
+    let clocks: Vec<Option<StampClockReply>> = ports.iter().map(XdpPort::stamp_clock).collect();
     let tester = XdpTester::new(ports, lanes, configure.watch_cpus.clone(), TscClock::calibrated());
-    let ports = tester.facts().iter().map(facts_reply).collect();
+    let described = |(facts, timestamps)| PortReply { timestamps, ..facts_reply(facts) };
+    let ports = tester.facts().iter().zip(clocks).map(described).collect();
     let reply = ConfigureReply { ports, clock: tester.clock_reply(), eal_arguments: Vec::new() };
     Ok((Box::new(tester), reply))
 }
