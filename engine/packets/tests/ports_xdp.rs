@@ -58,6 +58,10 @@ impl Engine {
     }
 
     fn configure(&mut self, devices: &[&str]) -> Value {
+        self.configure_stamped(devices, "tsc")
+    }
+
+    fn configure_stamped(&mut self, devices: &[&str], timestamps: &str) -> Value {
         let port = |device: &&str| {
             json!({"name": device, "kind": "xdp", "device": device, "transmit_descriptors": 256,
                    "receive_descriptors": 256, "lossless": false, "send_buffer_bytes": null})
@@ -66,7 +70,8 @@ impl Engine {
         self.request(
             "configure",
             json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null,
-            "watch_cpus": [], "huge_pages": false, "memory_mib": 64, "eal": [], "ports": ports}),
+            "watch_cpus": [], "huge_pages": false, "memory_mib": 64, "eal": [], "ports": ports,
+            "timestamps": timestamps}),
         )
     }
 
@@ -120,6 +125,13 @@ fn frames_are_made_and_checked_in_the_kernel() {
         return;
     }
     enter_lab();
+    // A veth has no card, and its kernel no stamps for programs.
+    for (source, words) in [("card", "no card stands behind it"), ("kernel", "no time stamps of the kernel")] {
+        let mut engine = Engine::start();
+        engine.request("hello", json!({"protocol": "1.0"}));
+        let refused = engine.configure_stamped(&["t0", "t1"], source);
+        assert!(refused["ok"] == false && refused.to_string().contains(words), "{refused}");
+    }
     let mut engine = Engine::start();
     engine.request("hello", json!({"protocol": "1.0"}));
     let reply = engine.configure(&["t0", "t1"]);

@@ -37,7 +37,7 @@ impl CardClock {
         let refuse = |why: String| {
             let message = format!("port {port}: no time stamps of the card: {why}");
             let next = "use a card whose driver stamps all frames (nicbench doctor), or the time stamps `tsc`";
-            EngineError::new(ErrorKind::Port, message, next)
+            EngineError::new(ErrorKind::BadRequest, message, next)
         };
         // A program for one interface must never outlive it: the kernel was seen to fail where an interface of a
         // namespace that is removed, as a veth is with it, still bore one. A card's interface is not removed then, but
