@@ -7,9 +7,6 @@
 // A frame of a stream that is expected here, at this shard.
 struct frame {
 	struct signature signature;
-	const struct stream *stream;
-	struct tally *tally;
-	struct line *line;
 	__u32 number; // Of the stream.
 	__u32 index; // Of the line.
 };
@@ -29,56 +26,61 @@ static __always_inline void add_saturating(__u32 *count)
 }
 
 // Writes what the interval that has ended received, and begins the present one.
-static __noinline void close_interval(const struct place *place, struct tally *tally, __u32 number)
+VERIFIED_ONCE int close_interval(const struct place *place, struct tally *tally, __u32 number)
 {
-	const struct config *config = place->config;
-	__u32 first = (place->number * config->streams + number) * config->intervals;
-	__u64 present = config->interval_ns ? place->now_ns / config->interval_ns : 0;
+	__u32 intervals = configuration.intervals;
+	__u64 interval_ns = configuration.interval_ns, present;
 	struct interval *interval;
 
-	if (tally->interval >= config->intervals)
-		return;
-	interval = AT(series, first + (__u32)tally->interval);
+	if (!place || !tally || tally->interval >= intervals)
+		return 0;
+	present = interval_ns ? place->now_ns / interval_ns : 0;
+	interval = AT(series, (place->number * configuration.streams + number) * intervals + (__u32)tally->interval);
 	if (interval) {
 		interval->received += tally->received - tally->received_before;
 		interval->missing += tally->missing - tally->missing_before;
 	}
 	tally->received_before = tally->received;
 	tally->missing_before = tally->missing;
-	if (present + 1 >= config->intervals) {
-		tally->interval = config->intervals - 1;
+	if (present + 1 >= intervals) {
+		tally->interval = intervals - 1;
 		tally->interval_end_ns = ~0ULL;
-		return;
+		return 0;
 	}
 	tally->interval = present;
-	tally->interval_end_ns = (present + 1) * config->interval_ns;
+	tally->interval_end_ns = (present + 1) * interval_ns;
+	return 0;
 }
 
-static __always_inline void count_jump(const struct place *place, const struct frame *frame, __u64 jumped)
+static __always_inline void count_jump(const struct place *place, const struct frame *frame, struct tally *tally,
+					__u64 jumped)
 {
 	__s64 age_ns = elapsed(frame->signature.time_ns, place->now_ns);
 	__u64 sent_ns = age_ns > 0 && (__u64)age_ns > place->now_ns ? 0 : place->now_ns - age_ns;
 
-	frame->tally->missing += jumped;
-	if (sent_ns + 1 > frame->tally->last_jump_ns)
-		frame->tally->last_jump_ns = sent_ns + 1;
+	tally->missing += jumped;
+	if (sent_ns + 1 > tally->last_jump_ns)
+		tally->last_jump_ns = sent_ns + 1;
 }
 
 static __always_inline void count_foreign(const struct place *place)
 {
-	if (place->phase == RUNNING)
-		place->shard->foreign++;
+	struct shard *shard = AT(shards, place->number);
+
+	if (shard && place->phase == RUNNING)
+		shard->foreign++;
 }
 
 // Hands a frame that was overtaken to the engine, which knows whether only broken ones overtook it.
-static __always_inline void count_reordered(const struct place *place, const struct frame *frame, __u64 sequence)
+static __always_inline void count_reordered(const struct place *place, const struct frame *frame, struct tally *tally,
+					     struct line *line, __u64 sequence)
 {
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
 	if (!event) {
-		place->shard->events_lost++;
-		frame->tally->reordered++;
-		add_saturating(&frame->line->reordered);
+		count_lost_event(place);
+		tally->reordered++;
+		add_saturating(&line->reordered);
 		return;
 	}
 	event->kind = REORDERED;
@@ -86,52 +88,57 @@ static __always_inline void count_reordered(const struct place *place, const str
 	event->stream = frame->number;
 	event->flow = frame->signature.flow;
 	event->numbers[0] = sequence;
-	event->numbers[1] = frame->line->received;
-	event->numbers[2] = frame->line->next;
-	event->numbers[3] = opened_at(place->config, frame->index, (__u32)sequence);
+	event->numbers[1] = line->received;
+	event->numbers[2] = line->next;
+	event->numbers[3] = opened_at(frame->index, (__u32)sequence);
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
 // A frame with an intact signature and other bytes that were changed. Its sequence counts as seen.
-static __noinline void count_corrupted(const struct place *place, const struct frame *frame)
+VERIFIED_ONCE int count_corrupted(const struct place *place, const struct frame *frame, struct tally *tally,
+				  struct line *line)
 {
-	struct observed observed = { .index = frame->index };
-	struct line *line = frame->line;
-	struct tally *tally = frame->tally;
-	struct event event = { .kind = ADVANCED, .shard = place->number, .stream = frame->number };
+	struct observed observed = {};
+	struct event event = { .kind = ADVANCED };
 
+	if (!place || !frame || !tally || !line)
+		return 0;
+	observed.index = frame->index;
+	event.shard = place->number;
+	event.stream = frame->number;
 	event.numbers[0] = line->next;
-	switch (observe_rare(place->config, line, frame->signature.sequence, &observed)) {
+	switch (observe_rare(line, frame->signature.sequence, &observed)) {
 	case DUPLICATE:
 		tally->duplicated++;
 		add_saturating(&line->duplicated);
-		return;
+		return 0;
 	case IMPOSSIBLE:
 		count_foreign(place);
-		return;
+		return 0;
 	case AHEAD:
-		count_jump(place, frame, observed.number);
+		count_jump(place, frame, tally, observed.number);
 		/* fall through */
 	case NEXT:
 		line->last_latency_ns = NO_LATENCY;
 		event.flow = frame->signature.flow;
 		event.numbers[1] = line->next;
-		submit(place->shard, &event);
+		submit(place, &event);
 		break;
 	default:
 		tally->missing--;
 	}
 	tally->corrupted++;
 	add_saturating(&line->corrupted);
+	return 0;
 }
 
-static __noinline void count_late(const struct place *place, const struct frame *frame)
+static __always_inline void count_late(const struct frame *frame, struct tally *tally, struct line *line)
 {
 	struct observed observed = { .index = frame->index };
-	enum arrival arrival = observe(place->config, frame->line, frame->signature.sequence, &observed);
+	int arrival = observe(line, frame->signature.sequence, &observed);
 
 	if (arrival != DUPLICATE && arrival != IMPOSSIBLE)
-		frame->tally->late++;
+		tally->late++;
 }
 
 static __always_inline void count_latency(const struct place *place, __u32 histogram, __u64 latency_ns)
@@ -142,7 +149,7 @@ static __always_inline void count_latency(const struct place *place, __u32 histo
 	struct histogram_block *block;
 	__u32 *count;
 
-	block = AT(histograms, (place->number * place->config->histograms + histogram) * HISTOGRAM_BLOCKS +
+	block = AT(histograms, (place->number * configuration.histograms + histogram) * HISTOGRAM_BLOCKS +
 				       index / BLOCK_COUNTS);
 	if (!block)
 		return;
@@ -153,7 +160,7 @@ static __always_inline void count_latency(const struct place *place, __u32 histo
 
 		event.numbers[0] = histogram;
 		event.numbers[1] = index;
-		submit(place->shard, &event);
+		submit(place, &event);
 	}
 }
 
@@ -186,27 +193,27 @@ static __always_inline void count_variation(struct tally *tally, struct line *li
 }
 
 // Not the next one of its flow. Returns whether it is ahead of all before it; -1 where it is not received.
-static __noinline int count_irregular(const struct place *place, const struct frame *frame, enum arrival arrival,
-				      __u64 number)
+VERIFIED_ONCE int count_irregular(const struct place *place, const struct frame *frame, struct tally *tally,
+				  struct line *line, const struct observed *observed)
 {
-	struct tally *tally = frame->tally;
-
-	switch (arrival) {
+	if (!place || !frame || !tally || !line || !observed)
+		return -1;
+	switch (observed->arrival) {
 	case AHEAD:
-		count_jump(place, frame, number);
+		count_jump(place, frame, tally, observed->number);
 		return 1;
 	case LATE_IN_ORDER:
 		tally->missing--;
-		count_reordered(place, frame, number);
+		count_reordered(place, frame, tally, line, observed->number);
 		return 0;
 	case TOO_OLD:
 		tally->missing--;
 		tally->reordered++;
-		add_saturating(&frame->line->reordered);
+		add_saturating(&line->reordered);
 		return 0;
 	case DUPLICATE:
 		tally->duplicated++;
-		add_saturating(&frame->line->duplicated);
+		add_saturating(&line->duplicated);
 		return -1;
 	default:
 		count_foreign(place);
@@ -214,18 +221,18 @@ static __noinline int count_irregular(const struct place *place, const struct fr
 	}
 }
 
-static __always_inline void count_whole(const struct place *place, const struct frame *frame, __u64 quiet_ns)
+static __always_inline void count_whole(const struct place *place, const struct frame *frame,
+					const struct stream *stream, struct tally *tally, struct line *line)
 {
 	struct observed observed = { .index = frame->index };
-	const struct stream *stream = frame->stream;
-	struct tally *tally = frame->tally;
-	struct line *line = frame->line;
-	enum arrival arrival = observe(place->config, line, frame->signature.sequence, &observed);
-	int in_order = arrival == NEXT ? 1 : count_irregular(place, frame, arrival, observed.number);
+	int arrival = observe(line, frame->signature.sequence, &observed), in_order = 1;
 	__s64 age_ns = elapsed(frame->signature.time_ns, place->now_ns);
 	__u64 latency_ns = age_ns;
 	__u32 short_ns;
 
+	observed.arrival = arrival;
+	if (arrival != NEXT)
+		in_order = count_irregular(place, frame, tally, line, &observed);
 	if (in_order < 0)
 		return;
 	if (age_ns < 0) {
@@ -254,6 +261,6 @@ static __always_inline void count_whole(const struct place *place, const struct 
 	count_latency(place,
 		      stream->first_group + ((frame->signature.flow - stream->first_flow) >> (stream->group_shift & 31)),
 		      latency_ns);
-	if (latency_ns >= quiet_ns)
+	if (latency_ns >= place->quiet_ns)
 		count_latency(place, stream->shared_group, latency_ns);
 }

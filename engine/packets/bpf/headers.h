@@ -17,11 +17,10 @@
 #define PROTOCOL_UDP 17
 #define MOST_TAGS 4
 
-
-static __always_inline void copy_front(struct xdp_md *context, const struct place *place)
+static __always_inline void copy_front(struct xdp_md *context, struct shard *shard, __u32 length)
 {
-	__builtin_memset(place->shard->scratch, 0, SCRATCH_BYTES);
-	copy_frame(context, place->shard->scratch, place->length, SCRATCH_BYTES);
+	__builtin_memset(shard->scratch, 0, SCRATCH_BYTES);
+	copy_frame(context, shard->scratch, length, SCRATCH_BYTES);
 }
 
 static __always_inline __u32 byte_at(const struct shard *shard, __u32 at)
@@ -43,11 +42,11 @@ static __always_inline int is_tag(__u32 type)
 
 // The headers of the Ethernet frame that begins at `start`, packed in one word: the payload, and above it whether there
 // is a header of UDP or TCP before it.
-static __noinline __u32 find_headers(const struct shard *shard, __u32 length, __u32 start)
+VERIFIED_ONCE __u32 find_headers(const struct shard *shard, __u32 length, __u32 start)
 {
 	__u32 type, at = start + ETHERNET_BYTES, protocol, end, transport;
 
-	if (start >= SCRATCH_BYTES || at > length)
+	if (!shard || start >= SCRATCH_BYTES || at > length)
 		return NOWHERE;
 	type = number_at(shard, at - 2);
 	for (__u32 tags = 0; tags < MOST_TAGS && is_tag(type); tags++) {

@@ -7,6 +7,7 @@
 // A frame in one page: XDP programs see no more at once.
 #define MOST_PATTERN_BLOCKS 15
 #define PATTERN_BLOCK 256
+#define MOST_OFFSET 0x1FFF
 
 static __always_inline __u8 pattern_byte(__u32 index)
 {
@@ -23,16 +24,19 @@ static __always_inline __u64 pattern_word(__u32 index)
 }
 
 // Whether all bytes from `from` on are the pattern, which repeats itself after 256 bytes.
-static __noinline int has_pattern(struct xdp_md *context, __u32 from)
+VERIFIED_ONCE int has_pattern(struct xdp_md *context, __u32 from)
 {
-	void *end = (void *)(long)context->data_end;
-	__u8 *at = (void *)(long)context->data;
+	void *data = (void *)(long)context->data, *end = (void *)(long)context->data_end;
 	__u64 differences = 0;
+	__u8 *at;
 
 	if (from > 0x3FF)
 		return 0;
-	at += from;
 	for (__u32 block = 0; block < MOST_PATTERN_BLOCKS; block++) {
+		// A pointer with a bound of its own in each block: so all ways out of the loop look alike to the verifier,
+		// which follows only one of them.
+		asm volatile("" : "+r"(from));
+		at = data + (from & MOST_OFFSET);
 		if ((void *)(at + PATTERN_BLOCK) > end)
 			break;
 #pragma clang loop unroll(full)
@@ -40,8 +44,10 @@ static __noinline int has_pattern(struct xdp_md *context, __u32 from)
 			differences |= *(__u64 *)(at + 8 * word) ^ pattern_word(8 * word);
 		if (differences)
 			return 0;
-		at += PATTERN_BLOCK;
+		from += PATTERN_BLOCK;
 	}
+	asm volatile("" : "+r"(from));
+	at = data + (from & MOST_OFFSET);
 	// Eight bytes further each byte of a word is greater by 8 * 131.
 	__u64 expected = pattern_word(0);
 	__u32 index = 0;
@@ -102,23 +108,26 @@ static __always_inline int has_lengths(struct xdp_md *context, const struct stre
 }
 
 // The field's bits in the front of a frame.
-static __always_inline struct wide read_field(const struct shard *shard, const struct field *field, __u32 moved)
+VERIFIED_ONCE int read_field(const struct shard *shard, const struct field *field, struct wide *found)
 {
 	struct wide number = { 0, 0 };
+
+	if (!shard || !field || !found)
+		return -1;
 
 	for (__u32 byte = 0; byte < 16; byte++) {
 		if (byte >= field->bytes)
 			break;
 		number.high = number.high << 8 | number.low >> 56;
-		number.low = number.low << 8 | byte_at(shard, field->at + moved + byte);
+		number.low = number.low << 8 | byte_at(shard, field->at + byte);
 	}
 	if (field->shift) {
 		number.low = number.low >> (field->shift & 63) | number.high << ((64 - field->shift) & 63);
 		number.high >>= field->shift & 63;
 	}
-	number.high &= field->mask_high;
-	number.low &= field->mask_low;
-	return number;
+	found->high = number.high & field->mask_high;
+	found->low = number.low & field->mask_low;
+	return 0;
 }
 
 // Values::of in traffic/varied_field.rs.
@@ -134,18 +143,24 @@ static __always_inline struct wide value_of(const struct field *field, __u32 flo
 	return add_wide(first, product(index, field->step));
 }
 
-static __noinline int has_field(const struct shard *shard, const struct field *field, __u32 flow)
+VERIFIED_ONCE int has_field(const struct shard *shard, const struct field *field, __u32 flow)
 {
-	struct wide found = read_field(shard, field, 0), sent = value_of(field, flow);
+	struct wide found = { 0, 0 }, sent;
 
+	if (!shard || !field)
+		return 0;
+	read_field(shard, field, &found);
+	sent = value_of(field, flow);
 	return found.high == (sent.high & field->mask_high) && found.low == (sent.low & field->mask_low);
 }
 
 // The sum of a range of the frame's front in words of 16 bits, as an odd or an even place begins.
-static __noinline __u64 sum_range(const struct shard *shard, const struct summed *range)
+VERIFIED_ONCE __u64 sum_range(const struct shard *shard, const struct summed *range)
 {
 	__u64 sum = 0;
 
+	if (!shard || !range)
+		return 0;
 	for (__u32 byte = 0; byte < 16; byte++) {
 		if (byte >= range->length)
 			break;
@@ -156,11 +171,14 @@ static __noinline __u64 sum_range(const struct shard *shard, const struct summed
 	return sum;
 }
 
-static __noinline int has_sum(const struct shard *shard, const struct sum *sum)
+VERIFIED_ONCE int has_sum(const struct shard *shard, const struct sum *sum)
 {
-	__u64 total = sum->constant;
+	__u64 total;
 	__u16 checksum;
 
+	if (!shard || !sum)
+		return 0;
+	total = sum->constant;
 	for (__u32 number = 0; number < MOST_SUMMED; number++) {
 		if (number >= sum->ranges)
 			break;
@@ -174,33 +192,45 @@ static __noinline int has_sum(const struct shard *shard, const struct sum *sum)
 	return number_at(shard, sum->at) == checksum;
 }
 
-static __noinline int has_what_is_carried(struct xdp_md *context, const struct place *place,
-					  const struct stream *stream, __u32 flow)
+VERIFIED_ONCE int has_what_is_carried(struct xdp_md *context, const struct place *place, const struct stream *stream,
+				       __u32 flow)
 {
-	copy_front(context, place);
+	struct shard *shard;
+
+	if (!place || !stream)
+		return 0;
+	shard = AT(shards, place->number);
+	if (!shard)
+		return 0;
+	copy_front(context, shard, place->length);
 	for (__u32 number = 0; number < MOST_FIELDS; number++) {
 		if (number >= stream->fields)
 			break;
-		if (!has_field(place->shard, &stream->field[number], flow))
+		if (!has_field(shard, &stream->field[number], flow))
 			return 0;
 	}
 	for (__u32 number = 0; number < MOST_SUMS; number++) {
 		if (number >= stream->sums)
 			break;
-		if (!has_sum(place->shard, &stream->sum[number]))
+		if (!has_sum(shard, &stream->sum[number]))
 			return 0;
 	}
 	return 1;
 }
 
 // Whether the headers lead to a signature at all, where they are not those that were sent.
-static __noinline int leads_somewhere(struct xdp_md *context, const struct place *place, __u32 search)
+VERIFIED_ONCE int leads_somewhere(struct xdp_md *context, const struct place *place, __u32 search)
 {
+	struct shard *shard;
 	__u32 offset;
 
-	copy_front(context, place);
-	offset = search == CARRIED ? carried_offset(place->shard, place->length) :
-				     payload_offset(place->shard, place->length);
+	if (!place)
+		return 0;
+	shard = AT(shards, place->number);
+	if (!shard)
+		return 0;
+	copy_front(context, shard, place->length);
+	offset = search == CARRIED ? carried_offset(shard, place->length) : payload_offset(shard, place->length);
 	return offset + SIGNATURE_BYTES <= place->length;
 }
 
@@ -216,6 +246,7 @@ static __always_inline int is_length(const struct stream *stream, __u32 number, 
 	return marked && *marked >> (length & 63) & 1;
 }
 
+// `number` is the stream's, `flow` the flow's in it.
 static __always_inline int is_intact(struct xdp_md *context, const struct place *place, const struct stream *stream,
 				     __u32 number, __u32 flow)
 {

@@ -11,6 +11,7 @@ enum arrival { NEXT, AHEAD, LATE_IN_ORDER, TOO_OLD, DUPLICATE, IMPOSSIBLE };
 struct observed {
 	__u64 number; // AHEAD: how many were jumped over. LATE_IN_ORDER: the whole sequence.
 	__u32 index; // The flow's line.
+	__u32 arrival; // enum arrival, where it is not NEXT.
 };
 
 struct clearing {
@@ -28,9 +29,9 @@ static long clear_word(__u32 step, struct clearing *clearing)
 }
 
 // The block of 64 that holds the greatest sequence moves on: the bits of those before it go to the ring.
-static __always_inline void enter_block(const struct config *config, struct line *line, __u32 index, __u64 block)
+static __always_inline void enter_block(struct line *line, __u32 index, __u64 block)
 {
-	__u32 words = config->ring_words, base = index * words;
+	__u32 words = configuration.ring_words, base = index * words;
 	struct clearing clearing = { .base = base, .mask = words - 1 };
 	__u64 present, *word;
 
@@ -50,15 +51,15 @@ static __always_inline void enter_block(const struct config *config, struct line
 		bpf_loop((__u32)(block - clearing.first), clear_word, &clearing, 0);
 }
 
-static __always_inline void add_hole(const struct config *config, __u32 index, __u64 first, __u64 length,
-				     __u64 arrival)
+static __always_inline void add_hole(__u32 index, __u64 first, __u64 length, __u64 arrival)
 {
 	__u64 *count = AT(hole_counts, index);
+	__u32 capacity = configuration.holes;
 	struct hole *hole;
 
-	if (!count || !config->holes)
+	if (!count || !capacity)
 		return;
-	hole = AT(holes, index * config->holes + (__u32)(*count % config->holes));
+	hole = AT(holes, index * capacity + (__u32)(*count % capacity));
 	if (!hole)
 		return;
 	hole->first = (__u32)first;
@@ -68,10 +69,10 @@ static __always_inline void add_hole(const struct config *config, __u32 index, _
 }
 
 // When the hole of a sequence was opened, counted from 1; 0: it is not known any more.
-static __noinline __u64 opened_at(const struct config *config, __u32 index, __u32 sequence)
+VERIFIED_ONCE __u64 opened_at(__u32 index, __u32 sequence)
 {
 	__u64 *count = AT(hole_counts, index), low, high;
-	__u32 capacity = config->holes;
+	__u32 capacity = configuration.holes;
 
 	if (!count || !capacity)
 		return 0;
@@ -96,21 +97,25 @@ static __noinline __u64 opened_at(const struct config *config, __u32 index, __u3
 }
 
 // The first of a block of 64, and everything that is not in its place.
-static __noinline enum arrival observe_rare(const struct config *config, struct line *line, __u32 sequence,
-					    struct observed *observed)
+VERIFIED_ONCE int observe_rare(struct line *line, __u32 sequence, struct observed *observed)
 {
-	__s64 ahead = (__s32)(sequence - (__u32)line->next);
-	__u64 full = line->next + ahead, block, present, jumped, bit, *word;
+	__u64 full, block, present, jumped, bit, *word;
+	__u32 ring_words = configuration.ring_words;
+	__s64 ahead;
 
+	if (!line || !observed)
+		return IMPOSSIBLE;
+	ahead = (__s32)(sequence - (__u32)line->next);
+	full = line->next + ahead;
 	if (ahead < 0 && line->next < (__u64)-ahead)
 		return IMPOSSIBLE;
 	block = full / BITS;
 	bit = 1ULL << (full % BITS);
 	if (ahead >= 0) {
-		enter_block(config, line, observed->index, block);
+		enter_block(line, observed->index, block);
 		jumped = full - line->next;
 		if (jumped) {
-			add_hole(config, observed->index, line->next, jumped, line->received);
+			add_hole(observed->index, line->next, jumped, line->received);
 			line->last_latency_ns = NO_LATENCY;
 		}
 		line->recent |= bit;
@@ -119,9 +124,9 @@ static __noinline enum arrival observe_rare(const struct config *config, struct 
 		return jumped ? AHEAD : NEXT;
 	}
 	present = (line->next - 1) / BITS;
-	if (present - block > config->ring_words)
+	if (present - block > ring_words)
 		return TOO_OLD;
-	word = AT(rings, observed->index * config->ring_words + (__u32)(block & (config->ring_words - 1)));
+	word = AT(rings, observed->index * ring_words + (__u32)(block & (ring_words - 1)));
 	if (block == present)
 		word = &line->recent;
 	if (!word)
@@ -133,8 +138,7 @@ static __noinline enum arrival observe_rare(const struct config *config, struct 
 	return LATE_IN_ORDER;
 }
 
-static __always_inline enum arrival observe(const struct config *config, struct line *line, __u32 sequence,
-					    struct observed *observed)
+static __always_inline int observe(struct line *line, __u32 sequence, struct observed *observed)
 {
 	__u64 place = line->next % BITS;
 
@@ -143,5 +147,5 @@ static __always_inline enum arrival observe(const struct config *config, struct 
 		line->next++;
 		return NEXT;
 	}
-	return observe_rare(config, line, sequence, observed);
+	return observe_rare(line, sequence, observed);
 }

@@ -14,52 +14,54 @@ struct signature {
 	__u64 time_ns;
 };
 
-static __always_inline enum owner read_signature(const struct config *config, __u64 front, __u64 lower,
-						  struct signature *signature)
+static __always_inline enum owner read_signature(__u64 front, __u64 lower, struct signature *signature)
 {
-	__u32 upper = front >> 32, mark = (__u32)front ^ mix(&config->keys, upper, lower), trial;
+	__u32 upper = front >> 32, mark = (__u32)front ^ mix(&configuration.keys, upper, lower), trial;
 
 	signature->flow = upper & 0x00FFFFFF;
 	signature->sequence = (__u32)lower;
 	signature->time_ns = lower >> 32 | (__u64)(upper >> 24) << 32;
-	if (mark == config->mark)
+	if (mark == configuration.mark)
 		return OURS;
 	trial = mark * MARK_INVERSE;
 	trial = (trial ^ trial >> 16) * MARK_INVERSE;
-	if (trial >= 1 && trial < config->trial && config->trial - trial <= EARLIER_TRIALS)
+	if (trial >= 1 && trial < configuration.trial && configuration.trial - trial <= EARLIER_TRIALS)
 		return EARLIER;
 	return NOBODY;
 }
 
-static __always_inline enum owner owner_at(struct xdp_md *context, const struct config *config, __u32 offset,
-					    struct signature *signature)
+static __always_inline int owner_at(struct xdp_md *context, __u32 offset, struct signature *signature)
 {
 	__u64 words[2];
 
 	if (offset >= NOWHERE || bpf_xdp_load_bytes(context, offset, words, sizeof(words)))
 		return NOBODY;
-	return read_signature(config, words[0], words[1], signature);
+	return read_signature(words[0], words[1], signature);
 }
 
 // Looks where the streams of the trial put their signatures, then where the headers lead.
-static __noinline enum owner look_elsewhere(struct xdp_md *context, const struct place *place,
-					    struct signature *signature)
+VERIFIED_ONCE int look_elsewhere(struct xdp_md *context, const struct place *place, struct signature *signature)
 {
-	const struct config *config = place->config;
-	enum owner owner;
+	struct shard *shard;
+	int owner;
 
+	if (!place || !signature)
+		return NOBODY;
+	shard = AT(shards, place->number);
+	if (!shard)
+		return NOBODY;
 	for (__u32 number = 1; number < MOST_OFFSETS; number++) {
-		if (number >= config->offsets)
+		if (number >= configuration.offsets)
 			break;
-		owner = owner_at(context, config, config->offset[number], signature);
+		owner = owner_at(context, configuration.offset[number], signature);
 		if (owner != NOBODY)
 			return owner;
 	}
-	copy_front(context, place);
-	owner = owner_at(context, config, plain_offset(place->shard, place->length), signature);
+	copy_front(context, shard, place->length);
+	owner = owner_at(context, plain_offset(shard, place->length), signature);
 	if (owner == NOBODY)
-		owner = owner_at(context, config, payload_offset(place->shard, place->length), signature);
-	if (owner == NOBODY && config->is_carried)
-		owner = owner_at(context, config, carried_offset(place->shard, place->length), signature);
+		owner = owner_at(context, payload_offset(shard, place->length), signature);
+	if (owner == NOBODY && configuration.is_carried)
+		owner = owner_at(context, carried_offset(shard, place->length), signature);
 	return owner;
 }

@@ -1,7 +1,7 @@
 //! The binary: NDJSON on stdin and stdout. Without arguments it is the tester (`protocol/README.md`), with `reflect`
 //! the reference forwarder (`protocol/reflect.md`), with `measure analyse` a benchmark of the receiver, with `measure
-//! looks CPU` one of the core watch, with `measure sharing CPU...` a watch of what else runs on the physical cores of
-//! CPUs.
+//! receive` one of the receiver in the kernel, with `measure looks CPU` one of the core watch, with `measure sharing
+//! CPU...` a watch of what else runs on the physical cores of CPUs.
 
 use std::process::ExitCode;
 

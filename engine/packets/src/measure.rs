@@ -1,9 +1,12 @@
-//! `nicbench-packets measure analyse`: what the receiver's work costs, without ports, packets in the cache. JSON on
-//! stdout.
+//! `nicbench-packets measure analyse`: what the receiver's work costs, without ports, packets in the cache; `measure
+//! receive`: the same for the receiver in the kernel. JSON on stdout.
 //!
 //! Signatures are written between the timed stretches, so that every packet is new to its flow. A row is the median of
 //! many short stretches, which an interruption does not move; core cycles follow from the core's clock, probed around
 //! each row.
+
+#[cfg(feature = "xdp")]
+mod receive;
 
 use std::hint::black_box;
 
@@ -58,10 +61,24 @@ pub struct Row {
 
 /// Measures what `what` names.
 pub fn run(what: &str) -> Result<Report, EngineError> {
-    if what != "analyse" {
-        let message = format!("there is no measurement {what:?}");
-        return Err(EngineError::new(ErrorKind::BadRequest, message, "use: measure analyse"));
+    match what {
+        "analyse" => all_analysed(),
+        #[cfg(feature = "xdp")]
+        "receive" => receive::run(),
+        #[cfg(not(feature = "xdp"))]
+        "receive" => Err(EngineError::new(
+            ErrorKind::BadRequest,
+            "this engine is built without the kernel's tester",
+            "build it with the feature `xdp`",
+        )),
+        _ => {
+            let message = format!("there is no measurement {what:?}");
+            Err(EngineError::new(ErrorKind::BadRequest, message, "use: measure analyse, or measure receive"))
+        }
     }
+}
+
+fn all_analysed() -> Result<Report, EngineError> {
     let clock = TscClock::calibrated();
     let analyse = |name: &str, flows, frame_bytes, flow_groups| analyse(&clock, name, flows, frame_bytes, flow_groups);
     let mut rows = vec![
@@ -86,7 +103,7 @@ fn analyse(clock: &TscClock, name: &str, flows: u32, frame_bytes: u32, flow_grou
     let mut frames: Vec<Frame> = (0..PACKETS).map(|_| pool.take(template.length())).collect();
     frames.iter_mut().for_each(|frame| template.write_constant(frame.bytes_mut()));
     let (mut number, mut random) = (0u64, Random::seeded(1, 1, 1));
-    let row = time_stretches(clock, name, PACKETS, || {
+    let row = time_stretches(clock, name, PACKETS, STRETCHES, || {
         let now_ns = 1_000_000 + number * 100;
         for frame in &mut frames {
             let time_ns = now_ns - SHORTEST_LATENCY_NS - random.below(LATENCIES_NS);
@@ -103,12 +120,19 @@ fn analyse(clock: &TscClock, name: &str, flows: u32, frame_bytes: u32, flow_grou
         tsc::ticks().saturating_sub(before)
     });
     frames.iter().for_each(|frame| pool.give(frame));
-    let tally = &analyser.streams()[0];
-    if tally.received != number || tally.reordered + tally.duplicated + tally.corrupted != 0 {
-        let message = format!("{name}: {number} packets were made, and {} judged right", tally.received);
-        return Err(EngineError::new(ErrorKind::SelfCheck, message, "report this as a fault of nicbench-packets"));
-    }
+    expect_one_stream(name, &analyser, number, 0)?;
     Ok(Row { flows, frame_bytes, ..row })
+}
+
+/// What was measured must have been judged right.
+fn expect_one_stream(name: &str, analyser: &Analyser, received: u64, late: u64) -> Result<(), EngineError> {
+    let tally = &analyser.streams()[0];
+    if (tally.received, tally.late) == (received, late) && tally.reordered + tally.duplicated + tally.corrupted == 0 {
+        return Ok(());
+    }
+    let made = received + late;
+    let message = format!("{name}: {made} packets were made, and {} judged right", tally.received + tally.late);
+    Err(EngineError::new(ErrorKind::SelfCheck, message, "report this as a fault of nicbench-packets"))
 }
 
 /// One latency: ours with exact minimum, maximum and sum, and the crate's with nothing beside it.
@@ -116,7 +140,7 @@ fn record(clock: &TscClock) -> Result<Vec<Row>, EngineError> {
     let mut random = Random::seeded(2, 2, 2);
     let latencies: Vec<u64> = (0..PACKETS).map(|_| SHORTEST_LATENCY_NS + random.below(LATENCIES_NS)).collect();
     let (mut line, mut counts) = (FlowLine::default(), LatencyCounts::new());
-    let ours = time_stretches(clock, "record one latency", PACKETS, || {
+    let ours = time_stretches(clock, "record one latency", PACKETS, STRETCHES, || {
         let before = tsc::ticks();
         for latency_ns in black_box(&latencies) {
             line.record(*latency_ns);
@@ -128,7 +152,7 @@ fn record(clock: &TscClock) -> Result<Vec<Row>, EngineError> {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, 100_000_000_000, 3).map_err(|error| {
         EngineError::new(ErrorKind::SelfCheck, format!("{error:?}"), "report this as a fault of nicbench-packets")
     })?;
-    let theirs = time_stretches(clock, "record one latency, hdrhistogram crate", PACKETS, || {
+    let theirs = time_stretches(clock, "record one latency, hdrhistogram crate", PACKETS, STRETCHES, || {
         let before = tsc::ticks();
         for latency_ns in black_box(&latencies) {
             histogram.saturating_record(*latency_ns);
@@ -152,7 +176,7 @@ fn place(clock: &TscClock) -> Row {
     stamper.calibrate(&readings);
     let stamps: Vec<u64> = (0..PACKETS as u64).map(|number| clock.nanoseconds(begin) + number * 100).collect();
     let mut times_ns = [0; BURST];
-    time_stretches(clock, "place one time stamp", PACKETS, || {
+    time_stretches(clock, "place one time stamp", PACKETS, STRETCHES, || {
         let before = tsc::ticks();
         for burst in black_box(&stamps).chunks(BURST) {
             stamper.place(burst, begin + step, begin, clock, &mut times_ns);
@@ -162,27 +186,33 @@ fn place(clock: &TscClock) -> Row {
     })
 }
 
-/// Times many stretches of `packets` packets; `stretch` gives the ticks of its timed part.
-fn time_stretches(clock: &TscClock, name: &str, packets: usize, mut stretch: impl FnMut() -> u64) -> Row {
-    (0..STRETCHES / 4).for_each(|_| {
+/// Times so many stretches of `packets` packets; `stretch` gives the ticks of its timed part.
+fn time_stretches(
+    clock: &TscClock,
+    name: &str,
+    packets: usize,
+    stretches: usize,
+    mut stretch: impl FnMut() -> u64,
+) -> Row {
+    (0..stretches / 4).for_each(|_| {
         stretch();
     });
     let before_hz = core_clock_hz(clock);
-    let mut ticks: Vec<u64> = (0..STRETCHES).map(|_| stretch()).collect();
+    let mut ticks: Vec<u64> = (0..stretches).map(|_| stretch()).collect();
     let after_hz = core_clock_hz(clock);
     ticks.sort_unstable();
     let each = |index: usize| ticks.get(index).copied().unwrap_or(0) as f64 / packets as f64;
-    let median = each(STRETCHES / 2);
+    let median = each(stretches / 2);
     Row {
         name: name.into(),
         flows: 0,
         frame_bytes: 0,
         packets,
-        stretches: STRETCHES,
+        stretches,
         tsc_cycles_each: median,
         core_cycles_each: median * (before_hz + after_hz) / 2.0 / clock.hz(),
         ns_each: median * 1e9 / clock.hz(),
-        tsc_cycles_each_spread: (each(STRETCHES / 10), each(STRETCHES - 1 - STRETCHES / 10)),
+        tsc_cycles_each_spread: (each(stretches / 10), each(stretches - 1 - stretches / 10)),
         core_clock_hz: (before_hz, after_hz),
     }
 }
