@@ -111,7 +111,7 @@ fn main() {
 }
 
 /// The programs that run in the kernel, from `bpf/NAME.bpf.c` to `NAME.o`, which becomes part of the binary.
-const PROGRAMS: &[&str] = &["generate", "receive"];
+const PROGRAMS: &[&str] = &["generate", "receive", "receive_card"];
 
 /// Compiles the BPF programs. The kernel's types are read by their BTF names (CO-RE), so no kernel headers are needed.
 fn compile_programs() {

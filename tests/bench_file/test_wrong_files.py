@@ -63,6 +63,14 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + "tester: {timestamps: card, driver: net_pcap}\n" + LAB + TESTS,
         [(3, 22, "have no time stamps of the card", "write `timestamps: tsc`")],
     ),
+    "a kernel's time stamps by the tester inside the kernel, and a card's by AF_XDP": (
+        HEAD
+        + "tester: {timestamps: card}\n"
+        + HOSTS
+        + "ports: {t0: {host: tester, device: e0, driver: xdp}, t1: {host: tester, device: e1}}\n"
+        + EXTERNAL,
+        [(5, 54, "the port `t1` (net_af_xdp) has no time stamps of the card", "write `driver: xdp`")],
+    ),
     "time stamps of a simulated card without a clock": (
         HEAD + "tester: {timestamps: card}\nlab: {kind: simulated}\ndut: {kind: simulated}\n" + TESTS,
         [(3, 22, "the ports of the simulated lab have no time stamps of the card", "write `card_clock_ppm: 0`")],

@@ -2,6 +2,7 @@
 // kernel untouched. It is the analyser of src/analyser.rs, whose counts it must agree with frame by frame; what the
 // kernel cannot judge goes to the engine through a ring.
 
+#include "card_time.h"
 #include "count.h"
 #include "hand_over.h"
 
@@ -234,7 +235,7 @@ static __always_inline int judge(struct xdp_md *context, const enum role role)
 	struct place place = { .number = number, .quiet_ns = ~0ULL };
 	struct signature signature = {};
 	struct shard *shard;
-	__u64 words[2], now_ns;
+	__u64 words[2], now_ns, epoch_ns = configuration.epoch_ns;
 	int owner = NOBODY;
 	void *at, *end;
 
@@ -245,13 +246,16 @@ static __always_inline int judge(struct xdp_md *context, const enum role role)
 		return XDP_PASS;
 	place.length = (__u32)(context->data_end - context->data);
 	now_ns = settings.is_told_time ? configuration.test_now_ns
-		 : role == JUDGE_HANDED_OVER ? came_ns(context)
-					      : bpf_ktime_get_ns();
-	place.now_ns = now_ns - configuration.epoch_ns;
+	       : role == JUDGE_HANDED_OVER ? came_ns(context)
+					   : bpf_ktime_get_ns();
 	// What comes before the trial begins is not counted.
-	place.phase = now_ns < configuration.epoch_ns ? IDLE : configuration.phase;
+	place.phase = now_ns < epoch_ns ? IDLE : configuration.phase;
 	if (configuration.last_slow_ns)
 		place.quiet_ns = now_ns > configuration.last_slow_ns ? now_ns - configuration.last_slow_ns : 0;
+	if (settings.is_stamped)
+		now_ns = place_stamp(shard, read_stamp(context), now_ns);
+	// A clock that is a little wrong may place the first frames before the trial.
+	place.now_ns = now_ns > epoch_ns ? now_ns - epoch_ns : 0;
 	if (place.phase == RUNNING) {
 		if (place.now_ns > shard->last_ns)
 			shard->last_ns = place.now_ns;
@@ -266,10 +270,10 @@ static __always_inline int judge(struct xdp_md *context, const enum role role)
 	}
 	if (owner == NOBODY)
 		owner = look_elsewhere(context, &place, &signature);
-	if (role == HAND_OVER && owner == OURS && place.phase != IDLE && hand_over(context, now_ns) == XDP_REDIRECT)
-		return XDP_REDIRECT;
 	if (settings.is_repeated && owner == OURS)
 		repeat(&place, &signature);
+	if (role == HAND_OVER && owner == OURS && place.phase != IDLE && hand_over(context, now_ns) == XDP_REDIRECT)
+		return XDP_REDIRECT;
 	if (owner == OURS)
 		return judge_ours(context, &place, shard, &signature);
 	if (owner == EARLIER) {

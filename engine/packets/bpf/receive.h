@@ -29,6 +29,24 @@ enum phase { IDLE, RUNNING, AFTER_DRAIN };
 struct settings {
 	__u32 is_told_time; // In tests: time is what the configuration says.
 	__u32 is_repeated; // In measurements: a frame that comes again stands for the next one of the next flow.
+	__u32 is_stamped; // By the card's clock; in tests its stamps are the configuration's.
+};
+
+#define CLOCK_LINES 64
+
+// The card's count `stamp` is at `time_ns` of the kernel's clock; a count more is 1 + correction / 2^32 ns later.
+struct clock_line {
+	__u64 stamp;
+	__u64 time_ns;
+	__s64 correction;
+};
+
+// The present line and earlier ones. The engine writes a line where none is read, and makes it the present one: its
+// place comes again after 64 lines, longer than a program can be at work.
+struct card_clock {
+	__u32 present;
+	__u32 padding;
+	struct clock_line line[CLOCK_LINES];
 };
 
 struct config {
@@ -36,6 +54,7 @@ struct config {
 	__u64 epoch_ns;
 	__u64 last_slow_ns; // The last look that found the DUT's core shared; 0: none.
 	__u64 test_now_ns;
+	__u64 test_stamp;
 	__u64 interval_ns;
 	__u32 mark;
 	__u32 trial;
@@ -156,6 +175,7 @@ struct histogram_block {
 struct shard {
 	__u64 foreign, unattributed, last_ns;
 	__u64 passed, earlier, events_lost, captured, last_stream;
+	__u64 stamped, unstamped, implausible, before_stamp, before_stamp_maximum_ns;
 	__u8 scratch[SCRATCH_BYTES];
 };
 

@@ -19,6 +19,7 @@
 
 struct config configuration SEC(".data.configuration");
 struct repetition repetition SEC(".data.repetition");
+struct card_clock card_clock SEC(".data.card_clock");
 
 TABLE(streams, struct stream);
 TABLE(lengths, __u64);

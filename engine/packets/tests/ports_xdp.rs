@@ -58,10 +58,11 @@ impl Engine {
     }
 
     fn configure(&mut self, devices: &[&str]) -> Value {
-        self.configure_workers(devices, &json!([]))
+        self.configure_as(devices, &json!({}))
     }
 
-    fn configure_workers(&mut self, devices: &[&str], workers: &Value) -> Value {
+    /// As `more` says besides.
+    fn configure_as(&mut self, devices: &[&str], more: &Value) -> Value {
         let port = |device: &&str| {
             json!({"name": device, "kind": "xdp", "device": device, "transmit_descriptors": 256,
                    "receive_descriptors": 256, "lossless": false, "send_buffer_bytes": null})
@@ -69,8 +70,11 @@ impl Engine {
         let ports: Vec<Value> = devices.iter().map(port).collect();
         self.request(
             "configure",
-            json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null, "workers": workers,
+            merged(
+                json!({"run_key": "0123456789abcdef", "clock": "tsc", "worker_cpu": null,
             "watch_cpus": [], "huge_pages": false, "memory_mib": 64, "eal": [], "ports": ports}),
+                more,
+            ),
         )
     }
 
@@ -84,6 +88,11 @@ impl Engine {
         assert_eq!(reading["ok"], true, "{reading}");
         reading
     }
+}
+
+fn merged(mut fields: Value, more: &Value) -> Value {
+    more.as_object().into_iter().flatten().for_each(|(key, value)| fields[key] = value.clone());
+    fields
 }
 
 impl Drop for Engine {
@@ -124,6 +133,13 @@ fn frames_are_made_and_checked_in_the_kernel() {
         return;
     }
     enter_lab();
+    // A veth has no card, and its kernel no stamps for programs.
+    for (source, words) in [("card", "no card stands behind it"), ("kernel", "no time stamps of the kernel")] {
+        let mut engine = Engine::start();
+        engine.request("hello", json!({"protocol": "1.0"}));
+        let refused = engine.configure_as(&["t0", "t1"], &json!({"timestamps": source}));
+        assert!(refused["ok"] == false && refused.to_string().contains(words), "{refused}");
+    }
     let mut engine = Engine::start();
     engine.request("hello", json!({"protocol": "1.0"}));
     let reply = engine.configure(&["t0", "t1"]);
@@ -214,7 +230,7 @@ fn a_worker_that_only_receives_judges_frames_on_its_own_cpu() {
     let mut engine = Engine::start();
     let both = json!({"cpu": cpus - 1, "transmit": [0, 1], "receive": []});
     let only = |cpu: u64, ports: Value| json!({"cpu": cpu, "transmit": [], "receive": ports});
-    let reply = engine.configure_workers(&["t0", "t1"], &json!([both, only(0, json!([0, 1]))]));
+    let reply = engine.configure_as(&["t0", "t1"], &json!({"workers": [both, only(0, json!([0, 1]))]}));
     if reply["ok"] != true {
         eprintln!("this kernel does not make frames by XDP, nothing was tested: {reply}");
         return;
@@ -232,8 +248,8 @@ fn a_worker_that_only_receives_judges_frames_on_its_own_cpu() {
     assert_eq!((&up["lost"], &up["reordered"], &up["duplicated"]), (&port["receive_overrun"], &json!(0), &json!(0)));
     drop(engine);
     let mut engine = Engine::start();
-    let workers = json!([both, only(0, json!([0, 1])), only(cpus, json!([1]))]);
-    let refused = engine.configure_workers(&["t0", "t1"], &workers);
+    let workers = json!({"workers": [both, only(0, json!([0, 1])), only(cpus, json!([1]))]});
+    let refused = engine.configure_as(&["t0", "t1"], &workers);
     assert_eq!(refused["ok"], false);
     assert!(refused["error"]["message"].as_str().expect("text").contains("hands frames over to one"), "{refused}");
 }

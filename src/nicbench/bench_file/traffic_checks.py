@@ -224,7 +224,8 @@ def _are(ports: int) -> str:
 _TSC = "`timestamps: tsc`"
 _ADVICE = {
     "kernel": f"write `driver: net_pcap` for a kernel interface, or {_TSC}",
-    "card": f"give a card by its `address` whose DPDK driver stamps every frame (mlx5, ice, hns3), or write {_TSC}",
+    "card": "give a card by its `address` whose DPDK driver stamps every frame (mlx5, ice, hns3), write `driver: xdp` for an"
+    f" interface of a card that does, or write {_TSC}",
 }
 
 
@@ -252,7 +253,9 @@ def check_time_stamps(bench: BenchFile, root: Node) -> Iterator[Problem]:
 
 def _may_stamp(wanted: str, port: Port, default_driver: str) -> bool:
     if wanted == "card":
-        return port.address is not None
+        # What the card of an interface can do is asked before the run.
+        by_program = port.device is not None and (port.driver or default_driver) == "xdp"
+        return port.address is not None or by_program
     if port.vdev is not None:
         # Frames from a file bear the file's stamps.
         return port.vdev.startswith("net_pcap") and "rx_pcap=" not in port.vdev

@@ -18,10 +18,11 @@ from nicbench.core.turn import Turn
 from nicbench.core.units import format_duration_s
 from nicbench.hosts.base import Host
 from nicbench.measure.ceiling import Ceilings, calibration_s
-from nicbench.system.xdp.tester import xdp_lacks
+from nicbench.system.xdp.tester import card_stamp_lack, xdp_lacks
 from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.base import Setting, Tester, TesterFacts
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.hardware_stamps import stamp_all_frames
 from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
 from nicbench.tuning.undo.remove_path import RemovePath
 from nicbench.tuning.xdp import expect_program
@@ -76,6 +77,8 @@ async def start_tester(
     for port in testbed.tester_ports:
         if port.device is not None and port.engine.get("kind") == "xdp":
             await _require_xdp(testbed.tester, port.device)
+            if bench.tester_kind().timestamps == "card":
+                await _stamp_by_card(changes, testbed.tester, port.device)
         # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
         if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
             await expect_program(changes, testbed.tester, port.device)
@@ -96,6 +99,14 @@ async def _require_xdp(host: Host, device: str) -> None:
     lack = await xdp_lacks(host, device)
     if lack is not None:
         raise NotReadyError(lack.reason, place=f"{host.name}, {device}", next_step=lack.next_step)
+
+
+async def _stamp_by_card(changes: Changes, host: Host, device: str) -> None:
+    """Has the interface's card stamp all frames; NotReadyError where it cannot, or XDP would not see the stamps."""
+    lack = await card_stamp_lack(host, device)
+    if lack is not None:
+        raise NotReadyError(lack.reason, place=f"{host.name}, {device}", next_step=lack.next_step)
+    await stamp_all_frames(changes, host, device)
 
 
 async def _run(host: Host, command: tuple[str, ...]) -> None:

@@ -15,7 +15,14 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.system.xdp.abilities import abilities
 from nicbench.system.xdp.asking import Attempt, Flags
-from nicbench.system.xdp.tester import interface_lacks, judge_kernel, kernel_lacks, missing_capabilities, xdp_lacks
+from nicbench.system.xdp.tester import (
+    interface_lacks,
+    judge_card_stamps,
+    judge_kernel,
+    kernel_lacks,
+    missing_capabilities,
+    xdp_lacks,
+)
 
 TARGET, NO_TARGET = Flags(0b1100111), Flags(0b100011)
 
@@ -67,6 +74,31 @@ def test_a_veth_needs_gro_at_its_other_end() -> None:
 
 def test_a_card_that_takes_redirected_frames_once_a_program_is_attached_can_carry_it() -> None:
     assert interface_lacks("eth0", abilities("virtio_net", Flags(0b101011), (6, 18))) is None
+
+
+@pytest.mark.parametrize(
+    ("link", "metadata", "words"),
+    [
+        ({}, 1, "no card stands behind p0"),
+        ({"parentbus": "netdevsim", "parentdev": "netdevsim1"}, 1, "no card stands behind p0"),
+        ({"parentbus": "pci", "parentdev": "0000:03:00.0"}, 2, "igb gives XDP no time stamps"),
+        ({"parentbus": "pci", "parentdev": "0000:03:00.0"}, None, "does not say"),
+    ],
+    ids=["virtual", "simulated", "a driver without stamps", "an old kernel"],
+)
+def test_a_port_without_a_card_s_stamps_is_refused_with_the_reason(
+    link: dict[str, str], metadata: int | None, words: str
+) -> None:
+    flags = None if metadata is None else Flags(0b111, receive_metadata=metadata)
+    lack = judge_card_stamps("p0", link, abilities("igb", flags, (6, 12)))
+    assert lack is not None
+    assert words in lack.reason
+    assert "`timestamps: tsc`" in lack.next_step
+
+
+def test_a_card_whose_driver_gives_its_stamps_to_xdp_may_stamp() -> None:
+    link = {"parentbus": "pci", "parentdev": "0000:03:00.0"}
+    assert judge_card_stamps("p0", link, abilities("igc", Flags(0b111, receive_metadata=1), (6, 12))) is None
 
 
 def test_rights_are_those_of_the_process() -> None:

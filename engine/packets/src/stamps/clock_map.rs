@@ -82,6 +82,14 @@ struct Group {
     until: u64,
 }
 
+/// The count `stamp` is at `tick`, each further one so many ticks later.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StampedLine {
+    pub stamp: u64,
+    pub tick: u64,
+    pub ticks_per_stamp: f64,
+}
+
 impl Reading {
     fn midpoint(&self) -> KeptReading {
         let width = self.after.saturating_sub(self.before);
@@ -108,6 +116,15 @@ impl ClockMap {
     #[inline]
     pub fn tick_at(&self, stamp: u64) -> Option<u64> {
         self.line.as_ref().map(|line| self.tick_on(line, stamp))
+    }
+
+    /// The line itself, for a program that places stamps; `None` where the clock is not known.
+    pub fn line(&self) -> Option<StampedLine> {
+        self.line.map(|line| StampedLine {
+            stamp: line.stamp,
+            tick: line.tick.wrapping_add_signed(line.rest.round() as i64),
+            ticks_per_stamp: line.ticks_per_stamp,
+        })
     }
 
     /// The stamping clock's ticks in a second of the worker's clock.

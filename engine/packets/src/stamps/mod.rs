@@ -4,7 +4,7 @@ mod clock_map;
 mod sources;
 mod tally;
 
-pub use clock_map::{ClockMap, MapCounts, Reading};
+pub use clock_map::{ClockMap, MapCounts, Reading, StampedLine};
 pub use sources::{STAMPING_CARDS, check_sources, refuse};
 pub use tally::StampTally;
 
@@ -124,16 +124,21 @@ impl Stamper {
 
     /// For the reply to `configure`; `None` where the clock's time is not known.
     pub fn reply(&self, clock: &impl Clock) -> Option<StampClockReply> {
-        let hz = self.map.stamp_hz()?;
-        Some(StampClockReply {
-            source: self.facts.source.name().into(),
-            clock: self.facts.clock.into(),
-            hz,
-            resolution_ns: self.facts.resolution_ns.unwrap_or(1e9 / hz),
-            uncertainty_ns: self.map.counts().worst_ticks.unwrap_or_default() * 1e9 / clock.hz(),
-            transmit_samples: self.facts.transmit_samples,
-        })
+        reply_of(&self.facts, &self.map, clock)
     }
+}
+
+/// What is known of a clock, beside one that follows it; `None` where its time is not.
+pub fn reply_of(facts: &StampFacts, map: &ClockMap, clock: &impl Clock) -> Option<StampClockReply> {
+    let hz = map.stamp_hz()?;
+    Some(StampClockReply {
+        source: facts.source.name().into(),
+        clock: facts.clock.into(),
+        hz,
+        resolution_ns: facts.resolution_ns.unwrap_or(1e9 / hz),
+        uncertainty_ns: map.counts().worst_ticks.unwrap_or_default() * 1e9 / clock.hz(),
+        transmit_samples: facts.transmit_samples,
+    })
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ pub fn refuse(wanted: Timestamps, without: &[String]) -> Result<(), EngineError>
     let next = match wanted {
         Timestamps::Kernel => "open the interface by net_pcap, or use the time stamps `tsc`".to_owned(),
         _ => format!(
-            "give a card by its PCI address whose DPDK driver stamps every frame ({STAMPING_CARDS}), or use the time \
-             stamps `tsc`"
+            "give a card by its PCI address whose DPDK driver stamps every frame ({STAMPING_CARDS}) or, for `xdp`, an \
+             interface of a card that does, or use the time stamps `tsc`"
         ),
     };
     Err(EngineError::new(ErrorKind::BadRequest, message, next))
@@ -36,7 +36,7 @@ pub fn refuse(wanted: Timestamps, without: &[String]) -> Result<(), EngineError>
 
 fn may_stamp(wanted: Timestamps, kind: &PortKind) -> bool {
     match (wanted, kind) {
-        (Timestamps::Tsc, _) | (Timestamps::Card, PortKind::Pci { .. }) => true,
+        (Timestamps::Tsc, _) | (Timestamps::Card, PortKind::Pci { .. } | PortKind::Xdp { .. }) => true,
         (Timestamps::Card, PortKind::Simulated { card_clock, .. }) => card_clock.is_some(),
         (Timestamps::Kernel, PortKind::Pcap { .. }) => true,
         // Frames from a file bear the file's stamps.
@@ -74,6 +74,9 @@ mod tests {
         {"name":"t1","kind":"vdev","vdev":"net_pcap1,rx_iface_in=e1,tx_iface=e1"}]"#;
     const CARD: &str = r#"[{"name":"t0","kind":"pci","address":"0000:03:00.0"}]"#;
 
+    // What its card can do is asked when the port is opened.
+    const KERNEL_TESTER: &str = r#"[{"name":"t0","kind":"xdp","device":"e0"}]"#;
+
     #[test]
     fn each_source_has_its_ports() {
         for (wanted, ports) in [
@@ -81,6 +84,7 @@ mod tests {
             (Timestamps::Tsc, CARD),
             (Timestamps::Kernel, PCAP),
             (Timestamps::Card, CARD),
+            (Timestamps::Card, KERNEL_TESTER),
             (Timestamps::Card, r#"[{"name":"a","kind":"simulated","link_bits_per_s":1,"sends_to":0,"card_clock":{}}]"#),
         ] {
             assert!(check(wanted, ports).is_ok(), "{wanted:?} {ports}");
@@ -96,6 +100,7 @@ mod tests {
         assert!(error.message.contains("t0 (net_pcap: its stamps are the kernel's), t1 (net_pcap1)"), "{error}");
         for (wanted, ports) in [
             (Timestamps::Kernel, CARD),
+            (Timestamps::Kernel, KERNEL_TESTER),
             (Timestamps::Kernel, r#"[{"name":"t0","kind":"vdev","vdev":"net_pcap0,rx_pcap=a.pcap"}]"#),
             (Timestamps::Card, r#"[{"name":"t0","kind":"null"}]"#),
             (Timestamps::Card, r#"[{"name":"a","kind":"simulated","link_bits_per_s":1,"sends_to":0}]"#),

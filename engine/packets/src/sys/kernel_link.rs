@@ -11,6 +11,17 @@ const SPEED_LOW: usize = 12;
 const SPEED_HIGH: usize = 28;
 /// `ETHTOOL_GDRVINFO`.
 const ETHTOOL_GDRVINFO: u32 = 3;
+/// `ETHTOOL_GET_TS_INFO`, its size, and where its answer holds the number of the clock and the filters of stamps.
+const ETHTOOL_GET_TS_INFO: u32 = 0x41;
+const TS_INFO_BYTES: usize = 44;
+const TS_CLOCK: usize = 8;
+const TS_RECEIVE_FILTERS: usize = 28;
+/// `HWTSTAMP_FILTER_ALL` of linux/net_tstamp.h, as a bit.
+const FILTER_ALL: u32 = 1 << 1;
+/// `IFLA_PARENT_DEV_NAME` of linux/if_link.h (Linux 5.14).
+const PARENT_DEVICE: u16 = 56;
+/// A driver whose devices are made by software.
+const SIMULATED_DEVICES: &str = "netdevsim";
 /// Places of `rx_dropped` and `tx_dropped` in `struct rtnl_link_stats64`.
 const RECEIVE_DROPPED: usize = 6 * 8;
 const TRANSMIT_DROPPED: usize = 7 * 8;
@@ -27,6 +38,8 @@ pub struct KernelLink {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct LinkState {
     pub promiscuous: bool,
+    /// Whether a device of a bus stands behind it.
+    pub has_device: bool,
     /// Its Ethernet address.
     pub mac: Option<[u8; 6]>,
     pub receive_queues: Option<u32>,
@@ -35,6 +48,14 @@ pub struct LinkState {
     pub carrier_changes: Option<u64>,
     pub receive_dropped: Option<u64>,
     pub transmit_dropped: Option<u64>,
+}
+
+/// What a card says of its time stamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeStamping {
+    /// Of `/dev/ptp<number>`.
+    pub clock: u32,
+    pub stamps_all_frames: bool,
 }
 
 impl KernelLink {
@@ -101,6 +122,19 @@ impl KernelLink {
         unsafe { libc::ioctl(self.netlink.as_raw_fd(), libc::SIOCETHTOOL, &mut request) == 0 }
     }
 
+    /// What its driver says of time stamps; `None` where it has no clock.
+    pub fn time_stamping(&self) -> Option<TimeStamping> {
+        let mut command = [0u8; TS_INFO_BYTES];
+        command[..4].copy_from_slice(&ETHTOOL_GET_TS_INFO.to_ne_bytes());
+        let number = |command: &[u8], at| number::<4>(command, at).and_then(|number| u32::try_from(number).ok());
+        self.ask_ethtool(&mut command).then_some(())?;
+        // A negative number: none.
+        let clock = number(&command, TS_CLOCK).filter(|clock| *clock <= i32::MAX as u32)?;
+        let is_known = self.driver().is_some_and(|driver| driver != SIMULATED_DEVICES);
+        let filters = number(&command, TS_RECEIVE_FILTERS)?;
+        is_known.then_some(TimeStamping { clock, stamps_all_frames: filters & FILTER_ALL != 0 })
+    }
+
     /// The nominal speed in bit/s; `None` where the driver does not know.
     pub fn bits_per_s(&self) -> Option<u64> {
         let mut command = [0u8; 44];
@@ -149,6 +183,7 @@ fn parse_link(message: &[u8]) -> Option<LinkState> {
             libc::IFLA_MTU => state.mtu_bytes = number::<4>(value, 0).and_then(|mtu| u32::try_from(mtu).ok()),
             libc::IFLA_CARRIER => state.carrier = value.first().map(|&carrier| carrier != 0),
             libc::IFLA_CARRIER_CHANGES => state.carrier_changes = number::<4>(value, 0),
+            PARENT_DEVICE => state.has_device = true,
             libc::IFLA_ADDRESS => state.mac = value.try_into().ok(),
             libc::IFLA_NUM_RX_QUEUES => {
                 state.receive_queues = number::<4>(value, 0).and_then(|queues| u32::try_from(queues).ok());

@@ -7,6 +7,8 @@ pub mod core_speed;
 #[cfg(feature = "dpdk")]
 pub mod dpdk;
 pub mod frame;
+#[cfg(feature = "xdp")]
+pub mod hardware_clock;
 #[cfg(any(feature = "dpdk", feature = "xdp"))]
 pub mod kernel_link;
 pub mod pool;

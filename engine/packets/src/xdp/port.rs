@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use nicbench_protocol::PortRequest;
+use nicbench_protocol::{PortRequest, StampClockReply, Timestamps};
 
-use super::receiver::Receiver;
+use super::card_clock::CardClock;
+use super::receiver::{Judges, Receiver};
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{PortCounters, PortFacts};
 use crate::sys::bpf::generating::{Flushed, LARGEST_FRAME};
@@ -35,6 +36,7 @@ impl XdpPort {
         number: usize,
         request: &PortRequest,
         device: &str,
+        timestamps: Timestamps,
         processor: Option<u32>,
     ) -> Result<Self, EngineError> {
         let refuse = |what: String, next: &str| EngineError::new(ErrorKind::Port, what, next);
@@ -45,8 +47,13 @@ impl XdpPort {
             refuse(format!("port {}: interface {device}: {error}", request.name), "look at: ip link")
         })?;
         let driver = kernel.driver().unwrap_or_else(|| "unknown".into());
-        let queues = state.receive_queues.unwrap_or(1);
-        let receiver = Receiver::attach(number, &request.name, kernel.index(), queues, processor)?;
+        let clock = match timestamps {
+            Timestamps::Card => Some(CardClock::open(&request.name, &kernel)?),
+            _ => None,
+        };
+        let stamps = clock.as_ref().map(|clock| clock.facts().clone());
+        let judges = Judges { queues: state.receive_queues.unwrap_or(1), processor };
+        let receiver = Receiver::attach(number, &request.name, kernel.index(), judges, clock)?;
         let longest = state.mtu_bytes.unwrap_or(1500) as usize + Ethernet::BYTES;
         let facts = PortFacts {
             name: request.name.clone(),
@@ -62,13 +69,18 @@ impl XdpPort {
             transmit_budget_frames: None,
             numa_node: None,
             lossless: false,
-            stamps: None,
+            stamps,
         };
         Ok(Self { facts, kernel, receiver, flushed: Flushed::default() })
     }
 
     pub fn facts(&self) -> &PortFacts {
         &self.facts
+    }
+
+    /// The clock that stamps what it receives; `None` where that is the program's.
+    pub fn stamp_clock(&self) -> Option<StampClockReply> {
+        self.receiver.card_clock().and_then(CardClock::reply)
     }
 
     /// The number of the interface.

@@ -18,12 +18,14 @@ use crate::error::{EngineError, ErrorKind};
 use crate::flows::LateFrames;
 use crate::latency::LatencyCounts;
 use crate::signature::Signer;
+use crate::stamps::StampTally;
 use crate::sys::bpf::XdpLink;
 use crate::sys::bpf::receiving::{
-    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, split_event,
-    wait_for_programs, zeroed,
+    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, split_event, wait_for_programs,
+    zeroed,
 };
 use crate::traffic::SignatureSearch;
+use crate::xdp::card_clock::CardClock;
 use events::{ShardEvents, add_tally};
 use hand_over::HandOver;
 use refusals::{at_port, not_loaded, refusal};
@@ -37,6 +39,18 @@ const MOST_INTERVALS: u64 = 4096;
 /// A frame of which the program sees everything: what fits into a page beside the kernel's own data.
 const LONGEST_FRAME: usize = 3840;
 
+/// Who judges what is ours.
+#[derive(Debug, Clone, Copy)]
+pub struct Judges {
+    /// Of the port; each judges what comes there, or finds out what is ours.
+    pub queues: u32,
+    /// Of a worker that only receives.
+    pub processor: Option<u32>,
+}
+
+/// One queue judges everything.
+const ONE_QUEUE: Judges = Judges { queues: 1, processor: None };
+
 /// The receiver of one port.
 #[derive(Debug)]
 pub struct Receiver {
@@ -45,8 +59,11 @@ pub struct Receiver {
     shards: usize,
     processor: Option<u32>,
     settings: Settings,
-    tables: Tables,
+    /// Closed before the program goes.
     link: Option<XdpLink>,
+    tables: Tables,
+    /// The interface's, where its card stamps what it receives.
+    card: Option<(u32, CardClock)>,
     trial: Option<Trial>,
     /// Of the trials before.
     totals: BTreeMap<String, u64>,
@@ -75,21 +92,27 @@ impl Receiver {
         port: usize,
         name: &str,
         interface: u32,
-        queues: u32,
-        processor: Option<u32>,
+        judges: Judges,
+        clock: Option<CardClock>,
     ) -> Result<Self, EngineError> {
-        let receiver = Self::detached(port, queues, processor, Settings::default());
-        let mut receiver = receiver.map_err(|error| at_port(name, error))?;
+        let settings = Settings { is_stamped: clock.is_some().into(), ..Settings::default() };
+        let card = clock.map(|clock| (interface, clock));
+        let mut receiver = Self::detached(port, judges, settings, card).map_err(|error| at_port(name, error))?;
         let link = receiver.tables.program().and_then(|program| XdpLink::attach(program, interface));
         receiver.link = Some(link.map_err(|error| refusal(name, interface, &error))?);
         Ok(receiver)
     }
 
-    fn detached(port: usize, queues: u32, processor: Option<u32>, settings: Settings) -> Result<Self, EngineError> {
+    fn detached(
+        port: usize,
+        Judges { queues, processor }: Judges,
+        settings: Settings,
+        card: Option<(u32, CardClock)>,
+    ) -> Result<Self, EngineError> {
         let shards = queues.max(1) as usize + usize::from(processor.is_some());
-        let tables = Tables::load(Sizes::usual(shards), settings, processor).map_err(|error| not_loaded(&error))?;
+        let tables = load(Sizes::usual(shards), settings, card.as_ref(), processor)?;
         let totals = BTreeMap::new();
-        Ok(Self { port, shards, processor, settings, tables, link: None, trial: None, totals, refused: 0 })
+        Ok(Self { port, shards, processor, settings, link: None, tables, card, trial: None, totals, refused: 0 })
     }
 
     /// Makes everything zero and ready for a trial; nothing counts before [`Self::set_epoch`].
@@ -117,6 +140,10 @@ impl Receiver {
         let sizes = Sizes::of(&layout, self.shards, flows.sum(), intervals as usize);
         self.make_room(&sizes)?;
         self.tables.clear(&sizes);
+        if let Some((_, clock)) = &mut self.card {
+            clock.calibrate();
+        }
+        self.follow_clock();
         let order = self.write_streams(expected, &layout)?;
         self.configure(trial, signer, expected, &layout, &sizes, interval_ns)?;
         let most = capture.as_ref().map_or(Some(0), Capture::most_of_first);
@@ -149,10 +176,10 @@ impl Receiver {
             let next = "use fewer flows, histograms or queues (ethtool -L), or another driver";
             return Err(EngineError::new(ErrorKind::BadRequest, message, next));
         }
-        let tables = Tables::load(*sizes, self.settings, self.processor).map_err(|error| not_loaded(&error))?;
+        let tables = load(*sizes, self.settings, self.card.as_ref(), self.processor)?;
         if let Some(link) = &self.link {
             let replaced = tables.program().and_then(|program| link.replace(program));
-            replaced.map_err(|error| not_loaded(&error))?;
+            replaced.map_err(|error| not_loaded(&error, self.card.is_some()))?;
             wait_for_programs();
         }
         self.refused = self.receive_overrun();
@@ -250,8 +277,29 @@ impl Receiver {
         }
     }
 
+    /// Reads the card's clock, so that the program places its stamps by how it runs now.
+    fn follow_clock(&mut self) {
+        let Some((_, clock)) = &mut self.card else { return };
+        clock.follow();
+        if let Some(line) = clock.line() {
+            self.tables.set_clock_line(line);
+        }
+    }
+
+    /// The clock that stamps what is received, where that is the card's.
+    pub fn card_clock(&self) -> Option<&CardClock> {
+        self.card.as_ref().map(|(_, clock)| clock)
+    }
+
+    /// What became of the stamps since the trial began; nothing where no card stamps.
+    pub fn stamp_tally(&self) -> StampTally {
+        let shards = (0..self.shards).map(|number| self.tables.shards.get(number));
+        self.card_clock().map_or_else(StampTally::default, |clock| clock.tally(shards))
+    }
+
     /// Judges what the program has handed over.
     pub fn poll(&mut self) {
+        self.follow_clock();
         let Some(trial) = &mut self.trial else { return };
         for record in self.tables.events.take() {
             let Some((event, bytes)) = split_event(&record) else { continue };
@@ -373,4 +421,14 @@ impl Receiver {
         }
         counters
     }
+}
+
+fn load(
+    sizes: Sizes,
+    settings: Settings,
+    card: Option<&(u32, CardClock)>,
+    processor: Option<u32>,
+) -> Result<Tables, EngineError> {
+    let tables = Tables::load(sizes, settings, card.map(|(interface, _)| *interface), processor);
+    tables.map_err(|error| not_loaded(&error, card.is_some()))
 }

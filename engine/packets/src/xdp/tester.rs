@@ -199,6 +199,7 @@ impl XdpTester {
             whole.set_watched(trial.lead().analyser.is_watched());
             trial.lead().analyser = whole;
         }
+        trial.lead().stamps = self.ports.iter().map(|port| port.receiver.stamp_tally()).collect();
         Ok(())
     }
 }

@@ -10,14 +10,18 @@ mod frames;
 use std::io::Write;
 
 use frames::Case;
-use nicbench_packets::analyser::{Analyser, Detail};
+use nicbench_packets::analyser::{Analyser, Detail, Expected};
 use nicbench_packets::capture::Capture;
 use nicbench_packets::faults::Random;
+use nicbench_packets::frame_writer::FrameWriter;
 use nicbench_packets::latency::Stamping;
-use nicbench_packets::signature::Signer;
+use nicbench_packets::signature::{Signature, Signer};
+use nicbench_packets::stamps::StampedLine;
 use nicbench_packets::sys::pool::FramePool;
+use nicbench_packets::template::Template;
 use nicbench_packets::xdp::Receiver;
 use nicbench_protocol::CaptureRequest;
+use serde_json::json;
 
 const RUN_KEY: u64 = 77;
 const TRIAL: u32 = 1000;
@@ -130,4 +134,44 @@ fn check(receiver: &mut Receiver, analyser: &Analyser, case: &Case, place: &str)
     let captured = |analyser: &Analyser| analyser.capture().map(|capture| capture.frames().to_vec());
     assert_eq!(captured(&kernel), captured(analyser), "{place}: capture");
     assert_eq!(receiver.received(), analyser.streams().iter().map(|tally| tally.received).collect::<Vec<_>>());
+}
+
+/// A card's clock that is 40 us a second too fast: a frame's latency ends where the card stamped it, however long it
+/// then waited for the program.
+#[test]
+fn a_card_s_stamp_says_when_a_frame_arrived() {
+    const PER_STAMP: f64 = 1.0 / (1.0 + 40e-6);
+    let line = StampedLine { stamp: 7_000_000_000, tick: EPOCH_NS, ticks_per_stamp: PER_STAMP };
+    let Ok(mut receiver) = Receiver::for_stamped_test(PORT, line) else { return };
+    let stamp_at = |time_ns: u64| line.stamp + (time_ns as f64 / PER_STAMP).round() as u64;
+    let request = json!({"name": "s", "transmit_port": 0, "receive_port": PORT, "rate_frames_per_s": 1, "ip": 4,
+        "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02", "frame_bytes": 64, "flows": 1,
+        "source_address": "198.18.0.2", "destination_address": "198.19.0.2"});
+    let template = Template::new(&serde_json::from_value(request).expect("a stream")).expect("a template");
+    let expected = [Expected { template: template.clone(), receive_port: PORT, first_flow: 0, flows: 1 }];
+    let signer = Signer::new(RUN_KEY, TRIAL);
+    receiver.begin(TRIAL, &signer, &expected, Detail::default(), 20_000_000_000, None).expect("a trial");
+    receiver.set_epoch(EPOCH_NS);
+    let writer = FrameWriter::new(template.clone(), signer, 0, 1, 9);
+    // Sent a second after the epoch; on the wire until the stamp; seen by the program at last.
+    let sent_ns = 1_000_000_000;
+    let cases = [
+        (Some(sent_ns + 1500), sent_ns + 90_000, 1500),
+        (Some(sent_ns + 2500), sent_ns + 2400, 2500), // A stamp just after the receipt: the clocks are not that exact.
+        (None, sent_ns + 3500, 3500),
+        (Some(sent_ns + 50_000_000_000), sent_ns + 4500, 4500), // A time that cannot be.
+    ];
+    for (sequence, (stamped_ns, seen_ns, _)) in cases.into_iter().enumerate() {
+        let mut frame = template.constant().to_vec();
+        writer.patch(&mut frame, 0, Signature { flow: 0, sequence: sequence as u32, time_ns: sent_ns });
+        receiver.stamp(stamped_ns.map_or(0, stamp_at));
+        receiver.run(&frame, EPOCH_NS + seen_ns, 1).expect("a run");
+    }
+    assert_eq!(receiver.stamp_counts(), [2, 1, 1, 1]);
+    let analyser = receiver.analyser().expect("an analyser");
+    let line = &analyser.flow_table().lines()[0];
+    let wanted: u64 = cases.iter().map(|(.., latency_ns)| latency_ns).sum();
+    // Stamps are whole counts.
+    assert!(line.received == 4 && line.latency_sum_ns.abs_diff(wanted) <= 2, "{line:?}, {wanted} ns");
+    assert!(line.latency_minimum_ns.abs_diff(1500) <= 1 && line.latency_maximum_ns == 4500, "{line:?}");
 }

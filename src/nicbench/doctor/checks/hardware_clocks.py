@@ -42,5 +42,6 @@ def judge(device: str, stamping: Mapping[str, Any]) -> Check:
         return ok(name, f"none that stamps frames: {_BY_SOFTWARE}")
     where = f"/dev/ptp{clock}"
     if "all" in stamping["receive_filters"]:
-        return ok(name, f"{where} stamps every frame; `timestamps: card` needs the port by its PCI address")
+        way = "the port by its PCI address, or `driver: xdp` where its driver gives stamps to XDP"
+        return ok(name, f"{where} stamps every frame; `timestamps: card` needs {way}")
     return ok(name, f"{where} stamps frames of PTP only, not those of a test: {_BY_SOFTWARE}")

@@ -19,8 +19,9 @@ from nicbench.system.xdp.asking import Flags, Kernel, ask_flags, kernel_of
 _BASIC, _REDIRECT, _TARGET, _ZERO_COPY = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _RECEIVE_FRAGMENTS, _TRANSMIT_FRAGMENTS = 1 << 5, 1 << 6
 # NETDEV_XDP_RX_METADATA_*, NETDEV_XSK_FLAGS_*
-_RECEIVE_METADATA = {1 << 0: "time stamp", 1 << 1: "hash", 1 << 2: "VLAN tag"}
-_TRANSMIT_METADATA = {1 << 0: "time stamp", 1 << 1: "checksum", 1 << 2: "launch time"}
+TIME_STAMP = "time stamp"
+_RECEIVE_METADATA = {1 << 0: TIME_STAMP, 1 << 1: "hash", 1 << 2: "VLAN tag"}
+_TRANSMIT_METADATA = {1 << 0: TIME_STAMP, 1 << 1: "checksum", 1 << 2: "launch time"}
 # Names of interfaces hold neither blanks nor slashes; one that does not exist has no line.
 _COUNT_QUEUES = 'for name; do set -- "/sys/class/net/$name/queues"/rx-*; [ -e "$1" ] && echo "$name $#"; done; true'
 

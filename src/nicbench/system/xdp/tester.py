@@ -6,15 +6,22 @@ reads what arrives in the driver's own hook: the interface must run programs its
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from nicbench.hosts.base import Host
-from nicbench.system.xdp.abilities import Abilities, abilities_of
+from nicbench.system.xdp.abilities import TIME_STAMP, Abilities, abilities_of
 from nicbench.system.xdp.asking import Attempt, Kernel, kernel_of, try_live_frames
 
 LIVE_FRAMES_SINCE: Kernel = (5, 18)
 _INSTEAD = "use `driver: net_af_xdp`"
+_BY_SOFTWARE = "use `timestamps: tsc`"
+# Buses of devices that are made by software.
+_SIMULATED_BUSES = frozenset({"netdevsim"})
+
 BY_THE_KERNEL = "frames are made and judged in the kernel"
 """Why `driver: xdp` is chosen where it can be."""
 
@@ -60,6 +67,24 @@ async def kernel_lacks(host: Host) -> Lack | None:
     if without:
         return Lack(f"the tester inside the kernel lacks {', '.join(without)}", f"run as root, or {_INSTEAD}")
     return judge_kernel(await kernel_of(host), await try_live_frames(host))
+
+
+async def card_stamp_lack(host: Host, device: str) -> Lack | None:
+    """Why frames that arrive at ``device`` cannot bear the stamps of its card by ``driver: xdp``; None where they can."""
+    shown = await host.run(("ip", "-d", "-j", "link", "show", "dev", device), check=False)
+    links = json.loads(shown.stdout or "[]") if shown.status == 0 else []
+    return judge_card_stamps(device, links[0] if links else {}, await abilities_of(host, device))
+
+
+def judge_card_stamps(device: str, link: Mapping[str, Any], can: Abilities) -> Lack | None:
+    """By an object of ``ip -d -j link`` and what the driver gives to XDP."""
+    if link.get("parentdev") is None or link.get("parentbus") in _SIMULATED_BUSES:
+        return Lack(f"no card stands behind {device}, so there are no time stamps of one", _BY_SOFTWARE)
+    if can.receive_metadata is None:
+        return Lack("this kernel does not say whether drivers give stamps to XDP", f"boot Linux 6.8, or {_BY_SOFTWARE}")
+    if TIME_STAMP not in can.receive_metadata:
+        return Lack(f"{can.driver or 'its driver'} gives XDP no time stamps of frames at {device}", _BY_SOFTWARE)
+    return None
 
 
 def judge_kernel(kernel: Kernel | None, attempt: Attempt) -> Lack | None:

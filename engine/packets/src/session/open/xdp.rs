@@ -1,6 +1,6 @@
 //! Ports of the tester inside the kernel.
 
-use nicbench_protocol::{Configure, ConfigureReply, PortKind, Timestamps, WorkerRequest};
+use nicbench_protocol::{Configure, ConfigureReply, PortKind, PortReply, StampClockReply, Timestamps, WorkerRequest};
 
 use super::{bad_request, facts_reply, pin, roles};
 use crate::clock::TscClock;
@@ -43,10 +43,11 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
             return refuse(&message, "leave `addresses` out");
         }
         let processor = receiving_processor(&configure.workers, number, &request.name)?;
-        ports.push(XdpPort::open(number, request, device, processor)?);
-    }
-    if configure.timestamps != Timestamps::Tsc {
-        return refuse("ports of the kind `xdp` stamp by the kernel's clock", "leave `timestamps` out, or use `pci`");
+        if processor.is_some() && configure.timestamps == Timestamps::Card {
+            let message = format!("port {}: a card's stamps are read where its driver polls", request.name);
+            return refuse(&message, "let the workers that receive send too, or leave `timestamps` out");
+        }
+        ports.push(XdpPort::open(number, request, device, configure.timestamps, processor)?);
     }
     let interfaces: Vec<u32> = ports.iter().map(XdpPort::interface).collect();
     let lane =
@@ -56,8 +57,10 @@ pub fn open(configure: &Configure) -> Result<(Box<dyn Tester>, ConfigureReply), 
         workers => workers.iter().map(|worker| lane(Some(worker.cpu), roles(worker))).collect::<Result<_, _>>()?,
     };
     pin(lanes[0].cpu)?;
+    let clocks: Vec<Option<StampClockReply>> = ports.iter().map(XdpPort::stamp_clock).collect();
     let tester = XdpTester::new(ports, lanes, configure.watch_cpus.clone(), TscClock::calibrated());
-    let ports = tester.facts().iter().map(facts_reply).collect();
+    let described = |(facts, timestamps)| PortReply { timestamps, ..facts_reply(facts) };
+    let ports = tester.facts().iter().zip(clocks).map(described).collect();
     let reply = ConfigureReply { ports, clock: tester.clock_reply(), eal_arguments: Vec::new() };
     Ok((Box::new(tester), reply))
 }

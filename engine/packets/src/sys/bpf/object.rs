@@ -38,6 +38,8 @@ unsafe extern "C" {
     fn bpf_map__initial_value(map: *mut RawMap, size: *mut usize) -> *mut c_void;
     fn bpf_program__fd(program: *const RawProgram) -> c_int;
     fn bpf_program__attach(program: *const RawProgram) -> *mut RawLink;
+    fn bpf_program__set_ifindex(program: *mut RawProgram, interface: u32);
+    fn bpf_program__set_flags(program: *mut RawProgram, flags: u32) -> c_int;
     fn bpf_program__set_autoload(program: *mut RawProgram, load: bool) -> c_int;
     fn bpf_link__destroy(link: *mut RawLink) -> c_int;
 }
@@ -89,6 +91,16 @@ impl Object {
     pub fn leave_out(&mut self, program: &str) -> io::Result<()> {
         // SAFETY: the program belongs to this object, which is not loaded yet.
         check(unsafe { bpf_program__set_autoload(self.program(program)?, false) })
+    }
+
+    /// Makes a program for one interface, whose driver then answers what it asks of a frame (Linux 6.3).
+    pub fn bind_to_interface(&mut self, program: &str, interface: u32) -> io::Result<()> {
+        const BPF_F_XDP_DEV_BOUND_ONLY: u32 = 1 << 6;
+        let program = self.program(program)?;
+        // SAFETY: the program belongs to this object, which is not loaded yet.
+        unsafe { bpf_program__set_ifindex(program, interface) };
+        // SAFETY: as above.
+        check(unsafe { bpf_program__set_flags(program, BPF_F_XDP_DEV_BOUND_ONLY) })
     }
 
     /// Writes the front of a map of constants (`.rodata`): programs see them while they are verified.

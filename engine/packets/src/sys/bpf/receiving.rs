@@ -36,6 +36,7 @@ pub struct Config {
     pub epoch_ns: u64,
     pub last_slow_ns: u64,
     pub test_now_ns: u64,
+    pub test_stamp: u64,
     pub interval_ns: u64,
     pub mark: u32,
     pub trial: u32,
@@ -60,15 +61,33 @@ pub struct Config {
 pub struct Settings {
     pub is_told_time: u32,
     pub is_repeated: u32,
+    pub is_stamped: u32,
 }
 
 impl Settings {
-    pub fn bytes(&self) -> [u8; size_of::<Self>()] {
-        let mut bytes = [0; size_of::<Self>()];
-        bytes[..4].copy_from_slice(&self.is_told_time.to_ne_bytes());
-        bytes[4..].copy_from_slice(&self.is_repeated.to_ne_bytes());
-        bytes
+    pub fn bytes(&self) -> Vec<u8> {
+        [self.is_told_time, self.is_repeated, self.is_stamped].iter().flat_map(|value| value.to_ne_bytes()).collect()
     }
+}
+
+pub const CLOCK_LINES: usize = 64;
+
+/// How a card's clock runs beside the kernel's.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClockLine {
+    pub stamp: u64,
+    pub time_ns: u64,
+    pub correction: i64,
+}
+
+/// The present line and earlier ones.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ClockLines {
+    pub present: u32,
+    pub padding: u32,
+    pub line: [ClockLine; CLOCK_LINES],
 }
 
 /// Where a measurement's repeated frame is.
@@ -232,6 +251,11 @@ pub struct Shard {
     pub events_lost: u64,
     pub captured: u64,
     pub last_stream: u64,
+    pub stamped: u64,
+    pub unstamped: u64,
+    pub implausible: u64,
+    pub before_stamp: u64,
+    pub before_stamp_maximum_ns: u64,
     pub scratch: [u8; 256],
 }
 
@@ -259,6 +283,8 @@ pub struct Event {
 unsafe impl Plain for Config {}
 // SAFETY: as above.
 unsafe impl Plain for Repetition {}
+// SAFETY: as above.
+unsafe impl Plain for ClockLines {}
 // SAFETY: as above.
 unsafe impl Plain for Stream {}
 // SAFETY: as above.

@@ -2,21 +2,44 @@
 
 use std::io;
 
-use super::Receiver;
+use super::{ONE_QUEUE, Receiver};
 use crate::error::EngineError;
+use crate::stamps::StampedLine;
 use crate::sys::bpf::receiving::{Repetition, Settings};
 use crate::sys::bpf::test_run;
+use crate::xdp::card_clock::clock_line;
 
 impl Receiver {
     /// A receiver whose program runs only when [`Self::run`] is called, by a clock that is told.
     pub fn for_test(port: usize) -> Result<Self, EngineError> {
-        Self::detached(port, 1, None, Settings { is_told_time: 1, is_repeated: 0 })
+        Self::detached(port, ONE_QUEUE, Settings { is_told_time: 1, ..Settings::default() }, None)
+    }
+
+    /// As [`Self::for_test`], for frames that bear the stamps of [`Self::stamp`]: counts of a clock that runs as this
+    /// line says, in nanoseconds of the told one.
+    pub fn for_stamped_test(port: usize, line: StampedLine) -> Result<Self, EngineError> {
+        let settings = Settings { is_told_time: 1, is_repeated: 0, is_stamped: 1 };
+        let mut receiver = Self::detached(port, ONE_QUEUE, settings, None)?;
+        receiver.tables.set_clock_line(clock_line(line));
+        Ok(receiver)
+    }
+
+    /// The stamp of frames from now on; 0: they have none.
+    pub fn stamp(&mut self, stamp: u64) {
+        self.tables.configure(|config| config.test_stamp = stamp);
+    }
+
+    /// Frames with a stamp that was believed, without one, with one that was not, and with one after their receipt.
+    pub fn stamp_counts(&self) -> [u64; 4] {
+        let shard = self.tables.shards.get(0);
+        [shard.stamped, shard.unstamped, shard.implausible, shard.before_stamp]
     }
 
     /// A receiver whose program runs only when [`Self::run`] is called, and takes a frame that comes again for the next
     /// one; its clock is told, or the kernel's.
     pub fn for_measurement(port: usize, is_told_time: bool) -> Result<Self, EngineError> {
-        Self::detached(port, 1, None, Settings { is_told_time: is_told_time.into(), is_repeated: 1 })
+        let settings = Settings { is_told_time: is_told_time.into(), is_repeated: 1, is_stamped: 0 };
+        Self::detached(port, ONE_QUEUE, settings, None)
     }
 
     /// Gives a receiver without an interface one frame at `now_ns` of its clock, `repeat` times. Returns whether it was

@@ -10,9 +10,14 @@ pub fn at_port(name: &str, error: EngineError) -> EngineError {
     EngineError { message: format!("port {name}: {}", error.message), ..error }
 }
 
-/// Why the program or its tables are not in the kernel.
-pub fn not_loaded(error: &io::Error) -> EngineError {
+/// Why the program or its tables are not in the kernel; one that reads a card's stamps has reasons of its own.
+pub fn not_loaded(error: &io::Error, reads_stamps: bool) -> EngineError {
     let (why, next) = match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP | libc::EINVAL | libc::ESRCH | libc::ENOENT) if reads_stamps => (
+            error.to_string(),
+            "the card's driver must give its stamps to XDP (Linux 6.3; nicbench doctor --verbose says which do); use \
+             the time stamps `tsc`",
+        ),
         Some(libc::EPERM) => (error.to_string(), "run it as root"),
         Some(libc::ENOMEM) => (error.to_string(), "free memory, or use fewer flows and queues"),
         // The verifier's words for what it cannot follow; they say nothing of the user's rights.

@@ -1,17 +1,20 @@
 //! The maps of the receiving program, as memory of this process, in the sizes that a trial needs.
 
 use std::io;
+use std::sync::atomic::{Ordering, fence};
 
 use super::hand_over::{HandOver, IN_THE_HOOK};
 use crate::analyser::Layout;
 use crate::flows::FlowLine;
 use crate::sys::bpf::receiving::{
-    Config, HISTOGRAM_BLOCKS, HistogramBlock, Hole, Interval, LENGTH_WORDS, Repetition, Settings, Shard, Stream, Tally,
-    zeroed,
+    CLOCK_LINES, ClockLine, ClockLines, Config, HISTOGRAM_BLOCKS, HistogramBlock, Hole, Interval, LENGTH_WORDS,
+    Repetition, Settings, Shard, Stream, Tally, zeroed,
 };
 use crate::sys::bpf::{Area, Loaded, Object, Ring};
 
 const PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/receive.o"));
+/// The same for a card that stamps what it receives.
+const CARD_PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/receive_card.o"));
 /// The program in the driver's hook that judges every frame.
 pub const JUDGES_ALL: &str = "receive";
 /// The most memory that all tables of a port may take: the kernel has no swap for it.
@@ -37,6 +40,7 @@ pub struct Sizes {
 pub struct Tables {
     pub configuration: Area<Config>,
     pub repetition: Area<Repetition>,
+    card_clock: Area<ClockLines>,
     pub streams: Area<Stream>,
     pub lengths: Area<u64>,
     pub shards: Area<Shard>,
@@ -100,9 +104,13 @@ impl Sizes {
 }
 
 impl Tables {
-    /// Loads the program with room for `sizes`. What is ours is judged by `processor`, or where it comes.
-    pub fn load(sizes: Sizes, settings: Settings, processor: Option<u32>) -> io::Result<Self> {
-        let mut object = Object::open(PROGRAM)?;
+    /// Loads the program with room for `sizes`; for a card that stamps, the one of its interface. What is ours is judged by
+    /// `processor`, or where it comes.
+    pub fn load(sizes: Sizes, settings: Settings, card: Option<u32>, processor: Option<u32>) -> io::Result<Self> {
+        let mut object = Object::open(if card.is_some() { CARD_PROGRAM } else { PROGRAM })?;
+        if let Some(interface) = card {
+            object.bind_to_interface(JUDGES_ALL, interface)?;
+        }
         let mut entries = sizes.entries();
         for (name, count, _) in &mut entries {
             *count = count.next_power_of_two();
@@ -117,6 +125,7 @@ impl Tables {
         Ok(Self {
             configuration: Area::new(loaded.map(".data.configuration")?, 1)?,
             repetition: Area::new(loaded.map(".data.repetition")?, 1)?,
+            card_clock: Area::new(loaded.map(".data.card_clock")?, 1)?,
             streams: Area::new(loaded.map("streams")?, count("streams"))?,
             lengths: Area::new(loaded.map("lengths")?, count("lengths"))?,
             shards: Area::new(loaded.map("shards")?, count("shards"))?,
@@ -152,6 +161,17 @@ impl Tables {
         let mut config = self.configuration.get(0);
         change(&mut config);
         self.configuration.set(0, config);
+    }
+
+    /// Stamps are placed by this line from now on. Programs read the present one, so it is written beside that.
+    pub fn set_clock_line(&mut self, line: ClockLine) {
+        let mut lines = self.card_clock.get(0);
+        let next = (lines.present as usize + 1) % CLOCK_LINES;
+        lines.line[next] = line;
+        self.card_clock.set(0, lines);
+        fence(Ordering::SeqCst);
+        lines.present = next as u32;
+        self.card_clock.set(0, lines);
     }
 
     /// Makes all counts zero, while no program counts.
