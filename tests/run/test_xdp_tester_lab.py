@@ -81,7 +81,6 @@ def test_what_a_policer_lets_through_is_what_the_kernel_counts() -> None:
     [
         ("[128]", "[imix]", "in one size"),
         ("flows: 16", "flows: 16, pcap: frames.pcap", "of headers and a pattern"),
-        ("driver: xdp", "driver: xdp, capture: {around_loss: 4}", "around losses"),
     ],
 )
 def test_what_the_kernel_does_not_do_is_refused_before_a_run(written: str, instead: str, reason: str) -> None:

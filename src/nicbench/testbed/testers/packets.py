@@ -89,14 +89,6 @@ class EngineOptions(Frozen):
             raise ValueError("each worker polls on a CPU of its own: write a different `cpu` for each")
         return self
 
-    @model_validator(mode="after")
-    def _check_capture(self) -> Self:
-        if self.driver == "xdp" and self.capture is not None and self.capture.around_loss is not None:
-            raise ValueError(
-                "the kernel does not capture around losses: write `capture: {frames: N}`, or leave `driver: xdp` out"
-            )
-        return self
-
 
 class Packets(TesterKind):
     """One engine process on the ports of a lab or of a bench file."""

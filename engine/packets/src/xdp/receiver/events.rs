@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use crate::analyser::{Analyser, CountedStream, PortTally};
 use crate::capture::Capture;
 use crate::flows::{Arrival, LateFrame, LateFrames};
-use crate::sys::bpf::receiving::{ADVANCED, CAPTURED, Event, OVERFLOW, REORDERED, UNKNOWN};
+use crate::signature::Signature;
+use crate::sys::bpf::receiving::{ADVANCED, CAPTURED, Event, JUMPED, OVERFLOW, REORDERED, UNKNOWN};
 
 /// What the events of one receive queue told.
 #[derive(Debug)]
@@ -73,6 +74,12 @@ impl ShardEvents {
             CAPTURED => {
                 if let Some(capture) = &mut self.capture {
                     capture.push(port, &bytes[..bytes.len().min(second as usize)], first);
+                }
+            }
+            JUMPED => {
+                if let Some(capture) = &mut self.capture {
+                    let jumper = Signature { flow: event.flow, sequence: first as u32, time_ns: 0 };
+                    capture.trigger(jumper, second);
                 }
             }
             _ => {}
