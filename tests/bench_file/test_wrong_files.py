@@ -69,7 +69,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         + HOSTS
         + "ports: {t0: {host: tester, device: e0, driver: xdp}, t1: {host: tester, device: e1}}\n"
         + EXTERNAL,
-        [(5, 54, "the port `t1` (net_af_xdp) has no time stamps of the card", "write `driver: xdp`")],
+        [(5, 54, "the port `t1` (net_af_xdp) has no time stamps of the card", "`driver: xdp`")],
     ),
     "time stamps of a simulated card without a clock": (
         HEAD + "tester: {timestamps: card}\nlab: {kind: simulated}\ndut: {kind: simulated}\n" + TESTS,

@@ -197,7 +197,6 @@ def test_a_mix_of_sizes_made_in_the_kernel_comes_back_in_its_proportions() -> No
             "of one size",
         ),
         ({"flows: 16": "flows: 16, pcap: frames.pcap"}, "of headers and a pattern"),
-        ({"driver: xdp": "driver: xdp, capture: {around_loss: 4}"}, "around losses"),
     ],
 )
 def test_what_the_kernel_does_not_do_is_refused_before_a_run(changes: dict[str, str], reason: str) -> None:

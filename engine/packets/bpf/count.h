@@ -2,6 +2,7 @@
 // (src/analyser.rs, src/analyser/irregular.rs).
 #pragma once
 
+#include "capture.h"
 #include "order.h"
 
 // A frame of a stream that is expected here, at this shard.
@@ -201,6 +202,8 @@ VERIFIED_ONCE int count_irregular(const struct place *place, const struct frame 
 	switch (observed->arrival) {
 	case AHEAD:
 		count_jump(place, frame, tally, observed->number);
+		if (configuration.capture_around)
+			capture_around(place, &frame->signature, observed->number);
 		return 1;
 	case LATE_IN_ORDER:
 		tally->missing--;

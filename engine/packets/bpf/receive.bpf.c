@@ -6,11 +6,6 @@
 #include "count.h"
 #include "hand_over.h"
 
-struct frame_event {
-	struct event event;
-	__u8 bytes[FRAME_BYTES];
-};
-
 struct short_frame_event {
 	struct event event;
 	__u8 bytes[SHORT_FRAME_BYTES];
@@ -137,39 +132,6 @@ VERIFIED_ONCE int judge_unknown(struct xdp_md *context, const struct place *plac
 	return XDP_DROP;
 }
 
-// Hands a frame to the engine as it is.
-VERIFIED_ONCE int capture(struct xdp_md *context, const struct place *place)
-{
-	struct frame_event *event;
-	struct shard *shard;
-
-	if (!place)
-		return 0;
-	shard = AT(shards, place->number);
-	if (!shard)
-		return 0;
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-	if (!event) {
-		shard->events_lost++;
-		return 0;
-	}
-	event->event.kind = CAPTURED;
-	event->event.shard = place->number;
-	event->event.stream = 0;
-	event->event.flow = 0;
-	event->event.numbers[0] = place->now_ns;
-	event->event.numbers[1] = place->length;
-	event->event.numbers[2] = 0;
-	event->event.numbers[3] = 0;
-	if (!copy_frame(context, event->bytes, place->length, FRAME_BYTES)) {
-		bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
-		shard->captured++;
-	} else {
-		bpf_ringbuf_discard(event, BPF_RB_NO_WAKEUP);
-	}
-	return 0;
-}
-
 static __always_inline int judge_ours(struct xdp_md *context, const struct place *place, struct shard *shard,
 				      const struct signature *signature)
 {
@@ -259,7 +221,9 @@ static __always_inline int judge(struct xdp_md *context, const enum role role)
 	if (place.phase == RUNNING) {
 		if (place.now_ns > shard->last_ns)
 			shard->last_ns = place.now_ns;
-		if (role != JUDGE_HANDED_OVER && shard->captured < configuration.capture_frames)
+		// Those around a jump are kept where it is found out, the first ones where they come.
+		if ((role != JUDGE_HANDED_OVER && shard->captured < configuration.capture_frames) ||
+		    (role != HAND_OVER && configuration.capture_around))
 			capture(context, &place);
 	}
 	at = (void *)(long)context->data + (configuration.offset[0] & 0x1FF);

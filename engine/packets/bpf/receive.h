@@ -69,8 +69,10 @@ struct config {
 	__u32 intervals;
 	__u32 shards;
 	__u32 capture_frames;
+	__u32 capture_around; // Frames before and after each jump; 0: none.
 	__u32 is_ready; // Keys are known: before that, nothing is ours.
 	__u32 offset[MOST_OFFSETS];
+	__u32 padding;
 };
 
 // Where a measurement's repeated frame is. It goes through all flows in steps, which a cache cannot foresee.
@@ -175,13 +177,20 @@ struct histogram_block {
 struct shard {
 	__u64 foreign, unattributed, last_ns;
 	__u64 passed, earlier, events_lost, captured, last_stream;
+	// Frames that the history has seen, up to which they were handed over, and how many more are wanted.
+	__u64 seen, handed_over, wanted;
 	__u64 stamped, unstamped, implausible, before_stamp, before_stamp_maximum_ns;
 	__u8 scratch[SCRATCH_BYTES];
 };
 
-enum event_kind { REORDERED = 1, ADVANCED, OVERFLOW, UNKNOWN, CAPTURED };
+enum event_kind { REORDERED = 1, ADVANCED, OVERFLOW, UNKNOWN, CAPTURED, JUMPED };
 
 struct event {
 	__u32 kind, shard, stream, flow;
 	__u64 numbers[4];
+};
+
+struct frame_event {
+	struct event event;
+	__u8 bytes[FRAME_BYTES];
 };

@@ -31,6 +31,7 @@ TABLE(holes, struct hole);
 TABLE(tallies, struct tally);
 TABLE(histograms, struct histogram_block);
 TABLE(series, struct interval);
+TABLE(history, struct frame_event);
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -66,6 +66,11 @@ impl Capture {
         (self.around == 0).then_some(self.most as u32)
     }
 
+    /// How many frames before and after each jump are asked for; 0 where the first ones of the trial are.
+    pub fn around(&self) -> u32 {
+        self.around as u32
+    }
+
     /// The frames kept, in the order in which they were received.
     pub fn frames(&self) -> &[Captured] {
         &self.kept

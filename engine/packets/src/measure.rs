@@ -73,7 +73,11 @@ pub fn run(what: &str) -> Result<Report, EngineError> {
         )),
         _ => {
             let message = format!("there is no measurement {what:?}");
-            Err(EngineError::new(ErrorKind::BadRequest, message, "use: measure analyse, measure receive, or measure generate"))
+            Err(EngineError::new(
+                ErrorKind::BadRequest,
+                message,
+                "use: measure analyse, measure receive, or measure generate",
+            ))
         }
     }
 }

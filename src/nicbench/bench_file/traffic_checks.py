@@ -224,8 +224,8 @@ def _are(ports: int) -> str:
 _TSC = "`timestamps: tsc`"
 _ADVICE = {
     "kernel": f"write `driver: net_pcap` for a kernel interface, or {_TSC}",
-    "card": "give a card by its `address` whose DPDK driver stamps every frame (mlx5, ice, hns3), write `driver: xdp` for an"
-    f" interface of a card that does, or write {_TSC}",
+    "card": "give a card by its `address` whose DPDK driver stamps every frame (mlx5, ice, hns3), write"
+    f" `driver: xdp` for an interface of a card that does, or write {_TSC}",
 }
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Host
-from nicbench.system.adapters.hardware_stamps import (
-    ALL_FRAMES,
-    StampSetting,
+from nicbench.system.adapters.hardware_stamps import ALL_FRAMES, StampSetting
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.restore_hardware_stamps import (
+    RestoreHardwareStamps,
     read_stamp_setting,
     write_stamp_setting,
 )
-from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.restore_hardware_stamps import RestoreHardwareStamps
 
 
 async def stamp_all_frames(changes: Changes, host: Host, device: str) -> None:

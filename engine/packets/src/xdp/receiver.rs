@@ -3,6 +3,7 @@
 //! Each receive queue is served by one processor at a time, so every table exists once for each of them and nothing is
 //! atomic. Between trials the tables are memory of this process, in which it makes everything zero.
 
+mod counted;
 mod dry_runs;
 mod events;
 mod hand_over;
@@ -12,21 +13,18 @@ mod tables;
 
 use std::collections::BTreeMap;
 
-use crate::analyser::{Analyser, Counted, CountedStream, Detail, Expected, Layout};
+use crate::analyser::{Analyser, Detail, Expected, Layout};
 use crate::capture::Capture;
 use crate::error::{EngineError, ErrorKind};
-use crate::flows::LateFrames;
-use crate::latency::LatencyCounts;
 use crate::signature::Signer;
 use crate::stamps::StampTally;
 use crate::sys::bpf::XdpLink;
 use crate::sys::bpf::receiving::{
-    AFTER_DRAIN, HISTOGRAM_BLOCKS, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, split_event, wait_for_programs,
-    zeroed,
+    AFTER_DRAIN, IDLE, LENGTH_WORDS, MOST_OFFSETS, RUNNING, Settings, split_event, wait_for_programs, zeroed,
 };
 use crate::traffic::SignatureSearch;
 use crate::xdp::card_clock::CardClock;
-use events::{ShardEvents, add_tally};
+use events::ShardEvents;
 use hand_over::HandOver;
 use refusals::{at_port, not_loaded, refusal};
 use tables::{MOST_BYTES, Sizes, Tables};
@@ -137,7 +135,8 @@ impl Receiver {
             expected.iter().filter(|stream| stream.receive_port == self.port).map(|stream| stream.flows as usize);
         let interval_ns = Analyser::interval_for(duration_ns);
         let intervals = (duration_ns / interval_ns + SPARE_INTERVALS).min(MOST_INTERVALS);
-        let sizes = Sizes::of(&layout, self.shards, flows.sum(), intervals as usize);
+        let around = capture.as_ref().map_or(0, Capture::around);
+        let sizes = Sizes::of(&layout, self.shards, flows.sum(), intervals as usize, around as usize + 1);
         self.make_room(&sizes)?;
         self.tables.clear(&sizes);
         if let Some((_, clock)) = &mut self.card {
@@ -146,12 +145,8 @@ impl Receiver {
         self.follow_clock();
         let order = self.write_streams(expected, &layout)?;
         self.configure(trial, signer, expected, &layout, &sizes, interval_ns)?;
-        let most = capture.as_ref().map_or(Some(0), Capture::most_of_first);
-        self.tables.configure(|config| config.capture_frames = most.unwrap_or(0));
-        if capture.is_some() && most.is_none() {
-            let next = "capture the first frames, or use another driver";
-            return Err(EngineError::new(ErrorKind::BadRequest, "the kernel's receiver captures no losses", next));
-        }
+        let first = capture.as_ref().and_then(Capture::most_of_first).unwrap_or(0);
+        self.tables.configure(|config| (config.capture_frames, config.capture_around) = (first, around));
         self.tables.events.take();
         let all_flows = expected.iter().map(|stream| stream.flows as usize).sum();
         let events = || ShardEvents::new(all_flows, expected.len(), detail.reordering_n as usize, capture.clone());
@@ -344,56 +339,6 @@ impl Receiver {
             }
         }
         Ok(whole.unwrap_or_else(|| trial.empty.clone()))
-    }
-
-    fn counted(&self, trial: &Trial, number: usize) -> Counted {
-        let (shard, events) = (self.tables.shards.get(number), &trial.shards[number]);
-        let config = self.tables.config();
-        let closed = (shard.last_ns / config.interval_ns.max(1)).min(trial.sizes.intervals as u64 - 1) as usize;
-        let mut port = events.port;
-        port.foreign += shard.foreign;
-        port.corrupted_unattributed += shard.unattributed;
-        let mut streams = vec![CountedStream::default(); trial.order.len()];
-        for (place, index) in trial.order.iter().enumerate() {
-            streams[*index] = self.counted_stream(trial, number, place, *index, closed);
-        }
-        Counted { streams, port, interval_ns: config.interval_ns, intervals: closed, capture: events.capture.clone() }
-    }
-
-    fn counted_stream(&self, trial: &Trial, shard: usize, place: usize, index: usize, closed: usize) -> CountedStream {
-        let (sizes, events) = (&trial.sizes, &trial.shards[shard]);
-        let tally = self.tables.tallies.get(shard * sizes.streams + place);
-        let entry = self.tables.streams.get(place);
-        let mut stream = events.streams[index].clone();
-        add_tally(&mut stream, &tally);
-        let first = (shard * sizes.streams + place) * sizes.intervals;
-        let series =
-            self.tables.series.copy(first..first + closed.max(tally.interval as usize + 1).min(sizes.intervals));
-        stream.received = series.iter().map(|interval| interval.received).collect();
-        stream.missing = series.iter().map(|interval| interval.missing).collect();
-        stream.received[tally.interval as usize] += tally.received - tally.received_before;
-        stream.missing[tally.interval as usize] += tally.missing - tally.missing_before;
-        if entry.is_here == 0 {
-            return stream;
-        }
-        let first = shard * sizes.flows + entry.first_line as usize;
-        stream.lines = self.tables.lines.copy(first..first + entry.flows as usize);
-        for flow in events.reordered.keys().filter(|flow| flow.wrapping_sub(entry.first_flow) < entry.flows) {
-            let line = &mut stream.lines[(flow - entry.first_flow) as usize];
-            LateFrames::add_reordered(line, events.reordered[flow]);
-        }
-        let groups = entry.first_group..entry.first_group + trial.layout.groups[index].0 as u32;
-        stream.counts = groups.map(|group| self.counts(trial, shard, group)).collect();
-        stream.shared_counts = self.counts(trial, shard, entry.shared_group);
-        stream
-    }
-
-    fn counts(&self, trial: &Trial, shard: usize, histogram: u32) -> LatencyCounts {
-        let first = (shard * trial.sizes.histograms + histogram as usize) * HISTOGRAM_BLOCKS;
-        let blocks = self.tables.histograms.copy(first..first + HISTOGRAM_BLOCKS);
-        let buckets: Vec<u32> = blocks.iter().flat_map(|block| block.count).collect();
-        let overflows = trial.shards[shard].overflows.get(&histogram).cloned().unwrap_or_default();
-        LatencyCounts::of_buckets(&buckets, overflows)
     }
 
     fn keep_totals(&mut self) {

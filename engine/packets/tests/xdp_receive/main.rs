@@ -67,7 +67,9 @@ fn compare(receiver: &mut Receiver, seed: u64) -> u64 {
         flow_histograms: random.below(8) == 0 && case.flows() < 100,
         reordering_n: 3 + random.below(20) as u32,
     };
-    let request = CaptureRequest { path: String::new(), frames: Some(random.below(20) as u32 + 1), around_loss: None };
+    let kept = Some(random.below(20) as u32 + 1);
+    let (frames, around_loss) = if random.below(2) == 0 { (kept, None) } else { (None, kept) };
+    let request = CaptureRequest { path: String::new(), frames, around_loss };
     let capture = (random.below(4) == 0).then(|| Capture::new(&request));
     let mut analyser = Analyser::with_detail(signer, case.expected.clone(), 64, detail).expect("an analyser");
     analyser.set_capture(capture.clone());

@@ -70,7 +70,7 @@ async def kernel_lacks(host: Host) -> Lack | None:
 
 
 async def card_stamp_lack(host: Host, device: str) -> Lack | None:
-    """Why frames that arrive at ``device`` cannot bear the stamps of its card by ``driver: xdp``; None where they can."""
+    """Why frames that ``driver: xdp`` receives at ``device`` cannot bear its card's stamps; None where they can."""
     shown = await host.run(("ip", "-d", "-j", "link", "show", "dev", device), check=False)
     links = json.loads(shown.stdout or "[]") if shown.status == 0 else []
     return judge_card_stamps(device, links[0] if links else {}, await abilities_of(host, device))

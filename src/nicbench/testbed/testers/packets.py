@@ -103,14 +103,6 @@ class EngineOptions(Frozen):
                 )
         return self
 
-    @model_validator(mode="after")
-    def _check_capture(self) -> Self:
-        if self.driver == "xdp" and self.capture is not None and self.capture.around_loss is not None:
-            raise ValueError(
-                "the kernel does not capture around losses: write `capture: {frames: N}`, or leave `driver: xdp` out"
-            )
-        return self
-
 
 class Packets(TesterKind):
     """One engine process on the ports of a lab or of a bench file."""
@@ -132,10 +124,8 @@ class Packets(TesterKind):
     def objection(self) -> str | None:
         if self.driver != "xdp":
             return None
-        if self.options.capture is not None and self.options.capture.around_loss is not None:
-            return "frames around losses are captured, which the kernel does not"
-        if self.timestamps != "tsc":
-            return f"received frames bear time stamps of the {self.timestamps}, and the kernel's programs have none"
+        if self.timestamps == "kernel":
+            return "received frames bear time stamps of the kernel, which `net_pcap` alone gives"
         return None
 
     def make(self, setting: Setting) -> PacketsTester:

@@ -26,6 +26,10 @@ pub const ADVANCED: u32 = 2;
 pub const OVERFLOW: u32 = 3;
 pub const UNKNOWN: u32 = 4;
 pub const CAPTURED: u32 = 5;
+pub const JUMPED: u32 = 6;
+
+/// A frame of which the program keeps a copy: an event, and the bytes behind it.
+pub const KEPT_BYTES: usize = size_of::<Event>() + 4096;
 
 /// What the program does, and for which trial.
 #[repr(C)]
@@ -51,8 +55,10 @@ pub struct Config {
     pub intervals: u32,
     pub shards: u32,
     pub capture_frames: u32,
+    pub capture_around: u32,
     pub is_ready: u32,
     pub offset: [u32; MOST_OFFSETS],
+    pub padding: u32,
 }
 
 /// Constants of the program.
@@ -251,6 +257,9 @@ pub struct Shard {
     pub events_lost: u64,
     pub captured: u64,
     pub last_stream: u64,
+    pub seen: u64,
+    pub handed_over: u64,
+    pub wanted: u64,
     pub stamped: u64,
     pub unstamped: u64,
     pub implausible: u64,

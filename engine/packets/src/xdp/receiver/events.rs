@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use crate::analyser::{Analyser, CountedStream, PortTally, Silence};
+use crate::analyser::{Analyser, CountedStream, PortTally};
 use crate::capture::Capture;
 use crate::flows::{Arrival, LateFrame, LateFrames};
-use crate::sys::bpf::receiving::{ADVANCED, CAPTURED, Event, OVERFLOW, REORDERED, Tally, UNKNOWN};
+use crate::signature::Signature;
+use crate::sys::bpf::receiving::{ADVANCED, CAPTURED, Event, JUMPED, OVERFLOW, REORDERED, UNKNOWN};
 
 /// What the events of one receive queue told.
 #[derive(Debug)]
@@ -75,28 +76,13 @@ impl ShardEvents {
                     capture.push(port, &bytes[..bytes.len().min(second as usize)], first);
                 }
             }
+            JUMPED => {
+                if let Some(capture) = &mut self.capture {
+                    let jumper = Signature { flow: event.flow, sequence: first as u32, time_ns: 0 };
+                    capture.trigger(jumper, second);
+                }
+            }
             _ => {}
         }
     }
-}
-
-/// Adds what the kernel counted to what its events told.
-pub fn add_tally(stream: &mut CountedStream, tally: &Tally) {
-    let ours = &mut stream.tally;
-    ours.received = tally.received;
-    ours.duplicated = tally.duplicated;
-    ours.reordered += tally.reordered;
-    ours.corrupted = tally.corrupted;
-    ours.late = tally.late;
-    ours.unattributed += tally.unattributed;
-    ours.variation_maximum_ns = tally.variation_maximum_ns as u32;
-    ours.unpaired += tally.unpaired;
-    ours.missing = tally.missing;
-    ours.negative = tally.negative;
-    ours.negative_maximum_ns = tally.negative_maximum_ns;
-    stream.last_jump_ns = tally.last_jump_ns.checked_sub(1);
-    stream.beyond = (tally.beyond_most_ns > 0).then_some((tally.beyond_least_ns, tally.beyond_most_ns));
-    stream.times = (tally.received > 0).then_some((tally.first_ns, tally.last_ns));
-    let (from_ns, to_ns) = (tally.silence_from_ns, tally.silence_to_ns);
-    stream.silence = (to_ns > from_ns).then_some(Silence { from_ns, to_ns });
 }

@@ -7,8 +7,8 @@ use super::hand_over::{HandOver, IN_THE_HOOK};
 use crate::analyser::Layout;
 use crate::flows::FlowLine;
 use crate::sys::bpf::receiving::{
-    CLOCK_LINES, ClockLine, ClockLines, Config, HISTOGRAM_BLOCKS, HistogramBlock, Hole, Interval, LENGTH_WORDS,
-    Repetition, Settings, Shard, Stream, Tally, zeroed,
+    CLOCK_LINES, ClockLine, ClockLines, Config, HISTOGRAM_BLOCKS, HistogramBlock, Hole, Interval, KEPT_BYTES,
+    LENGTH_WORDS, Repetition, Settings, Shard, Stream, Tally, zeroed,
 };
 use crate::sys::bpf::{Area, Loaded, Object, Ring};
 
@@ -33,6 +33,8 @@ pub struct Sizes {
     /// Of each shard.
     pub histograms: usize,
     pub intervals: usize,
+    /// Of each shard: frames of which there is a copy.
+    pub kept: usize,
 }
 
 /// The loaded program and its maps.
@@ -54,7 +56,7 @@ pub struct Tables {
     pub events: Ring,
     /// What is handed over to the processor of a worker that only receives.
     pub hand_over: Option<HandOver>,
-    entries: [(&'static str, u64, usize); 10],
+    entries: [(&'static str, u64, usize); 11],
     loaded: Loaded,
 }
 
@@ -62,11 +64,11 @@ impl Sizes {
     /// What most trials need, so that the program is verified once and not before every trial. Those of latency have 64
     /// groups of flows.
     pub fn usual(shards: usize) -> Self {
-        Self { streams: 4, shards, flows: 4096, ring_words: 8, holes: 16, histograms: 72, intervals: 1024 }
+        Self { streams: 4, shards, flows: 4096, ring_words: 8, holes: 16, histograms: 72, intervals: 1024, kept: 1 }
     }
 
     /// Of a trial whose `flows` of this port have `layout` over `streams`.
-    pub fn of(layout: &Layout, shards: usize, flows: usize, intervals: usize) -> Self {
+    pub fn of(layout: &Layout, shards: usize, flows: usize, intervals: usize, kept: usize) -> Self {
         let streams = layout.groups.len();
         let groups: usize = layout.groups.iter().map(|(groups, _)| groups).sum();
         Self {
@@ -77,12 +79,13 @@ impl Sizes {
             holes: layout.holes,
             histograms: groups + streams,
             intervals,
+            kept,
         }
     }
 
     /// Each map's name, its entries, and the bytes of one.
-    fn entries(&self) -> [(&'static str, u64, usize); 10] {
-        let Self { streams, shards, flows, ring_words, holes, histograms, intervals } = *self;
+    fn entries(&self) -> [(&'static str, u64, usize); 11] {
+        let Self { streams, shards, flows, ring_words, holes, histograms, intervals, kept } = *self;
         let of = |numbers: &[usize]| numbers.iter().map(|number| (*number).max(1) as u64).product();
         [
             ("streams", of(&[streams]), size_of::<Stream>()),
@@ -95,6 +98,7 @@ impl Sizes {
             ("tallies", of(&[shards, streams]), size_of::<Tally>()),
             ("histograms", of(&[shards, histograms, HISTOGRAM_BLOCKS]), size_of::<HistogramBlock>()),
             ("series", of(&[shards, streams, intervals]), size_of::<Interval>()),
+            ("history", of(&[shards, kept]), KEPT_BYTES),
         ]
     }
 
