@@ -93,7 +93,7 @@ nicbench: 1
 title: Bursts through a token bucket
 lab: {kind: veth}
 dut: {kind: policer, rate: 100 kpps, burst: 3000}
-tester: {driver: DRIVER, catch_up: 10 ms}
+tester: {catch_up: 10 ms}
 thresholds: {dut_contended_share: 1.0, total_gap_share: 0.2}
 tests:
   - name: throughput
@@ -117,9 +117,8 @@ tests:
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.acceptance
-@pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
-def test_the_burst_of_a_token_bucket_is_found_with_real_packets(driver: str, tmp_path: Path) -> None:
-    summary, _ = run_bench(tmp_path, POLICER.replace("DRIVER", driver))
+def test_the_burst_of_a_token_bucket_is_found_with_real_packets(tmp_path: Path) -> None:
+    summary, _ = run_bench(tmp_path, POLICER)
     result = next(result for result in summary.results if result.method == "back-to-back")
     truth = 3000 / (1 - 100e3 / 300e3)
     print(f"policer: {value_of(result):.1f} of {truth:.0f} frames, {result.values}")

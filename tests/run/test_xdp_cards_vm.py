@@ -15,7 +15,7 @@ CARDS = """
 nicbench: 1
 title: Two emulated cards
 hosts:
-  guest: {kind: vm, cpus: 2, cards: {n0: {model: MODEL, network: cable}, n1: {model: MODEL, network: cable}}}
+  guest: {kind: vm, cpus: 2, cards: {n0: {network: cable}, n1: {network: cable}}}
   tester: {kind: netns, namespace: nicbench-tester, create: true, on: guest}
 ports:
   t0: {host: tester, device: n0}
@@ -37,13 +37,12 @@ tests:
 """
 
 
-@pytest.mark.parametrize("model", ["virtio-net-pci", "igb"])
-def test_every_frame_of_a_trial_comes_from_one_card_to_the_other(model: str, tmp_path: Path) -> None:
-    _, trials = run_bench(tmp_path, CARDS.replace("MODEL", model))
+def test_every_frame_of_a_trial_comes_from_one_card_to_the_other(tmp_path: Path) -> None:
+    _, trials = run_bench(tmp_path, CARDS)
     assert {trial.request.frame_bytes for trial in trials} == {64, 1518}
     for reading in (trial.reading for trial in trials):
         counts = reading.counts
-        print(f"{model}: {counts}")
+        print(counts)
         assert counts.sent > 20  # of 400: an emulated machine may fall behind
         assert (counts.received, counts.lost) == (counts.sent, 0)
         assert (counts.duplicated, counts.reordered, counts.corrupted, counts.unattributed) == (0, 0, 0, 0)
