@@ -83,12 +83,15 @@ static __always_inline __u32 gap_bucket(__u64 gap_ns)
 // The gap before the first frame of one time. Frames of the same time have no gap, and are not counted here.
 ONCE int record_gap(struct sender *sender, __u32 index, __u64 now_ns)
 {
-	__u64 gap_ns;
+	__u64 gap_ns, place;
 
 	if (!sender)
 		return 0;
 	gap_ns = now_ns - sender->last_sent_ns;
-	gaps[(index % MAXIMUM_SENDERS) * GAP_BUCKETS + gap_bucket(gap_ns) % GAP_BUCKETS]++;
+	place = (__u64)index * GAP_BUCKETS + gap_bucket(gap_ns) % GAP_BUCKETS;
+	// The last step must bound it: Linux 6.1 forgets the bounds of what is put together of two numbers of 32 bits.
+	asm volatile("" : "+r"(place));
+	gaps[place % (MAXIMUM_SENDERS * GAP_BUCKETS)]++;
 	sender->gap_sum_ns += gap_ns;
 	if (gap_ns < sender->gap_minimum_ns)
 		sender->gap_minimum_ns = gap_ns;
