@@ -9,9 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.cpus import NumaNode, RanOn
-from nicbench.core.result import Result
+from nicbench.core.result import Result, Spread
 from nicbench.core.round import Job, JobOutcome
 from nicbench.methods.placement import PlacementMethod
+from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory, streamed
 
@@ -78,6 +79,22 @@ def test_the_change_is_against_remote_with_as_many_loads() -> None:
     assert found["local", 5].values["throughput_bits_per_s_change_percent"] == pytest.approx(24.0)
     assert found["local", 5].verdict == "valid"
     assert [result.method for result in made.published] == ["placement"] * len(made.published)
+
+
+def test_a_change_is_claimed_of_several_runs_alone_and_drawn_as_bars() -> None:
+    found = asyncio.run(method(memory_loads=[0, 5]).run(laboratory(obedient).context))
+    (section,) = sections(found, {})
+    heads = [column.head for column in section.table.columns]
+    assert "Change against remote, in one run" in heads
+    assert "Change against remote" not in heads
+    assert "several (`runs`) give intervals" in section.table.caption
+    assert not any("change_percent" in text for text in section.table.sentences)
+    assert section.table.bars is not None
+    assert section.table.bars.y.value == "throughput_bits_per_s"
+    spread = Spread.of([20.0, 24.0, 28.0], 3)
+    several = [one.model_copy(update={"values": {**one.values, "latency_mean_ns": spread}}) for one in found]
+    (section,) = sections(several, {})
+    assert "Change against remote" in [column.head for column in section.table.columns]
 
 
 def test_loads_keep_the_link_between_the_sockets_busy_and_are_no_part_of_the_throughput() -> None:

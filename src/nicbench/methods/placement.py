@@ -18,15 +18,18 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.registry import find
-from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict, Spread
 from nicbench.core.round import JobSpec
-from nicbench.core.table import Column, ResultTable
+from nicbench.core.table import Bars, Column, ResultTable
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
 from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values
 
 REMOTE: Final = "remote"
 _RATE: Final = "throughput_bits_per_s"
-_LATENCIES: Final = ("latency_mean_ns", "latency_p50_ns", "latency_maximum_ns")
+_LATENCIES: Final = (
+    *("latency_mean_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns", "latency_p99_9_ns"),
+    "latency_maximum_ns",
+)
 _FIGURES: Final = (
     _RATE,
     "transactions_per_s",
@@ -35,6 +38,8 @@ _FIGURES: Final = (
     "server_cpu_busiest_core_percent",
 )
 _CHANGE_HEAD: Final = "Change against remote"
+_ONE_RUN: Final = "Change against remote, in one run"
+_LATENCY: Final = Column(value="latency_mean_ns", head="Latency, mean")
 
 
 class PlacementMethod(RoundMethod):
@@ -216,10 +221,14 @@ class PlacementMethod(RoundMethod):
                     comparative="faster",
                 ),
                 Column(value=f"{_RATE}_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
-                Column(value="latency_mean_ns", head="Latency, mean"),
+                _LATENCY,
                 Column(value="latency_mean_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
                 Column(value="latency_p50_ns", head="median"),
                 Column(value="latency_p50_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
+                Column(value="latency_p90_ns", head="p90", is_optional=True),
+                Column(value="latency_p99_ns", head="p99", is_optional=True),
+                Column(value="latency_p99_9_ns", head="p99.9", is_optional=True),
+                Column(value="latency_maximum_ns", head="greatest", is_optional=True),
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
             ),
             sentences=(
@@ -228,9 +237,38 @@ class PlacementMethod(RoundMethod):
                     "answers within {latency_mean_ns} with its processes {nodes}, {latency_mean_ns_change_percent} "
                     "against remote ({what})"
                 ),
+                f"moves {{{_RATE}}} with its processes {{nodes}} ({{what}})",
+                "answers within {latency_mean_ns} with its processes {nodes} ({what})",
             ),
             notes=(("pinning", "Where the server ran"),),
+            bars=Bars(
+                x=Column(value="nodes", head="Processes", form="text"),
+                y=_LATENCY,
+                lines=(
+                    Column(value="measured", head="Measured", form="text"),
+                    Column(value="memory_loads", head="STREAM loads", unit="STREAM loads", form="text"),
+                ),
+                caption="Local to the adapter, remote from it, and on all nodes, by the number of STREAM loads.",
+            ),
         )
+
+    @classmethod
+    def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
+        """Returns the table with bars of what was measured; of one run no change is claimed, as it has no interval."""
+        if table.bars is not None and any(_RATE in result.values for result in results):
+            rate = next(column for column in table.columns if column.value == _RATE)
+            table = table.model_copy(update={"bars": table.bars.model_copy(update={"y": rate})})
+        if any(isinstance(value, Spread) for result in results for value in result.values.values()):
+            return table
+        columns = tuple(
+            column.model_copy(update={"head": _ONE_RUN}) if column.head == _CHANGE_HEAD else column
+            for column in table.columns
+        )
+        told = (
+            f"{table.caption} One run says nothing of how far the next would differ: several (`runs`) give intervals."
+        )
+        sentences = tuple(text for text in table.sentences if "change_percent" not in text)
+        return table.model_copy(update={"columns": columns, "caption": told, "sentences": sentences})
 
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:

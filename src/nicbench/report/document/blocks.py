@@ -113,7 +113,7 @@ TableLook = Literal["", "result", "heat", "sums", "broad", "measures", "facts", 
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table. Every row fills all ``columns``, counting cells that reach down from rows above. ``finishing`` gives the
-    title.
+    title, to which the one given here is added.
     """
 
     columns: int

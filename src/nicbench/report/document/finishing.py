@@ -130,7 +130,9 @@ class _Naming:
             case Table() if not (block.head or block.body):
                 return block
             case Table() | Facts():
-                return replace(block, title=self._once("table", self._under or "Table"))
+                # One of several tables in one place says itself which it is.
+                which = f", {block.title}" if isinstance(block, Table) and block.title else ""
+                return replace(block, title=self._once("table", f"{self._under or 'Table'}{which}"))
             case Figure():
                 return replace(block, title=self._once("figure", self._title(block)))
             case FoldedBlocks():

@@ -106,7 +106,7 @@ def _tools(rounds: Sequence[RoundRow], *, several: bool) -> Block:
         head("Began", "s"),
         head("Took", "s"),
     )
-    return table((titles,), rows())
+    return replace(table((titles,), rows()), title="their tools" if several else "")
 
 
 def _about(one: RoundRow) -> Row:
@@ -141,7 +141,7 @@ def _counted(rounds: Sequence[RoundRow], *, several: bool) -> Block:
         (NOTHING, head("Sent [bytes]", columns=2), head("Received [bytes]", columns=2), NOTHING),
         (head("Port"), *ways, *ways, *word_heads("Other counters that rose")),
     )
-    return table(above, rows())
+    return replace(table(above, rows()), title="what interfaces counted" if several else "")
 
 
 def _bond(bond: BondRow) -> Iterator[Block]:
