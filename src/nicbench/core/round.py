@@ -236,10 +236,31 @@ class JobOutcome(Frozen):
     took_s: float | None = None
 
 
+def _is_unknown(value: object) -> bool:
+    return value is None
+
+
+CpuUser = Literal["own", "kernel", "nicbench", "stranger"]
+"""Whom CPU time served: programs of the test, the kernel (interrupts and its threads), nicbench, or anybody else."""
+
+
+class ProcessShare(Frozen):
+    """The share 0..1 of all CPUs of a machine that processes of one name used during a round.
+
+    ``processes`` is how many there were at its end; 0 where they had ended.
+    """
+
+    user: CpuUser
+    name: str
+    share: float
+    processes: int = 1
+
+
 class MachineCpu(Frozen):
     """How busy a machine was during a round, as shares 0..1 of all its CPUs; None is unknown.
 
     ``minimum`` and ``maximum`` are over the monitor's intervals, ``busiest_core`` is the mean of the busiest CPU.
+    ``own``, ``kernel``, ``nicbench``, ``strangers`` and ``idle`` are told apart by processes (docs/verdicts.md).
     """
 
     machine: str
@@ -256,6 +277,24 @@ class MachineCpu(Frozen):
     """The share of all CPUs that the monitor itself used."""
     controller: float | None = None
     """The share of all CPUs that nicbench's other processes used."""
+    own: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share that the programs of the test used: clients, servers, and what these started."""
+    kernel: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of interrupts and of the kernel's threads, which work for the test."""
+    nicbench: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of nicbench itself: controller, monitor, and what carries commands to the machine."""
+    strangers: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of all other programs."""
+    idle: float | None = Field(default=None, exclude_if=_is_unknown)
+    pressure: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of the round's time in which some task was ready and waited for a CPU (/proc/pressure)."""
+    processes: tuple[ProcessShare, ...] = Field(default=(), exclude_if=lambda rows: rows == ())
+    """The ten greatest shares, the greatest first."""
+
+    @property
+    def of_test(self) -> float | None:
+        """The share that the test took: its programs, and the kernel's work."""
+        return None if self.own is None or self.kernel is None else self.own + self.kernel
 
 
 def _warms_up(known: dict[str, Any]) -> bool:
