@@ -9,10 +9,10 @@ interrupted, and only those of idle CPUs are left over here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Any, Final
 
-User = Literal["own", "kernel", "nicbench", "stranger"]
+from nicbench.core.round import CpuUser, ProcessShare
 
 ENDED: Final = "ended programs of the test"
 INTERRUPTS: Final = "interrupts"
@@ -63,16 +63,6 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class UsedShare:
-    """What processes of one name used, as a share of all CPUs; ``processes`` is 0 where they had ended."""
-
-    user: User
-    name: str
-    share: float
-    processes: int
-
-
-@dataclass(frozen=True, slots=True)
 class CpuUse:
     """Shares 0..1 of the time of all CPUs; they add up to 1, but for roundings of the kernel's ticks."""
 
@@ -83,7 +73,7 @@ class CpuUse:
     idle: float
     steal: float
     pressure: float | None
-    rows: tuple[UsedShare, ...]
+    rows: tuple[ProcessShare, ...]
 
 
 def parse_census(reply: Mapping[str, Any]) -> Census:
@@ -120,10 +110,10 @@ class _Used:
     """What one process used between the counts: itself, and children that ended meanwhile."""
 
     process: CountedProcess
-    user: User
+    user: CpuUser
     own_ns: int
     ended_ns: int
-    ended_user: User
+    ended_user: CpuUser
 
 
 def tell_apart(before: Census, after: Census) -> CpuUse | None:
@@ -146,13 +136,16 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
     sums = _sum_up(used, hidden_ns)
     sums["kernel", INTERRUPTS] = (interrupts_ns, 1)
     sums["stranger", UNSEEN] = (left_ns - interrupts_ns, 1)
-    rows = [UsedShare(user, name, ns / whole_ns, count) for (user, name), (ns, count) in sums.items()]
+    rows = [
+        ProcessShare(user=user, name=name, share=ns / whole_ns, processes=count)
+        for (user, name), (ns, count) in sums.items()
+    ]
     rows.sort(key=lambda row: (-row.share, row.name))
     some = None
     if before.pressure_some_ns is not None and after.pressure_some_ns is not None:
         some = max(0.0, (after.pressure_some_ns - before.pressure_some_ns) / took_ns)
 
-    def share_of(user: User) -> float:
+    def share_of(user: CpuUser) -> float:
         return sum(row.share for row in rows if row.user == user)
 
     return CpuUse(
@@ -165,11 +158,6 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
         pressure=some,
         rows=tuple(row for row in rows if row.share >= _LEAST_SHARE)[:_MOST_ROWS],
     )
-
-
-def rename_ended(use: CpuUse, name: str) -> CpuUse:
-    """Gives the ended programs of the test the name of the tools that were asked for."""
-    return replace(use, rows=tuple(replace(row, name=name) if row.name == ENDED else row for row in use.rows))
 
 
 def _used(before: Census, after: Census) -> list[_Used]:
@@ -204,11 +192,11 @@ def _heir(one: CountedProcess, before: Census, after: Census) -> Key | None:
     return None
 
 
-def _users(census: Census) -> dict[Key, tuple[User, User]]:
+def _users(census: Census) -> dict[Key, tuple[CpuUser, CpuUser]]:
     """Whom each process serves, and whom its ended children served."""
     by_pid = {one.pid: one for one in census.processes.values()}
     of_marked = {one.parent for one in census.processes.values() if one.marked}
-    found: dict[Key, tuple[User, User]] = {}
+    found: dict[Key, tuple[CpuUser, CpuUser]] = {}
     for one in census.processes.values():
         carries = one.pid == census.parent or (
             one.pid in of_marked and not one.marked and one.name.startswith(_CARRIERS)
@@ -256,11 +244,11 @@ def _hidden_in_groups(before: Census, after: Census, used: Iterable[_Used]) -> i
     return hidden_ns
 
 
-def _sum_up(used: Iterable[_Used], hidden_ns: int) -> dict[tuple[User, str], tuple[int, int]]:
+def _sum_up(used: Iterable[_Used], hidden_ns: int) -> dict[tuple[CpuUser, str], tuple[int, int]]:
     """Time and number of processes by user and name; what ended has the name of its parent, unless it is the test's."""
-    sums: dict[tuple[User, str], tuple[int, int]] = {}
+    sums: dict[tuple[CpuUser, str], tuple[int, int]] = {}
 
-    def add(user: User, name: str, ns: int, count: int) -> None:
+    def add(user: CpuUser, name: str, ns: int, count: int) -> None:
         before_ns, before_count = sums.get((user, name), (0, 0))
         sums[user, name] = before_ns + ns, before_count + count
 
