@@ -159,7 +159,8 @@ def test_a_reused_number_is_another_process() -> None:
 def test_pressure_is_a_share_of_the_time_and_unknown_where_the_kernel_does_not_tell() -> None:
     told = tell_apart(census(0, ours(), pressure_s=1.0), census(10, ours(), pressure_s=2.5, idle_s=20.0))
     silent = tell_apart(census(0, ours()), census(10, ours(), idle_s=20.0))
-    assert told is not None and silent is not None
+    assert told is not None
+    assert silent is not None
     assert (told.pressure, silent.pressure) == (pytest.approx(0.15), None)
 
 
@@ -190,8 +191,15 @@ def test_a_count_of_the_monitor_is_read() -> None:
         "pressure_some_ns": None,
         "processes": [
             {
-                **{"pid": 9, "parent": 1, "started": 77, "name": "sh", "kernel": False, "marked": True},
-                **{"group": None, "own_ns": 3, "ended_ns": 4},
+                "pid": 9,
+                "parent": 1,
+                "started": 77,
+                "name": "sh",
+                "kernel": False,
+                "marked": True,
+                "group": None,
+                "own_ns": 3,
+                "ended_ns": 4,
             }
         ],
         "groups": [{"path": "0::/x", "usage_ns": 8}],

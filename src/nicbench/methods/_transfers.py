@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
+from nicbench.methods._round_figures import CLIENT_OWN_CPU, SERVER_OWN_CPU
 
 MEMORY: Final = "memory"
 _FOLDER: Final = re.compile(r"/[A-Za-z0-9._/+-]{1,200}")
@@ -82,7 +83,9 @@ TABLE: Final = ResultTable(
         Column(value="repetitions", head="Repetitions", form="whole"),
         Column(value="source", head="Source", form="text"),
         Column(value="sink", head="Sink", form="text"),
+        SERVER_OWN_CPU,
         Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+        CLIENT_OWN_CPU,
         Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
         Column(value="retransmissions", head="Retransmissions", form="whole"),
         Column(value="limited_by", head="Limit", form="text"),

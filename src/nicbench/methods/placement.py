@@ -22,6 +22,7 @@ from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
+from nicbench.methods._round_figures import SERVER_OWN_CPU
 from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values
 
 REMOTE: Final = "remote"
@@ -31,6 +32,7 @@ _FIGURES: Final = (
     _RATE,
     "transactions_per_s",
     *_LATENCIES,
+    "server_cpu_own_percent",
     "server_cpu_mean_percent",
     "server_cpu_busiest_core_percent",
 )
@@ -220,6 +222,7 @@ class PlacementMethod(RoundMethod):
                 Column(value="latency_mean_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
                 Column(value="latency_p50_ns", head="median"),
                 Column(value="latency_p50_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
+                SERVER_OWN_CPU,
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
             ),
             sentences=(

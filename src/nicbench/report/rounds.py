@@ -286,12 +286,17 @@ def _cpu(cpu: MachineCpu) -> str:
     parts = (
         ("busy", cpu.mean),
         ("its busiest CPU", cpu.busiest_core),
+        ("the test's programs", cpu.own),
+        ("the kernel's work", cpu.kernel),
+        ("strangers", cpu.strangers),
         ("taken by the hypervisor", cpu.steal),
+        ("tasks waited", cpu.pressure),
         ("the monitor", cpu.monitor),
         ("nicbench's other processes", cpu.controller),
     )
     said = ", ".join(f"{name} {100 * share:.3g} %" for name, share in parts if share is not None)
-    return f"{cpu.machine}: {said or 'not watched'}"
+    programs = ", ".join(f"{row.name} {100 * row.share:.3g} %" for row in cpu.processes)
+    return f"{cpu.machine}: {said or 'not watched'}{f'; greatest: {programs}' if programs else ''}"
 
 
 def _counted_rows(one: Round) -> Iterator[CountedRow]:

@@ -336,7 +336,7 @@ def _write_at_once(path: str, text: str) -> None:
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
-    """Returns our environment with the system's folders at the end of PATH, English output for parsers, and our mark."""
+    """Returns our environment with the system's folders at the end of PATH, English output, and our mark."""
     variables = dict(os.environ)
     folders = [folder for folder in variables.get("PATH", "").split(":") if folder]
     folders.extend(folder for folder in _SYSTEM_FOLDERS if folder not in folders)
