@@ -44,10 +44,14 @@ def test_stolen_cpus_disturb() -> None:
     assert "20.0 % of the CPU time of server" in finding.text
 
 
-def shared(strangers: float, idle: float, pressure: float | None = None, *rows: tuple[str, float]) -> MachineCpu:
+def shared(
+    strangers: float, idle: float, pressure: float | None = None, *rows: tuple[str, float], cpus: int = 8
+) -> MachineCpu:
     named = tuple(ProcessShare(user="stranger", name=name, share=share) for name, share in rows)
     own = ProcessShare(user="own", name="iperf3", share=0.01)
-    return MachineCpu(machine="local", strangers=strangers, idle=idle, pressure=pressure, processes=(own, *named))
+    return MachineCpu(
+        machine="local", cpus=cpus, strangers=strangers, idle=idle, pressure=pressure, processes=(own, *named)
+    )
 
 
 def test_a_stranger_that_took_half_of_a_small_machine_disturbs_and_is_named() -> None:
@@ -70,12 +74,12 @@ def test_of_several_strangers_the_greatest_are_named_with_what_all_took() -> Non
     ("strangers", "idle", "pressure", "valid"),
     [
         (0.04, 0.0, 0.5, True),  # the test itself keeps the machine busy
-        (0.06, 0.4, 0.0, False),  # more CPUs are busy than there are cores
+        (0.06, 0.7, 0.0, False),  # at times more CPUs are busy than there are cores
         (0.06, 0.9, 0.0, True),  # there is room for everybody, and nobody waited
         (0.06, 0.9, 0.02, False),  # there is room, and somebody waited nonetheless
         (0.06, 0.9, None, True),
         (0.06, 0.4, None, False),
-        (0.45, 0.5, 0.001, True),
+        (0.2, 0.76, 0.001, True),
     ],
 )
 def test_strangers_disturb_where_cpus_were_short(
@@ -83,6 +87,10 @@ def test_strangers_disturb_where_cpus_were_short(
 ) -> None:
     cpu = (shared(strangers, idle, pressure),)
     assert judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).valid is valid
+
+
+def test_on_two_cpus_there_is_no_room_beside_the_test() -> None:
+    assert not judge_round(REQUEST, (done(0.0), done(0.0)), (shared(0.06, 0.9, 0.0, cpus=2),), Thresholds()).valid
 
 
 def test_a_machine_that_nobody_told_apart_is_no_reason() -> None:

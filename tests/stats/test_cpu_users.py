@@ -6,7 +6,17 @@ from collections.abc import Iterable
 
 import pytest
 
-from nicbench.stats.cpu_users import ENDED, INTERRUPTS, UNSEEN, Census, CountedProcess, CpuUse, parse_census, tell_apart
+from nicbench.stats.cpu_users import (
+    ENDED,
+    INTERRUPTS,
+    UNSEEN,
+    Census,
+    CountedProcess,
+    CpuUse,
+    parse_census,
+    tell_apart,
+    with_exact_children,
+)
 
 SECOND = 1_000_000_000
 CONTROLLER, MONITOR = 100, 101
@@ -179,6 +189,20 @@ def test_parents_in_a_circle_are_no_endless_loop() -> None:
     pair = [process(700, 701, "a", 1.0), process(701, 700, "b", 1.0)]
     assert used([*ours(), *pair], [*ours(), *pair], idle_s=20.0).strangers == 0.0
     assert used([*ours(), *pair], ours(), idle_s=20.0).strangers == 0.0
+
+
+def test_a_little_busy_time_that_nobody_accounts_for_is_a_matter_of_ticks() -> None:
+    use = used(ours(), ours(), idle_s=19.7)
+    assert (use.kernel, use.strangers) == pytest.approx((0.015, 0.0))
+
+
+@pytest.mark.parametrize(("told_s", "kept_s"), [(3.013, 3.013), (3.5, 3.02), (2.0, 3.0)])
+def test_what_the_kernel_tells_the_controller_of_its_children_is_exact_within_a_tick(
+    told_s: float, kept_s: float
+) -> None:
+    exact = with_exact_children(census(0, ours(ended_s=3.0)), CONTROLLER, round(told_s * SECOND))
+    assert exact.processes[CONTROLLER, CONTROLLER].ended_ns == round(kept_s * SECOND)
+    assert with_exact_children(exact, 4711, 5) is exact
 
 
 def test_a_count_of_the_monitor_is_read() -> None:

@@ -107,8 +107,8 @@ class Thresholds(Frozen):
     stranger_cpu_share: float = _threshold(
         0.05,
         "share of a machine's CPU time",
-        "of a round of workloads: time that programs used which are not the test's, where CPUs were short: under half "
-        "of the CPU time was idle, or tasks waited (stranger_pressure_share)",
+        "of a round of workloads: time that programs used which are not the test's, where CPUs were short: at most two "
+        "CPUs, under three quarters of their time idle, or tasks that waited for a CPU",
     )
     stranger_pressure_share: float = _threshold(
         0.01,

@@ -277,6 +277,8 @@ class MachineCpu(Frozen):
     """The share of all CPUs that the monitor itself used."""
     controller: float | None = None
     """The share of all CPUs that nicbench's other processes used."""
+    counted_s: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The time over which processes were counted, a little longer than the clients ran."""
     own: float | None = Field(default=None, exclude_if=_is_unknown)
     """The share that the programs of the test used: clients, servers, and what these started."""
     kernel: float | None = Field(default=None, exclude_if=_is_unknown)

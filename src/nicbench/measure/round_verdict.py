@@ -13,8 +13,11 @@ from nicbench.core.verdict import Finding, Reason, Verdict
 CARRIER_CHANGES: Final = "carrier_changes of "
 """The name of a counter, followed by the interface that it is of (``host_readings.py``)."""
 _MEANT: Final = 2
-_MOSTLY_IDLE: Final = 0.5
-"""With less idle time than this, more CPUs are busy than a machine of hyperthreads has cores."""
+_MOSTLY_IDLE: Final = 0.75
+"""With less idle time than this on average, more than half of the CPUs are busy in many a moment: then hyperthreads
+share cores, and soon tasks wait."""
+_FEW_CPUS: Final = 2
+"""Mostly the two hyperthreads of one core: whatever runs there is beside the test."""
 _MOST_NAMED: Final = 3
 
 
@@ -161,7 +164,7 @@ def _find_strangers(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterat
     for each in cpu:
         if each.strangers is None or each.strangers <= thresholds.stranger_cpu_share:
             continue
-        crowded = each.idle is None or each.idle < _MOSTLY_IDLE
+        crowded = each.idle is None or each.idle < _MOSTLY_IDLE or (each.cpus or 0) <= _FEW_CPUS
         # A kernel that does not tell how long tasks waited leaves the idle time alone to say whether there was room.
         waited = each.pressure is not None and each.pressure > thresholds.stranger_pressure_share
         if crowded or waited:

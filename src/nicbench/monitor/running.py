@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
 from nicbench.monitor.placing import BESIDE_ROUNDS, Place, machines, place
 from nicbench.stats.cpu import BUSY, CpuStates, add_times, utilisation
-from nicbench.stats.cpu_users import Census, parse_census, tell_apart
+from nicbench.stats.cpu_users import Census, parse_census, tell_apart, with_exact_children
 from nicbench.store.monitor_samples import SAMPLE, MonitorLog
 
 _CPU: Final = "cpu_"
@@ -116,6 +117,7 @@ class _WatchedMachine:
     client: MonitorClient
     plan: MonitorPlan
     watch: CpuWatch
+    is_local: bool
     census: Census | None = None
     lost: bool = False
 
@@ -190,7 +192,8 @@ class RunningMonitors(Monitors):
         except BaseException:
             await client.close()
             raise
-        self._watched.append(_WatchedMachine(name, client, _plan(name, settings, where, hello, configured), watch))
+        plan = _plan(name, settings, where, hello, configured)
+        self._watched.append(_WatchedMachine(name, client, plan, watch, host.kind == "local"))
 
     async def begin_trial(self, number: int, duration_s: float) -> None:
         await self._stop_renewing()
@@ -220,14 +223,15 @@ class RunningMonitors(Monitors):
         for each in self._living():
             await self._ask(each, "sample", on_reply=partial(self._log.trial, each.name, None))
         return tuple(
-            _add_users(each.watch.end(each.name), before, each.census) for each, before in counted if not each.lost
+            add_users(each.watch.end(each.name), before, each.census) for each, before in counted if not each.lost
         )
 
     async def _count(self, each: _WatchedMachine) -> None:
         """Who used the CPUs is not known where a census fails; the monitor goes on."""
         each.census = None
         try:
-            each.census = parse_census(await each.client.request("census"))
+            census = parse_census(await each.client.request("census"))
+            each.census = with_exact_children(census, os.getpid(), _ended_children_ns()) if each.is_local else census
         except NicbenchError as error:
             self._tell(f"who used the CPUs of {each.name} is not known: {error.message}")
         except (KeyError, TypeError, ValueError) as error:
@@ -269,12 +273,20 @@ class RunningMonitors(Monitors):
         self._bus.publish(Note(level="warning", text=text))
 
 
-def _add_users(cpu: MachineCpu, before: Census | None, after: Census | None) -> MachineCpu:
+def _ended_children_ns() -> int:
+    """CPU time of our children that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((used.ru_utime + used.ru_stime) * 1e9)
+
+
+def add_users(cpu: MachineCpu, before: Census | None, after: Census | None) -> MachineCpu:
+    """The same with who used the CPUs between two counts, where both are known."""
     use = None if before is None or after is None else tell_apart(before, after)
     if use is None:
         return cpu
     return cpu.model_copy(
         update={
+            "counted_s": use.counted_s,
             "own": use.own,
             "kernel": use.kernel,
             "nicbench": use.nicbench,

@@ -9,7 +9,7 @@ interrupted, and only those of idle CPUs are left over here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nicbench.core.round import CpuUser, ProcessShare
@@ -22,6 +22,11 @@ _OUR_BINARIES: Final = ("nicbench-monito", "nicbench-agent")
 """As the kernel has their names: 15 characters."""
 _CARRIERS: Final = ("sshd", "conmon")
 """Programs that start processes on behalf of nicbench, and whose ended children these are."""
+_LEAST_UNSEEN_NS: Final = 50_000_000
+_LEAST_UNSEEN_SHARE: Final = 0.02
+"""Less than this may be of the kernel's ticks, of 10 ms each, and of counting one process after another."""
+_ROUNDED_NS: Final = 20_000_000
+"""User and system time are rounded down to a tick each."""
 _MOST_ROWS: Final = 10
 _LEAST_SHARE: Final = 0.0005
 _BUSY: Final = ("user", "nice", "system", "irq", "softirq")
@@ -66,6 +71,7 @@ class Census:
 class CpuUse:
     """Shares 0..1 of the time of all CPUs; they add up to 1, but for roundings of the kernel's ticks."""
 
+    counted_s: float
     own: float
     kernel: float
     nicbench: float
@@ -105,6 +111,18 @@ def parse_census(reply: Mapping[str, Any]) -> Census:
     )
 
 
+def with_exact_children(census: Census, pid: int, ended_ns: int) -> Census:
+    """The same count with the account of a process of ours, which the kernel tells itself without rounding it to ticks.
+
+    Clients of this machine are children of the controller, and mostly have ended when processes are counted.
+    """
+    ours = next((one for one in census.processes.values() if one.pid == pid), None)
+    if ours is None:
+        return census
+    exact = replace(ours, ended_ns=min(max(ended_ns, ours.ended_ns), ours.ended_ns + _ROUNDED_NS))
+    return replace(census, processes={**census.processes, ours.key: exact})
+
+
 @dataclass(slots=True)
 class _Used:
     """What one process used between the counts: itself, and children that ended meanwhile."""
@@ -132,10 +150,12 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
     interrupts_ns = spent.get("irq", 0) + spent.get("softirq", 0)
     known_ns = hidden_ns + sum(one.own_ns + one.ended_ns for one in used)
     left_ns = max(0, busy_ns - known_ns)
-    interrupts_ns = min(left_ns, interrupts_ns)
+    unseen_ns = max(0, left_ns - interrupts_ns)
+    if unseen_ns < max(_LEAST_UNSEEN_NS, _LEAST_UNSEEN_SHARE * whole_ns):
+        unseen_ns = 0
     sums = _sum_up(used, hidden_ns)
-    sums["kernel", INTERRUPTS] = (interrupts_ns, 1)
-    sums["stranger", UNSEEN] = (left_ns - interrupts_ns, 1)
+    sums["kernel", INTERRUPTS] = (left_ns - unseen_ns, 1)
+    sums["stranger", UNSEEN] = (unseen_ns, 1)
     rows = [
         ProcessShare(user=user, name=name, share=ns / whole_ns, processes=count)
         for (user, name), (ns, count) in sums.items()
@@ -149,6 +169,7 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
         return sum(row.share for row in rows if row.user == user)
 
     return CpuUse(
+        counted_s=took_ns / 1e9,
         own=share_of("own"),
         kernel=share_of("kernel"),
         nicbench=share_of("nicbench"),
