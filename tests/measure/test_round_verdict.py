@@ -45,9 +45,9 @@ def test_stolen_cpus_disturb() -> None:
 
 
 def shared(
-    strangers: float, idle: float, pressure: float | None = None, *rows: tuple[str, float], cpus: int = 8
+    strangers: float, idle: float, pressure: float | None = None, *greatest: tuple[str, float], cpus: int = 8
 ) -> MachineCpu:
-    named = tuple(ProcessShare(user="stranger", name=name, share=share) for name, share in rows)
+    named = tuple(ProcessShare(user="stranger", name=name, share=share) for name, share in greatest)
     own = ProcessShare(user="own", name="iperf3", share=0.01)
     return MachineCpu(
         machine="local", cpus=cpus, strangers=strangers, idle=idle, pressure=pressure, processes=(own, *named)

@@ -160,6 +160,13 @@ def test_interrupts_that_processes_were_billed_for_are_not_counted_again() -> No
     assert (use.own, use.kernel, use.strangers) == pytest.approx((0.6, 0.0, 0.0))
 
 
+def test_a_tool_that_has_just_ended_has_lost_its_mark_and_is_the_tests_own_nonetheless() -> None:
+    server = process(200, 1, "iperf3", 1.0, marked=True)
+    ended = [process(200, 1, "iperf3", 3.0, zombie=True), process(201, CONTROLLER, "iperf3", 2.0, zombie=True)]
+    use = used([*ours(), server], [*ours(), *ended], idle_s=16.0)
+    assert (use.own, use.strangers) == pytest.approx((0.2, 0.0))
+
+
 def test_a_reused_number_is_another_process() -> None:
     before = [*ours(), process(200, 1, "old", 90.0)]
     new = CountedProcess(pid=200, parent=CONTROLLER, started=999, name="iperf3", own_ns=2 * SECOND, marked=True)
@@ -220,6 +227,7 @@ def test_a_count_of_the_monitor_is_read() -> None:
                 "started": 77,
                 "name": "sh",
                 "kernel": False,
+                "zombie": False,
                 "marked": True,
                 "group": None,
                 "own_ns": 3,

@@ -77,6 +77,7 @@ fn count(
         started: stat.started_ticks,
         name: crate::text::name(stat.name),
         kernel: stat.is_kernel,
+        zombie: stat.is_zombie,
         marked,
         group,
         own_ns: own_ns(&folder, &stat, asked.tick_ns),

@@ -9,6 +9,8 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 pub struct Stat<'a> {
     pub name: &'a [u8],
     pub parent: u32,
+    /// Whether it has ended, and its parent has not waited for it yet: it has no environment any more.
+    pub is_zombie: bool,
     pub is_kernel: bool,
     pub user_ticks: u64,
     pub system_ticks: u64,
@@ -25,7 +27,8 @@ impl<'a> Stat<'a> {
         let end = text.iter().rposition(|byte| *byte == b')')?;
         let mut words = fields(text.get(end + 1..)?);
         // Behind the name: state, parent, ..., flags is the 7th, the four times are the 12th to the 15th.
-        let parent = u32::try_from(number(words.nth(1)?)?).ok()?;
+        let is_zombie = matches!(words.next()?, b"Z" | b"X");
+        let parent = u32::try_from(number(words.next()?)?).ok()?;
         let flags = number(words.nth(4)?)?;
         let (user_ticks, system_ticks) = (number(words.nth(4)?)?, number(words.next()?)?);
         // Signed in the file, and never negative.
@@ -34,6 +37,7 @@ impl<'a> Stat<'a> {
         Some(Self {
             name: text.get(begin + 1..end)?,
             parent,
+            is_zombie,
             is_kernel: flags & KERNEL_THREAD != 0,
             user_ticks,
             system_ticks,
@@ -54,7 +58,9 @@ mod tests {
         let stat = Stat::of(text).unwrap();
         assert_eq!((stat.name, stat.parent, stat.is_kernel), (&b"a) b (c"[..], 7, false));
         assert_eq!((stat.user_ticks, stat.system_ticks, stat.ended_ticks), (50, 60, 15));
-        assert_eq!((stat.threads, stat.started_ticks), (3, 999));
+        assert_eq!((stat.threads, stat.started_ticks, stat.is_zombie), (3, 999, false));
+        let ended = String::from_utf8_lossy(text).replace(" S ", " Z ");
+        assert!(Stat::of(ended.as_bytes()).unwrap().is_zombie);
     }
 
     #[test]

@@ -228,6 +228,8 @@ pub struct CensusProcess {
     pub name: String,
     /// Whether it is a thread of the kernel.
     pub kernel: bool,
+    /// Whether it has ended, and its parent has not waited for it yet. It has no environment any more.
+    pub zombie: bool,
     /// Whether its environment has the mark that `configure` names.
     pub marked: bool,
     /// The control group, where it is among `groups`.

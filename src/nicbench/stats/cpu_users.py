@@ -47,6 +47,8 @@ class CountedProcess:
     kernel: bool = False
     marked: bool = False
     group: str | None = None
+    zombie: bool = False
+    """Whether it has ended, and its parent has not waited for it yet; it has lost its environment, and so its mark."""
 
     @property
     def key(self) -> Key:
@@ -95,6 +97,7 @@ def parse_census(reply: Mapping[str, Any]) -> Census:
             kernel=bool(each["kernel"]),
             marked=bool(each["marked"]),
             group=each.get("group"),
+            zombie=bool(each["zombie"]),
         )
         for each in reply["processes"]
     ]
@@ -189,7 +192,7 @@ def _used(before: Census, after: Census) -> list[_Used]:
         heir = _heir(one, before, after)
         if heir is not None:
             earlier_ns[heir] = earlier_ns.get(heir, 0) + one.own_ns + one.ended_ns
-    users = _users(after)
+    users = _users(_with_known_marks(before, after))
     found = []
     for key, one in after.processes.items():
         was = before.processes.get(key)
@@ -198,6 +201,16 @@ def _used(before: Census, after: Census) -> list[_Used]:
         user, ended_user = users[key]
         found.append(_Used(one, user, max(0, own_ns), max(0, ended_ns), ended_user))
     return found
+
+
+def _with_known_marks(before: Census, after: Census) -> Census:
+    """A process that ended a moment ago has lost its mark; it may have had it when processes were counted before."""
+    known = {
+        key: replace(one, marked=True)
+        for key, one in after.processes.items()
+        if one.zombie and key in before.processes and before.processes[key].marked
+    }
+    return replace(after, processes={**after.processes, **known}) if known else after
 
 
 def _heir(one: CountedProcess, before: Census, after: Census) -> Key | None:
@@ -217,18 +230,20 @@ def _users(census: Census) -> dict[Key, tuple[CpuUser, CpuUser]]:
     """Whom each process serves, and whom its ended children served."""
     by_pid = {one.pid: one for one in census.processes.values()}
     of_marked = {one.parent for one in census.processes.values() if one.marked}
+    carriers = {census.parent} | {
+        one.pid
+        for one in census.processes.values()
+        if one.pid in of_marked and not one.marked and one.name.startswith(_CARRIERS)
+    }
     found: dict[Key, tuple[CpuUser, CpuUser]] = {}
     for one in census.processes.values():
-        carries = one.pid == census.parent or (
-            one.pid in of_marked and not one.marked and one.name.startswith(_CARRIERS)
-        )
         if one.kernel:
             found[one.key] = "kernel", "kernel"
         elif one.pid == census.monitor or (_is_own(one, by_pid) and one.name.startswith(_OUR_BINARIES)):
             found[one.key] = "nicbench", "nicbench"
-        elif carries:
+        elif one.pid in carriers:
             found[one.key] = "nicbench", "own"
-        elif _is_own(one, by_pid):
+        elif _is_own(one, by_pid) or (one.zombie and one.parent in carriers):
             found[one.key] = "own", "own"
         else:
             found[one.key] = "stranger", "stranger"
