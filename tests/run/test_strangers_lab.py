@@ -78,9 +78,7 @@ def test_a_round_beside_a_busy_stranger_is_not_valid_and_says_who_it_was(tmp_pat
     for one in rounds:
         (cpu,) = one.cpu
         assert not one.verdict.valid
-        assert any(
-            "of the CPU time of local" in finding.text for finding in one.verdict.findings
-        )
+        assert any("of the CPU time of local" in finding.text for finding in one.verdict.findings)
         assert STRANGER in {row.name for row in cpu.processes if row.user == "stranger"}
 
 

@@ -23,6 +23,10 @@ nicbench).
 Basis = Literal["one way", "half round trip", "round trip"]
 
 
+def _is_unknown(value: object) -> bool:
+    return value is None
+
+
 class Placement(Frozen):
     """Where the processes of one side run: CPUs and memory node; None leaves the choice to the kernel."""
 
@@ -204,6 +208,12 @@ class Figures(Frozen):
     client_cpu_share: float | None = None
     """The CPU use reported by the tool, as a share of one CPU: 1.0 is one CPU busy all the time."""
     server_cpu_share: float | None = None
+    client_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share 0..1 of all CPUs of the client's machine that was busy, with whatever, by the tool's own look."""
+    server_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
+    client_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The busy time of all CPUs of the client's machine over the bytes moved, as the tool reported it."""
+    server_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
     congestion_control: str | None = None
     """The congestion control that the tool read back from the connection."""
     mss_bytes: int | None = None
@@ -234,10 +244,6 @@ class JobOutcome(Frozen):
     began_s: float | None = None
     """The start of the client, in seconds after that of the first client of the round."""
     took_s: float | None = None
-
-
-def _is_unknown(value: object) -> bool:
-    return value is None
 
 
 CpuUser = Literal["own", "kernel", "nicbench", "stranger"]

@@ -267,6 +267,9 @@ def _figures(figures: Figures) -> Iterator[str]:
         yield f"its client took {100 * figures.client_cpu_share:.3g} % of a CPU"
     if figures.server_cpu_share is not None:
         yield f"its server took {100 * figures.server_cpu_share:.3g} % of a CPU"
+    for side, share in (("client", figures.client_machine_cpu_share), ("server", figures.server_machine_cpu_share)):
+        if share is not None and not figures.notes:
+            yield f"it saw the {side}'s machine {100 * share:.3g} % busy"
     yield from figures.notes
 
 
