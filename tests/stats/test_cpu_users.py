@@ -187,8 +187,10 @@ def test_two_counts_at_one_moment_say_nothing() -> None:
 
 def test_a_table_has_ten_rows_and_the_shares_have_all() -> None:
     many = [process(600 + n, 1, f"program-{n}", 0.5) for n in range(20)]
-    use = used(ours(), [*ours(), *many], idle_s=10.0)
+    tool = process(200, CONTROLLER, "iperf3", 0.1, marked=True)
+    use = used(ours(), [*ours(), *many, tool], idle_s=9.9)
     assert (len(use.rows), use.strangers) == (10, pytest.approx(0.5))
+    assert (use.rows[-1].name, use.rows[-1].user) == ("iperf3", "own")
 
 
 def test_parents_in_a_circle_are_no_endless_loop() -> None:

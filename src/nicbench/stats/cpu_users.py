@@ -163,7 +163,6 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
         ProcessShare(user=user, name=name, share=ns / whole_ns, processes=count)
         for (user, name), (ns, count) in sums.items()
     ]
-    rows.sort(key=lambda row: (-row.share, row.name))
     some = None
     if before.pressure_some_ns is not None and after.pressure_some_ns is not None:
         some = max(0.0, (after.pressure_some_ns - before.pressure_some_ns) / took_ns)
@@ -180,8 +179,16 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
         idle=idle_ns / whole_ns,
         steal=steal_ns / whole_ns,
         pressure=some,
-        rows=tuple(row for row in rows if row.share >= _LEAST_SHARE)[:_MOST_ROWS],
+        rows=_greatest(row for row in rows if row.share >= _LEAST_SHARE),
     )
+
+
+def _greatest(rows: Iterable[ProcessShare]) -> tuple[ProcessShare, ...]:
+    """The ten greatest, among them one of each user: beside many strangers the test is still shown."""
+    known = sorted(rows, key=lambda row: (-row.share, row.name))
+    firsts = [next(row for row in known if row.user == user) for user in dict.fromkeys(row.user for row in known)]
+    others = [row for row in known if row not in firsts]
+    return tuple(sorted((*firsts, *others[: _MOST_ROWS - len(firsts)]), key=lambda row: (-row.share, row.name)))
 
 
 def _used(before: Census, after: Census) -> list[_Used]:
