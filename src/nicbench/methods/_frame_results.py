@@ -172,7 +172,7 @@ def _limit_values(
                 port_link_bits_per_s=None if port is None else port.link_bits_per_s,
             )
         )
-    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core, cpu.strangers) for cpu in one.cpu}
     found = limit_of(moved, context.servers[0].machine, busy)
     return {"limited_by": found.limit.value, "limit": found.text}
 

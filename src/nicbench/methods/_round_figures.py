@@ -183,7 +183,7 @@ def find_limit(context: RoundContext, one: Round) -> FoundLimit:
         elif job.client in clients:
             direct = _data_moved(clients[job.client], servers.get(job.server or ""), rate)
             moved.append(replace(direct, by_direction=_rates_by_direction(outcome.figures)))
-    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core, cpu.strangers) for cpu in one.cpu}
     return limit_of(moved, context.servers[0].machine, busy)
 
 
@@ -212,7 +212,11 @@ def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad
             if cpu.mean is not None:
                 shares.setdefault(cpu.machine, []).append(cpu)
     found = {
-        machine: CpuLoad(mean(cpu.mean for cpu in known), mean(cpu.busiest_core for cpu in known))
+        machine: CpuLoad(
+            mean(cpu.mean for cpu in known),
+            mean(cpu.busiest_core for cpu in known),
+            mean(cpu.strangers for cpu in known),
+        )
         for machine, known in shares.items()
     }
     said: dict[str, list[float]] = {}
