@@ -9,7 +9,6 @@ from typing import Final
 
 from nicbench.core.round import CpuUser, MachineCpu, Round
 
-_MOST_ROWS: Final = 10
 USERS: Final[Mapping[CpuUser, str]] = MappingProxyType(
     {"own": "the test", "kernel": "the kernel", "nicbench": "nicbench", "stranger": "a stranger"}
 )
@@ -75,4 +74,4 @@ def _programs(parts: list[tuple[float, MachineCpu]]) -> tuple[ProgramRow, ...]:
             sums[key] = sums.get(key, 0.0) + weight * row.share
             greatest[key] = max(greatest.get(key, 0.0), row.share)
     rows = [ProgramRow(name, user, total / whole, greatest[user, name]) for (user, name), total in sums.items()]
-    return tuple(sorted(rows, key=lambda row: (-row.mean, row.name))[:_MOST_ROWS])
+    return greatest(rows, lambda row: row.mean)

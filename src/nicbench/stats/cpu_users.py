@@ -8,9 +8,9 @@ interrupted, and only those of idle CPUs are left over here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
 from nicbench.core.round import CpuUser, ProcessShare
 
@@ -32,6 +32,18 @@ _LEAST_SHARE: Final = 0.0005
 _BUSY: Final = ("user", "nice", "system", "irq", "softirq")
 
 Key = tuple[int, int]
+
+
+class _Row(Protocol):
+    """A line of a table of programs."""
+
+    @property
+    def user(self) -> CpuUser: ...
+    @property
+    def name(self) -> str: ...
+
+
+RowT = TypeVar("RowT", bound=_Row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +191,17 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
         idle=idle_ns / whole_ns,
         steal=steal_ns / whole_ns,
         pressure=some,
-        rows=_greatest(row for row in rows if row.share >= _LEAST_SHARE),
+        rows=greatest((row for row in rows if row.share >= _LEAST_SHARE), lambda row: row.share),
     )
 
 
-def _greatest(rows: Iterable[ProcessShare]) -> tuple[ProcessShare, ...]:
+def greatest(rows: Iterable[RowT], share_of: Callable[[RowT], float]) -> tuple[RowT, ...]:
     """The ten greatest, among them one of each user: beside many strangers the test is still shown."""
-    known = sorted(rows, key=lambda row: (-row.share, row.name))
+    known = sorted(rows, key=lambda row: (-share_of(row), row.name))
     firsts = [next(row for row in known if row.user == user) for user in dict.fromkeys(row.user for row in known)]
     others = [row for row in known if row not in firsts]
-    return tuple(sorted((*firsts, *others[: _MOST_ROWS - len(firsts)]), key=lambda row: (-row.share, row.name)))
+    chosen = (*firsts, *others[: _MOST_ROWS - len(firsts)])
+    return tuple(sorted(chosen, key=lambda row: (-share_of(row), row.name)))
 
 
 def _used(before: Census, after: Census) -> list[_Used]:
