@@ -67,11 +67,11 @@ def _programs(parts: list[tuple[float, MachineCpu]]) -> tuple[ProgramRow, ...]:
     """The greatest by their mean; a round in which a program is not among the ten greatest counts as none."""
     whole = sum(weight for weight, _ in parts)
     sums: dict[tuple[CpuUser, str], float] = {}
-    greatest: dict[tuple[CpuUser, str], float] = {}
+    highest: dict[tuple[CpuUser, str], float] = {}
     for weight, cpu in parts:
         for row in cpu.processes:
             key = row.user, row.name
             sums[key] = sums.get(key, 0.0) + weight * row.share
-            greatest[key] = max(greatest.get(key, 0.0), row.share)
-    rows = [ProgramRow(name, user, total / whole, greatest[user, name]) for (user, name), total in sums.items()]
+            highest[key] = max(highest.get(key, 0.0), row.share)
+    rows = [ProgramRow(name, user, total / whole, highest[user, name]) for (user, name), total in sums.items()]
     return greatest(rows, lambda row: row.mean)
