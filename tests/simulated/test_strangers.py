@@ -98,6 +98,7 @@ class Machine:
 
     def _count(self, part: int) -> Census:
         ended = {"controller": 0, "make": 0}
+        busy_ns = sum(task.ran_ns for task in self.tasks)
         processes = []
         for number, task in enumerate(self.tasks):
             earlier_ns = 7_300_000_000 + 13_000_000 * number  # since boot
@@ -119,7 +120,10 @@ class Machine:
             monitor=MONITOR,
             parent=CONTROLLER,
             cpus=self.cpus,
-            states={"idle": part * _ticks(self.idle_ns)},
+            states={
+                "idle": part * _ticks(self.idle_ns),
+                "user": part * _ticks(sum(task.ran_ns for task in self.tasks)),
+            },
             processes={one.key: one for one in processes},
             groups={},
             pressure_some_ns=part * self.waited_ns,

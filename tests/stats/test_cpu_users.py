@@ -41,10 +41,11 @@ def census(
     idle_s: float = 0.0,
     softirq_s: float = 0.0,
     steal_s: float = 0.0,
+    user_s: float = 0.0,
     pressure_s: float | None = None,
     groups: dict[str, float] | None = None,
 ) -> Census:
-    states = {"idle": idle_s, "softirq": softirq_s, "steal": steal_s}
+    states = {"user": user_s, "idle": idle_s, "softirq": softirq_s, "steal": steal_s}
     return Census(
         taken_ns=round(at_s * SECOND),
         monitor=MONITOR,
@@ -149,7 +150,7 @@ def test_a_client_that_ended_in_a_container_is_known_by_its_control_group() -> N
 
 
 def test_busy_time_that_no_process_accounts_for_is_of_strangers_that_are_not_seen() -> None:
-    use = used(ours(), ours(), idle_s=10.0, softirq_s=2.0)
+    use = used(ours(), ours(), idle_s=10.0, softirq_s=2.0, user_s=8.0)
     assert (use.kernel, use.strangers) == pytest.approx((0.1, 0.4))
     assert use.rows[0].name == UNSEEN
 
@@ -201,8 +202,13 @@ def test_parents_in_a_circle_are_no_endless_loop() -> None:
 
 
 def test_a_little_busy_time_that_nobody_accounts_for_is_a_matter_of_ticks() -> None:
-    use = used(ours(), ours(), idle_s=19.7)
-    assert (use.kernel, use.strangers) == pytest.approx((0.015, 0.0))
+    use = used(ours(), ours(), idle_s=19.7, user_s=0.3)
+    assert (use.kernel, use.strangers) == pytest.approx((0.0, 0.0))
+
+
+def test_time_that_an_emulated_machine_has_in_no_state_is_of_nobody() -> None:
+    use = used(ours(), ours(), idle_s=15.0, user_s=0.1)
+    assert (use.kernel, use.strangers) == pytest.approx((0.0, 0.0))
 
 
 @pytest.mark.parametrize(("told_s", "kept_s"), [(3.013, 3.013), (3.5, 3.02), (2.0, 3.0)])

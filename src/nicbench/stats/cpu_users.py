@@ -83,7 +83,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """Shares 0..1 of the time of all CPUs; they add up to 1, but for roundings of the kernel's ticks."""
+    """Shares 0..1 of the time of all CPUs; they add up to 1, but for ticks, and for time that the kernel lost."""
 
     counted_s: float
     own: float
@@ -165,11 +165,14 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
     interrupts_ns = spent.get("irq", 0) + spent.get("softirq", 0)
     known_ns = hidden_ns + sum(one.own_ns + one.ended_ns for one in used)
     left_ns = max(0, busy_ns - known_ns)
-    unseen_ns = max(0, left_ns - interrupts_ns)
+    interrupts_ns = min(left_ns, interrupts_ns)
+    # The kernel must have counted it as work, too: on an emulated machine some of the time is in no state at all.
+    ticks_ns = sum(spent.get(state, 0) for state in _BUSY)
+    unseen_ns = max(0, min(left_ns, ticks_ns - known_ns) - interrupts_ns)
     if unseen_ns < max(_LEAST_UNSEEN_NS, _LEAST_UNSEEN_SHARE * whole_ns):
         unseen_ns = 0
     sums = _sum_up(used, hidden_ns)
-    sums["kernel", INTERRUPTS] = (left_ns - unseen_ns, 1)
+    sums["kernel", INTERRUPTS] = (interrupts_ns, 1)
     sums["stranger", UNSEEN] = (unseen_ns, 1)
     rows = [
         ProcessShare(user=user, name=name, share=ns / whole_ns, processes=count)
