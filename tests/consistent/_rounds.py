@@ -20,7 +20,17 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.bond import LinkFailureOutcome
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.frames import FrameFigures, FrameTimes
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, MachineCpu, RequestLatency, RoundRequest
+from nicbench.core.round import (
+    CpuUser,
+    Figures,
+    Flow,
+    Job,
+    JobOutcome,
+    MachineCpu,
+    ProcessShare,
+    RequestLatency,
+    RoundRequest,
+)
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
 from nicbench.monitor.base import FakeMonitors
@@ -198,6 +208,30 @@ class _Player(FakePlayer):
 class _Monitors(FakeMonitors):
     drawn: _Drawn
 
+    def _users(self, busy: float) -> dict[str, Any]:
+        """Strangers are on one machine of three."""
+        draw = self.drawn.draw
+        strangers = busy * draw.uniform(0.0, 0.9) if draw.random() < 0.3 else 0.001
+        left = busy - strangers
+        shares = {"own": 0.7 * left, "kernel": 0.2 * left, "nicbench": 0.1 * left, "strangers": strangers}
+        names: dict[CpuUser, str] = {
+            "own": "iperf3",
+            "kernel": "interrupts",
+            "nicbench": "nicbench",
+            "stranger": "make",
+        }
+        rows = [
+            ProcessShare(user=user, name=name, share=share)
+            for (user, name), share in zip(names.items(), shares.values(), strict=True)
+        ]
+        return {
+            **shares,
+            "counted_s": 2.0,
+            "idle": 1.0 - busy,
+            "pressure": draw.uniform(0.0, 0.1),
+            "processes": tuple(sorted(rows, key=lambda row: -row.share)),
+        }
+
     async def end_round(self) -> tuple[MachineCpu, ...]:
         draw = self.drawn.draw
         return tuple(
@@ -212,6 +246,7 @@ class _Monitors(FakeMonitors):
                 cpus=4,
                 monitor=0.001,
                 controller=0.01,
+                **self._users(mean),
             )
             for machine in MACHINES
         )

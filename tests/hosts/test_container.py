@@ -19,7 +19,8 @@ from nicbench.hosts.kinds.container import ContainerHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.hosts.options import ContainerOptions
-from nicbench.hosts.owner import boot_id, this_process
+from nicbench.hosts.owner import MARK as OWNER_MARK
+from nicbench.hosts.owner import boot_id, owner_mark, this_process
 from nicbench.monitor.placing import machines
 from nicbench.system.inventory.collect import collect_host
 from nicbench.tuning.items.base import Item
@@ -347,3 +348,7 @@ async def _run_command(**options: Any) -> tuple[str, ...]:
     machine = _machine()
     await ContainerHost(machine, ContainerOptions(**options)).run(("true",))
     return next(command for command in machine.commands if command[:2] == ("podman", "run"))
+
+
+async def test_everything_in_a_container_bears_the_mark_of_this_controller() -> None:
+    assert f"--env={OWNER_MARK}={owner_mark()}" in await _run_command(image="debian")

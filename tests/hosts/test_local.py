@@ -15,13 +15,21 @@ import pytest
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Process
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.hosts.owner import start_ticks
+from nicbench.hosts.owner import MARK, owner_mark, start_ticks
 
 
 async def test_a_command_gives_its_output_and_status() -> None:
     done = await LocalHost().run(("sh", "-c", "cat; echo oops >&2; exit 3"), input_text="hello", check=False)
 
     assert (done.status, done.stdout, done.stderr) == (3, "hello", "oops\n")
+
+
+async def test_what_it_starts_bears_the_mark_of_this_controller_and_so_do_its_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(MARK, "of another nicbench, in which this one runs")
+    done = await LocalHost().run(("sh", "-c", f"sh -c 'echo ${MARK}'"))
+    assert done.stdout == f"{owner_mark()}\n"
 
 
 async def test_a_failing_command_is_an_error_that_says_what_and_why() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.core.bond import LinkFailure, LinkFailureOutcome
 from nicbench.core.judging import OF_ROUNDS, Thresholds
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, RoundRequest
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, ProcessShare, RoundRequest
 from nicbench.core.verdict import Reason
 from nicbench.measure.round_verdict import judge_round
 
@@ -42,6 +42,59 @@ def test_stolen_cpus_disturb() -> None:
     cpu = (MachineCpu(machine="server", steal=0.2), MachineCpu(machine="client"))
     (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).findings
     assert "20.0 % of the CPU time of server" in finding.text
+
+
+def shared(
+    strangers: float, idle: float, pressure: float | None = None, *greatest: tuple[str, float], cpus: int = 8
+) -> MachineCpu:
+    named = tuple(ProcessShare(user="stranger", name=name, share=share) for name, share in greatest)
+    own = ProcessShare(user="own", name="iperf3", share=0.01)
+    return MachineCpu(
+        machine="local", cpus=cpus, strangers=strangers, idle=idle, pressure=pressure, processes=(own, *named)
+    )
+
+
+def test_a_stranger_that_took_half_of_a_small_machine_disturbs_and_is_named() -> None:
+    cpu = (shared(0.48, 0.4, None, ("stress-ng", 0.48)), MachineCpu(machine="client"))
+    (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).findings
+    assert finding.text == "stress-ng took 48.0 % of the CPU time of local"
+    assert finding.reason is Reason.DISTURBED
+
+
+def test_of_several_strangers_the_greatest_are_named_with_what_all_took() -> None:
+    rows = (("cc1", 0.3), ("ld", 0.1), ("make", 0.05), ("sh", 0.01))
+    (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), (shared(0.46, 0.1, 0.3, *rows),), Thresholds()).findings
+    assert finding.text == (
+        "programs that are not of the test took 46.0 % of the CPU time of local "
+        "(cc1 30.0 %, ld 10.0 %, make 5.0 %, ...)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("strangers", "idle", "pressure", "valid"),
+    [
+        (0.04, 0.0, 0.5, True),  # the test itself keeps the machine busy
+        (0.06, 0.7, 0.0, False),  # at times more CPUs are busy than there are cores
+        (0.06, 0.9, 0.0, True),  # there is room for everybody, and nobody waited
+        (0.06, 0.9, 0.02, False),  # there is room, and somebody waited nonetheless
+        (0.06, 0.9, None, True),
+        (0.06, 0.4, None, False),
+        (0.2, 0.76, 0.001, True),
+    ],
+)
+def test_strangers_disturb_where_cpus_were_short(
+    strangers: float, idle: float, pressure: float | None, valid: bool
+) -> None:
+    cpu = (shared(strangers, idle, pressure),)
+    assert judge_round(REQUEST, (done(0.0), done(0.0)), cpu, Thresholds()).valid is valid
+
+
+def test_on_two_cpus_there_is_no_room_beside_the_test() -> None:
+    assert not judge_round(REQUEST, (done(0.0), done(0.0)), (shared(0.06, 0.9, 0.0, cpus=2),), Thresholds()).valid
+
+
+def test_a_machine_that_nobody_told_apart_is_no_reason() -> None:
+    assert judge_round(REQUEST, (done(0.0), done(0.0)), (MachineCpu(machine="local", mean=1.0),), Thresholds()).valid
 
 
 def test_the_thresholds_that_the_report_prints_are_those_of_the_table() -> None:

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.errors import WrongFileError
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import Job, JobOutcome, MachineCpu
 from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.results import import_results
+from nicbench.methods._transfers import bucket_note
 from nicbench.methods.stream import Stream
 from nicbench.methods.transfer import Transfer
 from nicbench.report.tables import sections
@@ -89,6 +91,21 @@ def test_a_busy_server_is_told_by_the_monitor() -> None:
     (result,) = transferred(laboratory, transfer_bytes=(1000,), write_bytes=(1000,), repetitions=2)
     assert result.values["limited_by"] == "server"
     assert result.values["server_cpu_mean_percent"] == 50.0
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (1_000_000, "the first 32768 bytes pass at once, so that it may show up to 103.4 Mb/s on a link of 100 Mb/s"),
+        (30_000, "the first 32768 bytes pass at once: its rate says nothing of the link"),
+        (10_000_000, None),
+    ],
+)
+def test_what_a_token_bucket_does_to_short_transfers_is_said(size: int, words: str | None) -> None:
+    client = EndpointFacts(name="c0", host="c0", machine="local", address="198.18.0.1", link_bits_per_s=100e6)
+    note = bucket_note(client.model_copy(update={"bucket_bytes": 32768}), size)
+    assert (note is None) if words is None else str(note).endswith(words)
+    assert bucket_note(client, size) is None
 
 
 def test_source_and_sink_are_files_on_the_side_that_sends_and_receives_and_are_removed() -> None:

@@ -34,6 +34,21 @@ def test_one_full_link_of_two_explains_nothing_of_the_other() -> None:
     assert limit_of([moved("a", 94e6), moved("b", 40e6, port="s1")], "server", {}).limit is Limit.UNKNOWN
 
 
+@pytest.mark.parametrize("machine", ["server", "machine of a"])
+def test_a_cpu_that_strangers_kept_busy_is_nobodys_limit(machine: str) -> None:
+    crowded = {machine: CpuLoad(0.9, 1.0, strangers=0.8)}
+    for found in (
+        limit_of([moved("a", 40e6)], "server", crowded),
+        limit_alone(moved("a", 40e6), [], "server", crowded),
+    ):
+        assert found.limit is Limit.UNKNOWN
+        assert (
+            f"a CPU of {machine} was busy all the time, and programs that are not of the test took 80 %" in found.text
+        )
+    quiet = {machine: CpuLoad(0.9, 1.0, strangers=0.01)}
+    assert limit_of([moved("a", 40e6)], "server", quiet).limit in (Limit.SERVER, Limit.CLIENT)
+
+
 def test_a_full_link_of_a_slow_client_is_a_link() -> None:
     assert limit_of([moved("a", 9.4e6, link=10e6)], "server", {}).limit is Limit.LINK
 

@@ -164,11 +164,39 @@ def test_netperfs_other_units_are_refused_and_its_version_is_read() -> None:
     assert Netperf().parse_version(golden("netperf-2.7.0-version")) == "2.7.0"
 
 
+def test_netperf_tells_how_busy_it_saw_both_machines_and_its_service_demand() -> None:
+    figures = Netperf().parse(
+        job("netperf", JobSpec(duration_s=1, write_bytes=8192)), Output(golden("netperf-2.7.1-tcp-cpu.client")), None
+    )
+    assert (figures.client_machine_cpu_share, figures.server_machine_cpu_share) == (1.0, 1.0)
+    # Two CPUs, busy all the time: the demand is their time over what was moved.
+    assert figures.client_service_demand_ns_per_byte == pytest.approx(12.815 * 1000 / 1024)
+    moved_per_s = (figures.flows[0].bits_per_s or 0.0) / 8
+    assert figures.client_service_demand_ns_per_byte == pytest.approx(2e9 / moved_per_s, rel=0.01)
+
+
+def test_of_netperfs_requests_the_demand_by_bytes_says_nothing() -> None:
+    ask = JobSpec(operation="request-response", duration_s=1, write_bytes=64)
+    text = golden("netperf-2.7.1-requests-cpu.client")
+    figures = Netperf().parse(job("netperf", ask), Output(text), None)
+    assert (figures.client_machine_cpu_share, figures.client_service_demand_ns_per_byte) == (1.0, None)
+
+
+def test_netperf_that_cannot_measure_the_cpus_says_nothing_of_them() -> None:
+    text = (
+        golden("netperf-2.7.1-tcp-cpu.client")
+        .replace("CPU_UTIL=100.00", "CPU_UTIL=-1.00")
+        .replace("SD=12.815", "SD=-1.0")
+    )
+    figures = Netperf().parse(job("netperf", JobSpec(duration_s=1)), Output(text), None)
+    assert (figures.client_machine_cpu_share, figures.server_service_demand_ns_per_byte) == (None, None)
+
+
 def test_netperfs_commands_use_the_omni_test() -> None:
     ask = JobSpec(duration_s=10, write_bytes=8192, direction="reverse")
     command = " ".join(Netperf().client_command(job("netperf", ask), CLIENT, SERVER))
     assert command.startswith(
-        "netperf -H 198.18.0.2 -L 198.18.0.1 -p 5201 -t omni -l 10 -f m -P 0 -- -T tcp -d recv -P ,5202"
+        "netperf -H 198.18.0.2 -L 198.18.0.1 -p 5201 -t omni -l 10 -f m -P 0 -c -C -- -T tcp -d recv -P ,5202"
         " -m 8192 -M 8192 -k THROUGHPUT,"
     )
     server = Netperf().server_command(job("netperf", ask), CLIENT, SERVER)

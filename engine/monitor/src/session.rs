@@ -10,6 +10,7 @@ use nicbench_protocol::{
     MonitorReply, MonitorRequest, PROTOCOL_VERSION, Refusal, major, parse_monitor,
 };
 
+use crate::census::{CensusOptions, take_census};
 use crate::input::Input;
 use crate::output::{Output, OutputClosed};
 use crate::sampler::Sampler;
@@ -24,8 +25,14 @@ const MOST_INTERVAL_MS: u32 = 60_000;
 /// Samples until it is told to end; returns the exit status.
 pub fn run() -> i32 {
     let Ok(output) = Output::open() else { return 1 };
-    let mut session =
-        Session { output, lease: Lease::from_now(), sampler: None, interval_ns: 0, next: NextSample::Off };
+    let mut session = Session {
+        output,
+        lease: Lease::from_now(),
+        sampler: None,
+        census: None,
+        interval_ns: 0,
+        next: NextSample::Off,
+    };
     // Nobody reads any more: there is nobody to tell.
     session.serve().unwrap_or(Lease::EXPIRED)
 }
@@ -44,6 +51,7 @@ struct Session {
     output: Output,
     lease: Lease,
     sampler: Option<Sampler>,
+    census: Option<CensusOptions>,
     interval_ns: u64,
     next: NextSample,
 }
@@ -143,6 +151,7 @@ impl Session {
         match command {
             MonitorCommand::Hello { protocol } => return Ok(hello(&protocol)),
             MonitorCommand::Configure(configure) => return Ok(self.configure(configure)),
+            MonitorCommand::Census => return Ok(self.census()),
             MonitorCommand::Renew { .. } => return Ok(Ok(MonitorReply::Done {})),
             MonitorCommand::Start => match self.start() {
                 Ok(()) => self.sample()?,
@@ -167,6 +176,16 @@ impl Session {
         }
         let cost = self.sampler.as_ref().map(|sampler| MonitorReply::Cost(sampler.cost()));
         Ok(Ok(cost.unwrap_or(MonitorReply::Done {})))
+    }
+
+    fn census(&self) -> Result<MonitorReply, ErrorReport> {
+        let Some(asked) = &self.census else {
+            return Err(bad_state("nothing is configured", "ask for `configure` first"));
+        };
+        take_census(asked).map(MonitorReply::Census).map_err(|error| {
+            let message = format!("processes cannot be counted: {error}");
+            ErrorReport::new(ErrorKind::Io, message, "mount /proc where the monitor runs")
+        })
     }
 
     fn set_quiet(&mut self, quiet: bool) {
@@ -205,6 +224,12 @@ impl Session {
         let (processes, namespaces) = (configure.processes, configure.namespaces);
         let (proc, sys) = (PathBuf::from("/proc"), PathBuf::from("/sys"));
         let asked = SourceOptions { proc, sys, processes, namespaces, tick_ns: tick_ns() };
+        self.census = Some(CensusOptions {
+            proc: asked.proc.clone(),
+            sys: asked.sys.clone(),
+            tick_ns: asked.tick_ns,
+            mark: configure.mark,
+        });
         let (sampler, sources) = Sampler::open(&asked);
         self.sampler = Some(sampler);
         Ok(MonitorReply::Configure(MonitorConfigureReply { cpus: configure.cpus, tick_ns: asked.tick_ns, sources }))

@@ -36,8 +36,9 @@ pub use frames_result::{FailureKind, FramesEndedBy, FramesFailure, FramesInterva
 pub use lease::{LEASE, Lease};
 pub use lines::next_line;
 pub use monitor::{
-    Cost, MonitorCommand, MonitorConfigure, MonitorConfigureReply, MonitorEvent, MonitorHello, MonitorReply,
-    MonitorRequest, NamespaceRequest, SeriesDeclaration, SeriesKind, SourceReply, parse_monitor, sample_line,
+    Census, CensusGroup, CensusProcess, Cost, MonitorCommand, MonitorConfigure, MonitorConfigureReply, MonitorEvent,
+    MonitorHello, MonitorReply, MonitorRequest, NamespaceRequest, SeriesDeclaration, SeriesKind, SourceReply,
+    parse_monitor, sample_line,
 };
 pub use reading::{
     CpuTimes, HealthReading, LatencyReading, LooksReading, PortReading, Reading, SharedCoreReading, StreamReading,

@@ -43,6 +43,8 @@ pub enum MonitorCommand {
     Resume,
     /// What this process has cost so far.
     Stats,
+    /// Every process and its CPU time, at one moment.
+    Census,
     /// Renew the lease, nothing else.
     Renew {
         /// Seconds for which the controller will be silent, beyond the lease.
@@ -67,6 +69,9 @@ pub struct MonitorConfigure {
     /// Network namespaces whose interfaces are told beside those of its own.
     #[serde(default)]
     pub namespaces: Vec<NamespaceRequest>,
+    /// `NAME=VALUE` in the environment of processes that the controller started; empty: none has it.
+    #[serde(default)]
+    pub mark: String,
 }
 
 fn one_second() -> u32 {
@@ -103,10 +108,11 @@ pub fn parse_monitor(line: &str) -> Result<MonitorRequest, Refusal> {
         }),
         "resume" => Ok(MonitorCommand::Resume),
         "stats" => Ok(MonitorCommand::Stats),
+        "census" => Ok(MonitorCommand::Census),
         "renew" => fields::<RenewFields>(value).map(|fields| MonitorCommand::Renew { duration_s: fields.duration_s }),
         "close" => Ok(MonitorCommand::Close),
         _ => {
-            let next = "use hello, configure, start, sample, pause, resume, stats, renew or close";
+            let next = "use hello, configure, start, sample, pause, resume, stats, census, renew or close";
             return Err(refusal(Some(id), ErrorKind::UnknownCommand, format!("unknown command {name:?}"), next));
         }
     };
@@ -123,6 +129,8 @@ pub enum MonitorReply {
     Configure(MonitorConfigureReply),
     /// To `start`, `sample`, `pause`, `resume`, `stats` and `close`.
     Cost(Cost),
+    /// To `census`.
+    Census(Census),
     /// To `renew`.
     Done {},
 }
@@ -184,6 +192,61 @@ pub struct Cost {
     pub maximum_sample_ns: u64,
     /// The most memory that it ever held; `None` where the kernel does not tell.
     pub resident_bytes: Option<u64>,
+}
+
+/// Every process of the machine at one moment, with the CPU time that each has used since it began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Census {
+    /// Monotonic.
+    pub taken_ns: u64,
+    /// The monitor's own process.
+    pub monitor: u32,
+    /// The process that started the monitor.
+    pub parent: u32,
+    /// CPUs that are on.
+    pub cpus: u32,
+    /// CPU time since boot by state, all CPUs together: `["user", 12]`. Guests are part of user and nice.
+    pub states: Vec<(String, u64)>,
+    /// Time since boot in which some task waited for a CPU; `None` where the kernel does not tell.
+    pub pressure_some_ns: Option<u64>,
+    /// In the order of their numbers.
+    pub processes: Vec<CensusProcess>,
+    /// Control groups of marked processes that are not the monitor's own.
+    pub groups: Vec<CensusGroup>,
+}
+
+/// One process, threads included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CensusProcess {
+    /// Its number.
+    pub pid: u32,
+    /// Of its parent.
+    pub parent: u32,
+    /// In ticks since boot: tells it from a later process of the same number.
+    pub started: u64,
+    /// As the kernel has it, at most 15 characters.
+    pub name: String,
+    /// Whether it is a thread of the kernel.
+    pub kernel: bool,
+    /// Whether it has ended, and its parent has not waited for it yet. It has no environment any more.
+    pub zombie: bool,
+    /// Whether its environment has the mark that `configure` names.
+    pub marked: bool,
+    /// The control group, where it is among `groups`.
+    pub group: Option<String>,
+    /// CPU time of its own.
+    pub own_ns: u64,
+    /// CPU time of children that ended and were waited for, and of theirs.
+    pub ended_ns: u64,
+}
+
+/// What a control group has used, ended processes included.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CensusGroup {
+    /// As `/proc/PID/cgroup` names it.
+    pub path: String,
+    /// CPU time.
+    pub usage_ns: u64,
 }
 
 /// Whether a value belongs to the interval or to its end.
@@ -252,7 +315,13 @@ mod tests {
     #[test]
     fn what_configure_leaves_out_has_the_documented_default() {
         let request = parse_monitor(r#"{"id":1,"command":"configure","colour":"green"}"#).unwrap();
-        let expected = MonitorConfigure { interval_ms: 1000, cpus: vec![], processes: vec![], namespaces: vec![] };
+        let expected = MonitorConfigure {
+            interval_ms: 1000,
+            cpus: vec![],
+            processes: vec![],
+            namespaces: vec![],
+            mark: String::new(),
+        };
         assert_eq!(request, MonitorRequest { id: 1, command: MonitorCommand::Configure(expected) });
     }
 

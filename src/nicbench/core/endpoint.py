@@ -27,6 +27,8 @@ class EndpointFacts(Frozen):
     card: str | None = None
     numa_node: int | None = None
     bond_links: int | None = Field(default=None, exclude_if=lambda links: links is None)
+    bucket_bytes: int | None = Field(default=None, exclude_if=lambda size: size is None)
+    """What a token bucket on the link lets pass at once, where nicbench holds the link to its rate by one."""
 
 
 # A share: a folder of the measured host that a client has mounted, and by which kind of server.

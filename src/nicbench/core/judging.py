@@ -104,6 +104,18 @@ class Thresholds(Frozen):
         "share of a machine's CPU time",
         "of a round of workloads: time the hypervisor gave the machine's CPUs to somebody else",
     )
+    stranger_cpu_share: float = _threshold(
+        0.05,
+        "share of a machine's CPU time",
+        "of a round of workloads: time that programs used which are not the test's, where CPUs were short: at most two "
+        "CPUs, under three quarters of their time idle, or tasks that waited for a CPU",
+    )
+    stranger_pressure_share: float = _threshold(
+        0.01,
+        "share of the round's time",
+        "of a round of workloads, beside strangers on a machine that is mostly idle: some task was ready and waited "
+        "for a CPU (/proc/pressure)",
+    )
 
     pcie_uncorrected_share: float = _threshold(
         1e-6,
@@ -158,7 +170,9 @@ class Thresholds(Frozen):
         return tuple(rows)
 
 
-OF_ROUNDS: Final = frozenset({"start_spread_share", "machine_steal_share"})
+OF_ROUNDS: Final = frozenset(
+    {"start_spread_share", "machine_steal_share", "stranger_cpu_share", "stranger_pressure_share"}
+)
 """The thresholds that rounds of workloads are judged by."""
 
 

@@ -23,6 +23,10 @@ nicbench).
 Basis = Literal["one way", "half round trip", "round trip"]
 
 
+def _is_unknown(value: object) -> bool:
+    return value is None
+
+
 class Placement(Frozen):
     """Where the processes of one side run: CPUs and memory node; None leaves the choice to the kernel."""
 
@@ -204,6 +208,12 @@ class Figures(Frozen):
     client_cpu_share: float | None = None
     """The CPU use reported by the tool, as a share of one CPU: 1.0 is one CPU busy all the time."""
     server_cpu_share: float | None = None
+    client_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share 0..1 of all CPUs of the client's machine that was busy, with whatever, by the tool's own look."""
+    server_machine_cpu_share: float | None = Field(default=None, exclude_if=_is_unknown)
+    client_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The busy time of all CPUs of the client's machine over the bytes moved, as the tool reported it."""
+    server_service_demand_ns_per_byte: float | None = Field(default=None, exclude_if=_is_unknown)
     congestion_control: str | None = None
     """The congestion control that the tool read back from the connection."""
     mss_bytes: int | None = None
@@ -236,10 +246,27 @@ class JobOutcome(Frozen):
     took_s: float | None = None
 
 
+CpuUser = Literal["own", "kernel", "nicbench", "stranger"]
+"""Whom CPU time served: programs of the test, the kernel (interrupts and its threads), nicbench, or anybody else."""
+
+
+class ProcessShare(Frozen):
+    """The share 0..1 of all CPUs of a machine that processes of one name used during a round.
+
+    ``processes`` is how many there were at its end; 0 where they had ended.
+    """
+
+    user: CpuUser
+    name: str
+    share: float
+    processes: int = 1
+
+
 class MachineCpu(Frozen):
     """How busy a machine was during a round, as shares 0..1 of all its CPUs; None is unknown.
 
     ``minimum`` and ``maximum`` are over the monitor's intervals, ``busiest_core`` is the mean of the busiest CPU.
+    ``own``, ``kernel``, ``nicbench``, ``strangers`` and ``idle`` are told apart by processes (docs/verdicts.md).
     """
 
     machine: str
@@ -256,6 +283,26 @@ class MachineCpu(Frozen):
     """The share of all CPUs that the monitor itself used."""
     controller: float | None = None
     """The share of all CPUs that nicbench's other processes used."""
+    counted_s: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The time over which processes were counted, a little longer than the clients ran."""
+    own: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share that the programs of the test used: clients, servers, and what these started."""
+    kernel: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of interrupts and of the kernel's threads, which work for the test."""
+    nicbench: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of nicbench itself: controller, monitor, and what carries commands to the machine."""
+    strangers: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of all other programs."""
+    idle: float | None = Field(default=None, exclude_if=_is_unknown)
+    pressure: float | None = Field(default=None, exclude_if=_is_unknown)
+    """The share of the round's time in which some task was ready and waited for a CPU (/proc/pressure)."""
+    processes: tuple[ProcessShare, ...] = Field(default=(), exclude_if=lambda rows: rows == ())
+    """The ten greatest shares, the greatest first."""
+
+    @property
+    def of_test(self) -> float | None:
+        """The share that the test took: its programs, and the kernel's work."""
+        return None if self.own is None or self.kernel is None else self.own + self.kernel
 
 
 def _warms_up(known: dict[str, Any]) -> bool:

@@ -14,6 +14,7 @@ from nicbench.core.errors import HostError
 from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process
 from nicbench.hosts.channel import Channel, ChannelProcess, Connection
 from nicbench.hosts.copying import CHUNK_BYTES, COPY_TIMEOUT_S, receiving_script, storing_at, whole_file
+from nicbench.hosts.owner import MARK, owner_mark
 
 
 class ChannelHost(Host):
@@ -34,7 +35,7 @@ class ChannelHost(Host):
         check: bool = True,
         environment: Mapping[str, str] | None = None,
     ) -> Completed:
-        async with self._run_channel(command, environment, timeout_s) as (connection, channel):
+        async with self._run_channel(command, _marked(environment), timeout_s) as (connection, channel):
             channel.allow(OUTPUT_LIMIT_BYTES)
             feeding = asyncio.create_task(_feed(channel, input_text))
             try:
@@ -52,7 +53,7 @@ class ChannelHost(Host):
         return done
 
     async def start(self, command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Process:
-        connection, channel, pid = await self._start(command, environment)
+        connection, channel, pid = await self._start(command, _marked(environment))
         return ChannelProcess(channel, pid, connection, _shorten(command), self.name)
 
     async def read_file(self, path: str) -> str | None:
@@ -121,6 +122,10 @@ class ChannelHost(Host):
                 if not ended and connection.lost is None:
                     await asyncio.shield(connection.signal(pid, signal.SIGKILL))
                 connection.release(channel)
+
+
+def _marked(environment: Mapping[str, str] | None) -> dict[str, str]:
+    return {**(environment or {}), MARK: owner_mark()}
 
 
 async def _feed(channel: Channel, text: str | None) -> None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.options import ContainerOptions
-from nicbench.hosts.owner import Owner, boot_id
+from nicbench.hosts.owner import MARK as OWNER_MARK
+from nicbench.hosts.owner import Owner, boot_id, owner_mark
 
 OWNER_LABEL = "nicbench.owner"
 BOOT_LABEL = "nicbench.boot"
@@ -61,6 +62,7 @@ def run_command(
         *(f"--volume={folder}:{folder}" for folder in options.folders),
         *(("--privileged",) if options.privileged else ()),
         f"--env={_BEGIN_VARIABLE}={_BEGIN}",
+        f"--env={OWNER_MARK}={owner_mark()}",
         *(argument for adaptation in adaptations for argument in adaptation.arguments),
         *options.arguments,
         "--entrypoint=sh",

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 from nicbench.core.base import Frozen
 
+MARK = "NICBENCH_OWNER"
+"""Environment variable of every process that nicbench starts on a host, and so of what these start."""
 _STATE_FIELD = 0  # fields are counted from behind the command's name, which may hold spaces and parentheses
 _START_TIME_FIELD = 19
 _NICE_FIELD = 16
@@ -31,6 +34,13 @@ def this_process() -> Owner:
     if ticks is None:
         raise RuntimeError("/proc does not show this process")
     return Owner(pid=os.getpid(), start_ticks=ticks, boot_id=boot_id())
+
+
+@cache
+def owner_mark() -> str:
+    """Returns the value of MARK by which this controller's processes are told from those of others, on any host."""
+    owner = this_process()
+    return f"{owner.pid}.{owner.start_ticks}.{owner.boot_id}"
 
 
 def boot_id() -> str:

@@ -13,6 +13,12 @@ from nicbench.core.verdict import Finding, Reason, Verdict
 CARRIER_CHANGES: Final = "carrier_changes of "
 """The name of a counter, followed by the interface that it is of (``host_readings.py``)."""
 _MEANT: Final = 2
+_MOSTLY_IDLE: Final = 0.75
+"""With less idle time than this on average, more than half of the CPUs are busy in many a moment: then hyperthreads
+share cores, and soon tasks wait."""
+_FEW_CPUS: Final = 2
+"""Mostly the two hyperthreads of one core: whatever runs there is beside the test."""
+_MOST_NAMED: Final = 3
 
 
 def judge_round(
@@ -36,6 +42,7 @@ def judge_round(
             *_late_starts(request, outcomes, thresholds),
             *_loads_that_ended_early(request, outcomes),
             *_find_stolen_cpu_time(cpu, thresholds),
+            *_find_strangers(cpu, thresholds),
             *_link_changes(counters or {}, failure),
             *_missing_link_failure(request, failure),
         )
@@ -150,3 +157,34 @@ def _find_stolen_cpu_time(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> 
                 limit=thresholds.machine_steal_share,
                 text=f"the hypervisor gave {100 * each.steal:.1f} % of the CPU time of {each.machine} to somebody else",
             )
+
+
+def _find_strangers(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterator[Finding]:
+    """Programs that are not the test's and took CPU time of which there was not enough for everybody (verdicts.md)."""
+    for each in cpu:
+        if each.strangers is None or each.strangers <= thresholds.stranger_cpu_share:
+            continue
+        crowded = each.idle is None or each.idle < _MOSTLY_IDLE or (each.cpus or 0) <= _FEW_CPUS
+        # A kernel that does not tell how long tasks waited leaves the idle time alone to say whether there was room.
+        waited = each.pressure is not None and each.pressure > thresholds.stranger_pressure_share
+        if crowded or waited:
+            yield Finding(
+                reason=Reason.DISTURBED,
+                threshold="stranger_cpu_share",
+                value=each.strangers,
+                limit=thresholds.stranger_cpu_share,
+                text=_strangers_words(each),
+            )
+
+
+def _strangers_words(cpu: MachineCpu) -> str:
+    """``stress-ng took 48.0 % of the CPU time of local``; several are added up, the greatest named."""
+    strangers = [row for row in cpu.processes if row.user == "stranger"]
+    share = f"{100 * (cpu.strangers or 0.0):.1f} % of the CPU time of {cpu.machine}"
+    if not strangers:
+        return f"programs that are not of the test took {share}"
+    if len(strangers) == 1:
+        return f"{strangers[0].name} took {share}"
+    named = [f"{row.name} {100 * row.share:.1f} %" for row in strangers[:_MOST_NAMED]]
+    more = ", ..." if len(strangers) > _MOST_NAMED else ""
+    return f"programs that are not of the test took {share} ({', '.join(named)}{more})"

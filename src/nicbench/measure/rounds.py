@@ -19,20 +19,31 @@ from nicbench.measure.host_readings import is_telling
 from nicbench.measure.player import Player
 from nicbench.measure.round_verdict import judge_round
 from nicbench.measure.samples import LiveContext, Maker, RepeatRule, SampleLog, Slot, TestSetting
+from nicbench.measure.tool_cpu import add_cpu_notes
 from nicbench.monitor.base import Monitors
+from nicbench.stats.cpu_users import ENDED
 from nicbench.testbed.labs.base import EndpointTestbed
 
 
 class RoundMaker(Maker[Round, RoundRequest]):
     """Plays rounds, one at a time."""
 
-    def __init__(self, player: Player, monitors: Monitors, thresholds: Thresholds, log: SampleLog[Round]) -> None:
+    def __init__(
+        self,
+        player: Player,
+        monitors: Monitors,
+        thresholds: Thresholds,
+        log: SampleLog[Round],
+        machines: Mapping[str, str] | None = None,
+    ) -> None:
+        """``machines`` has the machine of each endpoint, by the name that its monitor tells it under."""
         super().__init__(log)
         self.player = player
         self.preparation: Preparation | None = None
         """What must be there before the next round that is really played, as the test says whose turn it is."""
         self._monitors = monitors
         self._thresholds = thresholds
+        self._machines = machines or {}
 
     def request_in_turn(self, request: RoundRequest) -> RoundRequest:
         return request.model_copy(update={"warm_up": self.log.turn.warm_up})
@@ -63,20 +74,22 @@ class RoundMaker(Maker[Round, RoundRequest]):
             outcomes = await player.play(slot.number, request, watch)
         finally:
             await watch.end()
+        outcomes = add_cpu_notes(request, outcomes, watch.cpu, self._machines)
+        cpu = tuple(name_ended_tools(each, request) for each in watch.cpu)
         counters = _differences(before, await player.counters())
         made = Round(
             id=Round.id_of(slot.number),
             **self.record_of(slot),
             request=request,
             outcomes=outcomes,
-            cpu=watch.cpu,
+            cpu=cpu,
             counters=counters,
             bonds=player.bonds(),
             failure=player.failure(),
             verdict=judge_round(
                 request,
                 outcomes,
-                watch.cpu,
+                cpu,
                 self._thresholds,
                 counters,
                 player.failure(),
@@ -149,6 +162,13 @@ class LiveRoundContext(LiveContext[Round, RoundRequest]):
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
         """See ``Player``."""
         await self._maker.player.steer_interrupts(endpoint, cpus)
+
+
+def name_ended_tools(cpu: MachineCpu, request: RoundRequest) -> MachineCpu:
+    """Clients have ended when processes are counted: their time bears the names of the tools that were asked for."""
+    tools = ", ".join(dict.fromkeys(job.workload for job in request.jobs))
+    rows = (row.model_copy(update={"name": f"{tools} (ended)"}) if row.name == ENDED else row for row in cpu.processes)
+    return cpu.model_copy(update={"processes": tuple(rows)})
 
 
 class _Watch:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.result import Result
 from nicbench.core.result import ResultVerdict as Verdict
-from nicbench.core.round import Round
+from nicbench.core.round import MachineCpu, Round
 from nicbench.methods._failures import failure_values, note_of_jobs
 from nicbench.methods._frame_options import FramesOptions, Seat
 from nicbench.methods._round_figures import cpu_values, mean
@@ -77,7 +77,8 @@ def run_values(
         **_time_values("completion", [each.completion for each in known]),
         **_time_values("lateness", [each.lateness for each in known]),
         **cpu_values([one], context.servers[0].machine, "server"),
-        "client_cpu_mean_percent": _clients_cpu(one, seats, context),
+        "client_cpu_own_percent": _clients_cpu(one, seats, context, lambda cpu: cpu.of_test),
+        "client_cpu_mean_percent": _clients_cpu(one, seats, context, lambda cpu: cpu.mean),
         **_limit_values(one, seats, figures, run, options, context),
         **_bond_values(one, seats, figures),
         **failure_values([one]),
@@ -119,8 +120,10 @@ def _bond_values(one: Round, seats: Sequence[Seat], figures: Sequence[FrameFigur
     return note_of_jobs(one, names, rates)
 
 
-def _clients_cpu(one: Round, seats: Sequence[Seat], context: RoundContext) -> float | None:
-    """Returns the mean CPU use of the clients' machines in percent.
+def _clients_cpu(
+    one: Round, seats: Sequence[Seat], context: RoundContext, share_of: Callable[[MachineCpu], float | None]
+) -> float | None:
+    """Returns the mean of this share of the CPUs of the clients' machines, in percent.
 
     None where one of them was not monitored, or is also the server's machine.
     """
@@ -128,7 +131,7 @@ def _clients_cpu(one: Round, seats: Sequence[Seat], context: RoundContext) -> fl
     machines = {client.machine for client in context.clients if client.name in used}
     if context.servers[0].machine in machines:
         return None
-    share = mean(next((cpu.mean for cpu in one.cpu if cpu.machine == machine), None) for machine in machines)
+    share = mean(next((share_of(cpu) for cpu in one.cpu if cpu.machine == machine), None) for machine in machines)
     return None if share is None else 100.0 * share
 
 
@@ -169,7 +172,7 @@ def _limit_values(
                 port_link_bits_per_s=None if port is None else port.link_bits_per_s,
             )
         )
-    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core, cpu.strangers) for cpu in one.cpu}
     found = limit_of(moved, context.servers[0].machine, busy)
     return {"limited_by": found.limit.value, "limit": found.text}
 

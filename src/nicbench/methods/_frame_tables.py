@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from nicbench.core.table import Column, ImportColumn, ImportShare, ImportStatistics, ImportTable, ResultTable
 from nicbench.methods._failures import SILENT
+from nicbench.methods._round_figures import CLIENT_OWN_CPU, SERVER_OWN_CPU
 from nicbench.methods.base import Values
 from nicbench.stats.frames_runs import BYTES, INSTANCES, RATE, RUNS, SUM, SUMMARY, TARGET
 
@@ -52,7 +53,9 @@ TABLES: Final = (
             _INSTANCES,
             _rate(SUM, "Sum", is_main=True),
             *_COMPLETION,
+            SERVER_OWN_CPU,
             Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+            CLIENT_OWN_CPU,
             Column(value="client_cpu_mean_percent", head="Clients' CPU, mean", unit="%", form="number"),
             Column(value="limited_by", head="Limited by", form="text"),
             _rate("average_frames_per_s", "Average of an instance"),

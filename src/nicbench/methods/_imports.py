@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from nicbench.core.result import Spread, Value
 from nicbench.core.table import ImportColumn, ImportStatistics, ImportTable
 from nicbench.methods.base import Values
 
@@ -113,7 +114,7 @@ def stream_of_import(parameters: dict[str, Any], values: Values) -> tuple[dict[s
     rate, cpu = values.get("throughput_bits_per_s"), values.get("server_cpu_mean_percent")
     both = throughput_and_cpu(rate, cpu) if isinstance(rate, float) else None
     kept = {name: value for name, value in parameters.items() if name != "port"}
-    return {**kept, **told}, {**values, "throughput_and_cpu": both}
+    return {**kept, **told}, {**values, "throughput_and_cpu": both, "throughput_and_own_cpu": both}
 
 
 def throughput_and_cpu(rate_bits_per_s: object, cpu_percent: object) -> str | None:
@@ -122,6 +123,20 @@ def throughput_and_cpu(rate_bits_per_s: object, cpu_percent: object) -> str | No
         return None
     rate = f"{rate_bits_per_s / 1e6:.5g}"
     return f"{rate} / {cpu_percent:.4g}" if isinstance(cpu_percent, float) else rate
+
+
+def cells_of_rate_and_cpu(values: Values) -> Values:
+    """Returns the rate beside the busy time of all programs, as published, and beside that of the test alone."""
+    names = ("throughput_bits_per_s", "server_cpu_mean_percent", "server_cpu_own_percent")
+    rate, whole, own = (_median(values.get(name)) for name in names)
+    return {
+        "throughput_and_cpu": throughput_and_cpu(rate, whole),
+        "throughput_and_own_cpu": throughput_and_cpu(rate, whole if own is None else own),
+    }
+
+
+def _median(value: Value) -> Value:
+    return value.median if isinstance(value, Spread) else value
 
 
 _LONGEST: Final = ImportColumn(

@@ -14,7 +14,7 @@ from nicbench.core.quantity import BitsPerSecond, SomeBytes
 from nicbench.core.round import Direction, Figures, JobSpec, RequestLatency, Round
 from nicbench.core.table import Column, Grid, Plot, ResultTable
 from nicbench.core.units import format_bits_per_s
-from nicbench.methods._round_figures import loads_of, mean, probes_of
+from nicbench.methods._round_figures import SERVER_OWN_CPU, loads_of, mean, probes_of
 from nicbench.methods.base import Values
 from nicbench.stats.latency import histogram_of, percentiles_ns, value_counts
 
@@ -186,6 +186,7 @@ TABLES: Final = (
             Column(value="basis", head="Latency of", form="text"),
             Column(value="requests", head="Requests timed", form="whole"),
             Column(value="load_bits_per_s", head="Load beside", unit="Mb/s", form="megabits"),
+            SERVER_OWN_CPU,
             Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
         ),
         sentences=(

@@ -27,6 +27,13 @@ PAYLOAD_RATE: Final = Column(
 """The column of the payload rate of a workload's streams."""
 
 
+SERVER_OWN_CPU: Final = Column(
+    value="server_cpu_own_percent", head="Server's CPU, of the test", unit="%", form="number", is_optional=True
+)
+"""The column of the CPU time of the server that the test's programs and the kernel took, without that of strangers."""
+CLIENT_OWN_CPU: Final = Column(
+    value="client_cpu_own_percent", head="Client's CPU, of the test", unit="%", form="number", is_optional=True
+)
 FIRST_PORT: Final = 5201
 """The first port of the jobs of a round, iperf3's default."""
 PORTS_A_JOB: Final = 160
@@ -116,6 +123,19 @@ def sum_of(values: Iterable[float | None]) -> float | None:
     return None if not known or any(value is None for value in known) else float(sum(value or 0.0 for value in known))
 
 
+def spread_of(rates: Sequence[float | None]) -> Values:
+    """Returns the mean of the repetitions, and the smallest and the largest where there are several."""
+    known = [rate for rate in rates if rate is not None]
+    values: Values = {"throughput_bits_per_s": mean(rates)}
+    if len(rates) > 1:
+        values |= {
+            "throughput_minimum_bits_per_s": min(known, default=None),
+            "throughput_maximum_bits_per_s": max(known, default=None),
+            "repetitions": len(rates),
+        }
+    return values
+
+
 def flows_of(figures: Figures | None) -> tuple[Flow, ...]:
     """Returns the flows of a job; empty for a job that failed."""
     return () if figures is None else figures.flows
@@ -141,6 +161,8 @@ def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
     """Returns percentages of all CPUs of a machine over rounds: ``server_cpu_mean_percent`` etc. (docs/studies.md)."""
     known = [cpu for one in rounds if (cpu := machine_cpu(one, machine)) is not None]
     return {
+        f"{prefix}_cpu_own_percent": _percent(mean(cpu.of_test for cpu in known)),
+        f"{prefix}_cpu_strangers_percent": _percent(mean(cpu.strangers for cpu in known)),
         f"{prefix}_cpu_mean_percent": _percent(mean(cpu.mean for cpu in known)),
         f"{prefix}_cpu_minimum_percent": _percent(_extreme(min, (cpu.minimum for cpu in known))),
         f"{prefix}_cpu_maximum_percent": _percent(_extreme(max, (cpu.maximum for cpu in known))),
@@ -161,7 +183,7 @@ def find_limit(context: RoundContext, one: Round) -> FoundLimit:
         elif job.client in clients:
             direct = _data_moved(clients[job.client], servers.get(job.server or ""), rate)
             moved.append(replace(direct, by_direction=_rates_by_direction(outcome.figures)))
-    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core) for cpu in one.cpu}
+    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core, cpu.strangers) for cpu in one.cpu}
     return limit_of(moved, context.servers[0].machine, busy)
 
 
@@ -190,7 +212,11 @@ def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad
             if cpu.mean is not None:
                 shares.setdefault(cpu.machine, []).append(cpu)
     found = {
-        machine: CpuLoad(mean(cpu.mean for cpu in known), mean(cpu.busiest_core for cpu in known))
+        machine: CpuLoad(
+            mean(cpu.mean for cpu in known),
+            mean(cpu.busiest_core for cpu in known),
+            mean(cpu.strangers for cpu in known),
+        )
         for machine, known in shares.items()
     }
     said: dict[str, list[float]] = {}

@@ -10,8 +10,11 @@ from pydantic_core import PydanticCustomError
 
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.table import Column, Grid, ImportColumn, ImportTable, ResultTable
+from nicbench.core.units import format_bits_per_s, format_bytes
+from nicbench.methods._round_figures import CLIENT_OWN_CPU, SERVER_OWN_CPU
 
 MEMORY: Final = "memory"
+_TELLING_EXCESS: Final = 1.005
 _FOLDER: Final = re.compile(r"/[A-Za-z0-9._/+-]{1,200}")
 _ACCEPTED: Final = "`memory`, a folder (`/mnt/data`), or a folder for each host (`{server: /mnt/data}`)"
 
@@ -31,6 +34,23 @@ def _folder(value: Any) -> str:
 
 def _refusal(why: str) -> PydanticCustomError:
     return PydanticCustomError("quantity", "{why}", {"why": why, "accepted": _ACCEPTED})
+
+
+def bucket_note(client: EndpointFacts, transfer_bytes: int) -> str | None:
+    """Returns what the token bucket of the link does to a short transfer; None where that is less than half a percent.
+
+    The bucket is full at first and lets its bytes pass at once; only the others wait for tokens.
+    """
+    rate, bucket = client.link_bits_per_s, client.bucket_bytes
+    if rate is None or bucket is None or transfer_bytes <= 0:
+        return None
+    size = f"of a transfer of {format_bytes(transfer_bytes)} the first {bucket} bytes pass at once"
+    if transfer_bytes <= bucket:
+        return f"{size}: its rate says nothing of the link"
+    highest = rate * transfer_bytes / (transfer_bytes - bucket)
+    if highest < _TELLING_EXCESS * rate:
+        return None
+    return f"{size}, so that it may show up to {format_bits_per_s(highest)} on a link of {format_bits_per_s(rate)}"
 
 
 Medium = Annotated[str | dict[str, str], BeforeValidator(_read)]
@@ -82,13 +102,15 @@ TABLE: Final = ResultTable(
         Column(value="repetitions", head="Repetitions", form="whole"),
         Column(value="source", head="Source", form="text"),
         Column(value="sink", head="Sink", form="text"),
+        SERVER_OWN_CPU,
         Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
+        CLIENT_OWN_CPU,
         Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
         Column(value="retransmissions", head="Retransmissions", form="whole"),
         Column(value="limited_by", head="Limit", form="text"),
     ),
     sentences=("moves {throughput_bits_per_s} in transfers of {transfer} by {write_bytes} writes ({place})",),
-    notes=(("limit", "Limit"),),
+    notes=(("limit", "Limit"), ("token_bucket", "Token bucket")),
     grid=Grid(rows=_TRANSFER, across=(_WRITE,), cell=_RATE, each=_PLACE),
 )
 

@@ -22,6 +22,7 @@ from nicbench.core.result import Result, ResultVerdict, Spread
 from nicbench.core.round import JobSpec
 from nicbench.core.table import Bars, Column, ResultTable
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
+from nicbench.methods._round_figures import SERVER_OWN_CPU
 from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values
 
 REMOTE: Final = "remote"
@@ -34,6 +35,7 @@ _FIGURES: Final = (
     _RATE,
     "transactions_per_s",
     *_LATENCIES,
+    "server_cpu_own_percent",
     "server_cpu_mean_percent",
     "server_cpu_busiest_core_percent",
 )
@@ -229,6 +231,7 @@ class PlacementMethod(RoundMethod):
                 Column(value="latency_p99_ns", head="p99", is_optional=True),
                 Column(value="latency_p99_9_ns", head="p99.9", is_optional=True),
                 Column(value="latency_maximum_ns", head="greatest", is_optional=True),
+                SERVER_OWN_CPU,
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
             ),
             sentences=(

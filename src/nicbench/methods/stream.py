@@ -18,14 +18,17 @@ from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.bond import LinkFailure
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
-from nicbench.core.result import Result, Spread, Value
+from nicbench.core.result import Result
 from nicbench.core.round import Direction, JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
+from nicbench.core.trial import Trial
 from nicbench.methods import _failures
-from nicbench.methods._imports import IMPORTS, stream_of_import, throughput_and_cpu
+from nicbench.methods._imports import IMPORTS, cells_of_rate_and_cpu, stream_of_import
 from nicbench.methods._round_figures import (
+    CLIENT_OWN_CPU,
     PAYLOAD_RATE,
     ROUND_OVERHEAD_S,
+    SERVER_OWN_CPU,
     PlayedRounds,
     bits_per_s,
     clients_by_port,
@@ -36,6 +39,7 @@ from nicbench.methods._round_figures import (
     loads_of,
     mean,
     retransmissions_of,
+    spread_of,
     sum_of,
 )
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
@@ -53,6 +57,7 @@ _BESIDE = Column(value="beside", head="At once", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _CLIENT = Column(value="client", head="Client", form="text")
 _CPU = (
+    SERVER_OWN_CPU,
     Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
     Column(value="server_cpu_minimum_percent", head="least", unit="%", form="number"),
     Column(value="server_cpu_maximum_percent", head="most", unit="%", form="number"),
@@ -188,7 +193,7 @@ class Stream(RoundMethod):
         rates = [bits_per_s(outcome.figures) for outcome in outcomes]
         lost = [_loss_ratio(outcome) for outcome in outcomes]
         values: Values = {
-            **_spread(rates),
+            **spread_of(rates),
             "retransmissions": retransmissions_of(outcomes),
             "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
             **cpu_values(played.rounds, client.machine, "client"),
@@ -228,13 +233,11 @@ class Stream(RoundMethod):
         ]
         outcomes = [outcome for one in played.rounds for job, outcome in loads_of(one) if job.client in names]
         values: Values = {
-            **_spread(sums),
+            **spread_of(sums),
             "retransmissions": retransmissions_of(outcomes),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
         }
-        values["throughput_and_cpu"] = throughput_and_cpu(
-            values["throughput_bits_per_s"], values["server_cpu_mean_percent"]
-        )
+        values |= cells_of_rate_and_cpu(values)
         limit = find_limit(context, played.rounds[-1])
         return {
             **values,
@@ -274,8 +277,12 @@ class Stream(RoundMethod):
         """Rebuilds the cell with two figures from the medians of the runs."""
         if "throughput_and_cpu" not in values:
             return values
-        rate, cpu = (_median(values.get(name)) for name in (PAYLOAD_RATE.value, "server_cpu_mean_percent"))
-        return {**values, "throughput_and_cpu": throughput_and_cpu(rate, cpu)}
+        return {**values, **cells_of_rate_and_cpu(values)}
+
+    @classmethod
+    def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
+        """Fills the grid also for results that were measured before the test's own CPU time was told apart."""
+        return cells_of_rate_and_cpu(result.values) if "throughput_and_cpu" in result.values else {}
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
@@ -286,7 +293,9 @@ class Stream(RoundMethod):
                 title="All ports at once",
                 caption=(
                     "Payload of all clients together, by what the receivers counted, and the share of all CPUs of the "
-                    "server that was busy meanwhile: the mean, the least and the greatest of the monitor's intervals."
+                    "server that the test took meanwhile: its programs, interrupts and the kernel's threads. Beside it "
+                    "the share that was busy, whoever used it: the mean, the least and the greatest of the monitor's "
+                    "intervals."
                 ),
                 columns=(_MODE, _AT_ONCE, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
@@ -299,8 +308,9 @@ class Stream(RoundMethod):
                 part="ports",
                 title="Throughput of each port",
                 caption=(
-                    "Payload in Mb/s / busy CPUs of the server in percent, of each port, with all of its clients. A "
-                    "port alone has the other ports idle."
+                    "Payload in Mb/s / share of the server's CPU time in percent that the test took, its programs and "
+                    "the kernel's work (of all programs, where they were not told apart), of each port, with all of "
+                    "its clients. A port alone has the other ports idle."
                 ),
                 columns=(_MODE, _AT_ONCE, _PORT, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
@@ -319,7 +329,11 @@ class Stream(RoundMethod):
                     across=(_PORT,),
                     each=_BESIDE,
                     cell=Column(
-                        value="throughput_and_cpu", head="Throughput / CPU", unit="Mb/s / %", form="text", is_main=True
+                        value="throughput_and_own_cpu",
+                        head="Throughput / CPU",
+                        unit="Mb/s / %",
+                        form="text",
+                        is_main=True,
                     ),
                 ),
             ),
@@ -331,6 +345,7 @@ class Stream(RoundMethod):
                     *(_MODE, _AT_ONCE, _PORT, _CLIENT, PAYLOAD_RATE),
                     Column(value="bond_port", head="Port of the bond", form="text", is_optional=True),
                     _failures.SILENT,
+                    CLIENT_OWN_CPU,
                     Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
                     Column(value="client_cpu_minimum_percent", head="least", unit="%", form="number"),
                     Column(value="client_cpu_maximum_percent", head="most", unit="%", form="number"),
@@ -353,10 +368,6 @@ class Stream(RoundMethod):
         return tuple(result for result in results if result.parameters.get("part") != "clients")
 
 
-def _median(value: Value) -> Value:
-    return value.median if isinstance(value, Spread) else value
-
-
 def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[str, ...]]]:
     """Returns the groups that send at once, by name: single ports, those of a card, or all."""
     names = tuple(server.name for server in context.servers)
@@ -372,19 +383,6 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
 
 def _outcome_of(one: Round, client: str) -> JobOutcome:
     return next(outcome for job, outcome in loads_of(one) if job.client == client)
-
-
-def _spread(rates: Sequence[float | None]) -> Values:
-    """Returns the mean of the repetitions, and the smallest and the largest where there are several."""
-    known = [rate for rate in rates if rate is not None]
-    values: Values = {"throughput_bits_per_s": mean(rates)}
-    if len(rates) > 1:
-        values |= {
-            "throughput_minimum_bits_per_s": min(known, default=None),
-            "throughput_maximum_bits_per_s": max(known, default=None),
-            "repetitions": len(rates),
-        }
-    return values
 
 
 def _loss_ratio(outcome: JobOutcome) -> float | None:

@@ -36,7 +36,7 @@ from nicbench.methods._round_figures import (
     mean,
     retransmissions_of,
 )
-from nicbench.methods._transfers import IMPORTS, MEMORY, TABLE, Medium, example_of, folder_of, words_of
+from nicbench.methods._transfers import IMPORTS, MEMORY, TABLE, Medium, bucket_note, example_of, folder_of, words_of
 from nicbench.methods.base import Misfit, RoundContext, RoundMethod, Values
 from nicbench.stats.limits import FoundLimit
 
@@ -182,6 +182,7 @@ class Transfer(RoundMethod):
             "retransmissions": retransmissions_of(outcomes),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
             **cpu_values(played.rounds, client.machine, "client"),
+            "token_bucket": bucket_note(client, ask.total_bytes or 0),
             "limited_by": limit.limit.value,
             "limit": f"{client.name}, {format_bytes(ask.total_bytes or 0)} by {ask.write_bytes} bytes: {limit.text}",
         }

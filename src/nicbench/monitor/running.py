@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import os
+import resource
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -24,10 +25,12 @@ from nicbench.core.monitor import MonitorCost, MonitorPlan, MonitorSettings
 from nicbench.core.round import MachineCpu
 from nicbench.engine.binaries import deploy_binary
 from nicbench.hosts.base import Host
+from nicbench.hosts.owner import MARK, owner_mark
 from nicbench.monitor.base import Monitors
 from nicbench.monitor.client import NAME, MonitorClient
 from nicbench.monitor.placing import BESIDE_ROUNDS, Place, machines, place
 from nicbench.stats.cpu import BUSY, CpuStates, add_times, utilisation
+from nicbench.stats.cpu_users import Census, parse_census, tell_apart, with_exact_children
 from nicbench.store.monitor_samples import SAMPLE, MonitorLog
 
 _CPU: Final = "cpu_"
@@ -114,6 +117,8 @@ class _WatchedMachine:
     client: MonitorClient
     plan: MonitorPlan
     watch: CpuWatch
+    is_local: bool
+    census: Census | None = None
     lost: bool = False
 
 
@@ -181,12 +186,14 @@ class RunningMonitors(Monitors):
                 cpus=list(where.cpus),
                 processes=[os.getpid()] if host.kind == "local" else [],
                 namespaces=[{"name": each, "path": path} for each, path in namespaces.items()],
+                mark=f"{MARK}={owner_mark()}",
             )
             await client.request("start")
         except BaseException:
             await client.close()
             raise
-        self._watched.append(_WatchedMachine(name, client, _plan(name, settings, where, hello, configured), watch))
+        plan = _plan(name, settings, where, hello, configured)
+        self._watched.append(_WatchedMachine(name, client, plan, watch, host.kind == "local"))
 
     async def begin_trial(self, number: int, duration_s: float) -> None:
         await self._stop_renewing()
@@ -204,15 +211,31 @@ class RunningMonitors(Monitors):
         for each in self._living():
             begun = partial(self._note_begun, each, number)
             await self._ask(each, "sample", on_reply=begun)
+        await asyncio.gather(*(self._count(each) for each in self._living()))
 
     def _note_begun(self, each: _WatchedMachine, number: int) -> None:
         self._log.round(each.name, number)
         each.watch.begin()
 
     async def end_round(self) -> tuple[MachineCpu, ...]:
+        counted = [(each, each.census) for each in self._living()]
+        await asyncio.gather(*(self._count(each) for each, _ in counted))
         for each in self._living():
             await self._ask(each, "sample", on_reply=partial(self._log.trial, each.name, None))
-        return tuple(each.watch.end(each.name) for each in self._living())
+        return tuple(
+            add_users(each.watch.end(each.name), before, each.census) for each, before in counted if not each.lost
+        )
+
+    async def _count(self, each: _WatchedMachine) -> None:
+        """Who used the CPUs is not known where a census fails; the monitor goes on."""
+        each.census = None
+        try:
+            census = parse_census(await each.client.request("census"))
+            each.census = with_exact_children(census, os.getpid(), _ended_children_ns()) if each.is_local else census
+        except NicbenchError as error:
+            self._tell(f"who used the CPUs of {each.name} is not known: {error.message}")
+        except (KeyError, TypeError, ValueError) as error:
+            self._tell(f"who used the CPUs of {each.name} is not known: its monitor's count lacks {error}")
 
     async def close(self) -> None:
         await self._stop_renewing()
@@ -248,6 +271,31 @@ class RunningMonitors(Monitors):
 
     def _tell(self, text: str) -> None:
         self._bus.publish(Note(level="warning", text=text))
+
+
+def _ended_children_ns() -> int:
+    """CPU time of our children that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return round((used.ru_utime + used.ru_stime) * 1e9)
+
+
+def add_users(cpu: MachineCpu, before: Census | None, after: Census | None) -> MachineCpu:
+    """The same with who used the CPUs between two counts, where both are known."""
+    use = None if before is None or after is None else tell_apart(before, after)
+    if use is None:
+        return cpu
+    return cpu.model_copy(
+        update={
+            "counted_s": use.counted_s,
+            "own": use.own,
+            "kernel": use.kernel,
+            "nicbench": use.nicbench,
+            "strangers": use.strangers,
+            "idle": use.idle,
+            "pressure": use.pressure,
+            "processes": use.rows,
+        }
+    )
 
 
 async def _online(host: Host) -> tuple[int, ...] | None:

@@ -30,6 +30,7 @@ from nicbench.report.answer import of_comparison, of_run, of_studies
 from nicbench.report.answer.of_run import verdict_text
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
+from nicbench.report.cpu_users import list_cpu_users
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study, editors_parts, is_shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
@@ -124,6 +125,7 @@ def gather(folder: RunFolder) -> Report:
         system=system_table(inventory if isinstance(inventory, dict) else {}, _merge_declared(plan)),
         tuned=tuned_rows(folder.read_json("tuning.json")),
         rounds=played,
+        cpu_users=list_cpu_users(rounds),
         has_frame_samples=(folder.path / FRAMES).is_dir(),
         tools=tools_of(rounds),
         endpoints=endpoint_rows(plan),

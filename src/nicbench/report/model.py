@@ -17,6 +17,7 @@ from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Purpose, Trial
 from nicbench.report.bonds import FailedLink
 from nicbench.report.comparison import Comparison
+from nicbench.report.cpu_users import CpuUsers
 from nicbench.report.editors.study import Study
 from nicbench.report.endpoints import EndpointRow
 from nicbench.report.imported import ImportedView
@@ -146,6 +147,8 @@ class Report:
     endpoints: tuple[EndpointRow, ...] = ()
     studies: tuple[Study, ...] = ()
     statistics: StatisticsView | None = None
+    cpu_users: tuple[CpuUsers, ...] = ()
+    """For rounds: who used the CPUs of each machine."""
     rounds_used: int = 0
     """The number of rounds in which something was wrong and that results rest on."""
 

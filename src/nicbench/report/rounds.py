@@ -269,6 +269,9 @@ def _figures(figures: Figures) -> Iterator[str]:
         yield f"its client took {100 * figures.client_cpu_share:.3g} % of a CPU"
     if figures.server_cpu_share is not None:
         yield f"its server took {100 * figures.server_cpu_share:.3g} % of a CPU"
+    for side, share in (("client", figures.client_machine_cpu_share), ("server", figures.server_machine_cpu_share)):
+        if share is not None and not figures.notes:
+            yield f"it saw the {side}'s machine {100 * share:.3g} % busy"
     yield from figures.notes
 
 
@@ -288,12 +291,17 @@ def _cpu(cpu: MachineCpu) -> str:
     parts = (
         ("busy", cpu.mean),
         ("its busiest CPU", cpu.busiest_core),
+        ("the test's programs", cpu.own),
+        ("the kernel's work", cpu.kernel),
+        ("strangers", cpu.strangers),
         ("taken by the hypervisor", cpu.steal),
+        ("tasks waited", cpu.pressure),
         ("the monitor", cpu.monitor),
         ("nicbench's other processes", cpu.controller),
     )
     said = ", ".join(f"{name} {100 * share:.3g} %" for name, share in parts if share is not None)
-    return f"{cpu.machine}: {said or 'not watched'}"
+    programs = ", ".join(f"{row.name} {100 * row.share:.3g} %" for row in cpu.processes)
+    return f"{cpu.machine}: {said or 'not watched'}{f'; greatest: {programs}' if programs else ''}"
 
 
 def _counted_rows(one: Round) -> Iterator[CountedRow]:

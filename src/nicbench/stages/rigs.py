@@ -345,7 +345,8 @@ class RoundRig(Rig[LiveRoundContext]):
             self._testbed, folder.path, setting.changes, folder.redactor, setting.engine_folder, self.dut
         )
         log = SampleLog(folder.journal.rounds(), setting.bus, setting.turn, setting.began)
-        self._maker = RoundMaker(player, monitors, setting.thresholds, log)
+        machines = {name: end.facts.machine for name, end in self._testbed.endpoints.items()}
+        self._maker = RoundMaker(player, monitors, setting.thresholds, log, machines)
         self._nodes = await numa_nodes(self._testbed.server)
 
     def make_context(self, test: TestSetting) -> LiveRoundContext:

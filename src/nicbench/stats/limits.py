@@ -16,6 +16,8 @@ BUSY_CORE = 0.95
 """The share of one CPU's time at which it counts as fully busy."""
 BUSY_MACHINE = 0.90
 """The mean share of all CPUs' time at which a machine counts as fully busy."""
+MANY_STRANGERS = 0.05
+"""The share of all CPUs' time of programs that are not of the test, above which a busy CPU says nothing of the test."""
 SLOW_CLIENT = 0.6
 """A client is slow below this share of the median of the other clients with links of the same speed."""
 OUTDONE = 0.9
@@ -55,10 +57,14 @@ class MovedData:
 
 @dataclass(frozen=True, slots=True)
 class CpuLoad:
-    """How busy a machine was, as shares 0..1: the mean of all its CPUs, and the busiest one."""
+    """How busy a machine was, as shares 0..1: the mean of all its CPUs, and the busiest one.
+
+    ``strangers`` is the part of the mean that programs used which are not of the test.
+    """
 
     mean: float | None
     busiest_core: float | None
+    strangers: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,7 @@ def limit_of(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str,
     """Finds the limit of clients that ran together; the first that applies: links, clients, shared machine, server."""
     return (
         _full_links(moved)
+        or _busy_strangers(moved, server_machine, busy)
         or _busy_clients(moved, server_machine, busy)
         or _slow_clients(moved, server_machine)
         or _busy_server(moved, server_machine, busy)
@@ -90,6 +97,7 @@ def limit_alone(
     """
     return (
         _full_links([one])
+        or _busy_strangers([one], server_machine, busy)
         or _busy_clients([one], server_machine, busy)
         or _find_outdone(one, others)
         or _busy_server([one], server_machine, busy)
@@ -147,6 +155,20 @@ def _overfills(bits_per_s: float, link_bits_per_s: float | None) -> bool:
 
 def _fills(bits_per_s: float | None, link_bits_per_s: float | None) -> bool:
     return bits_per_s is not None and bool(link_bits_per_s) and bits_per_s >= FULL_LINK * (link_bits_per_s or 0.0)
+
+
+def _busy_strangers(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]) -> FoundLimit | None:
+    """Finds a machine with a fully busy CPU of which strangers had a part: neither server nor client is to blame."""
+    for machine in dict.fromkeys((server_machine, *(one.machine for one in moved))):
+        load = busy.get(machine)
+        if load is None or (load.busiest_core or 0.0) < BUSY_CORE or (load.strangers or 0.0) <= MANY_STRANGERS:
+            continue
+        return FoundLimit(
+            Limit.UNKNOWN,
+            f"a CPU of {machine} was busy all the time, and programs that are not of the test took "
+            f"{100 * (load.strangers or 0.0):.0f} % of the CPU time: what held it down is not known",
+        )
+    return None
 
 
 def _busy_clients(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]) -> FoundLimit | None:

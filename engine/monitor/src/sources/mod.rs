@@ -116,4 +116,4 @@ fn base(path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tree;
+pub mod tree;

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use super::{Moment, Source, SourceOptions, unreadable};
 use crate::open_file::{Buffer, OpenFile};
 use crate::record::{Count, Record};
+use crate::stat::Stat;
 use crate::sys::directory::each_number;
-use crate::text::{fields, number};
 
 /// At one time; further ones are left out.
 const MOST_PROCESSES: usize = 512;
@@ -134,25 +134,6 @@ impl Process {
         self.user.put(moment.record, Some(stat.user_ticks.saturating_mul(tick_ns)));
         self.system.put(moment.record, Some(stat.system_ticks.saturating_mul(tick_ns)));
         true
-    }
-}
-
-struct Stat<'a> {
-    name: &'a [u8],
-    parent: u32,
-    user_ticks: u64,
-    system_ticks: u64,
-}
-
-impl<'a> Stat<'a> {
-    /// The name stands in brackets and may hold brackets itself.
-    fn of(text: &'a [u8]) -> Option<Self> {
-        let begin = text.iter().position(|byte| *byte == b'(')?;
-        let end = text.iter().rposition(|byte| *byte == b')')?;
-        let mut words = fields(text.get(end + 1..)?);
-        let parent = u32::try_from(number(words.nth(1)?)?).ok()?;
-        let (user_ticks, system_ticks) = (number(words.nth(9)?)?, number(words.next()?)?);
-        Some(Self { name: text.get(begin + 1..end)?, parent, user_ticks, system_ticks })
     }
 }
 

@@ -15,6 +15,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import OUTPUT_LIMIT_BYTES, Completed, Host, Process
 from nicbench.hosts.copying import storing_at
+from nicbench.hosts.owner import MARK, owner_mark
 
 _Stream = TypeVar("_Stream", asyncio.StreamReader, asyncio.StreamWriter)
 # The longest line a process may write: an engine's reading with the histograms of many streams.
@@ -335,13 +336,14 @@ def _write_at_once(path: str, text: str) -> None:
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
-    """Returns our environment with the system's folders at the end of PATH, and English output, for parsers."""
+    """Returns our environment with the system's folders at the end of PATH, English output, and our mark."""
     variables = dict(os.environ)
     folders = [folder for folder in variables.get("PATH", "").split(":") if folder]
     folders.extend(folder for folder in _SYSTEM_FOLDERS if folder not in folders)
     variables["PATH"] = ":".join(folders)
     variables["LC_ALL"] = "C"
     variables.update(extra or {})
+    variables[MARK] = owner_mark()
     return variables
 
 

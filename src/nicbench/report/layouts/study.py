@@ -13,7 +13,7 @@ from nicbench.report.sections.all_results import all_results
 from nicbench.report.sections.disclosure import disclosure
 from nicbench.report.sections.method import method
 from nicbench.report.sections.results import ports
-from nicbench.report.sections.watched import watched_parts
+from nicbench.report.sections.watched import cpu_user_parts, watched_parts
 
 
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
@@ -43,6 +43,7 @@ def _section(title: str, name: str, blocks: Iterator[Block], look: GroupLook = "
 def _results(report: Report, figures: Figures) -> Iterator[Block]:
     yield from all_results(report, figures)
     yield from ports(report.ports)
+    yield from cpu_user_parts(report.cpu_users)
     yield from watched_parts(report.watched, figures)
     yield from closing.errata(report)
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from nicbench.core.units import format_duration_s
 from nicbench.report.bonds import FailedLink
+from nicbench.report.cpu_users import USERS, CpuUsers
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
-from nicbench.report.document.inlines import capitalise, inlines, strong
+from nicbench.report.document.inlines import capitalise, inlines, set_tone, strong
 from nicbench.report.document.tables import (
     NOTHING,
     caption,
@@ -28,6 +29,15 @@ from nicbench.report.watched import RECORDING, WatchedMachine
 from nicbench.stats.cpu import Utilisation
 
 _MOST_IDLE = 12
+_CPU_USERS = {
+    "own": "The test",
+    "kernel": "Kernel",
+    "nicbench": "nicbench",
+    "strangers": "Strangers",
+    "idle": "Idle",
+    "steal": "Hypervisor",
+    "pressure": "Waited",
+}
 
 
 def watched_parts(machines: tuple[WatchedMachine, ...], figures: Figures) -> Iterator[Block]:
@@ -40,6 +50,59 @@ def watched_parts(machines: tuple[WatchedMachine, ...], figures: Figures) -> Ite
         if several:
             yield heading(3, view.host)
         yield from _machine(view, figures)
+
+
+def cpu_user_parts(machines: tuple[CpuUsers, ...]) -> Iterator[Block]:
+    """Yields who used the CPUs of each machine while rounds ran, and by which programs."""
+    if not machines:
+        return
+    yield heading(2, "Who used the CPUs", id="cpu-users")
+    yield table(
+        ((head("Machine", words=True), *heads(*(f"{title}\n[%]" for title in _CPU_USERS.values()))),),
+        ((name(one.machine, words=True), *(_share(getattr(one, field)) for field in _CPU_USERS)) for one in machines),
+        "result",
+    )
+    yield caption(
+        "Shares of the time of all CPUs of the machine, means over all rounds, from before the first client began "
+        "until after the last had ended. The test is its tools and servers with all that they start. The kernel is "
+        "interrupts that no program was billed for, and threads of the kernel, as those of an NFS server. Strangers "
+        "are all other programs. Waited is the share of the time in which some task was ready and had no CPU, by the "
+        "kernel’s /proc/pressure."
+    )
+    for one in machines:
+        if one.programs:
+            yield _programs(one, several=len(machines) > 1)
+
+
+def _programs(one: CpuUsers, *, several: bool) -> Block:
+    return table(
+        (
+            (
+                head(f"Program on {one.machine}" if several else "Program", words=True),
+                head("Of", words=True),
+                *heads("Mean [%]", "Greatest [%]"),
+            ),
+        ),
+        (
+            (
+                name(row.name, words=True),
+                words(set_tone(USERS[row.user], "warn") if row.user == "stranger" else USERS[row.user]),
+                cell(strong(_fine_percent(row.mean))),
+                cell(_fine_percent(row.greatest)),
+            )
+            for row in one.programs
+        ),
+        "result",
+    )
+
+
+def _share(share: float | None) -> Cell:
+    return cell(UNKNOWN if share is None else _fine_percent(share))
+
+
+def _fine_percent(share: float) -> str:
+    """With one decimal; a little is not nothing."""
+    return "< 0.1" if 0 < share < 0.0005 else f"{100 * share:.1f}"
 
 
 def _machine(view: WatchedMachine, figures: Figures) -> Iterator[Block]:

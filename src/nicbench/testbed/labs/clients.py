@@ -62,6 +62,17 @@ class ClientsOptions(Frozen):
         """The rate of a whole port of the server, over all of its links; None where it is not limited."""
         return None if self.rate is None else self.rate * (1 if self.bond is None else self.bond.links)
 
+    @property
+    def bucket_bytes(self) -> int | None:
+        """What the buckets of all links of a port of the server let pass at once; None where there are none."""
+        links = 1 if self.bond is None else self.bond.links
+        return None if self.rate is None else max(links * _bucket_bytes(self.rate), _bucket_bytes(self.rate * links))
+
+
+def _bucket_bytes(rate_bits_per_s: float) -> int:
+    """A bucket must hold the largest segment, and should hold no more than a millisecond."""
+    return max(2 * _SEGMENT_BYTES, round(rate_bits_per_s / 8 * _BUCKET_S))
+
 
 @dataclass(frozen=True, slots=True)
 class _End:
@@ -176,6 +187,7 @@ class ClientsLab(EndpointLab):
             device=name,
             port=leads_to,
             link_bits_per_s=self.options.port_bits_per_s,
+            bucket_bytes=self.options.bucket_bytes,
             bond_links=len(members) or None,
         )
         return Endpoint(host, facts, members=members)
@@ -254,8 +266,7 @@ class ClientsLab(EndpointLab):
             raise network.explain_no_pair(error, near.host.inner) from error
         for end in (near, far):
             if rate is not None:
-                bucket = max(2 * _SEGMENT_BYTES, round(rate / 8 * _BUCKET_S))
-                limit = ("rate", f"{round(rate)}bit", "burst", str(bucket), "limit", str(_QUEUE_BYTES))
+                limit = ("rate", f"{round(rate)}bit", "burst", str(_bucket_bytes(rate)), "limit", str(_QUEUE_BYTES))
                 await end.host.run(("tc", "qdisc", "add", "dev", end.device, "root", "tbf", *limit))
             await self._bring_up(end, rate)
 

@@ -22,6 +22,12 @@ _REQUESTS: Final = (
     *("THROUGHPUT", "THROUGHPUT_UNITS", "ELAPSED_TIME", "TRANSACTION_RATE", "RT_LATENCY", "MIN_LATENCY"),
     *("MEAN_LATENCY", "MAX_LATENCY", "STDDEV_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY", "TRANSPORT_MSS"),
 )
+_CPU: Final = (
+    *("LOCAL_CPU_UTIL", "LOCAL_SD", "REMOTE_CPU_UTIL", "REMOTE_SD", "SD_UNITS"),
+    *("LOCAL_CPU_METHOD", "REMOTE_CPU_METHOD"),
+)
+"""Of the whole machine at either end, whoever used it; service demand is that time over what was moved."""
+_DEMAND_UNITS: Final = "usec/KB"
 _PERCENTILES: Final = {"50": "P50_LATENCY", "90": "P90_LATENCY", "99": "P99_LATENCY"}
 _FIELD = re.compile(r"^([A-Z][A-Z0-9_]*)=(.*)$", re.MULTILINE)
 _MEGABITS: Final = "10^6bits/s"
@@ -65,13 +71,13 @@ class Netperf(Workload):
         way = "rr" if asks else {"forward": "send", "reverse": "recv"}.get(ask.direction, "send")
         return (
             *("netperf", "-H", server.address, "-L", client.address, "-p", str(job.port), "-t", "omni", "-l", amount),
-            *("-f", "m", "-P", "0", *(("-j",) if asks else ()), "--"),
+            *("-f", "m", "-P", "0", "-c", "-C", *(("-j",) if asks else ()), "--"),
             *("-T", ask.transport, "-d", way, "-P", f",{job.port + 1}"),
             *(("-r", f"{size},{size}") if size is not None and asks else ()),
             *(("-m", str(size), "-M", str(size)) if size is not None and not asks else ()),
             *(("-s", str(ask.window_bytes), "-S", str(ask.window_bytes)) if ask.window_bytes is not None else ()),
             *(("-D",) if ask.no_delay else ()),
-            *("-k", ",".join(_REQUESTS if asks else _STREAM)),
+            *("-k", ",".join((*(_REQUESTS if asks else _STREAM), *_CPU))),
         )
 
     def listens(self, job: Job, server: End) -> tuple[Listening, ...]:
@@ -89,11 +95,12 @@ class Netperf(Workload):
         if "THROUGHPUT" not in fields:
             raise WorkloadError(f"the output of netperf has no THROUGHPUT; it ends: {last_words(client.stdout[-300:])}")
         if job.ask.operation == "request-response":
-            return _requests(fields)
+            return _requests(fields).model_copy(update=_machine_cpu(fields, with_demand=False))
         if fields.get("THROUGHPUT_UNITS") != _MEGABITS:
             units = last_words(fields.get("THROUGHPUT_UNITS", "nothing"))
             raise WorkloadError(f"netperf gives its throughput in {units}, not in {_MEGABITS} as it was asked")
-        return Figures(flows=(_flow(job.ask, fields),), mss_bytes=_count(fields, "TRANSPORT_MSS"))
+        found = Figures(flows=(_flow(job.ask, fields),), mss_bytes=_count(fields, "TRANSPORT_MSS"))
+        return found.model_copy(update=_machine_cpu(fields, with_demand=True))
 
 
 def _flow(ask: JobSpec, fields: dict[str, str]) -> Flow:
@@ -135,6 +142,20 @@ def _requests(fields: dict[str, str]) -> Figures:
         ),
         mss_bytes=_count(fields, "TRANSPORT_MSS"),
     )
+
+
+def _machine_cpu(fields: dict[str, str], *, with_demand: bool) -> dict[str, float]:
+    """Parses the CPU use of the machines at both ends; empty where netperf could not measure it.
+
+    Its KB are 1024 bytes. Of requests its service demand is of their bytes, which says little.
+    """
+    found: dict[str, float | None] = {}
+    for side, prefix in (("client", "LOCAL"), ("server", "REMOTE")):
+        percent, demand = _number(fields, f"{prefix}_CPU_UTIL"), _number(fields, f"{prefix}_SD")
+        found[f"{side}_machine_cpu_share"] = None if percent is None else percent / 100.0
+        if with_demand and demand is not None and fields.get("SD_UNITS") == _DEMAND_UNITS:
+            found[f"{side}_service_demand_ns_per_byte"] = demand * NANOSECONDS_PER_MICROSECOND / 1024
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _number(fields: dict[str, str], name: str) -> float | None:

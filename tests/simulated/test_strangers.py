@@ -1,0 +1,197 @@
+"""Strangers on the server, the client, both or none, and what the verdict of the round makes of them.
+
+Each machine runs in steps of 2 ms: whoever is ready gets a CPU, drawn among all where there are too few. What the tools
+of the test lost by that, in turns waited or on a hyperthread shared, is known exactly; the monitor sees what it would
+see of it: accounts in ticks, of processes that live, and of those that ended only what their parents inherited.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.events import Bus
+from nicbench.core.judging import Thresholds
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
+from nicbench.hosts.fake import FakeHost
+from nicbench.measure.player import FakePlayer
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.samples import SampleLog, TestSetting
+from nicbench.monitor.base import FakeMonitors
+from nicbench.monitor.running import add_users
+from nicbench.stats.cpu_users import Census, CountedProcess
+from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
+
+CASES = 100
+STEP_NS = 2_000_000
+STEPS = 600
+TICK_NS = 10_000_000
+CONTROLLER, MONITOR = 10, 11
+SPOILT = 0.15
+"""So much of its time the test was behind or beside strangers: such a round must not be valid. A shared core costs a
+third of its speed, so that this is 5 % of what the test could do."""
+
+
+@dataclass
+class Task:
+    """Something that is ready in so many of the steps. ``ends``: as short-lived children, of which only the parent
+    that waits for them tells; ``hidden``: in a container whose processes nobody here sees.
+    """
+
+    name: str
+    ready: float
+    marked: bool = False
+    ends: bool = False
+    hidden: bool = False
+    ran_ns: int = 0
+
+
+@dataclass
+class Machine:
+    draw: random.Random
+    stranger: str
+    cpus: int = 0
+    idle_ns: int = 0
+    waited_ns: int = 0
+    lost: float = 0.0
+    """The share of its time that the test waited for a CPU, or had to share a core with a stranger."""
+    tasks: list[Task] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        draw = self.draw
+        self.cpus = draw.choice((2, 2, 4, 8))
+        own = [Task("iperf3", draw.uniform(0.02, 0.9), marked=True, ends=draw.random() < 0.5) for _ in range(2)]
+        daemons = [Task(f"daemon-{number}", draw.uniform(0.0, 0.004)) for number in range(4)]
+        self.tasks = [*own, *daemons, *self._strangers()]
+        self._run(own)
+
+    def _strangers(self) -> Iterator[Task]:
+        if self.stranger == "":
+            return
+        for _ in range(self.draw.randint(1, self.cpus)):
+            ends, hidden = {"spins": (False, False), "compiles": (True, False), "hides": (False, True)}[self.stranger]
+            yield Task(self.stranger, self.draw.uniform(0.05, 1.0), ends=ends, hidden=hidden)
+
+    def _run(self, own: list[Task]) -> None:
+        wanted = lost = 0.0
+        for _ in range(STEPS):
+            ready = [task for task in self.tasks if self.draw.random() < task.ready]
+            running = ready if len(ready) <= self.cpus else self.draw.sample(ready, self.cpus)
+            for task in running:
+                task.ran_ns += STEP_NS
+            self.idle_ns += STEP_NS * (self.cpus - len(running))
+            self.waited_ns += STEP_NS * (len(ready) > self.cpus)
+            of_test = sum(task in own for task in ready)
+            strangers = sum(task not in own for task in running)
+            crowded = len(running) > self.cpus / 2 and strangers > 0
+            wanted += of_test
+            lost += of_test if crowded else sum(task in own and task not in running for task in ready)
+        self.lost = lost / wanted if wanted else 0.0
+
+    def censuses(self) -> tuple[Census, Census]:
+        """Before and after, as the monitor would count."""
+        return self._count(0), self._count(1)
+
+    def _count(self, part: int) -> Census:
+        ended = {"controller": 0, "make": 0}
+        busy_ns = sum(task.ran_ns for task in self.tasks)
+        processes = []
+        for number, task in enumerate(self.tasks):
+            earlier_ns = 7_300_000_000 + 13_000_000 * number  # since boot
+            if task.hidden:
+                continue
+            if task.ends:
+                ended["controller" if task.marked else "make"] += part * task.ran_ns
+            else:
+                own_ns = earlier_ns + part * task.ran_ns
+                processes.append(_process(100 + number, 1, task.name, own_ns, marked=task.marked))
+        processes += [
+            _process(1, 0, "systemd", 900_000_000),
+            _process(CONTROLLER, 1, "nicbench", 500_000_000, ended["controller"]),
+            _process(MONITOR, CONTROLLER, "nicbench-monito", 1_000_000, marked=True),
+            _process(50, 1, "make", 0, ended["make"]),
+        ]
+        return Census(
+            taken_ns=part * STEPS * STEP_NS,
+            monitor=MONITOR,
+            parent=CONTROLLER,
+            cpus=self.cpus,
+            states={
+                "idle": part * _ticks(self.idle_ns),
+                "user": part * _ticks(sum(task.ran_ns for task in self.tasks)),
+            },
+            processes={one.key: one for one in processes},
+            groups={},
+            pressure_some_ns=part * self.waited_ns,
+        )
+
+
+def _ticks(ns: int) -> int:
+    return ns // TICK_NS * TICK_NS
+
+
+def _process(
+    pid: int, parent: int, name: str, own_ns: int, ended_ns: int = 0, *, marked: bool = False
+) -> CountedProcess:
+    return CountedProcess(pid, parent, pid, name, _ticks(own_ns), _ticks(ended_ns), marked=marked)
+
+
+class Monitors(FakeMonitors):
+    machines: dict[str, Machine]
+
+    async def end_round(self) -> tuple[MachineCpu, ...]:
+        return tuple(
+            add_users(MachineCpu(machine=name, cpus=one.cpus), *one.censuses()) for name, one in self.machines.items()
+        )
+
+
+async def play(machines: dict[str, Machine]) -> Round:
+    """One round through the maker that a run has."""
+    ends = [
+        Endpoint(FakeHost(name), EndpointFacts(name=name, host=name, machine=name, address="198.18.0.1", port=port))
+        for name, port in (("s0", None), ("c0", "s0"))
+    ]
+    monitors = Monitors()
+    monitors.machines = machines
+    done = JobOutcome(figures=Figures(), began_s=0.0)
+    maker = RoundMaker(FakePlayer(lambda number, job: done), monitors, Thresholds(), SampleLog({}, Bus()))
+    testbed = EndpointTestbed(servers=(ends[0],), clients=(ends[1],), link_is_nominal=False)
+    job = Job(workload="iperf3", client="c0", server="s0", ask=JobSpec(duration_s=1.0), port=5201)
+    one, _ = await LiveRoundContext(TestSetting("tcp", 1, 1.0), maker, testbed).play(
+        {}, RoundRequest(jobs=(job,), duration_s=1.0)
+    )
+    return one
+
+
+@pytest.mark.parametrize("where", ["neither", "server", "client", "both"])
+async def test_no_round_is_valid_that_a_stranger_spoilt_and_quiet_ones_stay_valid(
+    where: str, draw: random.Random, record_property: Callable[[str, object], None]
+) -> None:
+    valid = spoilt = wrong = 0
+    for _ in range(CASES // 4):
+        kinds = {name: draw.choice(("spins", "compiles", "hides")) for name in ("server", "client")}
+        machines = {name: Machine(draw, kind if where in (name, "both") else "") for name, kind in kinds.items()}
+        one = await play(machines)
+        is_spoilt = any(machine.stranger and machine.lost > SPOILT for machine in machines.values())
+        valid += one.verdict.valid
+        spoilt += is_spoilt
+        wrong += is_spoilt and one.verdict.valid
+        named = {finding.text for finding in one.verdict.findings}
+        for name, machine in machines.items():
+            told = [text for text in named if text.endswith(f"of {name}") or f"of {name} (" in text]
+            assert bool(told) <= bool(machine.stranger), (name, machine.stranger, told)
+            own_ns = sum(task.ran_ns for task in machine.tasks if task.marked)
+            cpu = next(cpu for cpu in one.cpu if cpu.machine == name)
+            assert cpu.own is not None
+            whole_ns = STEPS * STEP_NS * machine.cpus
+            assert abs(cpu.own * whole_ns - own_ns) <= max(0.05 * own_ns, 3 * TICK_NS)
+    record_property("shown", f"strangers on {where}: {valid} of {CASES // 4} valid, {spoilt} spoilt")
+    assert wrong == 0
+    if where == "neither":
+        assert valid >= 0.95 * (CASES // 4)
+    else:
+        assert spoilt >= CASES // 8, "strangers that spoil nothing show nothing"
