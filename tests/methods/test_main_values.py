@@ -6,6 +6,7 @@ import pytest
 
 from nicbench.core.result import Bounded, Result, Value
 from nicbench.methods.base import main_values, restate_over_runs
+from nicbench.methods.stream import Stream
 from nicbench.stats.runs import summarise_over_runs
 
 
@@ -61,3 +62,19 @@ def test_two_figures_in_one_cell_are_the_medians_of_the_runs() -> None:
     ]
     (over,) = restate_over_runs(summarise_over_runs(runs))
     assert over.values["throughput_and_cpu"] == "98 / 51"
+
+
+@pytest.mark.parametrize(
+    ("measured", "cell"),
+    [
+        ({"server_cpu_own_percent": 4.0, "server_cpu_mean_percent": 100.0}, "95 / 4"),
+        ({"server_cpu_mean_percent": 24.0}, "95 / 24"),  # before the test's own was told apart, and as published
+        ({"server_cpu_mean_percent": None}, "95"),
+    ],
+)
+def test_beside_the_rate_stands_the_cpu_time_of_the_test_where_it_is_known(
+    measured: dict[str, float | None], cell: str
+) -> None:
+    values = {"throughput_bits_per_s": 95e6, "throughput_and_cpu": "95 / 24", **measured}
+    result = Result(id="tcp/s0", test="tcp", method="stream", parameters={"part": "ports"}, values=values)
+    assert Stream.table_values(result, {})["throughput_and_own_cpu"] == cell

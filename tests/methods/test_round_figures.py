@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from nicbench.core.base import WorkloadChoice
 from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
@@ -81,6 +83,14 @@ def test_cpu_is_in_percent_with_the_least_and_the_greatest_of_all_rounds() -> No
     }
     assert machine_cpu(first, "nobody") is None
     assert set(cpu_values([first], "nobody", "x").values()) == {None}
+
+
+def test_the_cpu_time_of_the_test_is_its_programs_and_the_kernels_work_without_strangers() -> None:
+    cpu = MachineCpu(machine="server", mean=0.9, own=0.1, kernel=0.05, strangers=0.7, idle=0.1)
+    one, _ = played(Laboratory(lambda *_: streamed(1.0), cpu=(cpu,)), job())
+    values = cpu_values([one], "server", "server")
+    assert values["server_cpu_own_percent"] == pytest.approx(15.0)
+    assert (values["server_cpu_strangers_percent"], values["server_cpu_mean_percent"]) == (pytest.approx(70.0), 90.0)
 
 
 def test_a_round_used_although_something_was_wrong_marks_the_result() -> None:

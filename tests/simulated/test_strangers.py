@@ -122,7 +122,7 @@ class Machine:
             cpus=self.cpus,
             states={
                 "idle": part * _ticks(self.idle_ns),
-                "user": part * _ticks(sum(task.ran_ns for task in self.tasks)),
+                "user": part * _ticks(busy_ns),
             },
             processes={one.key: one for one in processes},
             groups={},
