@@ -51,6 +51,9 @@ tests:
 """
 
 
+TWO_SIZES = "traffic: {mixes: {two: {smallest: 128, largest: 512, step: 128}}}"
+
+
 def lab(more: str = "", size: str = "64") -> BenchFile:
     return parse(LAB.format(more=more, size=size).encode(), Path("bench.yaml"))
 
@@ -68,10 +71,10 @@ def wired(t0: str = "", t1: str = "device: pup0") -> BenchFile:
             lab("traffic: {vxlan: {vni: 7}, mixes: {two: {smallest: 128, largest: 512, step: 128}}}", size="two"),
             "net_af_xdp, because the test quick (throughput) needs frames of several sizes in VXLAN",
         ),
-        (lab("tester: {capture: {around_loss: 4}}"), "net_af_xdp, because frames around losses are captured"),
+        (lab("tester: {capture: {around_loss: 4}}"), "xdp where the kernel and the interfaces can"),
         (
-            lab("configurations: {a: , b: {tester: {capture: {around_loss: 4}}}}"),
-            "in the configuration b frames around",
+            lab("configurations: {a: , b: {traffic: {vxlan: {vni: 7}}}}\n" + TWO_SIZES, size="two"),
+            "in the configuration b the test quick (throughput) needs frames of several sizes in VXLAN",
         ),
         (wired(), "xdp where the kernel"),
         (wired(t1="address: 0000:03:00.1"), "the port t1 is driven by DPDK, and the kernel makes the frames of all"),

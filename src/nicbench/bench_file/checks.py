@@ -49,7 +49,7 @@ def explain_objection(bench: BenchFile) -> str | None:
         if need.ability in tester.cannot:
             needed = f"{need.subject} needs {need.ability.value}, and {tester.cannot[need.ability]}"
             return needed.replace("`", "")
-    return tester.objection()
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ HEALTH = HealthView("DUT", ("ens1f0np0", "enp4s0f0"), {"ens1f0np0": "mlx5_core",
 PARSERS: tuple[tuple[Any, ...], ...] = (
     # inventory, shared and of the machine
     ("hosts.asking:paths_and_values", "system/inventory/golden/numa*.txt"),
+    ("system.adapters.hardware_stamps:parse_stamp_setting", "system/adapters/golden/hwstamp_ctl*.txt"),
     ("system.inventory.meminfo:parse_meminfo", "system/inventory/golden/meminfo*.txt"),
     ("system.inventory.facts.machine.cpu:parse_lscpu", "system/inventory/golden/lscpu*.json"),
     ("system.inventory.facts.kernel.frequency:parse_policies", "system/inventory/golden/cpufreq*.txt"),

@@ -127,10 +127,6 @@ class TesterKind(DescribedPlugin, ABC):
         """
         return ()
 
-    def objection(self) -> str | None:
-        """Why its options cannot be with ``driver``, where a run may choose another; None where they can."""
-        return None
-
     def statements(self) -> tuple[str, ...]:
         """Sentences for the report's first page about everything that this tester measures.
 

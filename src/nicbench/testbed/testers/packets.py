@@ -121,13 +121,6 @@ class Packets(TesterKind):
         # Programs in the kernel take none.
         self.huge_pages_bytes = self.options.memory if self.options.huge_pages and self.driver != "xdp" else 0
 
-    def objection(self) -> str | None:
-        if self.driver != "xdp":
-            return None
-        if self.timestamps == "kernel":
-            return "received frames bear time stamps of the kernel, which `net_pcap` alone gives"
-        return None
-
     def make(self, setting: Setting) -> PacketsTester:
         testbed, own = setting.testbed, self.options
         worker = own.worker_cpu if own.worker_cpu is not None else testbed.cores.worker
