@@ -48,7 +48,9 @@ tests: [{name: stream, method: stream, workload: iperf3, at_once: [port], durati
 """
 
 
-@pytest.mark.parametrize("bench", [FRAMES, RINGS, STREAMS], ids=["frames", "rings", "streams"])
+@pytest.mark.parametrize(
+    "bench", [FRAMES, pytest.param(RINGS, marks=pytest.mark.acceptance), STREAMS], ids=["frames", "rings", "streams"]
+)
 async def test_a_lab_on_a_host_by_ssh_measures_and_leaves_nothing(sshd: Server, tmp_path: Path, bench: str) -> None:
     rack = {"kind": "ssh", **sshd.options().model_dump(mode="json", exclude_defaults=True)}
     before = _namespaces()

@@ -169,6 +169,7 @@ def port() -> Iterator[str]:
     subprocess.run(("ip", "link", "delete", name), check=False)
 
 
+@pytest.mark.acceptance  # twenty seconds of waiting
 @pytest.mark.skipif(os.geteuid() != 0, reason="a namespace needs root")
 async def test_an_interface_that_was_moved_comes_back_by_itself(sshd: Server, port: str, tmp_path: Path) -> None:
     host = NetnsHost(sshd.host(lease=3.0), f"nb-moved-{os.getpid()}", "server")

@@ -22,7 +22,7 @@ from nicbench.importing.results import ImportedResults
 from nicbench.importing.units import parse_unit
 
 REFERENCE = Path(__file__).parents[2] / "src/nicbench/importing/reference/data"
-CHANGES = 100
+CHANGES = 50
 HEADS = ("direction", "configuration", "instances", "run", "instance", "rate [fps]")
 STATISTICS = ("sum", "average", "stdev", "median", "target")
 

@@ -18,8 +18,8 @@ from nicbench.report.statistics.view import statistics_view
 from . import _editors
 
 NAMES = ("wide", "narrow")
-STUDIES = 60
-PAIRS = 300
+STUDIES = 40
+PAIRS = 150
 NO_CLAIM = "no difference can be claimed"
 NOTHING = "no difference is shown"
 

@@ -12,7 +12,7 @@ from nicbench.core.round import Round
 
 from .lab_bench import machine_state, make_folder, run_async
 
-pytestmark = pytest.mark.vm
+pytestmark = [pytest.mark.vm, pytest.mark.acceptance]  # most of a minute on an emulated machine
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "incast-roce.yaml"
 TEST = """

@@ -1,4 +1,4 @@
-"""The table of every search on the same DUTs (``compare.py``), half as many: what must hold for any seed."""
+"""The table of every search on the same DUTs (``compare.py``), a quarter as many: what must hold for any seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nicbench.search.base import Search
 from ._classes import CLASSES
 from .compare import CONTESTANTS, ESTIMATE, FEWER, GOALS, MLR, PEERS, Row, compare, table
 
-OF_EACH = 15
+OF_EACH = 8
 SEEDS = (1, 2, 3)
 BY_CHANCE = ("rare loss", "bistable")
 """Chance decides what a trial of these sees, and so how many of them the worst of the class needs."""
@@ -55,7 +55,7 @@ def test_every_search_answers_every_dut_with_an_interval_that_was_asked_for(rows
             if row.search != ESTIMATE.name:
                 assert row.unsettled == 0, table(rows)
             elif row.class_name in CERTAIN:
-                # An estimate is as wide as its trials say; where these hardly differ, one of thirty may be open.
+                # An estimate is as wide as its trials say; where these hardly differ, one of sixteen may be open.
                 assert row.unsettled <= 1, table(rows)
 
 

@@ -19,8 +19,6 @@ fn main() -> ExitCode {
         [] => ExitCode::from(session::run().clamp(0, 255) as u8),
         ["measure", "sharing", ref cpus @ ..] if !cpus.is_empty() => watch_sharing(cpus),
         ["measure", "looks", cpu] => print(look_cost::run(cpu)),
-        #[cfg(feature = "xdp")]
-        ["measure", "generate"] => print(nicbench_packets::xdp::cost::run()),
         ["measure", what] => print(measure::run(what)),
         ["reflect"] => ExitCode::from(reflector::session::run(None)),
         ["reflect", file] => ExitCode::from(reflector::session::run(Some(file))),

@@ -6,6 +6,8 @@
 //! each row.
 
 #[cfg(feature = "xdp")]
+mod generate;
+#[cfg(feature = "xdp")]
 mod receive;
 
 use std::hint::black_box;
@@ -65,8 +67,10 @@ pub fn run(what: &str) -> Result<Report, EngineError> {
         "analyse" => all_analysed(),
         #[cfg(feature = "xdp")]
         "receive" => receive::run(),
+        #[cfg(feature = "xdp")]
+        "generate" => generate::run(),
         #[cfg(not(feature = "xdp"))]
-        "receive" => Err(EngineError::new(
+        "receive" | "generate" => Err(EngineError::new(
             ErrorKind::BadRequest,
             "this engine is built without the kernel's tester",
             "build it with the feature `xdp`",
@@ -219,6 +223,27 @@ fn time_stretches(
         tsc_cycles_each_spread: (each(stretches / 10), each(stretches - 1 - stretches / 10)),
         core_clock_hz: (before_hz, after_hz),
     }
+}
+
+/// Times so many calls of so many runs of a program in the kernel; `run` makes a call, and gives the mean time of a run as
+/// the kernel says it: in whole nanoseconds, what is beyond cut off.
+#[cfg(feature = "xdp")]
+fn time_kernel_runs(
+    clock: &TscClock,
+    name: &str,
+    runs: u32,
+    calls: usize,
+    mut run: impl FnMut() -> Result<u32, EngineError>,
+) -> Result<Row, EngineError> {
+    const CUT_OFF_NS: f64 = 0.5;
+    let mut failure = None;
+    let row = time_stretches(clock, name, runs as usize, calls, || {
+        let each_ns = run().map(|ns| f64::from(ns) + CUT_OFF_NS);
+        let ticks = each_ns.as_ref().map_or(0.0, |ns| ns * f64::from(runs) * clock.hz() / 1e9);
+        failure = failure.take().or(each_ns.err());
+        ticks as u64
+    });
+    failure.map_or(Ok(row), Err)
 }
 
 fn request(frame_bytes: u32, flows: u32) -> Result<StreamRequest, EngineError> {

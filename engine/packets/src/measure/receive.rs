@@ -4,7 +4,7 @@
 //! The same frame comes again and again, and the program takes it for the next one of the next flow: so each is new, and
 //! has a latency of its own. Rows add to one another: what a step costs is the difference between two of them.
 
-use super::{Report, Row, expect_one_stream, request, time_stretches};
+use super::{Report, Row, expect_one_stream, request, time_kernel_runs};
 use crate::analyser::{Detail, Expected};
 use crate::clock::{TscClock, simultaneous};
 use crate::error::{EngineError, ErrorKind};
@@ -17,8 +17,6 @@ use crate::xdp::Receiver;
 /// Few long calls: before and after each the kernel waits until every CPU knows the program, which takes 20 ms.
 const STRETCHES: usize = 15;
 const FRAMES: u32 = 200_000;
-/// The kernel gives the mean time of a frame in whole nanoseconds, and cuts off what is beyond.
-const CUT_OFF_NS: f64 = 0.5;
 const RUN_KEY: u64 = 1;
 const TRIAL: u32 = 2;
 const DURATION_NS: u64 = 60_000_000_000;
@@ -82,18 +80,14 @@ fn measure(clock: &TscClock, name: &str, step: Step, frame_bytes: u32, flows: u3
         _ => {}
     }
     receiver.repeat_over(flows);
-    let (mut frames, mut failure) = (0, None);
-    let row = time_stretches(clock, name, FRAMES as usize, STRETCHES, || {
+    let mut frames = 0;
+    let row = time_kernel_runs(clock, name, FRAMES, STRETCHES, || {
         frames += u64::from(FRAMES);
-        let each_ns = receiver.run(&frame, 0, FRAMES).map(|(_, ns)| f64::from(ns) + CUT_OFF_NS);
-        let ticks = each_ns.as_ref().map_or(0.0, |ns| ns * f64::from(FRAMES) * clock.hz() / 1e9);
-        failure = failure.take().or(each_ns.err());
-        ticks as u64
-    });
-    if let Some(error) = failure {
-        let message = format!("{name}: the kernel did not run the receiving program: {error}");
-        return Err(EngineError::new(ErrorKind::Port, message, "look at the kernel's log (dmesg)"));
-    }
+        receiver.run(&frame, 0, FRAMES).map(|(_, ns)| ns).map_err(|error| {
+            let message = format!("{name}: the kernel did not run the receiving program: {error}");
+            EngineError::new(ErrorKind::Port, message, "look at the kernel's log (dmesg)")
+        })
+    })?;
     if step != Step::Call {
         let analyser = receiver.analyser()?;
         let (received, late) = match step {

@@ -2,7 +2,6 @@
 //! their drivers.
 
 mod card_clock;
-pub mod cost;
 mod frames;
 mod generator;
 mod port;

@@ -2,51 +2,33 @@
 //! JSON on stdout.
 //!
 //! Each step is the program with all later steps left out, so the difference of two rows is what a step costs. Times
-//! are the kernel's own of many runs of BPF_PROG_TEST_RUN (whole nanoseconds), the mean of the faster half of the
-//! stretches.
+//! are the kernel's own of many runs of BPF_PROG_TEST_RUN.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Generator;
+use super::{Report, Row, time_kernel_runs};
 use crate::clock::{MonotonicClock, TscClock};
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{Clock, PortFacts};
 use crate::signature::Signer;
 use crate::trial::Trial;
 use crate::trial_part::Roles;
+use crate::xdp::Generator;
 
 const RUNS: u32 = 20_000;
 const STRETCHES: usize = 24;
 /// By `enum step` of `bpf/generate.bpf.c`; the last is the whole program.
 const STEPS: [(u32, &str); 9] = [
-    (1, "batch"),
-    (2, "and time"),
-    (3, "and what is due"),
-    (4, "and template"),
-    (5, "and addresses of a flow"),
-    (6, "and signature"),
-    (7, "and checksum"),
-    (8, "and counts"),
-    (0, "and redirection"),
+    (1, "generate, batch"),
+    (2, "generate, and time"),
+    (3, "generate, and what is due"),
+    (4, "generate, and template"),
+    (5, "generate, and addresses of a flow"),
+    (6, "generate, and signature"),
+    (7, "generate, and checksum"),
+    (8, "generate, and counts"),
+    (0, "generate, and redirection"),
 ];
-
-/// What the program prints.
-#[derive(Debug, Serialize)]
-pub struct Report {
-    pub tsc_hz: f64,
-    pub rows: Vec<Row>,
-}
-
-/// The cost of one run of the program.
-#[derive(Debug, Serialize)]
-pub struct Row {
-    pub name: String,
-    pub runs: u32,
-    pub stretches: usize,
-    pub ns_each: f64,
-    pub tsc_cycles_each: f64,
-}
 
 /// Measures every step for 64 bytes, and whole frames of other kinds.
 pub fn run() -> Result<Report, EngineError> {
@@ -56,18 +38,18 @@ pub fn run() -> Result<Report, EngineError> {
     let sizes = json!([{"frame_bytes": 64, "weight": 7}, {"frame_bytes": 570, "weight": 4},
         {"frame_bytes": 1518, "weight": 1}]);
     let wholes = [
-        ("whole, one flow", json!({})),
+        ("generate, one flow", json!({})),
         (
-            "whole, a million flows",
+            "generate, a million flows",
             json!({"flows": 1_000_000, "source_address_count": 1000, "source_port_count": 1000}),
         ),
-        ("whole, 10 million frames per second", json!({"rate_frames_per_s": 1e7})),
+        ("generate, 10 million frames per second", json!({"rate_frames_per_s": 1e7})),
         (
-            "whole, IPv6 of 82 bytes",
+            "generate, IPv6 of 82 bytes",
             json!({"ip": 6, "frame_bytes": 82, "source_address": "2001:2::1", "destination_address": "2001:2::2"}),
         ),
-        ("whole, 1518 bytes", json!({"frame_bytes": 1518})),
-        ("whole, a mix of 64, 570 and 1518 bytes", json!({"sizes": sizes})),
+        ("generate, 1518 bytes", json!({"frame_bytes": 1518})),
+        ("generate, a mix of 64, 570 and 1518 bytes", json!({"sizes": sizes})),
     ];
     let wholes = wholes.into_iter().map(|(name, change)| (0, name.to_owned(), change));
     let rows = steps.chain(wholes).map(|(step, name, change)| row(&clock, step, name, &change));
@@ -79,11 +61,10 @@ fn row(clock: &TscClock, last_step: u32, name: String, change: &Value) -> Result
     let trial = trial(change)?;
     generator.prepare(&trial.parts[0], &Signer::new(1, 1), false)?;
     generator.begin(MonotonicClock.now());
-    let mut stretches = (0..STRETCHES).map(|_| generator.run_often(RUNS)).collect::<Result<Vec<u32>, _>>()?;
-    stretches.sort_unstable();
-    let faster = &stretches[..STRETCHES / 2];
-    let ns_each = faster.iter().map(|ns| f64::from(*ns)).sum::<f64>() / faster.len() as f64;
-    Ok(Row { name, runs: RUNS, stretches: STRETCHES, ns_each, tsc_cycles_each: ns_each * clock.hz() / 1e9 })
+    let frame_bytes = change.get("frame_bytes").and_then(Value::as_u64).unwrap_or(64) as u32;
+    let flows = change.get("flows").and_then(Value::as_u64).unwrap_or(1) as u32;
+    let row = time_kernel_runs(clock, &name, RUNS, STRETCHES, || generator.run_often(RUNS))?;
+    Ok(Row { flows, frame_bytes, ..row })
 }
 
 /// A trial of one stream of 64 bytes without a pace, changed by `change`.
