@@ -1,7 +1,7 @@
 """Of a test with many cases, ``make test`` runs some, drawn by the session's seed; ``make acceptance`` runs them all.
 
-``@pytest.mark.sampled(4)`` above a parametrized test leaves four of its cases, others in each session, so that all are run
-in time. ``--every-case`` leaves all of them.
+``@pytest.mark.sampled(4)`` above a parametrized test leaves four of its cases, others in each session, so that in time
+all are run. ``--every-case`` leaves all of them.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.errors import HostError
 from nicbench.core.judging import RepeatPolicy
 from nicbench.core.trial import CpuTime, Trial
 from nicbench.measure.frame_context import TrialRepeats
@@ -49,6 +50,28 @@ async def test_a_disturbed_trial_is_repeated_until_one_is_valid(trial: MakeTrial
     tester = FakeTester(trial, GAP, GAP, {})
     used, disturbed = await repeats_of(100.0).measure(tester.once)
     assert (used.id, disturbed) == ("t2", False)
+
+
+FLAP: dict[str, Any] = {"link_changed": True}
+
+
+async def test_a_trial_whose_link_changed_is_repeated_whatever_that_costs_and_is_never_a_figure(
+    trial: MakeTrial,
+) -> None:
+    tester = FakeTester(trial, FLAP, GAP)
+    used, disturbed = await repeats_of(0.0).measure(tester.once)
+    assert (used.id, disturbed) == ("t1", True)
+
+
+async def test_a_link_that_changes_in_every_repeat_ends_the_run_and_resuming_it_begins_them_anew(
+    trial: MakeTrial,
+) -> None:
+    with pytest.raises(HostError, match=r"link of the tester's port .* changed its state: in all 4 of them") as caught:
+        await repeats_of(100.0).measure(FakeTester(trial, FLAP).once)
+    assert caught.value.exit_status == 4
+    mended = FakeTester(trial, FLAP, FLAP, FLAP, FLAP, {})
+    used, disturbed = await repeats_of(100.0).measure(mended.once, lambda repeat: repeat < 4)
+    assert (used.id, disturbed) == ("t4", False)
 
 
 async def test_after_three_repeats_the_least_disturbed_trial_is_used_whatever_was_lost(trial: MakeTrial) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import pytest
 
 from nicbench.core.errors import EngineError, HostError, NicbenchError
-from nicbench.core.events import Bus, TrialFinished
+from nicbench.core.events import Bus, Note, TrialFinished
 from nicbench.core.judging import Thresholds
+from nicbench.core.pattern import Way
 from nicbench.core.trial import DutWork, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
 from nicbench.hosts.fake import FakeHost
@@ -118,6 +122,58 @@ async def test_a_journal_that_asked_for_something_else_is_refused() -> None:
     other = REQUEST.model_copy(update={"load_frames_per_s": 2000.0})
     with pytest.raises(NicbenchError, match="start a new run"):
         await maker(tester, {"t/0/0": first}, published).make("t/0/0", "t", {}, other, 0)
+
+
+@dataclass
+class Silent(FakeTester):
+    """Its learning frames come back the given number of times too late; ``longest_bytes`` is what the DUT takes."""
+
+    too_late: float = math.inf
+    longest_bytes: int = 9000
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        if request.frame_bytes > self.longest_bytes:
+            return frozenset({(0, 1)})
+        self.too_late -= 1
+        return frozenset({(0, 1), (1, 0)}) if self.too_late >= 0 else frozenset()
+
+
+class Mending(Simulated):
+    mended = 0
+
+    async def mend(self) -> None:
+        self.mended += 1
+
+
+async def make_silent(tester: Silent, request: TrialRequest = REQUEST) -> tuple[list[str], int]:
+    """The warnings of a trial, and how often the DUT was mended."""
+    bus, notes, dut = Bus(), list[object](), Mending(SimulatedOptions())
+    bus.subscribe(notes.append)
+    way = Addressing(0, 1, "02:00:00:00:00:01", "02:00:00:00:00:02", 4, "198.18.0.1", "198.19.0.1")
+    setup = TrialSetup(tester, dut, (way,), port_names=("t0", "t1"))
+    await TrialMaker(setup, Thresholds(), SampleLog({}, bus)).make("t/0/0", "t", {}, request, 0)
+    return [note.text for note in notes if isinstance(note, Note)], dut.mended
+
+
+async def test_where_nothing_comes_back_there_is_no_trial_but_an_error_that_names_the_way() -> None:
+    tester = Silent(1e9)
+    with pytest.raises(HostError, match="nothing comes back from port t0 to t1") as caught:
+        await make_silent(tester)
+    assert caught.value.exit_status == 4
+    assert not tester.requests
+
+
+async def test_what_a_link_made_the_dut_forget_is_set_again_and_the_trial_is_made() -> None:
+    notes, mended = await make_silent(Silent(1e9, too_late=2))
+    assert notes == ["t, before trial t0001: no learning frame came back at first"]
+    assert mended
+
+
+async def test_frames_that_are_too_long_for_the_dut_are_no_cable_that_was_pulled() -> None:
+    long = REQUEST.model_copy(update={"frame_bytes": 4000})
+    notes, mended = await make_silent(Silent(1e9, too_late=0, longest_bytes=1518), long)
+    assert notes == ["t: no learning frame of 4000 bytes comes back; those of 64 bytes do"]
+    assert not mended
 
 
 async def test_a_held_up_tester_makes_the_trial_invalid_whatever_was_lost() -> None:

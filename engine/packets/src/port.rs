@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::{EngineError, ErrorKind};
 use crate::stamps::StampFacts;
 pub use crate::sys::frame::Frame;
 
@@ -47,6 +48,19 @@ pub struct PortCounters {
     pub link_changes: u64,
     /// All other counters, by the names that reports use.
     pub named: BTreeMap<String, u64>,
+    /// Why the kernel could not be asked about the port's interface: it was removed, or moved to another namespace.
+    pub gone: Option<String>,
+}
+
+impl PortCounters {
+    /// # Errors
+    /// Where the interface of the port, whose name this is, is gone: then nothing that was counted tells of the DUT.
+    pub fn check_present(&self, port: &str) -> Result<(), EngineError> {
+        self.gone.as_ref().map_or(Ok(()), |why| {
+            let message = format!("the interface of port {port} is gone: {why}");
+            Err(EngineError::new(ErrorKind::Port, message, "find what removed it, and begin anew"))
+        })
+    }
 }
 
 /// A port. One worker owns it; nothing here is shared between threads.

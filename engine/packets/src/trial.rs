@@ -112,6 +112,7 @@ impl Trial {
             // A copy, for they go on counting what is late.
             others.iter().for_each(|other| first.analyser.merge(other.analyser.clone()));
         }
+        facts.iter().zip(counters).try_for_each(|(facts, counters)| counters.check_present(&facts.name))?;
         let changes: Vec<PortCounters> =
             counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
         let sent: Vec<u64> = (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect();
@@ -301,5 +302,6 @@ fn difference(before: &PortCounters, after: &PortCounters) -> PortCounters {
         receive_overrun: after.receive_overrun.saturating_sub(before.receive_overrun),
         link_changes: after.link_changes.saturating_sub(before.link_changes),
         named,
+        gone: after.gone.clone(),
     }
 }

@@ -114,6 +114,11 @@ class TrialRepeats(RepeatRule[Trial]):
             return worst, health.overtime_ns or 0, health.queue_full or 0
         return worst, health.total_gap_ns, health.longest_gap_ns or 0
 
+    def useless(self, sample: Trial) -> str | None:
+        """While a link is down, or comes up, frames are lost that no DUT lost."""
+        changed = (one.text for one in sample.verdict.findings if one.reason is Reason.LINK_CHANGED)
+        return next(changed, None)
+
     def compare(self, before: Trial, last: Trial, policy: RepeatPolicy) -> None:
         """Raises CeilingReached where the tester twice in a row sent the same rate, less than it was asked for."""
         one, two = shortfall_rate_frames_per_s(before), shortfall_rate_frames_per_s(last)

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from nicbench.core.errors import NicbenchError
+from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.core.judging import RepeatPolicy
 from nicbench.core.result import Result
@@ -152,6 +152,10 @@ class RepeatRule(ABC, Generic[SampleT]):
         """Whether measuring it again might go otherwise."""
         return True
 
+    def useless(self, sample: SampleT) -> str | None:
+        """Why nothing may be told from an invalid sample, not even as a disturbed one; None where that may be."""
+        return None
+
     def compare(self, before: SampleT, last: SampleT, policy: RepeatPolicy) -> None:
         """Looks at two invalid samples in a row, and may raise what they say together."""
 
@@ -169,22 +173,48 @@ class Repeats(Generic[SampleT]):
         """Time that may still go to repeats."""
         return self._left_s
 
-    async def measure(self, once: Callable[[int], Awaitable[SampleT]]) -> tuple[SampleT, bool]:
+    async def measure(
+        self, once: Callable[[int], Awaitable[SampleT]], has: Callable[[int], bool] = lambda _: False
+    ) -> tuple[SampleT, bool]:
         """A valid sample and ``False``, or the least disturbed of several and ``True``.
 
         ``once`` makes one sample at the point in question; its argument is the number of the repeat, 0 for the first.
+        ``has`` tells whether the journal has that sample. A sample from which nothing may be told is repeated whatever
+        that costs; HostError where all repeats are so. A run that is resumed after that begins them anew.
         """
-        samples = [await once(0)]
-        while not samples[-1].verdict.valid:
-            last = samples[-1]
+        samples: list[SampleT] = []
+        usable: list[SampleT] = []
+        most, is_new = 1 + self._policy.maximum_repeats, False
+        while True:
+            is_new = is_new or not has(len(samples))
+            last = await once(len(samples))
+            samples.append(last)
+            if last.verdict.valid:
+                return last, False
+            why = self._rule.useless(last)
+            if why is None:
+                usable.append(last)
             if len(samples) > 1:
                 self._rule.compare(samples[-2], last, self._policy)
             cost_s = self._rule.cost_s(last)
-            if len(samples) > self._policy.maximum_repeats or cost_s > self._left_s or not self._rule.may_help(last):
-                return min(samples, key=self._rule.disturbance), True
+            is_last = len(samples) >= most or not self._rule.may_help(last)
+            if usable and (is_last or cost_s > self._left_s):
+                return min(usable, key=self._rule.disturbance), True
+            if is_last and is_new:
+                raise _nothing_told(last, why, len(samples))
+            if is_last:
+                most += 1 + self._policy.maximum_repeats
             self._left_s -= cost_s
-            samples.append(await once(len(samples)))
-        return samples[-1], False
+
+
+def _nothing_told(last: Sample, why: str | None, times: int) -> HostError:
+    """The run ends: whatever a method made of these samples would be charged to the DUT."""
+    return HostError(
+        f"{why}: in all {times} of them" if times > 1 else str(why),
+        place=f"{last.test}, {last.kind} {last.id} and those before it",
+        next_step="see cables, transceivers and the machines' kernel logs; what was measured is kept, and "
+        "`nicbench resume` goes on from there",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +247,7 @@ class LiveContext(ABC, Generic[SampleT, RequestT]):
         async def once(repeat: int) -> SampleT:
             return await self._samples.make(f"{name}/{sequence}/{repeat}", name, point, request, repeat)
 
-        return await self._repeats.measure(once)
+        return await self._repeats.measure(once, lambda repeat: self._samples.has(f"{name}/{sequence}/{repeat}"))
 
     def results_of(self, test: str) -> tuple[Result, ...]:
         """The results of an earlier test of this run."""

@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from nicbench.core.errors import EngineError, HostError, NicbenchError
-from nicbench.core.events import TrialFinished, TrialStarted
+from nicbench.core.events import Note, TrialFinished, TrialStarted
+from nicbench.core.frame_size import words_of
 from nicbench.core.judging import Thresholds
-from nicbench.core.pattern import forward_of
+from nicbench.core.pattern import Way, forward_of
 from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpose, Reading, Trial, TrialRequest
 from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader, Snapshot, compare
@@ -29,6 +31,8 @@ from nicbench.testbed.testers.base import Tester
 
 _DYING_S = 0.5
 _OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+_UNTIL_FRAMES_COME_BACK_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,10 @@ class TrialSetup:
     """Those on which a command may run in the midst of a trial: ``dut``, ``tester``, ``local``."""
     ledger: LedgerReader = field(default_factory=LedgerReader)
     health: HealthReader | None = None
+    port_names: tuple[str, ...] = ()
+    """The names of the tester's ports, by their numbers in ``addressing``."""
+    smallest_frame_bytes: int = 64
+    """The smallest frame that tester and traffic allow."""
 
 
 class TrialMaker(Maker[Trial, TrialRequest]):
@@ -54,6 +62,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         super().__init__(log)
         self._setup = setup
         self._thresholds = thresholds
+        self._too_long: set[float] = set()
 
     def started_event(self, slot: Slot, request: TrialRequest) -> TrialStarted:
         return TrialStarted(
@@ -92,9 +101,9 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
     async def _read(self, slot: Slot, request: TrialRequest) -> tuple[Reading, str | None]:
         """What was read of the trial; and how the DUT died in it, whose counters are then gone."""
-        tester, dut, addressing = self._setup.tester, self._setup.dut, self._setup.addressing
+        dut = self._setup.dut
         await dut.begin_trial(slot.number)
-        await tester.learn(slot.number, request, addressing)
+        await self._learn(slot, request)
         hardware = await self._read_hardware()
         counters = await self._read_counters(request)
         drops, left, overruns = await dut.drops(), await dut.left_to_kernel(), await dut.overruns()
@@ -124,6 +133,62 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             reading = reading.model_copy(update={"dut_work": worked.subtract(work)})
         return reading, None
 
+    async def _learn(self, slot: Slot, request: TrialRequest) -> None:
+        """Sends the learning frames; HostError where of some way none of them comes back, also after a while.
+
+        A trial would charge the DUT with what a pulled cable or a lost route did.
+        """
+        place = f"{slot.test}, before trial {Trial.id_of(slot.number)}"
+        silent = await self._silent_ways(slot, request)
+        if not silent or await self._is_only_too_long(slot, request):
+            return
+        for wait_s in _UNTIL_FRAMES_COME_BACK_S:
+            if (failure := await self._setup.dut.failure()) is not None:
+                raise _dead_dut_error(failure, place)
+            if request.purpose not in _OF_THE_TESTER:
+                with contextlib.suppress(NicbenchError):  # what cannot be mended yet shows in that nothing comes back
+                    await self._setup.dut.mend()
+            patient = request.model_copy(update={"settle_s": max(request.settle_s, wait_s)})
+            if not (silent := await self._silent_ways(slot, patient)):
+                self.log.bus.publish(Note(level="warning", text=f"{place}: no learning frame came back at first"))
+                return
+            if await self._is_only_too_long(slot, patient):
+                return
+        names = self._setup.port_names
+        ways = ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(silent))
+        raise HostError(
+            f"nothing comes back {ways}: none of the learning frames, for {sum(_UNTIL_FRAMES_COME_BACK_S):.0f} s",
+            place=place,
+            next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
+            "routes); what was measured is kept, and `nicbench resume` goes on from there",
+        )
+
+    async def _silent_ways(self, slot: Slot, request: TrialRequest) -> frozenset[Way]:
+        """Sends learning frames, and gives the ways of the trial on which none came back."""
+        setup = self._setup
+        return await setup.tester.learn(slot.number, request, setup.addressing) & self._counted_ways(request)
+
+    async def _is_only_too_long(self, slot: Slot, request: TrialRequest) -> bool:
+        """Whether the smallest frames come back where those of the trial do not: the DUT does not take their size."""
+        smallest = self._setup.smallest_frame_bytes
+        if request.frame_bytes == smallest:
+            return False
+        proof = request.model_copy(update={"frame_bytes": smallest, "mix": None})
+        if await self._silent_ways(slot, proof):
+            return False
+        if request.frame_bytes not in self._too_long:
+            self._too_long.add(request.frame_bytes)
+            text = (
+                f"{slot.test}: no learning frame of {words_of(request.size)} comes back; those of {smallest} bytes do"
+            )
+            self.log.bus.publish(Note(level="warning", text=text))
+        return True
+
+    def _counted_ways(self, request: TrialRequest) -> frozenset[Way]:
+        """The ways whose frames the trial counts."""
+        ways = [(way.transmit, way.receive) for way in self._setup.addressing]
+        return frozenset(ways if request.bidirectional else forward_of(ways))
+
     async def _send(self, slot: Slot, request: TrialRequest) -> Reading:
         """The transmission itself, with whatever is done to the DUT meanwhile."""
         if request.interruption is not None:
@@ -132,8 +197,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
     def _receivers(self, request: TrialRequest) -> set[int]:
         """The ports at which frames of the trial are to arrive."""
-        ways = [(way.transmit, way.receive) for way in self._setup.addressing]
-        return {receive for _, receive in (ways if request.bidirectional else forward_of(ways))}
+        return {receive for _, receive in self._counted_ways(request)}
 
     async def _read_hardware(self) -> Snapshot | None:
         return await self._setup.health.read() if self._setup.health is not None else None

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
 from nicbench.core.monitor import MonitorPlan
+from nicbench.core.pattern import Way
 from nicbench.core.round import MachineCpu
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -54,8 +55,8 @@ class WatchedTester(Tester):
     async def start(self) -> TesterFacts:
         return await self._tester.start()
 
-    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
-        await self._tester.learn(number, request, addressing)
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        return await self._tester.learn(number, request, addressing)
 
     async def trial(
         self,

@@ -250,6 +250,8 @@ class FrameRig(Rig[LiveFrameContext]):
             hosts={"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester},
             ledger=await LedgerReader.of(testbed),
             health=await HealthReader.of(testbed),
+            port_names=tuple(port.name for port in testbed.tester_ports),
+            smallest_frame_bytes=max(64, self._facts.minimum_frame_bytes),
         )
         log = SampleLog(setting.folder.journal.trials(), setting.bus, setting.turn, setting.began)
         self._maker = TrialMaker(setup, setting.thresholds, log)

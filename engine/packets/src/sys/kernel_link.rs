@@ -98,6 +98,14 @@ impl KernelLink {
         parse_link(&answer[..length]).ok_or_else(|| io::Error::other("the kernel did not describe the interface"))
     }
 
+    /// The state, empty where the kernel does not tell it, and then why not.
+    pub fn state_or_why_not(&self) -> (LinkState, Option<String>) {
+        match self.state() {
+            Ok(state) => (state, None),
+            Err(error) => (LinkState::default(), Some(error.to_string())),
+        }
+    }
+
     /// The name of the driver; `None` where it does not say.
     pub fn driver(&self) -> Option<String> {
         // `struct ethtool_drvinfo`: the command, then 32 bytes of the driver's name.

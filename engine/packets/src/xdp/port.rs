@@ -9,7 +9,7 @@ use super::receiver::{Judges, Receiver};
 use crate::error::{EngineError, ErrorKind};
 use crate::port::{PortCounters, PortFacts};
 use crate::sys::bpf::generating::{Flushed, LARGEST_FRAME};
-use crate::sys::kernel_link::{KernelLink, LinkState};
+use crate::sys::kernel_link::KernelLink;
 use crate::wire::ethernet::{FCS_BYTES, SHORTEST_FRAME_BYTES};
 use crate::wire::{Ethernet, Header};
 
@@ -95,18 +95,9 @@ impl XdpPort {
         self.flushed.failed += flushed.failed;
     }
 
-    /// # Errors
-    /// Where the interface is gone: then nothing that was counted tells of the DUT.
-    pub fn check_present(&self) -> Result<(), EngineError> {
-        self.kernel.state().map(|_| ()).map_err(|error| {
-            let message = format!("the interface of port {} is gone: {error}", self.facts.name);
-            EngineError::new(ErrorKind::Port, message, "see what removed it, and begin anew")
-        })
-    }
-
     /// Cumulative, since the port was opened.
     pub fn counters(&self) -> PortCounters {
-        let state = self.kernel.state().unwrap_or_else(|_| LinkState::default());
+        let (state, gone) = self.kernel.state_or_why_not();
         let mut named: BTreeMap<String, u64> = self.receiver.counters();
         named.insert("redirect_taken".into(), self.flushed.taken);
         named.insert("redirect_refused".into(), self.flushed.refused);
@@ -119,6 +110,7 @@ impl XdpPort {
             receive_overrun: self.receiver.receive_overrun(),
             link_changes: state.carrier_changes.unwrap_or(0),
             named,
+            gone,
         }
     }
 }

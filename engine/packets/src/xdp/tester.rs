@@ -284,7 +284,7 @@ impl Tester for XdpTester {
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
         self.ports.iter_mut().for_each(|port| port.receiver.end_drain());
         // What else broke than the DUT is no measurement of it.
-        self.ports.iter().try_for_each(XdpPort::check_present)?;
+        self.ports.iter().try_for_each(|port| port.counters().check_present(&port.facts().name))?;
         if let Some(failure) = self.failure.take() {
             return Err(failure);
         }

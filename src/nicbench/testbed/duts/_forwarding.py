@@ -192,6 +192,8 @@ class ForwardingDut(FrameDut):
         self._has_ipv6: bool | None = None
         self._commands: tuple[tuple[str, ...], ...] = ()
         self._settings: dict[str, str] = {}
+        self._host: Host | None = None
+        self._changes: Changes | None = None
 
     async def _set_up_routes(self, testbed: Testbed, changes: Changes) -> DutDevices:
         """Gives the ports their addresses, neighbours and routes, switches forwarding on, and gives the interfaces."""
@@ -200,7 +202,16 @@ class ForwardingDut(FrameDut):
         self._has_ipv6 = await host.read_file("/proc/sys/net/ipv6/conf/all/forwarding") is not None
         self._ports = forwarding_ports(testbed, devices, tester_macs(testbed))
         self._settings, self._commands = await set_up_forwarding(host, changes, self._ports, ipv6=self._has_ipv6)
+        self._host, self._changes = host, changes
         return devices
+
+    async def mend(self) -> None:
+        """Gives the ports their addresses, neighbours and routes again: a link that goes down loses them."""
+        if self._host is not None and self._changes is not None:
+            for port in self._ports:
+                for address, network in zip(port.addresses, port.networks, strict=True):
+                    if ":" not in address or self._has_ipv6:
+                        await _set_up_address(self._host, self._changes, port, address, network)
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         if not self._ports:

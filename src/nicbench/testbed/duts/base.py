@@ -129,6 +129,10 @@ class FrameDut(Dut):
         """Is called before trial ``number``."""
         return
 
+    async def mend(self) -> None:
+        """Sets again what its host forgets when a link goes down. Is called where no frame comes back."""
+        return
+
     async def overruns(self) -> dict[int, int]:
         """Cumulative frames by the tester's port that the tester's full ring did not take from the DUT.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nicbench.core.errors import EngineError
 from nicbench.core.frame_size import Size
-from nicbench.core.pattern import forward_of, frames_of_ways, share_of_load
+from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
 from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, TrialRequest
 from nicbench.engine.binaries import deploy_file
@@ -25,6 +25,9 @@ from nicbench.testbed.testers.base import During, Tester, TesterFacts
 # RFC 2544 section 23: "learning frames" teach bridges and caches both ends before the transmission.
 LEARNING_FRAMES = 8
 LEARNING_S = 0.01
+# The engine takes each number once. Those of trials and their learning frames count upwards from 1; learning frames
+# that are sent once more before a trial have the numbers above this.
+_LEARNT_AGAIN = 2**30
 # The time beyond its duration that a transmission may take before the engine counts as dead.
 GRACE_S = 15.0
 # The time that a burst may take, as a multiple of what its rate needs.
@@ -80,6 +83,7 @@ class PacketsTester(Tester):
         self._options = options
         self._client: EngineClient | None = None
         self._learnt_for: int | None = None
+        self._learnt_again = 0
 
     @property
     def folder_elsewhere(self) -> str | None:
@@ -139,13 +143,17 @@ class PacketsTester(Tester):
             return {key: value for key, value in told.items() if key not in _DPDK_OPTIONS}
         return told
 
-    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
-        if self._learnt_for == number or request.purpose is Purpose.CEILING:
-            return
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        if request.purpose is Purpose.CEILING:
+            return frozenset()
         if request.purpose is Purpose.TESTER_LATENCY:
             addressing = _between_two_ports(addressing)
-        await self._learn(2 * number - 1, request, addressing)
+        own_number = 2 * number - 1
+        if self._learnt_for == number:
+            self._learnt_again += 1
+            own_number = _LEARNT_AGAIN + self._learnt_again
         self._learnt_for = number
+        return await self._learn(own_number, request, addressing)
 
     async def trial(
         self,
@@ -155,7 +163,8 @@ class PacketsTester(Tester):
         during: During | None = None,
     ) -> Reading:
         client = self._require_client()
-        await self.learn(number, request, addressing)
+        if self._learnt_for != number:
+            await self.learn(number, request, addressing)
         if request.purpose is Purpose.TESTER_LATENCY:
             addressing = _between_two_ports(addressing)
         loaded = addressing if request.bidirectional else _forward(addressing)
@@ -238,18 +247,18 @@ class PacketsTester(Tester):
             await self._client.close()
             self._client = None
 
-    async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
-        """Sends a few uncounted frames on every way and its reverse, and waits the settle time."""
+    async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        """Sends a few uncounted frames on every way and its reverse, waits, and gives the ways they did not pass."""
         client = self._require_client()
         learning_rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.port_streams()]
-        await client.request(
-            "start",
-            trial=number,
-            duration_s=LEARNING_S,
-            streams=self._streams(addressing, request.size, learning_rates, LEARNING_S),
-        )
+        streams = self._streams(addressing, request.size, learning_rates, LEARNING_S)
+        await client.request("start", trial=number, duration_s=LEARNING_S, streams=streams)
         await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
-        await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+        drained = await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+        ways = [(stream["transmit_port"], stream["receive_port"]) for stream in streams]
+        read = [stream.counts for stream in parse_reading(drained, [0] * len(streams)).streams]
+        passed = {way for way, counts in zip(ways, read, strict=True) if counts.received or counts.corrupted}
+        return frozenset(ways) - passed
 
     def _rates(self, loaded: Sequence[Addressing], load_frames_per_s: float | None) -> tuple[float, ...]:
         """The rates of the streams of each way, which carries its share of the busiest port's load."""

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
+from nicbench.core.pattern import Way
 from nicbench.core.traffic import Ability, Traffic
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -50,13 +51,13 @@ class Tester(ABC):
     async def start(self) -> TesterFacts:
         """Takes the ports and starts; EngineError or NotReadyError where that fails."""
 
-    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
-        """Sends the learning frames of trial ``number`` and waits the settle time after them.
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        """Sends the learning frames of trial ``number``, waits the settle time, and gives the ways they did not pass.
 
         Between this and ``trial`` no frames are on their way, and the counters of the path are read, so that learning
         frames are in none of the differences. A tester that sends them in ``trial`` does not override this.
         """
-        return
+        return frozenset()
 
     @abstractmethod
     async def trial(

@@ -170,11 +170,12 @@ impl Device {
         // SAFETY: the queues are open until `Drop`.
         let unlinearised = self.queues.iter().map(|(queue, _)| unsafe { ffi::nb_queue_unlinearised(*queue) }).sum();
         let accepted = self.queues.iter().map(|(_, accepted)| accepted.0.load(Ordering::Acquire)).sum();
-        let kernel = self.kernel.as_ref().and_then(|kernel| kernel.state().ok()).unwrap_or_default();
+        let (kernel, gone) = self.kernel.as_ref().map(KernelLink::state_or_why_not).unwrap_or_default();
         let mut counters = PortCounters {
             completed: accepted,
             receive_overrun: raw.missed + raw.no_buffer,
             link_changes: self.link_changes(raw.link_changes, kernel.carrier_changes),
+            gone,
             ..PortCounters::default()
         };
         self.add_extended_counters(&mut counters);
