@@ -19,7 +19,7 @@ import pytest
 
 from nicbench.core.events import RoundFinished
 from nicbench.core.result import ResultVerdict, Summary
-from nicbench.core.round import Placement, Round, RoundRequest
+from nicbench.core.round import MachineCpu, Placement, Round, RoundRequest
 from nicbench.hosts.owner import MARK, owner_mark
 from nicbench.measure.rounds import LiveRoundContext
 
@@ -37,6 +37,8 @@ tests:
   - {{name: throughput, method: stream, workload: {tool}, at_once: [port], duration: {duration_s} s}}
 """
 STRANGER = "a-stranger"
+ENGINE_S = 0.15
+"""What `podman exec` takes for a command, which is counted as the test's."""
 PLACES = ("server", "client", "both")
 CPU_OF = {"server": 0, "client": 1}
 # What the kernel accounts to the tool and all that it started (getrusage), a line for each process.
@@ -174,14 +176,58 @@ def test_the_cpu_time_of_the_test_is_what_the_kernel_accounts_to_it_however_host
     with observed(tmp_path, tool) as end:
         _, rounds = played(tmp_path, tool, reached_by)
         said_s = end()
-    own_s = _own_s(rounds)
-    record_property("shown", f"{tool} by {reached_by}: {said_s:.3f} s by the scheduler, {own_s:.3f} s by nicbench")
     assert said_s > 0.2
-    assert own_s == pytest.approx(said_s, rel=0.05)
+    for machine, own_s in _own_s(
+        rounds
+    ).items():  # by ssh each host counts as a machine, and sees the whole of this one
+        record_property("shown", f"{tool} by {reached_by}: {said_s:.3f} s by the kernel, {own_s:.3f} s by {machine}")
+        assert own_s == pytest.approx(said_s, rel=0.05, abs=ENGINE_S * len(rounds) if reached_by == "container" else 0)
 
 
-def _own_s(rounds: list[Round]) -> float:
-    return sum(cpu.own * (cpu.cpus or 0) * (cpu.counted_s or 0) for one in rounds for cpu in one.cpu if cpu.own)
+def _own_s(rounds: list[Round]) -> dict[str, float]:
+    """CPU seconds of the test by machine."""
+    sums: dict[str, float] = {}
+    for one in rounds:
+        for cpu in one.cpu:
+            assert cpu.own is not None
+            sums[cpu.machine] = sums.get(cpu.machine, 0.0) + cpu.own * (cpu.cpus or 0) * (cpu.counted_s or 0)
+    return sums
+
+
+QUIET = 0.01
+"""Of the CPU time of a machine: with less that is neither the test's nor nicbench's a round is a quiet one."""
+QUIET_BENCH = """
+nicbench: 1
+title: Many short rounds
+lab: {kind: clients, rate: 100 Mb/s}
+dut: {kind: server}
+thresholds: {start_spread_share: 0.9, machine_steal_share: 0.9}
+tests:
+  - {name: transfers, method: transfer, workload: nuttcp, transfer_bytes: 6 MB, write_bytes: [8 KiB], repetitions: 100}
+"""
+
+
+@pytest.mark.acceptance
+def test_of_a_hundred_rounds_the_quiet_ones_stay_valid(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    folder = make_folder(tmp_path, QUIET_BENCH)
+    asyncio.run(run_async(folder))
+    rounds = [event.round for event in folder.journal.events() if isinstance(event, RoundFinished)]
+    quiet = [one for one in rounds if _others(one.cpu[0]) < QUIET]
+    false = [one for one in quiet if not one.verdict.valid]
+    missed = [one for one in rounds if one.verdict.valid and _others(one.cpu[0]) > 0.10]
+    words = f"{len(rounds)} rounds, {len(quiet)} quiet by /proc/stat, {len(false)} of them invalid"
+    record_property("shown", f"{words}; {len(missed)} valid beside others that took more than 10 %")
+    assert len(rounds) >= 100
+    assert len(false) <= 0.05 * len(quiet), [finding.text for one in false for finding in one.verdict.findings]
+
+
+def _others(cpu: MachineCpu) -> float:
+    """Busy time by the monitor's samples of /proc/stat that is neither the test's nor nicbench's."""
+    assert cpu.mean is not None
+    assert cpu.nicbench is not None
+    return cpu.mean - (cpu.of_test or 0.0) - cpu.nicbench
 
 
 def test_the_cpu_time_of_the_test_is_what_the_kernel_accounts_to_its_tools(
@@ -195,7 +241,7 @@ def test_the_cpu_time_of_the_test_is_what_the_kernel_accounts_to_its_tools(
     with strangers(tmp_path, [0]):
         _, rounds = played(tmp_path)
     said_s = sum(float(word) for file in tmp_path.glob("times.*") for word in file.read_text().split())
-    own_s = _own_s(rounds)
+    (own_s,) = _own_s(rounds).values()
     record_property("shown", f"tools took {said_s:.3f} s by getrusage, {own_s:.3f} s by nicbench")
     assert said_s > 0.2
     assert own_s == pytest.approx(said_s, rel=0.05)
