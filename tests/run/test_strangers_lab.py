@@ -203,7 +203,8 @@ lab: {kind: clients, rate: 100 Mb/s}
 dut: {kind: server}
 thresholds: {start_spread_share: 0.9, machine_steal_share: 0.9}
 tests:
-  - {name: transfers, method: transfer, workload: nuttcp, transfer_bytes: 6 MB, write_bytes: [8 KiB], repetitions: 100}
+  - {name: transfers, method: transfer, workload: nuttcp, transfer_bytes: [6 MB], write_bytes: [8 KiB],
+     repetitions: 100}
 """
 
 

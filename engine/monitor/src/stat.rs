@@ -28,7 +28,8 @@ impl<'a> Stat<'a> {
         let begin = text.iter().position(|byte| *byte == b'(')?;
         let end = text.iter().rposition(|byte| *byte == b')')?;
         let mut words = fields(text.get(end + 1..)?);
-        // Behind the name: state, parent, ..., flags is the 7th, the four times are the 12th to the 15th, the CPU is the 37th.
+        // Behind the name: state, parent, ..., flags is the 7th, the four times are the 12th to the 15th, the
+        // CPU is the 37th.
         let is_zombie = matches!(words.next()?, b"Z" | b"X");
         let parent = u32::try_from(number(words.next()?)?).ok()?;
         let flags = number(words.nth(4)?)?;
