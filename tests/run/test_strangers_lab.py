@@ -196,6 +196,7 @@ def _own_s(rounds: list[Round]) -> dict[str, float]:
 
 QUIET = 0.01
 """Of the CPU time of a machine: with less that is neither the test's nor nicbench's a round is a quiet one."""
+LEAST_QUIET = 20
 QUIET_BENCH = """
 nicbench: 1
 title: Many short rounds
@@ -221,6 +222,8 @@ def test_of_a_hundred_rounds_the_quiet_ones_stay_valid(
     words = f"{len(rounds)} rounds, {len(quiet)} quiet by /proc/stat, {len(false)} of them invalid"
     record_property("shown", f"{words}; {len(missed)} valid beside others that took more than 10 %")
     assert len(rounds) >= 100
+    if len(quiet) < LEAST_QUIET:
+        pytest.skip(f"{words}: the machine is too busy to tell")
     assert len(false) <= 0.05 * len(quiet), [finding.text for one in false for finding in one.verdict.findings]
 
 
