@@ -6,7 +6,17 @@ import pytest
 
 from nicbench.core.bond import LinkFailure, LinkFailureOutcome
 from nicbench.core.judging import OF_ROUNDS, Thresholds
-from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, ProcessShare, RoundRequest
+from nicbench.core.round import (
+    Figures,
+    Flow,
+    Job,
+    JobOutcome,
+    JobSpec,
+    MachineCpu,
+    Placement,
+    ProcessShare,
+    RoundRequest,
+)
 from nicbench.core.verdict import Reason
 from nicbench.measure.round_verdict import judge_round
 
@@ -91,6 +101,32 @@ def test_strangers_disturb_where_cpus_were_short(
 
 def test_on_two_cpus_there_is_no_room_beside_the_test() -> None:
     assert not judge_round(REQUEST, (done(0.0), done(0.0)), (shared(0.06, 0.9, 0.0, cpus=2),), Thresholds()).valid
+
+
+BOUND = RoundRequest(
+    jobs=tuple(
+        job.model_copy(update={"client_placement": Placement(cpus=(4,)), "server_placement": Placement(cpus=(8, 9))})
+        for job in REQUEST.jobs
+    ),
+    duration_s=10.0,
+)
+ON_ONE_MACHINE = {"c0": "local", "c1": "local", "s0": "local"}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "said"),
+    [
+        (4, ["stress-ng took 50.0 % of the time of CPU 4 of local, to which the client is bound"]),
+        (9, ["stress-ng took 25.0 % of the time of CPUs 8-9 of local, to which the server is bound"]),
+        (5, []),
+    ],
+)
+def test_a_stranger_on_a_cpu_to_which_a_side_is_bound_disturbs_a_machine_with_room(cpu: int, said: list[str]) -> None:
+    row = ProcessShare(user="stranger", name="stress-ng", share=0.5 / 64, on_cpus={cpu: 0.5 / 64})
+    machine = MachineCpu(machine="local", cpus=64, strangers=0.5 / 64, idle=0.98, processes=(row,))
+    outcomes = (done(0.0), done(0.0))
+    verdict = judge_round(BOUND, outcomes, (machine,), Thresholds(), machines=ON_ONE_MACHINE)
+    assert [finding.text for finding in verdict.findings] == said
 
 
 def test_a_machine_that_nobody_told_apart_is_no_reason() -> None:

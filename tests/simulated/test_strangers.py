@@ -16,14 +16,14 @@ import pytest
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
-from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, MachineCpu, Placement, Round, RoundRequest
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.monitor.base import FakeMonitors
 from nicbench.monitor.running import add_users
-from nicbench.stats.cpu_users import Census, CountedProcess
+from nicbench.stats.cpu_users import UNSEEN, Census, CountedProcess
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 
 CASES = 100
@@ -48,6 +48,7 @@ class Task:
     ends: bool = False
     hidden: bool = False
     ran_ns: int = 0
+    cpu: int | None = None
 
 
 @dataclass
@@ -108,7 +109,7 @@ class Machine:
                 ended["controller" if task.marked else "make"] += part * task.ran_ns
             else:
                 own_ns = earlier_ns + part * task.ran_ns
-                processes.append(_process(100 + number, 1, task.name, own_ns, marked=task.marked))
+                processes.append(_process(100 + number, 1, task.name, own_ns, marked=task.marked, cpu=task.cpu))
         processes += [
             _process(1, 0, "systemd", 900_000_000),
             _process(CONTROLLER, 1, "nicbench", 500_000_000, ended["controller"]),
@@ -135,9 +136,16 @@ def _ticks(ns: int) -> int:
 
 
 def _process(
-    pid: int, parent: int, name: str, own_ns: int, ended_ns: int = 0, *, marked: bool = False
+    pid: int,
+    parent: int,
+    name: str,
+    own_ns: int,
+    ended_ns: int = 0,
+    *,
+    marked: bool = False,
+    cpu: int | None = None,
 ) -> CountedProcess:
-    return CountedProcess(pid, parent, pid, name, _ticks(own_ns), _ticks(ended_ns), marked=marked)
+    return CountedProcess(pid, parent, pid, name, _ticks(own_ns), _ticks(ended_ns), marked=marked, cpu=cpu)
 
 
 class Monitors(FakeMonitors):
@@ -149,49 +157,105 @@ class Monitors(FakeMonitors):
         )
 
 
-async def play(machines: dict[str, Machine]) -> Round:
-    """One round through the maker that a run has."""
+async def play(machines: dict[str, Machine], bound_to: dict[str, int] | None = None) -> Round:
+    """One round through the maker that a run has; ``bound_to``: the CPU of each side, of one machine."""
+    sides = dict.fromkeys(("server", "client"), "local") if bound_to else {side: side for side in ("server", "client")}
     ends = [
-        Endpoint(FakeHost(name), EndpointFacts(name=name, host=name, machine=name, address="198.18.0.1", port=port))
-        for name, port in (("s0", None), ("c0", "s0"))
+        Endpoint(
+            FakeHost(name), EndpointFacts(name=name, host=name, machine=sides[side], address="198.18.0.1", port=port)
+        )
+        for name, side, port in (("s0", "server", None), ("c0", "client", "s0"))
     ]
+    of_ends = {"s0": sides["server"], "c0": sides["client"]}
     monitors = Monitors()
     monitors.machines = machines
     done = JobOutcome(figures=Figures(), began_s=0.0)
-    maker = RoundMaker(FakePlayer(lambda number, job: done), monitors, Thresholds(), SampleLog({}, Bus()))
+    maker = RoundMaker(FakePlayer(lambda number, job: done), monitors, Thresholds(), SampleLog({}, Bus()), of_ends)
     testbed = EndpointTestbed(servers=(ends[0],), clients=(ends[1],), link_is_nominal=False)
-    job = Job(workload="iperf3", client="c0", server="s0", ask=JobSpec(duration_s=1.0), port=5201)
+    places = {f"{side}_placement": Placement(cpus=(cpu,)) for side, cpu in (bound_to or {}).items()}
+    job = Job(workload="iperf3", client="c0", server="s0", ask=JobSpec(duration_s=1.0), port=5201, **places)
     one, _ = await LiveRoundContext(TestSetting("tcp", 1, 1.0), maker, testbed).play(
         {}, RoundRequest(jobs=(job,), duration_s=1.0)
     )
     return one
 
 
-@pytest.mark.parametrize("where", ["neither", "server", "client", "both"])
+KINDS = {"spins": "spins", "compiles": "make", "hides": UNSEEN}
+"""What strangers do, and by which name they are told."""
+PLACES = ("server", "client", "both")
+
+
+@pytest.mark.parametrize("with_strangers", [True, False], ids=["strangers", "quiet"])
 async def test_no_round_is_valid_that_a_stranger_spoilt_and_quiet_ones_stay_valid(
-    where: str, draw: random.Random, record_property: Callable[[str, object], None]
+    with_strangers: bool, draw: random.Random, record_property: Callable[[str, object], None]
 ) -> None:
     valid = spoilt = wrong = 0
-    for _ in range(CASES // 4):
-        kinds = {name: draw.choice(("spins", "compiles", "hides")) for name in ("server", "client")}
+    for _ in range(CASES):
+        where = draw.choice(PLACES) if with_strangers else "neither"
+        kinds = {name: draw.choice(tuple(KINDS)) for name in ("server", "client")}
         machines = {name: Machine(draw, kind if where in (name, "both") else "") for name, kind in kinds.items()}
         one = await play(machines)
-        is_spoilt = any(machine.stranger and machine.lost > SPOILT for machine in machines.values())
+        spoilt_sides = [name for name, machine in machines.items() if machine.stranger and machine.lost > SPOILT]
         valid += one.verdict.valid
-        spoilt += is_spoilt
-        wrong += is_spoilt and one.verdict.valid
+        spoilt += bool(spoilt_sides)
+        wrong += bool(spoilt_sides) and one.verdict.valid
         named = {finding.text for finding in one.verdict.findings}
         for name, machine in machines.items():
             told = [text for text in named if text.endswith(f"of {name}") or f"of {name} (" in text]
             assert bool(told) <= bool(machine.stranger), (name, machine.stranger, told)
+            assert bool(told) >= (name in spoilt_sides), (name, machine.stranger)
+            assert all(KINDS[machine.stranger] in text for text in told)
             own_ns = sum(task.ran_ns for task in machine.tasks if task.marked)
             cpu = next(cpu for cpu in one.cpu if cpu.machine == name)
             assert cpu.own is not None
             whole_ns = STEPS * STEP_NS * machine.cpus
             assert abs(cpu.own * whole_ns - own_ns) <= max(0.05 * own_ns, 3 * TICK_NS)
-    record_property("shown", f"strangers on {where}: {valid} of {CASES // 4} valid, {spoilt} spoilt")
+    record_property("shown", f"{'strangers' if with_strangers else 'quiet'}: {valid} of {CASES} valid, {spoilt} spoilt")
     assert wrong == 0
-    if where == "neither":
-        assert valid >= 0.95 * (CASES // 4)
+    if with_strangers:
+        assert spoilt >= CASES // 2, "strangers that spoil nothing show nothing"
     else:
-        assert spoilt >= CASES // 8, "strangers that spoil nothing show nothing"
+        assert valid >= 0.95 * CASES
+
+
+BOUND_TO = {"server": 0, "client": 1}
+
+
+class BoundMachine(Machine):
+    """One machine with room, whose server and client are bound to a CPU each; ``stranger`` is the side beside which
+    a stranger is bound as well.
+    """
+
+    def __post_init__(self) -> None:
+        draw = self.draw
+        self.cpus = draw.choice((4, 16, 64))
+        own = {side: Task("iperf3", draw.uniform(0.3, 0.9), marked=True, cpu=cpu) for side, cpu in BOUND_TO.items()}
+        strangers = {
+            side: Task("spins", draw.uniform(0.3, 1.0), cpu=cpu)
+            for side, cpu in BOUND_TO.items()
+            if self.stranger in (side, "both")
+        }
+        self.tasks = [*own.values(), *strangers.values()]
+        for _ in range(STEPS):
+            for side in BOUND_TO:
+                ready = [one for one in (own[side], strangers.get(side)) if one and draw.random() < one.ready]
+                if ready:
+                    draw.choice(ready).ran_ns += STEP_NS
+                self.waited_ns += STEP_NS * (len(ready) > 1)
+        self.idle_ns = STEPS * STEP_NS * self.cpus - sum(task.ran_ns for task in self.tasks)
+
+
+async def test_beside_bound_tools_the_verdict_names_the_side_and_the_stranger(draw: random.Random) -> None:
+    for _ in range(CASES):
+        where = draw.choice(("", *PLACES))
+        one = await play({"local": BoundMachine(draw, where)}, BOUND_TO)
+        sides = [
+            side
+            for side, cpu in BOUND_TO.items()
+            if any(
+                f"CPU {cpu} of local, to which the {side} is bound" in finding.text for finding in one.verdict.findings
+            )
+        ]
+        assert sides == [side for side in BOUND_TO if where in (side, "both")]
+        assert all(finding.text.startswith("spins") for finding in one.verdict.findings)
+        assert one.verdict.valid is (where == "")

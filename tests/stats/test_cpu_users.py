@@ -110,6 +110,19 @@ def test_children_of_a_stranger_are_strangers_also_when_they_have_ended() -> Non
     assert use.rows[0].name == "make"
 
 
+def test_of_a_stranger_that_stayed_on_a_cpu_that_is_known() -> None:
+    before = [*ours(), process(7, 1, "stress-ng", 0.0, cpu=1), process(8, 1, "make", 0.0, cpu=0)]
+    after = [
+        *ours(),
+        process(7, 1, "stress-ng", 6.0, cpu=1),
+        process(8, 1, "make", 2.0, 3.0, cpu=1),  # it moved, and where its children ran nobody knows
+        process(9, 1, "stress-ng", 2.0, cpu=0),  # it began meanwhile
+        process(200, CONTROLLER, "iperf3", 2.0, marked=True, cpu=1),
+    ]
+    use = used(before, after, idle_s=5.0)
+    assert {row.name: row.on_cpus for row in use.rows if row.on_cpus} == {"stress-ng": {0: 0.1, 1: 0.3}}
+
+
 def test_threads_of_the_kernel_are_no_strangers() -> None:
     before = [*ours(), *(process(20 + n, 2, "nfsd", 0.0, kernel=True) for n in range(8))]
     after = [*ours(), *(process(20 + n, 2, "nfsd", 1.0, kernel=True) for n in range(8))]

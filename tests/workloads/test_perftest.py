@@ -182,6 +182,16 @@ def test_of_netperfs_requests_the_demand_by_bytes_says_nothing() -> None:
     assert (figures.client_machine_cpu_share, figures.client_service_demand_ns_per_byte) == (1.0, None)
 
 
+def test_netperf_in_reverse_has_sender_and_receiver_exchanged_and_of_datagrams_no_segment_size() -> None:
+    reverse = job("netperf", JobSpec(duration_s=2, write_bytes=8192, direction="reverse"))
+    (flow,) = Netperf().parse(reverse, Output(golden("netperf-2.7.1-tcp-reverse-cpu.client")), None).flows
+    assert (flow.direction, flow.sent_bytes, flow.received_bytes) == ("reverse", 238944256, 235582344)
+    assert flow.received_bits_per_s == pytest.approx(942.15e6)
+    requests = job("netperf", JobSpec(operation="request-response", transport="udp", duration_s=1, write_bytes=1))
+    figures = Netperf().parse(requests, Output(golden("netperf-2.7.1-udp-requests-cpu.client")), None)
+    assert (figures.mss_bytes, figures.server_machine_cpu_share) == (None, 0.995)
+
+
 def test_netperf_that_cannot_measure_the_cpus_says_nothing_of_them() -> None:
     text = (
         golden("netperf-2.7.1-tcp-cpu.client")

@@ -75,6 +75,7 @@ fn count(
         pid,
         parent: stat.parent,
         started: stat.started_ticks,
+        cpu: stat.cpu,
         name: crate::text::name(stat.name),
         kernel: stat.is_kernel,
         zombie: stat.is_zombie,

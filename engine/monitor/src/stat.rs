@@ -18,6 +18,8 @@ pub struct Stat<'a> {
     pub ended_ticks: u64,
     pub threads: u64,
     pub started_ticks: u64,
+    /// The CPU that it last ran on.
+    pub cpu: Option<u32>,
 }
 
 impl<'a> Stat<'a> {
@@ -26,7 +28,8 @@ impl<'a> Stat<'a> {
         let begin = text.iter().position(|byte| *byte == b'(')?;
         let end = text.iter().rposition(|byte| *byte == b')')?;
         let mut words = fields(text.get(end + 1..)?);
-        // Behind the name: state, parent, ..., flags is the 7th, the four times are the 12th to the 15th.
+        // Behind the name: state, parent, ..., flags is the 7th, the four times are the 12th to the 15th, the
+        // CPU is the 37th.
         let is_zombie = matches!(words.next()?, b"Z" | b"X");
         let parent = u32::try_from(number(words.next()?)?).ok()?;
         let flags = number(words.nth(4)?)?;
@@ -34,6 +37,7 @@ impl<'a> Stat<'a> {
         // Signed in the file, and never negative.
         let ended_ticks = number(words.next()?)?.saturating_add(number(words.next()?)?);
         let (threads, started_ticks) = (number(words.nth(2)?)?, number(words.nth(1)?)?);
+        let cpu = words.nth(16).and_then(number).and_then(|cpu| u32::try_from(cpu).ok());
         Some(Self {
             name: text.get(begin + 1..end)?,
             parent,
@@ -44,6 +48,7 @@ impl<'a> Stat<'a> {
             ended_ticks,
             threads,
             started_ticks,
+            cpu,
         })
     }
 }
@@ -61,6 +66,13 @@ mod tests {
         assert_eq!((stat.threads, stat.started_ticks, stat.is_zombie), (3, 999, false));
         let ended = String::from_utf8_lossy(text).replace(" S ", " Z ");
         assert!(Stat::of(ended.as_bytes()).unwrap().is_zombie);
+    }
+
+    #[test]
+    fn the_cpu_that_a_process_last_ran_on_is_far_behind() {
+        let between = "6 7 8 1 1 1 1 1 0 0 0 0 0 0 0 17";
+        let text = format!("42 (a) S 7 1 1 0 -1 0 1 2 3 4 50 60 7 8 20 0 3 0 999 {between} 5 0 0 0 0 0\n");
+        assert_eq!(Stat::of(text.as_bytes()).unwrap().cpu, Some(5));
     }
 
     #[test]

@@ -224,6 +224,8 @@ pub struct CensusProcess {
     pub parent: u32,
     /// In ticks since boot: tells it from a later process of the same number.
     pub started: u64,
+    /// The CPU that it last ran on; `None` where the kernel does not tell.
+    pub cpu: Option<u32>,
     /// As the kernel has it, at most 15 characters.
     pub name: String,
     /// Whether it is a thread of the kernel.

@@ -260,6 +260,8 @@ class ProcessShare(Frozen):
     name: str
     share: float
     processes: int = 1
+    on_cpus: dict[int, float] = Field(default_factory=dict, exclude_if=lambda shares: shares == {})
+    """Of strangers: the part of ``share`` of processes that were on one CPU at both counts, by its number."""
 
 
 class MachineCpu(Frozen):

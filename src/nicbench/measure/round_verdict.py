@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.bond import LinkFailureOutcome
+from nicbench.core.cpus import cpu_list
 from nicbench.core.judging import Thresholds
 from nicbench.core.round import JobOutcome, MachineCpu, RoundRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
@@ -29,11 +30,12 @@ def judge_round(
     counters: Mapping[str, Mapping[str, int]] | None = None,
     failure: LinkFailureOutcome | None = None,
     server_failure: str | None = None,
+    machines: Mapping[str, str] | None = None,
 ) -> Verdict:
     """Never looks at how much was moved: a slow card is no reason.
 
     ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
-    ``server_failure`` how a server of the DUT's own ended in the midst.
+    ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint.
     """
     return Verdict(
         findings=(
@@ -43,6 +45,7 @@ def judge_round(
             *_loads_that_ended_early(request, outcomes),
             *_find_stolen_cpu_time(cpu, thresholds),
             *_find_strangers(cpu, thresholds),
+            *_find_strangers_beside(request, cpu, machines or {}, thresholds),
             *_link_changes(counters or {}, failure),
             *_missing_link_failure(request, failure),
         )
@@ -175,6 +178,47 @@ def _find_strangers(cpu: Sequence[MachineCpu], thresholds: Thresholds) -> Iterat
                 limit=thresholds.stranger_cpu_share,
                 text=_strangers_words(each),
             )
+
+
+def _find_strangers_beside(
+    request: RoundRequest, cpu: Sequence[MachineCpu], machines: Mapping[str, str], thresholds: Thresholds
+) -> Iterator[Finding]:
+    """Strangers on CPUs to which one side is bound: it cannot give way, however much room the machine has."""
+    for each in cpu:
+        for side, bound in _bound_cpus(request, each.machine, machines).items():
+            shares = {
+                row.name: (each.cpus or 0) / len(bound) * sum(row.on_cpus.get(number, 0.0) for number in bound)
+                for row in each.processes
+                if row.user == "stranger"
+            }
+            share = sum(shares.values())
+            if share > thresholds.stranger_cpu_share:
+                names = [name for name in sorted(shares, key=shares.__getitem__, reverse=True) if shares[name] > 0]
+                more = ", ..." if len(names) > _MOST_NAMED else ""
+                cpus = f"CPU{'s' if len(bound) > 1 else ''} {cpu_list(bound)}"
+                yield Finding(
+                    reason=Reason.DISTURBED,
+                    threshold="stranger_cpu_share",
+                    value=share,
+                    limit=thresholds.stranger_cpu_share,
+                    text=f"{', '.join(names[:_MOST_NAMED])}{more} took {100 * share:.1f} % of the time of {cpus} of "
+                    f"{each.machine}, to which the {side} is bound",
+                )
+
+
+def _bound_cpus(request: RoundRequest, machine: str, machines: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+    """The CPUs of this machine to which clients or servers are bound, by side."""
+    found: dict[str, set[int]] = {}
+    for job in request.jobs:
+        if job.role == "memory":
+            continue
+        for side, end, placed in (
+            ("client", job.client, job.client_placement),
+            ("server", job.server, job.server_placement),
+        ):
+            if end is not None and placed.cpus and machines.get(end) == machine:
+                found.setdefault(side, set()).update(placed.cpus)
+    return {side: tuple(sorted(cpus)) for side, cpus in found.items()}
 
 
 def _strangers_words(cpu: MachineCpu) -> str:

@@ -94,6 +94,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
                 counters,
                 player.failure(),
                 player.server_failure(),
+                self._machines,
             ),
         )
         await player.keep(made)

@@ -61,6 +61,8 @@ class CountedProcess:
     group: str | None = None
     zombie: bool = False
     """Whether it has ended, and its parent has not waited for it yet; it has lost its environment, and so its mark."""
+    cpu: int | None = None
+    """The CPU that it last ran on."""
 
     @property
     def key(self) -> Key:
@@ -110,6 +112,7 @@ def parse_census(reply: Mapping[str, Any]) -> Census:
             marked=bool(each["marked"]),
             group=each.get("group"),
             zombie=bool(each["zombie"]),
+            cpu=None if each.get("cpu") is None else int(each["cpu"]),
         )
         for each in reply["processes"]
     ]
@@ -147,6 +150,8 @@ class _Used:
     own_ns: int
     ended_ns: int
     ended_user: CpuUser
+    cpu: int | None = None
+    """The CPU on which it was at both counts, or since it began."""
 
 
 def tell_apart(before: Census, after: Census) -> CpuUse | None:
@@ -174,8 +179,19 @@ def tell_apart(before: Census, after: Census) -> CpuUse | None:
     sums = _sum_up(used, hidden_ns)
     sums["kernel", INTERRUPTS] = (interrupts_ns, 1)
     sums["stranger", UNSEEN] = (unseen_ns, 1)
+    on_cpus = _strangers_on_cpus(used)
     rows = [
-        ProcessShare(user=user, name=name, share=ns / whole_ns, processes=count)
+        ProcessShare(
+            user=user,
+            name=name,
+            share=ns / whole_ns,
+            processes=count,
+            on_cpus={
+                cpu: cpu_ns / whole_ns
+                for cpu, cpu_ns in sorted(on_cpus.get(name, {}).items())
+                if user == "stranger" and cpu_ns >= _LEAST_SHARE * whole_ns
+            },
+        )
         for (user, name), (ns, count) in sums.items()
     ]
     some = None
@@ -222,7 +238,8 @@ def _used(before: Census, after: Census) -> list[_Used]:
         own_ns = one.own_ns - (was.own_ns if was else 0)
         ended_ns = one.ended_ns - (was.ended_ns if was else 0) - earlier_ns.get(key, 0)
         user, ended_user = users[key]
-        found.append(_Used(one, user, max(0, own_ns), max(0, ended_ns), ended_user))
+        stayed = one.cpu if was is None or was.cpu == one.cpu else None
+        found.append(_Used(one, user, max(0, own_ns), max(0, ended_ns), ended_user, stayed))
     return found
 
 
@@ -301,6 +318,16 @@ def _hidden_in_groups(before: Census, after: Census, used: Iterable[_Used]) -> i
         one.ended_ns -= taken_ns
         left_ns -= taken_ns
     return hidden_ns
+
+
+def _strangers_on_cpus(used: Iterable[_Used]) -> dict[str, dict[int, int]]:
+    """Time by name and CPU of strangers that stayed on one; where children ran that have ended is not known."""
+    sums: dict[str, dict[int, int]] = {}
+    for one in used:
+        if one.user == "stranger" and one.cpu is not None and one.own_ns:
+            by_cpu = sums.setdefault(one.process.name, {})
+            by_cpu[one.cpu] = by_cpu.get(one.cpu, 0) + one.own_ns
+    return sums
 
 
 def _sum_up(used: Iterable[_Used], hidden_ns: int) -> dict[tuple[CpuUser, str], tuple[int, int]]:
