@@ -92,7 +92,7 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
         texts = tuple(content[0][number] for content in columns.values())
         if any(texts):
             rows.append(SystemRow(label, texts))
-        elif columns:
+        elif columns and subjects()[label][1].is_everywhere:
             unknown.append((label, _reason([content[2] for content in columns.values()], kind)))
     labels = dict.fromkeys(label for content in columns.values() for label, _ in content[1])
     for label in labels:

@@ -140,7 +140,8 @@ def _count_words(held: HeldInstances, beyond: str = "") -> str:
     if held.instances is None:
         return "fewer editors than were tried"
     number, gap, gaps = held_words(held).partition(" (")
-    return f"{number} {'editor' if held.instances <= 1 else 'editors'}{beyond}{gap}{gaps}"
+    notes = f"{beyond}{gap}{gaps}".replace(") (", ", ")  # one pair of brackets
+    return f"{number} {'editor' if held.instances <= 1 else 'editors'}{notes}"
 
 
 def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
@@ -154,9 +155,10 @@ def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
             less.append(f"{held_words(strictest)}{whose}")
     if not less:
         return []
-    doing = f"{way.doing}, each" if way.doing else "Each"
+    doing = f"{way.doing}, where" if way.doing else "Where"
     return [
-        f"{doing} single editor got its rate in every run with {list_words(less)} of them: the sum of a run hides less."
+        f"{doing} each editor has to reach its rate by itself in every run, the number is {list_words(less)}: sums hide "
+        "editors that got less."
     ]
 
 

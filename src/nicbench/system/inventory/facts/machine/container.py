@@ -93,7 +93,7 @@ class Container(Fact):
     kind = "container"
     shape = _Container | bool
     inside = True
-    subjects = (Subject("Container", 85, _tell_container),)
+    subjects = (Subject("Container", 85, _tell_container, is_everywhere=False),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any] | bool:
         if not isinstance(host, ContainerHost):
