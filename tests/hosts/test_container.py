@@ -57,7 +57,9 @@ async def test_cpus_memory_rights_and_further_arguments_go_to_the_engine() -> No
     command = await _run_command(
         image="debian", cpus="0-1,3", cpu_time=1.5, memory=2 << 30, privileged=True, arguments=("--device=/dev/x",)
     )
-    assert {"--cpuset-cpus=0-1,3", "--cpus=1.5", f"--memory={2 << 30}", "--privileged", "--device=/dev/x"} <= set(command)
+    assert {"--cpuset-cpus=0-1,3", "--cpus=1.5", f"--memory={2 << 30}", "--privileged", "--device=/dev/x"} <= set(
+        command
+    )
     assert command.index("--device=/dev/x") < command.index("debian")
 
 

@@ -115,6 +115,13 @@ def test_what_looks_like_a_secret_is_not_kept(name: str, value: str) -> None:
 
 
 def test_what_a_tool_is_influenced_by_is_kept_and_a_proxy_loses_its_user() -> None:
-    plain = {"PATH": "/bin", "KEYMAP": "de", "COMPASS": "1", "MLX5_SHUT_UP_BF": "1", "MONKEY": "1", "LD_PRELOAD": "libvma.so"}
+    plain = {
+        "PATH": "/bin",
+        "KEYMAP": "de",
+        "COMPASS": "1",
+        "MLX5_SHUT_UP_BF": "1",
+        "MONKEY": "1",
+        "LD_PRELOAD": "libvma.so",
+    }
     assert hide_secrets(plain) == plain
     assert hide_secrets({"http_proxy": "http://u:p@proxy:3128"}) == {"http_proxy": "http://(not kept)@proxy:3128"}

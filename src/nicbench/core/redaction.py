@@ -200,7 +200,8 @@ _SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 _SECRET_VALUE = re.compile(
-    r"-----BEGIN|^(?:Bearer|Basic) |\beyJ[\w-]{10,}\.[\w-]+|\b(?:ghp|gho|ghs|github_pat|glpat|xox[bp]|sk)[-_]\w{10,}|\bAKIA\w{16}"
+    r"-----BEGIN|^(?:Bearer|Basic) |\beyJ[\w-]{10,}\.[\w-]+"
+    r"|\b(?:ghp|gho|ghs|github_pat|glpat|xox[bp]|sk)[-_]\w{10,}|\bAKIA\w{16}"
 )
 _USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+@")
 HIDDEN: Final = "(not kept: it looks like a secret)"

@@ -1,4 +1,4 @@
-"""Finds out which version of a tool a machine has, in which environment it runs there, and whether processes can be placed on given CPUs and memory.
+"""Finds out a tool's version and environment on a machine, and whether processes can be placed on CPUs and memory.
 
 Each is found out once per machine and cached for the run.
 """
@@ -62,7 +62,9 @@ class Programs:
             if key in self._environments:
                 return
             try:
-                done = await host.run(("env", "-0"), check=False, timeout_s=_TIMEOUT_S, environment=workload.environment)
+                done = await host.run(
+                    ("env", "-0"), check=False, timeout_s=_TIMEOUT_S, environment=workload.environment
+                )
             except NicbenchError:
                 self._environments[key] = {}
             else:

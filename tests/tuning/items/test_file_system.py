@@ -121,7 +121,7 @@ def test_its_commands_can_be_repeated_without_nicbench() -> None:
 async def test_a_machine_without_the_program_refuses_the_run(tmp_path: Path) -> None:
     host = FakeHost("machine", {"/proc/self/mountinfo": ""})
     host.fail(("sh", "-c"), "", 127)
-    with pytest.raises(NotReadyError, match="mkfs.btrfs is not installed there: apt-get install btrfs-progs"):
+    with pytest.raises(NotReadyError, match=r"mkfs\.btrfs is not installed there: apt-get install btrfs-progs"):
         await _tune(UndoStack("run", None, tmp_path), host, device="/dev/sdb", path="/stor/d1", type="btrfs")
 
 
@@ -149,7 +149,13 @@ async def test_a_drive_is_as_empty_afterwards_as_before_also_after_a_crash(drive
     assert os.path.ismount(point)
     (point / "frame").write_bytes(b"1")
     with pytest.raises(NotReadyError, match="is in use, and is not formatted"):
-        await _tune(UndoStack("other", None, tmp_path / "other"), LocalHost(), device=drive, path=str(tmp_path / "d2"), type="ext4")
+        await _tune(
+            UndoStack("other", None, tmp_path / "other"),
+            LocalHost(),
+            device=drive,
+            path=str(tmp_path / "d2"),
+            type="ext4",
+        )
 
     # As another process does it after a crash, by what is written in /run alone; a second time there is nothing to do.
     record = load_record(tmp_path / "run" / "run" / "undo.json")
@@ -183,4 +189,5 @@ async def _tune(stack: UndoStack, host: FakeHost | LocalHost, **options: object)
 
 
 def _signatures(drive: str) -> tuple[str, ...]:
-    return signatures_of(subprocess.run(("wipefs", "--parsable", drive), capture_output=True, text=True).stdout)
+    listed = subprocess.run(("wipefs", "--parsable", drive), capture_output=True, text=True, check=True)
+    return signatures_of(listed.stdout)

@@ -113,7 +113,7 @@ def _numbers(study: Study, way: OneWay, name: str, found: SustainedInstances, ra
         return f"{_editors(found.in_every_run, way.figures_over_runs(name))}{rate} in the one {imported}run"
     many = f"each of {runs.pop()} {imported}runs" if len(runs) == 1 else f"every {imported}run"
     said = f"{_editors(found.in_every_run, way.figures_over_runs(name))}{rate} in {many}"
-    if found.in_median_run == found.in_every_run:
+    if found.in_median_run.instances == found.in_every_run.instances:
         return said
     return f"{said}, {held_words(found.in_median_run)} in the median run"
 
@@ -156,10 +156,8 @@ def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
     if not less:
         return []
     doing = f"{way.doing}, where" if way.doing else "Where"
-    return [
-        f"{doing} each editor has to reach its rate by itself in every run, the number is {list_words(less)}: sums hide "
-        "editors that got less."
-    ]
+    by_itself = f"{doing} each editor has to reach its rate by itself in every run, the number is {list_words(less)}"
+    return [f"{by_itself}: sums hide editors that got less."]
 
 
 def _targets(way: OneWay, name: str) -> bool:

@@ -33,14 +33,13 @@ def repeat(report: Report) -> Iterator[Block]:
     yield listing(prerequisites(report.plan) or (inlines("What ", code("nicbench doctor"), " names."),))
     yield heading(2, "Commands")
     yield listing(_steps(report), ordered=True)
+    if report.variables:
+        yield heading(2, "Environment of the tools")
+        yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),))
     yield heading(2, "What has to be adapted")
     yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
     yield heading(2, "What spread to expect")
     yield listing(spread(report))
-    if report.variables:
-        yield FoldedBlocks(
-            inlines(f"The environment of the tools: {len(report.variables)} variables"), (_variables(report),)
-        )
     yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True)
 
 

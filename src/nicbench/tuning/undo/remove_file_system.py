@@ -10,7 +10,7 @@ from nicbench.tuning.undo.base import Undo
 _UNMOUNTING_S: Final = 900.0
 """What is not written yet is written first, and a drive takes minutes for the memory of a large machine."""
 
-# $1 device, $2 mount point, $3 our UUID, $4 what of it is taken away. By the UUID it is known: neither the mount nor the
+# $1 device, $2 mount point, $3 our UUID, $4 what of it is taken away. By the UUID it is known: neither mount nor
 # content of somebody else is touched. A device that is still being written to after a lazy unmount is waited for.
 _REMOVE: Final = """
 device=$1 point=$2 uuid=$3 parts=$4

@@ -43,5 +43,5 @@ def _users(device: dict[str, Any], *, is_itself: bool) -> Iterator[str]:
 
 
 def loop_devices_of(text: str) -> tuple[str, ...]:
-    """Loop devices that have an image, by ``losetup --json --associated IMAGE --output NAME``, which may say nothing."""
+    """Loop devices of an image, by ``losetup --json --associated IMAGE --output NAME``, which may say nothing."""
     return tuple(str(one["name"]) for one in json.loads(text)["loopdevices"]) if text.strip() else ()
