@@ -23,6 +23,7 @@ from nicbench.hosts.owner import MARK as OWNER_MARK
 from nicbench.hosts.owner import boot_id, owner_mark, this_process
 from nicbench.monitor.placing import machines
 from nicbench.system.inventory.collect import collect_host
+from nicbench.system.inventory.facts.machine.container import parse_bounds
 from nicbench.tuning.items.base import Item
 from nicbench.tuning.requests import Part, TuningRequest, place_requests
 
@@ -54,9 +55,11 @@ async def test_the_root_of_the_machine_stands_under_a_throw_away_overlay() -> No
 
 async def test_cpus_memory_rights_and_further_arguments_go_to_the_engine() -> None:
     command = await _run_command(
-        image="debian", cpus="0-1,3", memory=2 << 30, privileged=True, arguments=("--device=/dev/x",)
+        image="debian", cpus="0-1,3", cpu_time=1.5, memory=2 << 30, privileged=True, arguments=("--device=/dev/x",)
     )
-    assert {"--cpuset-cpus=0-1,3", f"--memory={2 << 30}", "--privileged", "--device=/dev/x"} <= set(command)
+    assert {"--cpuset-cpus=0-1,3", "--cpus=1.5", f"--memory={2 << 30}", "--privileged", "--device=/dev/x"} <= set(
+        command
+    )
     assert command.index("--device=/dev/x") < command.index("debian")
 
 
@@ -304,6 +307,9 @@ async def test_what_is_known_of_its_network_and_machine_is_read_outside_and_what
         "runtime": "crun",
         "root": None,
         "memory_bytes": None,
+        "memory_node": None,
+        "cpu_time_cpus": None,
+        "in_force": {"cpus": None, "cpu_time_cpus": None, "memory_bytes": None, "memory_nodes": None},
         "image": "debian",
         "image_id": "3af",
         "image_digest": "sha256:77",
@@ -352,3 +358,17 @@ async def _run_command(**options: Any) -> tuple[str, ...]:
 
 async def test_everything_in_a_container_bears_the_mark_of_this_controller() -> None:
     assert f"--env={OWNER_MARK}={owner_mark()}" in await _run_command(image="debian")
+
+
+def test_bounds_are_read_of_either_kind_of_cgroup() -> None:
+    status = "Cpus_allowed_list:\t0-3\nMems_allowed_list:\t1\n"
+    second = "/sys/fs/cgroup/a/cpu.max:150000 100000\n/sys/fs/cgroup/a/memory.max:268435456\n"
+    first = (
+        "/sys/fs/cgroup/cpu/a/cpu.cfs_quota_us:150000\n/sys/fs/cgroup/cpu/a/cpu.cfs_period_us:100000\n"
+        "/sys/fs/cgroup/memory/a/memory.limit_in_bytes:268435456\n"
+    )
+    bound = {"cpus": "0-3", "cpu_time_cpus": 1.5, "memory_bytes": 268435456, "memory_nodes": "1"}
+    assert parse_bounds(status + second) == parse_bounds(status + first) == bound
+    unbound = {"cpus": "0-3", "cpu_time_cpus": None, "memory_bytes": None, "memory_nodes": "1"}
+    assert parse_bounds(status + second.replace("150000", "max").replace("268435456", "max")) == unbound
+    assert parse_bounds(status + first.replace("150000", "-1").replace("268435456", str(2**63 - 4096))) == unbound

@@ -21,6 +21,7 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.options import ContainerOptions
 from nicbench.hosts.owner import boot_id, start_ticks, this_process
+from nicbench.system.inventory.facts.machine.container import Container
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("podman") is None, reason="podman is not installed"),
@@ -103,7 +104,9 @@ async def test_a_killed_process_ends_with_children_that_left_its_session(host: C
 
 async def test_cpus_and_memory_are_bounded() -> None:
     cpu = min(os.sched_getaffinity(0))
-    host = ContainerHost(LocalHost(), ContainerOptions(root="/", network="none", cpus=str(cpu), memory=256 << 20))
+    host = ContainerHost(
+        LocalHost(), ContainerOptions(root="/", network="none", cpus=str(cpu), cpu_time=0.5, memory=256 << 20)
+    )
     await _begin(host)
     try:
         status = await host.read_file("/proc/self/status") or ""
@@ -112,6 +115,18 @@ async def test_cpus_and_memory_are_bounded() -> None:
         )
         assert f"Cpus_allowed_list:\t{cpu}\n" in status
         assert str(256 << 20) in limit.stdout
+        facts = await Container().read(host, ())
+        assert isinstance(facts, dict)
+        bounds = facts["in_force"]
+        assert (bounds["cpus"], bounds["cpu_time_cpus"], bounds["memory_bytes"]) == (str(cpu), 0.5, 256 << 20)
+        told = Container.subjects[0].tell({"container": facts}, lambda name, value: f"{value} B")
+        assert f"CPUs {cpu}, CPU time of 0.5 CPUs, memory {256 << 20} B" in (told or "")
+        # The bound holds: what takes more is ended by the kernel, and a busy process gets its share and no more.
+        with pytest.raises(HostError, match="exit status -9"):
+            await host.run(("python3", "-c", "bytearray(512 << 20)"))
+        busy = "import time; end = time.monotonic() + 1; exec('while time.monotonic() < end: pass')"
+        share = await host.run(("python3", "-c", f"{busy}; print(time.process_time())"))
+        assert float(share.stdout) < 0.8
     finally:
         await host.close()
 

@@ -104,7 +104,10 @@ def test_what_qualifies_a_number_is_said(runs: list[dict[int, list[float]]], sai
 
 def test_an_instance_that_got_less_behind_a_sum_that_was_met_is_not_hidden() -> None:
     one = study(run({2: [26.0, 22.0]}))
-    assert "each single editor got its rate in every run with not even the fewest" in sentences(one)[1]
+    assert (
+        "each editor has to reach its rate by itself in every run, the number is not even the fewest"
+        in sentences(one)[1]
+    )
     (row,) = sustained_rows(one)
     assert (row.in_every_run, row.by_every_instance) == ("≥\u00a02", "fewer than tried")
 

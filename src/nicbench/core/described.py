@@ -115,6 +115,8 @@ class Subject:
     label: str
     place: int
     tell: Callable[[Facts, Write], str | None]
+    is_everywhere: bool = True
+    """Whether every machine has it; otherwise a machine that says nothing of it has none, and nothing is unknown."""
 
 
 class DescribedPlugin:

@@ -192,6 +192,31 @@ def _texts(content: Any) -> Iterator[str]:
         yield content
 
 
+# Environment variables: who reads a report may see what a tool ran with, and no password.
+
+
+_SECRET_NAME = re.compile(
+    r"passw(?:or)?d|passphrase|(?:^|_)pass(?:$|_)|secret|token|credential|auth|cookie|(?:^|_|api|access|private)key(?:$|_)",
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(
+    r"-----BEGIN|^(?:Bearer|Basic) |\beyJ[\w-]{10,}\.[\w-]+"
+    r"|\b(?:ghp|gho|ghs|github_pat|glpat|xox[bp]|sk)[-_]\w{10,}|\bAKIA\w{16}"
+)
+_USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+@")
+HIDDEN: Final = "(not kept: it looks like a secret)"
+
+
+def hide_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables with ``HIDDEN`` for each secret, known by its name or its form, and no user in a URL."""
+    return {
+        name: HIDDEN
+        if _SECRET_NAME.search(name) or _SECRET_VALUE.search(value)
+        else _USER_OF_URL.sub("(not kept)@", value)
+        for name, value in variables.items()
+    }
+
+
 # Text from others made harmless to look at: what steers a terminal or turns words around is written as its number.
 
 

@@ -145,6 +145,17 @@ class Preparation(Frozen):
     timeout_s: float = 3600.0
 
 
+class ToolEnvironment(Frozen):
+    """The environment variables of a tool's processes as they were passed, on hosts where they were all alike.
+
+    Without the marks by which nicbench knows its processes; of what looks like a secret only the name is kept.
+    """
+
+    workload: str
+    hosts: tuple[str, ...]
+    variables: dict[str, str]
+
+
 class StreamFigures(Frozen):
     """The figures of one connection or queue pair of a job."""
 
@@ -326,6 +337,8 @@ class Round(Sample):
     """By endpoint, what its interface counted over the round (bytes, packets, drops; PFC and ECN where available)."""
     bonds: tuple[BondObservation, ...] = ()
     """Every bond under an interface of the test: which connection used which port."""
+    environments: tuple[ToolEnvironment, ...] = Field(default=(), exclude_if=lambda known: known == ())
+    """The environments of its tools, by tool and host."""
     failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
     """The outcome of the link failure that the test asked for."""
 

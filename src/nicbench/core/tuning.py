@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from nicbench.core.base import Frozen
 from nicbench.core.turn import DEFAULT
@@ -45,6 +45,8 @@ class TunedSetting(Frozen):
     options: dict[str, Any]
     outcome: Outcome
     reason: str | None = None
+    commands: tuple[str, ...] = Field(default=(), exclude_if=lambda commands: commands == ())
+    """The commands that made the setting, where they say more than its values."""
     before: Values | None = None
     """Everything that was read before the change, not only the requested keys."""
     asked: Values | None = None

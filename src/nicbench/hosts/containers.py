@@ -25,7 +25,7 @@ _FIRST_PROCESS = f'echo "{READY}"; exec 3<&0; cat <&3 >/dev/null & wait $!'
 # Prints its process id before it becomes the command, or `missing`. It is in the container's environment, so that
 # messages about a failed command show the command and not this script.
 _BEGIN = 'command -v "$1" >/dev/null 2>&1 || { echo missing; exit 127; }; echo "$$"; exec "$@"'
-_BEGIN_VARIABLE = "NICBENCH_BEGIN"
+BEGIN_VARIABLE = "NICBENCH_BEGIN"
 _HIGHEST_SIGNAL = 64
 _LIMITS = re.compile(r"rlimit", re.IGNORECASE)
 _HYBRID = re.compile(r"cgroups in hybrid mode not supported")
@@ -57,11 +57,12 @@ def run_command(
         *(f"--label={key}={value}" for key, value in labels.items()),
         f"--network={network}",
         *((f"--cpuset-cpus={options.cpus}",) if options.cpus is not None else ()),
+        *((f"--cpus={options.cpu_time:g}",) if options.cpu_time is not None else ()),
         *((f"--memory={options.memory}",) if options.memory is not None else ()),
         *((f"--cpuset-mems={options.memory_node}",) if options.memory_node is not None else ()),
         *(f"--volume={folder}:{folder}" for folder in options.folders),
         *(("--privileged",) if options.privileged else ()),
-        f"--env={_BEGIN_VARIABLE}={_BEGIN}",
+        f"--env={BEGIN_VARIABLE}={_BEGIN}",
         f"--env={OWNER_MARK}={owner_mark()}",
         *(argument for adaptation in adaptations for argument in adaptation.arguments),
         *options.arguments,
@@ -82,7 +83,7 @@ def exec_prefix(
         *(*engine, "exec"),
         *(("-i",) if has_input else ()),
         *(f"-e{key}={value}" for key, value in environment.items()),
-        *(name, "sh", "-c", f'eval "${_BEGIN_VARIABLE}"', "sh"),
+        *(name, "sh", "-c", f'eval "${BEGIN_VARIABLE}"', "sh"),
     )
 
 

@@ -112,6 +112,8 @@ class ContainerOptions(Frozen):
     root: Annotated[str, AfterValidator(_check_folder)] | None = None
     network: Annotated[str, AfterValidator(_check_network)] = "host"
     cpus: Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_normalise_cpus)] | None = None
+    cpu_time: Annotated[float, Field(ge=0.01, le=8192)] | None = None
+    """CPU time that all its processes together may use, in CPUs: 1.5 are 1.5 s in each second, on whichever CPUs."""
     memory: Annotated[Bytes, Field(ge=_SMALLEST_CONTAINER_BYTES)] | None = None
     memory_node: Annotated[int, Field(ge=0, le=1023)] | None = None
     folders: tuple[Annotated[str, AfterValidator(_check_folder)], ...] = ()

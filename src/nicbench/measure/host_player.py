@@ -19,6 +19,7 @@ from nicbench.core.round import (
     RestartServers,
     Round,
     RoundRequest,
+    ToolEnvironment,
 )
 from nicbench.core.tuning import Values
 from nicbench.engine.binaries import deploy_binary
@@ -250,6 +251,12 @@ class HostPlayer(Player):
             return None
         endpoint = self._testbed.endpoints[failure.port]
         return FailureWatch(watch, failure, endpoint, endpoint.members[failure.link - 1], self._changes)
+
+    def environments(self, request: RoundRequest) -> tuple[ToolEnvironment, ...]:
+        known = self._programs.environments({job.workload for job in request.jobs})
+        if self._redactor is None:
+            return known
+        return tuple(ToolEnvironment.model_validate(self._redactor(each.model_dump(mode="json"))) for each in known)
 
     def _raw(self, name: str) -> RawFolder:
         return RawFolder(self._folder, name, self._redactor.redact_text if self._redactor else None)

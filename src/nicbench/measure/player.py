@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from nicbench.core.bond import BondObservation, LinkFailureOutcome
-from nicbench.core.round import HostCommand, Job, JobOutcome, Preparation, RestartServers, Round, RoundRequest
+from nicbench.core.round import (
+    HostCommand,
+    Job,
+    JobOutcome,
+    Preparation,
+    RestartServers,
+    Round,
+    RoundRequest,
+    ToolEnvironment,
+)
 from nicbench.workloads.base import Watch
 
 
@@ -72,6 +81,10 @@ class Player(ABC):
 
     def bonds(self) -> tuple[BondObservation, ...]:
         """Of the round that was played last: its bonds, and which connection used which of their ports."""
+        return ()
+
+    def environments(self, request: RoundRequest) -> tuple[ToolEnvironment, ...]:
+        """Of a round that was played: the environments that its tools ran in, as far as they are known."""
         return ()
 
     def failure(self) -> LinkFailureOutcome | None:

@@ -85,6 +85,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
             cpu=cpu,
             counters=counters,
             bonds=player.bonds(),
+            environments=player.environments(request),
             failure=player.failure(),
             verdict=judge_round(
                 request,

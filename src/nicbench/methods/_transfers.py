@@ -92,7 +92,7 @@ TABLE: Final = ResultTable(
     title="Transfers",
     caption=(
         "Payload of transfers of a fixed number of bytes, by what the receiver counted: the arithmetic mean of the "
-        "repetitions and their standard deviation, each client by itself. MB are 10^6 bytes, MiB 2^20."
+        "repetitions and their standard deviation, each client by itself. MB are 10⁶ bytes, MiB 2²⁰."
     ),
     columns=(
         *(_PLACE, _TRANSFER, _WRITE, _RATE),

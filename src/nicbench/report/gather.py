@@ -38,7 +38,7 @@ from nicbench.report.imported import imported_view
 from nicbench.report.injected import injected_rows, injected_sentence
 from nicbench.report.model import Report, TrialGroup, place_of
 from nicbench.report.ports import ports_tables
-from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of
+from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of, variables_of
 from nicbench.report.section import RunKnowledge, Section
 from nicbench.report.statistics.view import StatisticsView, statistics_view
 from nicbench.report.study.revisions import label_of_time, revision_rows
@@ -128,6 +128,7 @@ def gather(folder: RunFolder) -> Report:
         cpu_users=list_cpu_users(rounds),
         has_frame_samples=(folder.path / FRAMES).is_dir(),
         tools=tools_of(rounds),
+        variables=variables_of(rounds),
         endpoints=endpoint_rows(plan),
         studies=of_editors,
         rounds_used=sum(

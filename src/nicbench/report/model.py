@@ -23,7 +23,7 @@ from nicbench.report.endpoints import EndpointRow
 from nicbench.report.imported import ImportedView
 from nicbench.report.injected import InjectedRow
 from nicbench.report.ports import PortsTable
-from nicbench.report.rounds import RoundGroup, Tool
+from nicbench.report.rounds import RoundGroup, Tool, Variable
 from nicbench.report.section import Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.study.revisions import RevisionRow
@@ -144,6 +144,7 @@ class Report:
     has_frame_samples: bool = False
     """Whether the run folder has the times of every frame."""
     tools: tuple[Tool, ...] = ()
+    variables: tuple[Variable, ...] = ()
     endpoints: tuple[EndpointRow, ...] = ()
     studies: tuple[Study, ...] = ()
     statistics: StatisticsView | None = None

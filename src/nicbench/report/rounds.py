@@ -154,6 +154,15 @@ class Tool:
     """The command line of its first client."""
 
 
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A value of an environment variable of the tools; ``where`` has tools and hosts, "" where all have it."""
+
+    name: str
+    value: str
+    where: str
+
+
 def round_group(test: str, rounds: Iterable[Round]) -> RoundGroup:
     """Returns the rounds of one test."""
     return RoundGroup(test, tuple(map(_row, rounds)))
@@ -170,6 +179,22 @@ def tools_of(rounds: Iterable[Round]) -> tuple[Tool, ...]:
             if outcome.client_command:
                 examples.setdefault(job.workload, shlex.join(outcome.client_command))
     return tuple(Tool(name, tuple(known), examples.get(name, "")) for name, known in versions.items())
+
+
+def variables_of(rounds: Iterable[Round]) -> tuple[Variable, ...]:
+    """Returns every value of every environment variable that a tool ran with, by name."""
+    places: dict[tuple[str, str], dict[str, None]] = {}
+    everywhere: dict[str, None] = {}
+    for one in rounds:
+        for each in one.environments:
+            here = dict.fromkeys(f"{each.workload} on {host}" for host in each.hosts)
+            everywhere.update(here)
+            for variable in each.variables.items():
+                places.setdefault(variable, {}).update(here)
+    return tuple(
+        Variable(name, value, "" if len(where) == len(everywhere) else ", ".join(where))
+        for (name, value), where in sorted(places.items())
+    )
 
 
 def failures_of(rounds: Iterable[Round]) -> tuple[str, ...]:

@@ -92,7 +92,7 @@ def system_table(inventory: Mapping[str, Any], declared: Mapping[str, Any] | Non
         texts = tuple(content[0][number] for content in columns.values())
         if any(texts):
             rows.append(SystemRow(label, texts))
-        elif columns:
+        elif columns and subjects()[label][1].is_everywhere:
             unknown.append((label, _reason([content[2] for content in columns.values()], kind)))
     labels = dict.fromkeys(label for content in columns.values() for label, _ in content[1])
     for label in labels:
@@ -147,6 +147,8 @@ class TunedRow:
     changed: bool
     wrong: bool
     """Whether the value was not as asked for during the test, or not restored by the undo."""
+    commands: tuple[str, ...] = ()
+    """The commands of its item that made it, where they say more than its value."""
 
 
 def tuned_rows(content: Any) -> tuple[TunedRow, ...]:
@@ -177,6 +179,7 @@ def _rows(row: Mapping[str, Any]) -> Iterator[TunedRow]:
             source=str(row.get("source") or ""),
             changed=outcome == "changed",
             wrong=strayed or left or outcome in ("not_met", "failed"),
+            commands=tuple(map(str, row.get("commands") or ())),
         )
 
 

@@ -40,6 +40,7 @@ async def preview(one: PlacedRequest, configuration: str = DEFAULT, run: int = 1
         reason=reason,
         before=before,
         asked=asked,
+        commands=one.item.commands(),
     )
 
 

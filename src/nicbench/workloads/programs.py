@@ -1,4 +1,4 @@
-"""Finds out which version of a tool a machine has, and whether processes can be placed on given CPUs and memory.
+"""Finds out a tool's version and environment on a machine, and whether processes can be placed on CPUs and memory.
 
 Each is found out once per machine and cached for the run.
 """
@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from nicbench.core.errors import HostError, NotReadyError
-from nicbench.core.round import JobSpec, Placement
+from nicbench.core.errors import HostError, NicbenchError, NotReadyError
+from nicbench.core.redaction import hide_secrets
+from nicbench.core.round import JobSpec, Placement, ToolEnvironment
 from nicbench.hosts.base import Host
+from nicbench.hosts.containers import BEGIN_VARIABLE
+from nicbench.hosts.containers import MARK as COMMAND_MARK
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.workloads.base import Command, Workload, last_words
+from nicbench.hosts.owner import MARK as OWNER_MARK
+from nicbench.workloads.base import Command, Workload, clean, last_words
 
 _TIMEOUT_S = 20.0
 _STATUS = "/proc/self/status"
+# By these nicbench finds its processes: they differ each time, and no tool knows them. The shell sets the last.
+_OUR_MARKS = frozenset({OWNER_MARK, COMMAND_MARK, BEGIN_VARIABLE, "_"})
 
 Finder = Callable[[Host, str], Awaitable[str]]
 """Returns the path of a nicbench program on a host, and copies the program there if it is missing."""
@@ -29,6 +35,7 @@ class Programs:
         self._own = own
         self._versions: dict[tuple[str, Command], str | None] = {}
         self._placements: dict[tuple[str, Placement], str | None] = {}
+        self._environments: dict[tuple[str, str, str], dict[str, str]] = {}
         self._asking: dict[object, asyncio.Lock] = {}
 
     async def version(self, host: Host, workload: Workload, ask: JobSpec) -> str | None:
@@ -44,6 +51,35 @@ class Programs:
                 done = await host.run(command, check=False, timeout_s=_TIMEOUT_S, environment=workload.environment)
                 self._versions[key] = workload.parse_version(f"{done.stdout}\n{done.stderr}")
         return self._versions[key]
+
+    async def learn_environment(self, host: Host, workload: Workload) -> None:
+        """Finds out, once, what environment the tool's processes get on the host: that of any command there.
+
+        Nothing is known where the host has no ``env``; the tool runs all the same.
+        """
+        key = (_machine(host), host.name, workload.kind)
+        async with self._one_asks(key):
+            if key in self._environments:
+                return
+            try:
+                done = await host.run(
+                    ("env", "-0"), check=False, timeout_s=_TIMEOUT_S, environment=workload.environment
+                )
+            except NicbenchError:
+                self._environments[key] = {}
+            else:
+                self._environments[key] = parse_environment(done.stdout) if done.status == 0 else {}
+
+    def environments(self, workloads: Collection[str]) -> tuple[ToolEnvironment, ...]:
+        """Returns what is known of these tools, those hosts together that have the same."""
+        found: dict[tuple[str, tuple[tuple[str, str], ...]], list[str]] = {}
+        for (_, host, workload), variables in self._environments.items():
+            if workload in workloads and variables:
+                found.setdefault((workload, tuple(variables.items())), []).append(host)
+        return tuple(
+            ToolEnvironment(workload=workload, hosts=tuple(sorted(hosts)), variables=dict(variables))
+            for (workload, variables), hosts in found.items()
+        )
 
     async def locate(self, host: Host, workload: Workload, command: Command) -> Command:
         """Replaces the program of a command by its path on the host, if it is one of nicbench's own."""
@@ -62,6 +98,13 @@ class Programs:
     def _one_asks(self, key: object) -> asyncio.Lock:
         """Returns the lock of a question: jobs of a round ask the same at the same time, so the others wait."""
         return self._asking.setdefault(key, asyncio.Lock())
+
+
+def parse_environment(text: str) -> dict[str, str]:
+    """Parses what ``env -0`` prints, by name: without our own marks, with nothing that looks like a secret."""
+    variables = dict(part.split("=", 1) for part in text.split("\0") if "=" in part)
+    shown = {name: clean(variables[name]) for name in sorted(variables) if name not in _OUR_MARKS}
+    return hide_secrets(shown)
 
 
 def place(command: Command, placement: Placement) -> Command:

@@ -108,6 +108,9 @@ class RunningJob:
             await self._version(client.host, workload, programs),
             None if server is None else await self._version(server.host, workload, programs),
         )
+        for end in (client, server):
+            if end is not None:
+                await programs.learn_environment(end.host, workload)
         for version in self._versions:
             _refuse(None if version is None else workload.refusal_of_version(job.ask, version))
         await self._check_placement(client, job.client_placement, job.client, programs)

@@ -183,6 +183,11 @@ class ContainerHost(Host):
         shown = await self._outside.run((*self._engine, "inspect", f"--format={form}", self._container))
         return shown.stdout.strip()
 
+    async def look_from_machine(self, script: str) -> str:
+        """Runs a script on the machine that gets the pid there of the container's first process; "" where it fails."""
+        pid = await self.inspect("{{.State.Pid}}")
+        return (await self._outside.run(("sh", "-c", script, "look", pid), check=False)).stdout
+
     async def engine_version(self) -> str:
         """Reads the version of the engine's client."""
         shown = await self._outside.run((*self._engine, "version", "--format={{.Client.Version}}"))

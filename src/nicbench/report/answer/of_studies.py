@@ -113,7 +113,7 @@ def _numbers(study: Study, way: OneWay, name: str, found: SustainedInstances, ra
         return f"{_editors(found.in_every_run, way.figures_over_runs(name))}{rate} in the one {imported}run"
     many = f"each of {runs.pop()} {imported}runs" if len(runs) == 1 else f"every {imported}run"
     said = f"{_editors(found.in_every_run, way.figures_over_runs(name))}{rate} in {many}"
-    if found.in_median_run == found.in_every_run:
+    if found.in_median_run.instances == found.in_every_run.instances:
         return said
     return f"{said}, {held_words(found.in_median_run)} in the median run"
 
@@ -140,7 +140,8 @@ def _count_words(held: HeldInstances, beyond: str = "") -> str:
     if held.instances is None:
         return "fewer editors than were tried"
     number, gap, gaps = held_words(held).partition(" (")
-    return f"{number} {'editor' if held.instances <= 1 else 'editors'}{beyond}{gap}{gaps}"
+    notes = f"{beyond}{gap}{gaps}".replace(") (", ", ")  # one pair of brackets
+    return f"{number} {'editor' if held.instances <= 1 else 'editors'}{notes}"
 
 
 def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
@@ -154,10 +155,9 @@ def _stricter(study: Study, way: OneWay, names: list[str]) -> list[str]:
             less.append(f"{held_words(strictest)}{whose}")
     if not less:
         return []
-    doing = f"{way.doing}, each" if way.doing else "Each"
-    return [
-        f"{doing} single editor got its rate in every run with {list_words(less)} of them: the sum of a run hides less."
-    ]
+    doing = f"{way.doing}, where" if way.doing else "Where"
+    by_itself = f"{doing} each editor has to reach its rate by itself in every run, the number is {list_words(less)}"
+    return [f"{by_itself}: sums hide editors that got less."]
 
 
 def _targets(way: OneWay, name: str) -> bool:

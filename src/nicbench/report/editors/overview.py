@@ -99,7 +99,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
     if of_a_frame is None or form.width < _BROAD:
         return finish_chart(alt.layer(*layers), form)
     # No data uses the right axis: it is the left axis in another unit.
-    bytes_axis = alt.Axis(orient="right", grid=False, title="MB/s (10^6 bytes)", labelExpr=PLAIN_NUMBERS, tickCount=6)
+    bytes_axis = alt.Axis(orient="right", grid=False, title="MB/s (10⁶ bytes)", labelExpr=PLAIN_NUMBERS, tickCount=6)
     bytes_scale = alt.Scale(domain=[0, top * of_a_frame / 1e6], nice=False)
     beside = alt.Chart(inline([{"instances": counts[0], "bytes": 0}])).mark_point(opacity=0, aria=False)
     beside = beside.encode(x=x, y=alt.Y("bytes:Q", scale=bytes_scale, axis=bytes_axis))

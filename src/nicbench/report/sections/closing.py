@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from nicbench import __version__
 from nicbench.report.disclosure import command
 from nicbench.report.document.blocks import Block, Code, Definitions, FoldedBlocks
-from nicbench.report.document.inlines import Part, code, file_link, inlines, join_inlines
+from nicbench.report.document.inlines import Part, breakable, code, file_link, inlines, join_inlines
 from nicbench.report.document.tables import (
     caption,
     cell,
@@ -33,11 +33,27 @@ def repeat(report: Report) -> Iterator[Block]:
     yield listing(prerequisites(report.plan) or (inlines("What ", code("nicbench doctor"), " names."),))
     yield heading(2, "Commands")
     yield listing(_steps(report), ordered=True)
+    if report.variables:
+        yield heading(2, "Environment of the tools")
+        yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),))
     yield heading(2, "What has to be adapted")
     yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
     yield heading(2, "What spread to expect")
     yield listing(spread(report))
     yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True)
+
+
+def _variables(report: Report) -> Block:
+    """Returns every variable that tools were passed, and where where not all had it."""
+    differ = any(row.where for row in report.variables)
+    return table(
+        (word_heads("Variable", "Value", *(("Where",) if differ else ())),),
+        (
+            (name(breakable(row.name)), cell(code(row.value)), *((words(row.where or "everywhere"),) if differ else ()))
+            for row in report.variables
+        ),
+        "facts",
+    )
 
 
 def _steps(report: Report) -> Iterator[Part]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nicbench.report import disclosure as disclosed
 from nicbench.report.disclosure import of_configurations
-from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
+from nicbench.report.document.blocks import Block, Cell, Code, FoldedBlocks
 from nicbench.report.document.inlines import badge, breakable, inlines, lines, strong
 from nicbench.report.document.tables import (
     NOTHING,
@@ -138,6 +138,10 @@ def _tuned_settings(rows: Sequence[TunedRow]) -> Iterator[Block]:
     )
     if changed:
         yield _tuned_table(changed)
+        commands = dict.fromkeys(command for row in changed for command in row.commands)
+        if commands:
+            yield caption("By these commands:")
+            yield Code("\n".join(commands))
     if others:
         went_wrong = any(row.wrong for row in others)
         yield FoldedBlocks(inlines(f"Not changed: {len(others)}"), (_tuned_table(others),), is_open=went_wrong)

@@ -95,6 +95,10 @@ class Item(Setting):
         CannotSetError where the place cannot take it (more than its maximum), with what it could.
         """
 
+    def commands(self) -> tuple[str, ...]:
+        """What is run on the host, where somebody who repeats the test without nicbench needs the commands."""
+        return ()
+
     async def apply(self, changes: Changes, place: Place, before: Values, asked: Values) -> None:
         """Writes, undo first. Only an item whose undo is another one (a process that is held) does this differently."""
         undo = RestoreSetting.of(self, place.device, before, asked)
