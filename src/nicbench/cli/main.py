@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -60,6 +61,7 @@ def make_app(only: str | None = None) -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status, which is 0 or that of the error (core/errors.py)."""
+    os.umask(os.umask(0o077) | 0o002)  # whatever is made, not everybody may write to it
     given = list(sys.argv[1:] if arguments is None else arguments)
     with streams_may_break():
         return _run_command(given, as_json="--json" in given)
