@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import typer
 
-from nicbench.cli import main as main_module
+from nicbench.cli import app as app_module
 
 HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh", "httpx"}
 
@@ -66,9 +66,9 @@ def test_what_is_to_answer_over_ten_thousand_runs_loads_no_more_than_it_needs(
 
 
 def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one() -> None:
-    files = {path.stem for path in (Path(main_module.__file__).parent / "commands").glob("*.py")} - {"__init__"}
-    assert set(main_module.COMMANDS.values()) == files
-    every = typer.main.get_command(main_module.make_app())
-    assert set(every.commands) == set(main_module.COMMANDS)  # type: ignore[attr-defined]
-    for name in main_module.COMMANDS:
-        assert list(typer.main.get_command(main_module.make_app(name)).commands) == [name]  # type: ignore[attr-defined]
+    files = {path.stem for path in (Path(app_module.__file__).parent / "commands").glob("*.py")} - {"__init__"}
+    assert set(app_module.COMMANDS.values()) == files
+    every = typer.main.get_command(app_module.make_app())
+    assert set(every.commands) == set(app_module.COMMANDS)  # type: ignore[attr-defined]
+    for name in app_module.COMMANDS:
+        assert list(typer.main.get_command(app_module.make_app(name)).commands) == [name]  # type: ignore[attr-defined]
