@@ -18,6 +18,7 @@ from nicbench.tuning.lease import HostLease
 from nicbench.tuning.lock import LOCK_NAME, HostLock
 from nicbench.tuning.record import Entry, Record, record_path, save_record
 from nicbench.tuning.restore import restore, restore_stale
+from nicbench.tuning.runtime_folder import LEASES, QUEUE
 from nicbench.tuning.stack import UndoStack
 from nicbench.tuning.undo.restore_file import RestoreFile
 
@@ -93,15 +94,7 @@ async def test_a_record_that_others_may_have_written_is_refused_and_changes_noth
     await spoil(path)  # type: ignore[operator]
 
     with pytest.raises(NotReadyError) as caught:
-        match who:
-            case "restore":
-                await restore("planted", runtime, lambda _spec: host)
-            case "next run":
-                await restore_stale(runtime, lambda _spec: host)
-            case "lock of the dead run":
-                await HostLock("next", runtime, lambda _spec: host).take()
-            case _:
-                await HostLease(LocalHost("far"), "next", None, folder=runtime).take()
+        await _obey(who, runtime, host)
 
     assert host.files[PAGES] == "8"
     said = str(caught.value)
@@ -166,11 +159,31 @@ async def test_what_a_run_left_that_was_killed_while_it_wrote_its_first_record_i
         assert not folder.parent.exists()
 
 
+async def test_the_folders_of_leases_and_of_the_queue_are_no_runs(tmp_path: Path) -> None:
+    for name in (LEASES, QUEUE):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o770)
+    assert await restore_stale(tmp_path) == []
+    assert {path.name for path in tmp_path.iterdir()} == {LEASES, QUEUE}
+
+
 async def test_a_record_that_somebody_is_writing_is_left_to_him(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / f".undo.json.{os.getpid()}").touch()
     assert await restore_stale(tmp_path) == []
     assert (tmp_path / "run" / f".undo.json.{os.getpid()}").exists()
+
+
+async def _obey(who: str, runtime: Path, host: FakeHost) -> None:
+    match who:
+        case "restore":
+            await restore("planted", runtime, lambda _spec: host)
+        case "next run":
+            await restore_stale(runtime, lambda _spec: host)
+        case "lock of the dead run":
+            await HostLock("next", runtime, lambda _spec: host).take()
+        case _:
+            await HostLease(LocalHost("far"), "next", None, folder=runtime).take()
 
 
 def _plant(runtime: Path, host: FakeHost) -> Path:

@@ -28,7 +28,7 @@ from nicbench.hosts import host_from_spec
 from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
 from nicbench.tuning.restore import MakeHost, restore
-from nicbench.tuning.runtime_folder import PRIVATE_FILE, make_runtime_folder, refuse_state
+from nicbench.tuning.runtime_folder import LEASES, PRIVATE_FILE, make_runtime_folder, refuse_state
 
 
 class Lease(Frozen):
@@ -113,7 +113,6 @@ def _plain(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text[:100])
 
 
-_FOLDER = "leases"
 _LARGEST_BYTES = 8192
 
 
@@ -121,7 +120,7 @@ def living_leases(runtime: Path) -> list[Standing]:
     """Those whose holder lives. What cannot be read is left out."""
     found: list[Standing] = []
     with contextlib.suppress(OSError):
-        for path in sorted((runtime / _FOLDER).iterdir()):
+        for path in sorted((runtime / LEASES).iterdir()):
             with contextlib.suppress(OSError):
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 try:

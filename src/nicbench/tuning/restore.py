@@ -21,7 +21,7 @@ from nicbench.tuning.record import (
     record_path,
     save_record,
 )
-from nicbench.tuning.runtime_folder import refuse_strangers
+from nicbench.tuning.runtime_folder import LEASES, QUEUE, refuse_strangers
 from nicbench.tuning.undoing import undo_entries
 
 MakeHost = Callable[[dict[str, Any]], Host]
@@ -69,7 +69,8 @@ def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
 
 def _names(runtime: Path) -> list[str]:
     try:
-        return sorted(entry.name for entry in runtime.iterdir() if entry.is_dir())
+        found = sorted(entry.name for entry in runtime.iterdir() if entry.is_dir())
+        return [name for name in found if name not in (LEASES, QUEUE)]
     except FileNotFoundError:
         return []
     except PermissionError as error:

@@ -15,6 +15,9 @@ from nicbench.core.redaction import visible_name
 PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 PUBLIC_FILE: Final = 0o644
+LEASES: Final = "leases"
+QUEUE: Final = "queue"
+"""Folders there that are not of one run."""
 
 # The same in shell, for other machines: `mine PATH WHOM` tells whether PATH is of root or of the user, is no link, and
 # can be changed by nobody else; WHOM is `group` where a group of all who measure may write, else `nobody`. `told PATH`
