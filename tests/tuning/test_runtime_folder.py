@@ -150,11 +150,11 @@ async def test_what_a_run_left_that_was_killed_while_it_wrote_its_first_record_i
     tmp_path: Path, begun: list[str]
 ) -> None:
     folder = tmp_path / "runtime" / "run"
-    for clean in (lambda: restore("run", folder.parent), lambda: restore_stale(folder.parent)):
+    for by_name in (True, False):
         folder.mkdir(parents=True)
         for name in begun:
             (folder / name).write_text('{"format": 1, "run')
-        (sentence,) = await clean()
+        (sentence,) = await (restore("run", folder.parent) if by_name else restore_stale(folder.parent))
         assert sentence.startswith("run: was killed before its first change")
         assert not folder.parent.exists()
 

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_streams() -> None:
-    """Opens /dev/null where stdin, stdout or stderr is closed, or the next file would get its number, and its output."""
+    """Opens /dev/null where one of them is closed: the next file would get its number, and what is written to it."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -144,8 +144,7 @@ def _explain_host_key(attempt: HopAttempt, key: asyncssh.SSHKey) -> tuple[str, s
 def _explain_revoked(attempt: HopAttempt, shown: str) -> tuple[str, str]:
     files = ", ".join(attempt.known_hosts or _USUAL_KNOWN_HOSTS)
     return (
-        f"its host key is REVOKED: {shown} is marked `@revoked` in the known hosts ({files}); whoever shows it may be "
-        "somebody who stole it",
+        f"its host key is REVOKED: {shown} is marked `@revoked` in {files}; whoever shows it may have stolen it",
         "have the host make a new key (ssh-keygen -A there, after its old ones are removed); never accept this one",
     )
 
