@@ -87,8 +87,8 @@ class SearchChoice(Frozen):
     plugins: ClassVar[str] = "nicbench.search"
 
     kind: str = "mlr"
-    goals: Annotated[dict[str, Ratio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
-    precision: Ratio = 0.005
+    goals: Annotated[dict[str, Annotated[Ratio, Field(lt=1.0)]], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
+    precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
     validation: Validation = FULL_TRIAL_S
