@@ -59,7 +59,7 @@ async def run(
         raise NothingMeasuredError(
             f"no test gave a result: {_why_nothing(bench, folder)}",
             place=str(folder.path),
-            next_step="compare the options of each test with the hosts and ports of the bench file (plan.json has both)",
+            next_step="compare the options of each test with the ports of the bench file (plan.json has both)",
         )
     return summary
 

@@ -1,8 +1,9 @@
 """What `validate` lets pass asks for something: each test of it has at least one trial or round.
 
 Examples that need no hardware are changed at random, by a seed: a key is dropped, a number is another one, two values
-change places, a list has one item or one of them twice, an option of another example is added. Each is refused with a place and a reason, or the methods of each of its tests are
-run in a dry context, which ends them at the first trial or round for which they ask.
+change places, a list has one item or one of them twice, an option of another example is added. Each is refused with a
+place and a reason, or the methods of each of its tests are run in a dry context, which ends them at the first trial or
+round for which they ask.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def mutate(text: str, chance: random.Random) -> str:
 
 
 @cache
-def _options() -> tuple[tuple[str, str, Any], ...]:
+def _options() -> tuple[tuple[Any, Any, Any], ...]:
     """Of every example: kind of a lab or method of a test, the name of an option that it is given, and its value."""
     found = []
     for path in EXAMPLES:

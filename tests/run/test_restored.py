@@ -130,7 +130,7 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 
 def test_what_others_do_on_the_machine_is_not_charged_to_the_run() -> None:
     near = {"ip -d -j link show": [{"ifname": "t0"}], "files": {"mtu": "1500"}}
-    before = {
+    before: dict[str, Any] = {
         "namespaces": ["nbrestoredt1"],
         "networks": {"first": {"ip -d -j link show": [{"ifname": "eth0"}]}, "nbrestoredt1": near},
         "mounts": ["8:1 / / rw", "0:9 / /tmp/x/mount rw,relatime"],
@@ -139,7 +139,7 @@ def test_what_others_do_on_the_machine_is_not_charged_to_the_run() -> None:
         "sysctls": {"net/ipv4/ip_forward": "0", "net/core/busy_poll": "0", "vm/swappiness": "60"},
         "files": {"/sys/class/bdi/8:0/read_ahead_kb": "128"},
     }
-    after = {
+    after: dict[str, Any] = {
         "namespaces": ["nb-3fa2c1-dut", "nbrestoredt1", "podman-1"],
         "networks": {
             "first": {"ip -d -j link show": [{"ifname": "eth0"}, {"ifname": "podman0"}]},
