@@ -22,7 +22,8 @@ class _StoppedError(BaseException):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit status, which is 0 or that of the error (core/errors.py)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    os.umask(os.umask(0o077) | 0o002)  # whatever is made, not everybody may write to it
+    umask = os.umask(0o077)
+    os.umask(umask | 0o002)  # whatever is made, not everybody may write to it
     if arguments is None:
         _open_standard_streams()
     before = {number: signal.signal(number, _stop) for number in _SIGNALS}
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         _ignore_signals()  # the work is done, and so is what it says
         if arguments is not None:  # somebody else's process goes on
+            os.umask(umask)
             for number, handler in before.items():
                 signal.signal(number, handler)
 
