@@ -125,9 +125,7 @@ class Stream(RoundMethod):
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Yields a misfit for a port whose link cannot fail, and where all ports at once would be a single one."""
         if self.options.at_once == ("all",) and len(clients) < 2:
-            message = f"`at_once: [all]` needs two ports, and the measured host has one: {', '.join(clients) or 'none'}"
-            step = "write `at_once: [port]`, or add a port"
-            yield Misfit(option=("at_once",), message=message, next_step=step)
+            yield Misfit(option=("at_once",), message="`all` needs two ports", next_step="write `[port]`, or add one")
         yield from _failures.failure_misfits(self.options.failure, clients)
 
     def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
