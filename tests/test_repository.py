@@ -61,6 +61,12 @@ def test_every_example_that_a_page_names_exists(page: Path) -> None:
     assert not missing
 
 
+def test_every_test_that_the_threat_model_names_exists() -> None:
+    named = re.findall(r"`((?:tests|engine)/[\w./]+)`", (ROOT / "docs" / "threat-model.md").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_the_demo_runs_an_example_that_exists() -> None:
     named = re.findall(r"nicbench run (\S+)", (ROOT / "Makefile").read_text())
     assert named

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import NicbenchError, NothingMeasuredError
@@ -55,7 +56,11 @@ async def run(
         raise
     summary = _finish(bench, folder, bus, complete=True)
     if not summary.results:
-        raise NothingMeasuredError("no test gave a result", place=folder.run_id)
+        raise NothingMeasuredError(
+            f"no test gave a result: {_why_nothing(bench, folder)}",
+            place=str(folder.path),
+            next_step="compare the options of each test with the ports of the bench file (plan.json has both)",
+        )
     return summary
 
 
@@ -75,6 +80,17 @@ async def _measure(whole: BenchFile, setting: TurnSetting) -> None:
             await rig.make_maker(monitors)
             await rig.calibrate()
             await rig.measure()
+
+
+def _why_nothing(bench: BenchFile, folder: RunFolder) -> str:
+    """What each test did instead, in words."""
+    made = Counter(sample.test for sample in folder.journal.samples().values())
+    noun = "trial" if bench.measures == "frames" else "round"
+    return "; ".join(
+        f"{test.name} ({test.method_kind}) "
+        + (f"made {made[test.name]} {noun}s and found nothing in them" if made[test.name] else f"asked for no {noun}")
+        for test in bench.tests
+    )
 
 
 def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.cli.main import COMMANDS
+from nicbench.cli.app import COMMANDS
 from nicbench.hosts import build_hosts
 from nicbench.importing.reference.data_sets import data_sets
 from nicbench.stages.tester import estimate_s

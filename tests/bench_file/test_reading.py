@@ -101,7 +101,11 @@ def test_a_link_names_two_ports(read: Read) -> None:
         ("on", "on"),
         ("2026-01-31", "2026-01-31"),
         ("1_000", "1_000"),
-        ("010", 10),
+        ('"010"', "010"),
+        ("00:15:5d:00:01:02", "00:15:5d:00:01:02"),
+        ("0", 0),
+        ("-0.5", -0.5),
+        ("0.25", 0.25),
         ("0o10", 8),
         ("0x10", 16),
         ("true", True),
@@ -114,6 +118,17 @@ def test_a_link_names_two_ports(read: Read) -> None:
 )
 def test_scalars_are_those_of_yaml_1_2(written: str, value: object) -> None:
     assert tree(f"a: {written}\n").plain() == {"a": value}
+
+
+@pytest.mark.parametrize("written", ["010", "0100", "-007", "00", "01.5", "00e3", "0100 ms", "{b: [1, 064]}"])
+def test_a_number_that_begins_with_a_zero_is_octal_to_some_and_refused(written: str, read: Read) -> None:
+    with pytest.raises(UsageError, match=r"begins with a zero(.|\n)*write") as refused:
+        read(SMALL.replace("500 ms", written))
+    assert ":9:" in str(refused.value.place)
+
+
+def test_a_key_of_digits_is_a_name(read: Read) -> None:
+    assert tree("007: 1\n").plain() == {"007": 1}
 
 
 def test_an_alias_repeats_a_value() -> None:

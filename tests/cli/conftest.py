@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from nicbench.bench_file import BenchFile
-from nicbench.cli.main import main, make_app
+from nicbench.cli.app import make_app
+from nicbench.cli.main import main
 from nicbench.core.events import Bus, ResultReady, RunFinished, RunStarted, TestStarted
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.store.folder import RunFolder

@@ -41,6 +41,26 @@ def test_results_that_cannot_be_written_are_an_error(arguments: str, stdout: str
     assert "Exception" not in ended.stderr
 
 
+def test_a_report_with_its_charts_is_made_where_every_stream_is_closed(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
+    run_is(finished_run)
+    assert nicbench("run", "bench.yaml").status == 0
+    [page] = Path("runs").glob("*/report.html")
+    page.unlink()
+    script = (
+        "import os, sys; from pathlib import Path; from nicbench.cli.main import main; "
+        "sys.argv[1:] = ['list']; main(); "
+        "from nicbench.report.drawing import svg; import altair as alt; "
+        "chart = alt.Chart(svg.inline([{'x': 1, 'y': 2}])).mark_bar().encode(x='x:Q', y='y:Q'); "
+        "Path('drawing').write_text(svg.svg(chart.to_dict(), 1, 'a'))"
+    )
+    shell(f'{sys.executable} -c "{script}" <&- >&- 2>&-')
+    assert Path("drawing").read_text().startswith("<svg")
+    shell(f"{NICBENCH} report {page.parent} <&- >&- 2>&-")
+    assert page.exists()
+
+
 def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench: Any) -> None:
     ended = shell(f"{NICBENCH} validate nothing.yaml --json >/dev/full")
     assert ended.returncode == 2

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -80,3 +83,29 @@ def test_the_handlers_of_the_caller_are_put_back(nicbench: Any, run_is: Callable
     run_is(finished_run)
     nicbench("run", "bench.yaml")
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+SIGNALLED_WHILE_LOADING = """
+import os, sys
+from nicbench.cli.main import main
+
+class Signal:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), {number})
+
+sys.meta_path.insert(0, Signal())
+sys.argv[1:] = ["run", "bench.yaml", "--json"]
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_the_program_is_still_loading_is_told_like_any_other(number: signal.Signals) -> None:
+    script = SIGNALLED_WHILE_LOADING.format(number=int(number))
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 130
+    assert ended.stderr == f"stopped by {number.name}\n"
+    assert json.loads(ended.stdout)["error"]["kind"] == "InterruptedRunError"

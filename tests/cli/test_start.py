@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import typer
 
-from nicbench.cli import main as main_module
+from nicbench.cli import app as app_module
 
 HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh", "httpx"}
 
@@ -66,9 +67,22 @@ def test_what_is_to_answer_over_ten_thousand_runs_loads_no_more_than_it_needs(
 
 
 def test_every_command_is_loaded_by_its_name_and_all_of_them_without_one() -> None:
-    files = {path.stem for path in (Path(main_module.__file__).parent / "commands").glob("*.py")} - {"__init__"}
-    assert set(main_module.COMMANDS.values()) == files
-    every = typer.main.get_command(main_module.make_app())
-    assert set(every.commands) == set(main_module.COMMANDS)  # type: ignore[attr-defined]
-    for name in main_module.COMMANDS:
-        assert list(typer.main.get_command(main_module.make_app(name)).commands) == [name]  # type: ignore[attr-defined]
+    files = {path.stem for path in (Path(app_module.__file__).parent / "commands").glob("*.py")} - {"__init__"}
+    assert set(app_module.COMMANDS.values()) == files
+    every = typer.main.get_command(app_module.make_app())
+    assert set(every.commands) == set(app_module.COMMANDS)  # type: ignore[attr-defined]
+    for name in app_module.COMMANDS:
+        assert list(typer.main.get_command(app_module.make_app(name)).commands) == [name]  # type: ignore[attr-defined]
+
+
+def test_nothing_of_a_run_folder_is_writable_by_everybody(nicbench: Any, run_is: Any, finished_run: Any) -> None:
+    run_is(finished_run)
+    before = os.umask(0)
+    try:
+        assert nicbench("run", "bench.yaml").status == 0
+        assert os.umask(0) == 0  # this process has its own again
+    finally:
+        os.umask(before)
+    made = [Path("runs"), *Path("runs").rglob("*")]
+    assert len(made) > 3
+    assert [path for path in made if path.stat().st_mode & stat.S_IWOTH] == []

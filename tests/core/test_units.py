@@ -55,6 +55,8 @@ def test_what_people_write_is_understood(parse: Callable[[object], object], text
         (units.parse_duration_s, True, "not a duration"),
         (units.parse_duration_s, None, "not a duration"),
         (units.parse_duration_s, "1e400 s", "out of all proportion"),
+        (units.parse_duration_s, "0100 ms", "begins with a zero"),
+        (units.parse_bytes, "064", "begins with a zero"),
         (units.parse_rate, "10 Gb/s", '"1.5 Mpps"'),
         (units.parse_rate, "120 %", "at most 100 %"),
         (units.parse_rate, "0 %", "above 0"),

@@ -51,6 +51,16 @@ async def test_a_changed_host_key_is_refused_with_both_fingerprints(sshd: Server
     assert f"ssh-keygen -R server -f {tmp_path}/known" in str(error.next_step)
 
 
+async def test_a_revoked_host_key_is_said_to_be_revoked_and_is_not_to_be_accepted(sshd: Server, tmp_path: Path) -> None:
+    key = (sshd.folder / "host.pub").read_text()
+    for known in (f"@revoked * {key}", f"@revoked server {key}\nserver {key}"):
+        (tmp_path / "known").write_text(known)
+        error = await _refusal(sshd.host(known_hosts=str(tmp_path / "known")))
+
+        assert f"its host key is REVOKED: ssh-ed25519 {_fingerprint(sshd.folder / 'host.pub')}" in error.message
+        assert "never accept this one" in str(error.next_step)
+
+
 async def test_no_configuration_switches_the_check_of_host_keys_off(sshd: Server, tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "config").write_text("Host *\nStrictHostKeyChecking no\nUserKnownHostsFile none\n")

@@ -103,11 +103,19 @@ def output_of(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+OUR_NAMESPACES, OUR_MACS = "nb", "02:6e:62:"
+
+
 def machine_state() -> dict[str, str]:
-    """What a run must leave as it was: namespaces, links, XDP programs, settings of the whole machine."""
+    """What a run must leave as it was: its namespaces and links, records, settings of the whole machine.
+
+    Namespaces and links that others make meanwhile are theirs: nicbench's bear its names and its MAC addresses.
+    """
+    namespaces = (line.split()[0] for line in output_of("ip", "netns", "list").splitlines())
+    links = (line.split() for line in output_of("ip", "-br", "link").splitlines())
     return {
-        "namespaces": output_of("ip", "netns", "list"),
-        "links": "\n".join(sorted(line.split()[0] for line in output_of("ip", "-br", "link").splitlines())),
+        "namespaces": "\n".join(sorted(name for name in namespaces if name.startswith(OUR_NAMESPACES))),
+        "links": "\n".join(sorted(words[0] for words in links if any(word.startswith(OUR_MACS) for word in words))),
         "forwarding": Path("/proc/sys/net/ipv4/ip_forward").read_text(),
         "huge pages": Path("/proc/sys/vm/nr_hugepages").read_text(),
         "backlog": Path("/proc/sys/net/core/netdev_max_backlog").read_text(),

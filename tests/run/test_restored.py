@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 SNAPSHOT = Path(__file__).parents[1] / "tuning" / "snapshot.py"
 PATIENCE_S = 120.0
 OTHERS_S = 60.0
-LAB = "nb-"
+OURS = "nbrestored"
 SOMEBODY_ELSES = Path("/proc/sys/vm/swappiness")
 
 BENCH = """
@@ -78,29 +78,87 @@ def snapshot_alone() -> dict[str, Any]:
     began = time.monotonic()
     while (taken := snapshot())["records"] and time.monotonic() - began < OTHERS_S:
         time.sleep(1.0)
-    return without_other_labs(taken)
+    return only_ours(taken)
 
 
 def left_over(before: dict[str, Any], apart_from: str = "nothing") -> list[str]:
     """What is not as it was; other runs are given the time to end, and what nobody puts back stays."""
     began = time.monotonic()
     while True:
-        found = [place for place in differences(before, without_other_labs(snapshot())) if apart_from not in place]
+        found = [place for place in changes(before, only_ours(snapshot())) if apart_from not in place]
         if not found or time.monotonic() - began > OTHERS_S:
             return found
         time.sleep(1.0)
 
 
-def without_other_labs(taken: dict[str, Any]) -> dict[str, Any]:
-    """Namespaces that labs make, and their records: these runs make none."""
+def only_ours(taken: dict[str, Any]) -> dict[str, Any]:
+    """Of a snapshot what these runs touch: their two namespaces, their mount and processes, and settings of the kernel.
+
+    Somebody may make namespaces, links, mounts and containers meanwhile, and forward frames between them.
+    """
     return {
         **taken,
-        "namespaces": [name for name in taken["namespaces"] if not name.startswith(LAB)],
-        "mounts": [mount for mount in taken["mounts"] if f"/run/netns/{LAB}" not in mount],
-        "networks": {name: seen for name, seen in taken["networks"].items() if not name.startswith(LAB)},
+        "namespaces": [name for name in taken["namespaces"] if name.startswith(OURS)],
+        "mounts": [mount for mount in taken["mounts"] if OURS in mount or "/mount " in mount],
+        "networks": {name: seen for name, seen in taken["networks"].items() if name.startswith(OURS)},
         "records": [path for path in taken["records"] if path.endswith("-tuned/undo.json")],
-        "processes": [text for text in taken["processes"] if "nicbench-packets" not in text or "-tuned" in text],
+        "processes": [text for text in taken["processes"] if _is_ours(text)],
+        "sysctls": {
+            name: value
+            for name, value in taken["sysctls"].items()
+            if not name.startswith("net/") or name.startswith("net/core/")
+        },
     }
+
+
+def _is_ours(process: str) -> bool:
+    name = process.split()[0]
+    return (
+        name.startswith("ksoftirqd") or name == "irqbalance" or ("nicbench-packets" in process and "-tuned" in process)
+    )
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What is not the same. Files of /proc and /sys that came or went did so with a device or a mount of others."""
+    both = {
+        part: {name: value for name, value in after[part].items() if name in before[part]}
+        for part in ("files", "sysctls")
+    }
+    were = {part: {name: before[part][name] for name in both[part]} for part in both}
+    return differences({**before, **were}, {**after, **both})
+
+
+def test_what_others_do_on_the_machine_is_not_charged_to_the_run() -> None:
+    near = {"ip -d -j link show": [{"ifname": "t0"}], "files": {"mtu": "1500"}}
+    before: dict[str, Any] = {
+        "namespaces": ["nbrestoredt1"],
+        "networks": {"first": {"ip -d -j link show": [{"ifname": "eth0"}]}, "nbrestoredt1": near},
+        "mounts": ["8:1 / / rw", "0:9 / /tmp/x/mount rw,relatime"],
+        "records": [],
+        "processes": ["ksoftirqd/0 going nice=0 "],
+        "sysctls": {"net/ipv4/ip_forward": "0", "net/core/busy_poll": "0", "vm/swappiness": "60"},
+        "files": {"/sys/class/bdi/8:0/read_ahead_kb": "128"},
+    }
+    after: dict[str, Any] = {
+        "namespaces": ["nb-3fa2c1-dut", "nbrestoredt1", "podman-1"],
+        "networks": {
+            "first": {"ip -d -j link show": [{"ifname": "eth0"}, {"ifname": "podman0"}]},
+            "podman-1": {},
+            "nbrestoredt1": near,
+        },
+        "mounts": [*before["mounts"], "0:70 / /run/netns/podman-1 rw", "0:80 / /var/lib/containers/overlay rw"],
+        "records": ["/run/nicbench/other/undo.json"],
+        "processes": [*before["processes"], "sleep going nice=0 sleep 9", "nicbench-packets going nice=0 /c other"],
+        "sysctls": {**before["sysctls"], "net/ipv4/ip_forward": "1", "user/new": "7"},
+        "files": {**before["files"], "/sys/class/bdi/0:80/read_ahead_kb": "128"},
+    }
+    assert changes(only_ours(before), only_ours(after)) == []
+
+    after["sysctls"]["net/core/busy_poll"] = "50"
+    after["mounts"][1] = "0:9 / /tmp/x/mount rw,noatime"
+    after["networks"]["nbrestoredt1"] = {**near, "files": {"mtu": "1700"}}
+    after["processes"].append("irqbalance stopped nice=0 /tmp/x/irqbalance 600")
+    assert len(changes(only_ours(before), only_ours(after))) == 4
 
 
 def nicbench(*arguments: str) -> list[str]:

@@ -18,6 +18,7 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
 from nicbench.stages import machine as sharing
 from nicbench.stages.machine import Claim, claims, hold_machines
+from nicbench.tuning.queue import Place
 
 BENCH = """\
 nicbench: 1
@@ -64,6 +65,11 @@ async def test_hosts_on_one_machine_are_taken_once_and_this_machine_by_another_w
 
     found = await sharing._group_by_machine((Claim(one, devices={"eth0"}), Claim(two, whole=True)))
     assert found == {"boot-x": (one, None)}
+
+
+@pytest.fixture(autouse=True)
+def _a_queue_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sharing, "Place", lambda run_id: Place(run_id, tmp_path / "runtime"))
 
 
 async def test_a_machine_that_is_in_use_is_waited_for_and_its_holder_named_once(

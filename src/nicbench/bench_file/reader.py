@@ -86,8 +86,16 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
 
 
-class NumberTooLongError(ValueError):
-    """A number of more digits than ``MOST_DIGITS``, or larger than any floating-point number."""
+_SHORTER: Final = "write it in larger units"
+_LEADING_ZERO = re.compile(r"[-+]?0+[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+
+
+class NumberError(ValueError):
+    """A number that is refused, with the next step."""
+
+    def __init__(self, message: str, next_step: str) -> None:
+        super().__init__(message)
+        self.next_step = next_step
 
 
 def resolve(text: str) -> str | int | float | bool | None:
@@ -96,6 +104,13 @@ def resolve(text: str) -> str | int | float | bool | None:
         return None
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
+    if _LEADING_ZERO.fullmatch(text):
+        # YAML 1.1 and C read it as octal, YAML 1.2 as decimal: whoever wrote it meant one of the two, or text.
+        plain = _require_short(text).lstrip("+-").lstrip("0") or "0"
+        raise NumberError(
+            f"the number `{text}` begins with a zero, which some programs read as octal",
+            f'write `{plain}`, or in quotes (`"{text}"`) what is no number',
+        )
     for pattern, base in ((_INTEGER, 10), (_OCTAL, 8), (_HEXADECIMAL, 16)):
         if pattern.fullmatch(text):
             return int(_require_short(text), base)
@@ -105,13 +120,13 @@ def resolve(text: str) -> str | int | float | bool | None:
 def _parse_float(text: str) -> float:
     value = float(_require_short(text))
     if math.isinf(value):
-        raise NumberTooLongError(f"{text} is too large a number")
+        raise NumberError(f"{text} is too large a number", _SHORTER)
     return value
 
 
 def _require_short(text: str) -> str:
     if len(text) > MOST_DIGITS:
-        raise NumberTooLongError(f"a number of {len(text)} characters is too long")
+        raise NumberError(f"a number of {len(text)} characters is too long", _SHORTER)
     return text
 
 
@@ -266,12 +281,12 @@ class _Builder:
     def _scalar(self, event: ScalarEvent, position: Position) -> Any:
         if odd := _UNPRINTABLE.search(event.value):  # written as an escape: "\\e[31m"
             self._refuse(position, _describe_forbidden(odd[0]), _PLAIN_TEXT)
-        if not event.implicit[0]:  # quoted or a block scalar: always text
+        if not event.implicit[0] or self._is_key():  # quoted, a block scalar, a key: always text
             return event.value
         try:
             return resolve(event.value)
-        except NumberTooLongError as error:
-            self._refuse(position, str(error), "write it in larger units")
+        except NumberError as error:
+            self._refuse(position, str(error), error.next_step)
 
     def _alias(self, name: str, position: Position) -> Node:
         if name in self._being_built:
@@ -327,9 +342,11 @@ class _Builder:
             )
         return (scalar.value if scalar is not None else str(node.value)), position
 
+    def _is_key(self) -> bool:
+        return bool(self._open) and self._open[-1][0].entries is not None and self._keys[-1] is None
+
     def _refuse_as_key(self, position: Position, node: Node | None = None) -> None:
-        waits_for_key = bool(self._open) and self._open[-1][0].entries is not None and self._keys[-1] is None
-        if waits_for_key and (node is None or node.entries is not None or node.items is not None):
+        if self._is_key() and (node is None or node.entries is not None or node.items is not None):
             self._refuse(
                 position, "a key must be a word, not a list or a mapping", "put text with `{` or `[` in quotes"
             )

@@ -115,7 +115,10 @@ async def _run_coroutine(run_it: RunIt, bench: BenchFile, folder: RunFolder, bus
 
 
 def _is_worth_keeping(folder: RunFolder, error: NicbenchError) -> bool:
-    """Returns whether the folder of an aborted run is needed: it has results, or ``error`` refers to it."""
+    """Returns whether the folder of an aborted run is needed: it has results, or ``error`` refers to it.
+
+    A run that ended without a result refers to it as well: its plan says what was asked of which ports.
+    """
     if folder.journal.sample_count() or folder.journal.results() or folder.holds_outputs:
         return True
     return any(words in str(error) for words in (str(folder.path), "nicbench resume", "run folder"))

@@ -17,6 +17,7 @@ FRAME_OVERHEAD_BYTES = 20
 """Bytes on the wire in addition to each frame: preamble 7, start delimiter 1, inter-frame gap 12 (IEEE 802.3)."""
 
 _NUMBER = re.compile(r"([+-]?(?:\d+(?:[_']\d+)*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(.*)", re.DOTALL)
+_LEADING_ZERO = re.compile(r"[+-]?0[_']?\d")
 
 
 def _table(rows: Mapping[str, str]) -> Mapping[str, Fraction]:
@@ -196,6 +197,8 @@ def _parse(text: str | float, units: Mapping[str, Fraction], what: str, forms: s
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not {what}: write {forms}")
+    if _LEADING_ZERO.match(match.group(1)):
+        raise ValueError(f"{text!r} is not {what}: it begins with a zero, as an octal number; write {forms}")
     digits, unit = match.group(1).replace("_", "").replace("'", ""), match.group(2).strip()
     if unit and unit not in units:
         raise ValueError(f"{text!r} is not {what}: unknown unit {unit!r}; write {forms}")

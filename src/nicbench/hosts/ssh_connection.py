@@ -47,6 +47,7 @@ class HopAttempt:
     """Options with which OpenSSH's ssh gets there: ``-J``, ``-o ProxyCommand``."""
     key: asyncssh.SSHKey | None = None
     expected: tuple[asyncssh.SSHKey, ...] = field(default=())
+    revoked: tuple[asyncssh.SSHKey, ...] = field(default=())
 
     @property
     def where(self) -> str:
@@ -73,6 +74,9 @@ def _explain(error: BaseException, attempt: HopAttempt, timeout_s: float) -> tup
     match error:
         case asyncssh.HostKeyNotVerifiable() if attempt.key is not None:
             return _explain_host_key(attempt, attempt.key)
+        case asyncssh.HostKeyNotVerifiable() if "revoked" in error.reason:
+            shown = " or ".join(f"{key.get_algorithm()} {key.get_fingerprint()}" for key in attempt.revoked)
+            return _explain_revoked(attempt, shown or "it, or the authority that signed it,")
         case asyncssh.HostKeyNotVerifiable() | asyncssh.KeyExchangeFailed():
             return (
                 f"its host key cannot be verified: {error.reason}",
@@ -111,8 +115,10 @@ def _explain(error: BaseException, attempt: HopAttempt, timeout_s: float) -> tup
 
 
 def _explain_host_key(attempt: HopAttempt, key: asyncssh.SSHKey) -> tuple[str, str]:
-    """Explains an unknown host key, or a changed one; only the latter may be a man in the middle."""
+    """Explains an unknown host key, a changed one, which may be a man in the middle, or a revoked one."""
     shown = f"{key.get_algorithm()} {key.get_fingerprint()}"
+    if key in attempt.revoked:
+        return _explain_revoked(attempt, shown)
     if not attempt.expected:
         return (
             f"its host key is not known: {shown}",
@@ -132,6 +138,14 @@ def _explain_host_key(attempt: HopAttempt, key: asyncssh.SSHKey) -> tuple[str, s
             f"only if you know why: ssh-keygen -R {shlex.quote(attempt.name)}{file}; then accept the new one once by "
             f"hand: {attempt.by_hand('true')}"
         ),
+    )
+
+
+def _explain_revoked(attempt: HopAttempt, shown: str) -> tuple[str, str]:
+    files = ", ".join(attempt.known_hosts or _USUAL_KNOWN_HOSTS)
+    return (
+        f"its host key is REVOKED: {shown} is marked `@revoked` in {files}; whoever shows it may have stolen it",
+        "have the host make a new key (ssh-keygen -A there, after its old ones are removed); never accept this one",
     )
 
 
@@ -270,7 +284,8 @@ async def _connect_hop(
         proxy = await Proxy.start(command) if command else None
         known = asyncssh.import_known_hosts(text)
         name = resolved.host_key_alias or resolved.host
-        attempt.expected = tuple(known.match(name, "", resolved.port if resolved.port != 22 else None)[0])
+        matching = known.match(name, "", resolved.port if resolved.port != 22 else None)
+        attempt.expected, attempt.revoked = tuple(matching[0]), tuple(matching[2])
         connection = await asyncssh.connect(
             resolved.host,
             resolved.port,

@@ -123,7 +123,9 @@ class Stream(RoundMethod):
         return tuple((self.options.workload, ask) for _, ask in self._asks())
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """Yields a misfit for a port whose link cannot fail."""
+        """Yields a misfit for a port whose link cannot fail, and where all ports at once would be a single one."""
+        if self.options.at_once == ("all",) and len(clients) < 2:
+            yield Misfit(option=("at_once",), message="`all` needs two ports", next_step="write `[port]`, or add one")
         yield from _failures.failure_misfits(self.options.failure, clients)
 
     def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:

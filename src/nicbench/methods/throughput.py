@@ -76,6 +76,9 @@ _NDR_SHARE = ImportColumn(
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
+GoalRatio = Annotated[Ratio, Field(lt=1.0)]
+
+
 class SearchChoice(Frozen):
     """The choice of a search, its goals (loss ratios), its precision, and the maximum number of trials per frame size.
 
@@ -87,8 +90,8 @@ class SearchChoice(Frozen):
     plugins: ClassVar[str] = "nicbench.search"
 
     kind: str = "mlr"
-    goals: Annotated[dict[str, Ratio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
-    precision: Ratio = 0.005
+    goals: Annotated[dict[str, GoalRatio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
+    precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
     validation: Validation = FULL_TRIAL_S

@@ -26,6 +26,7 @@ from nicbench.hosts.owner import boot_id
 from nicbench.store.folder import RunFolder
 from nicbench.tuning.lease import HostLease, ports_command
 from nicbench.tuning.lock import HostLock
+from nicbench.tuning.queue import Place
 from nicbench.tuning.restore import restore_stale
 from nicbench.tuning.stack import UndoStack
 
@@ -64,22 +65,29 @@ def claims(bench: BenchFile, make_host: Callable[[BenchFile, str], Host] | None 
 async def hold_machines(run_id: str, wanted: tuple[Claim, ...], bus: Bus, wait_s: float = 0.0) -> AsyncIterator[None]:
     """Holds this machine and every claim; waits so long for those that others hold, and holds nothing meanwhile.
 
-    BusyError names the holder once ``wait_s`` are over.
+    Of the runs on this machine who came first gets its turn first. BusyError names the holder, or who comes before,
+    once ``wait_s`` are over.
     """
     end = time.monotonic() + wait_s
     told: set[str] = set()
-    while True:
-        async with AsyncExitStack() as stack:
-            try:
-                await _take_all(run_id, wanted, bus, stack)
-            except BusyError as error:
-                if time.monotonic() >= end:
-                    raise
-                _publish_once(error, told, bus)
-            else:
-                yield
-                return
-        await asyncio.sleep(min(_try_again_s(), max(end - time.monotonic(), 0.0)))
+    place = Place(run_id)
+    try:
+        while True:
+            async with AsyncExitStack() as stack:
+                try:
+                    place.require_first()
+                    await _take_all(run_id, wanted, bus, stack)
+                except BusyError as error:
+                    if time.monotonic() >= end:
+                        raise
+                    _publish_once(error, told, bus)
+                else:
+                    place.leave()
+                    yield
+                    return
+            await asyncio.sleep(min(_try_again_s(), max(end - time.monotonic(), 0.0)))
+    finally:
+        place.leave()
 
 
 async def _take_all(run_id: str, wanted: tuple[Claim, ...], bus: Bus, stack: AsyncExitStack) -> None:

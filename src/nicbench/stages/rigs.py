@@ -17,7 +17,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.clock import ClockOffset
 from nicbench.core.cpus import NumaNode
 from nicbench.core.errors import NicbenchError, NotReadyError
-from nicbench.core.events import Bus, StageStarted, TestStarted
+from nicbench.core.events import Bus, Note, StageStarted, TestStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Result
@@ -153,6 +153,9 @@ class Rig(ABC, Generic[ContextT]):
             )
             self.setting.bus.publish(started)
             by_test[test.name] = tuple(map(context.complete, await method.run(context)))
+            if not by_test[test.name]:
+                text = f"{test.name}: gave no result: its options fit none of the ports"
+                self.setting.bus.publish(Note(level="warning", text=text))
 
     async def close(self) -> None:
         """Ends what was started; never raises."""

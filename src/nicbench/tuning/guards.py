@@ -21,6 +21,7 @@ from nicbench.hosts.base import Host, Presence
 from nicbench.hosts.owner import Owner
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record
+from nicbench.tuning.runtime_folder import SHELL_CHECK, WHY
 from nicbench.tuning.undo.base import Undo
 
 # The script that puts a host's settings back when nobody hears of nicbench any more. Pure: steps in, shell out.
@@ -78,7 +79,14 @@ def _change(change: Change) -> str:
     return command if change.text is None else f"printf %s {shlex.quote(change.text)} | {command}"
 
 
-_STORE = 'umask 077 && mkdir -p "${1%/*}" && cat >"$1.new" && mv -f "$1.new" "$1"'
+_STORE = f"""{SHELL_CHECK}
+umask 077
+folder=${{1%/*}}
+mkdir -p "$folder" || exit
+mine "${{folder%/*}}" group || {{ echo "$(told "${{folder%/*}}"): {WHY}" >&2; exit 1; }}
+mine "$folder" nobody || {{ echo "$(told "$folder"): {WHY}" >&2; exit 1; }}
+rm -f "$1.new" && cat >"$1.new" && mv -f "$1.new" "$1"
+"""
 # Waits for a script that is at work, and takes it away: it must not undo what another run sets afterwards.
 _STAND_DOWN = """
 cd "$1" 2>/dev/null || exit 0

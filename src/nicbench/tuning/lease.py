@@ -30,22 +30,32 @@ from nicbench.tuning.lock import (
     standing_of_holder,
 )
 from nicbench.tuning.record import RUNTIME_FOLDER
+from nicbench.tuning.runtime_folder import SHELL_CHECK, WHY
 
 RELEASE = "release"
 """The word by which a lease is given back."""
 # All takers come one after the other, under a lock of the folder, so that each sees what the one before has written.
 # A holder's file begins with the time by this machine's clock. It is removed where the lease is given back; of a run
 # that died it stays, for the next to tell of.
-_SCRIPT = r"""
+_SCRIPT = (
+    SHELL_CHECK
+    + r"""
 folder=$1 mode=$2 token=$3 lease=$4
 shift 4
 refuse() { echo "refused $1"; exit 1; }
 command -v flock >/dev/null 2>&1 || refuse "flock is not installed (package util-linux)"
-umask 022
+umask 077
 # Twice: somebody may remove the empty folder in between.
 mkdir -p "$folder/leases" 2>/dev/null || mkdir -p "$folder/leases" 2>/dev/null ||
     refuse "$(id -un) may not make $folder"
 [ -w "$folder" ] && [ -w "$folder/leases" ] || refuse "$(id -un) may not write to $folder"
+for each in "$folder" "$folder/leases"; do
+    mine "$each" group || { echo "stranger $(told "$each")"; exit 1; }
+done
+# Whoever can open a folder or a file can hold its lock. A folder of a group of all who measure stays theirs.
+for each in "$folder" "$folder/leases"; do
+    case $(stat -c %A "$each") in ?????w*) umask 007 ;; *) [ ! -O "$each" ] || chmod 700 "$each" ;; esac
+done
 exec 7<"$folder/leases"
 flock -w 90 7 || refuse "$folder/leases stays locked"
 
@@ -90,6 +100,8 @@ owned() {
 echo "now $(date +%s)"
 [ "$mode" = whole ] && kind=-x || kind=-s
 while :; do
+    [ ! -e "$folder/host.lock" ] || mine "$folder/host.lock" group ||
+        { echo "stranger $(told "$folder/host.lock")"; exit 1; }
     exec 8>>"$folder/host.lock"
     if ! flock -n "$kind" 8; then
         tell living
@@ -101,6 +113,8 @@ done
 tell all "$@"
 [ -z "$taken" ] || exit 1
 for record in "$folder"/*/undo.json; do
+    [ ! -e "$record" ] || { mine "${record%/*}" nobody && mine "$record" nobody; } ||
+        { echo "stranger $(told "$record")"; exit 1; }
     [ -f "$record" ] && ! grep -q '"kept": *true' "$record" && unsettled "${record%/undo.json}" "$record" &&
         name=${record%/undo.json} && echo "record ${name##*/}"
 done
@@ -114,6 +128,7 @@ while read -r word; do
     [ "$word" = release ] && rm -f "$file" && exit 0
 done
 """
+)
 # A port is known by its PCI address, and what is no PCI device by its name in its network namespace.
 _PORTS = r"""
 for device in "$@"; do
@@ -140,6 +155,8 @@ class Answer:
     """Content of the lock's file of that machine itself."""
     is_busy: bool = False
     refused: str | None = None
+    stranger: str | None = None
+    """What others may have written of what root there would obey: its path, owner and mode."""
     taken: bool = False
     now_s: int = 0
 
@@ -159,6 +176,8 @@ class Answer:
                 self.local, self.is_busy = rest, True
             case "refused":
                 self.refused = rest
+            case "stranger":
+                self.stranger = rest
             case "taken":
                 self.taken = True
 
@@ -233,6 +252,9 @@ class HostLease:
         if answer.refused is not None:
             step = f"log in there as root, or let {self._folder} belong to a group of all who measure"
             raise NotReadyError(f"no lease can be taken there: {answer.refused}", place=name, next_step=step)
+        if answer.stranger is not None:
+            step = "there: read it; if it is yours, `chown root` and `chmod go-w` it; if not, remove it"
+            raise NotReadyError(f"{answer.stranger}: {WHY}", place=name, next_step=step)
         if answer.taken and not answer.records:
             return
         if answer.taken:

@@ -12,6 +12,7 @@ import getpass
 import json
 import os
 import platform
+import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from nicbench.hosts import host_from_spec
 from nicbench.hosts.owner import Owner, this_process
 from nicbench.tuning.record import RUNTIME_FOLDER, load_record, record_path
 from nicbench.tuning.restore import MakeHost, restore
+from nicbench.tuning.runtime_folder import LEASES, PRIVATE_FILE, make_runtime_folder, refuse_state
 
 
 class Lease(Frozen):
@@ -111,7 +113,6 @@ def _plain(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text[:100])
 
 
-_FOLDER = "leases"
 _LARGEST_BYTES = 8192
 
 
@@ -119,7 +120,7 @@ def living_leases(runtime: Path) -> list[Standing]:
     """Those whose holder lives. What cannot be read is left out."""
     found: list[Standing] = []
     with contextlib.suppress(OSError):
-        for path in sorted((runtime / _FOLDER).iterdir()):
+        for path in sorted((runtime / LEASES).iterdir()):
             with contextlib.suppress(OSError):
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 try:
@@ -189,8 +190,8 @@ class HostLock:
     def _open(self) -> int:
         while True:
             try:
-                self._runtime.mkdir(parents=True, exist_ok=True)
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+                make_runtime_folder(self._runtime)
+                descriptor = open_lock(self._path)
             except PermissionError as error:
                 raise NotReadyError(
                     "locking this machine needs root", place=str(self._path), next_step="run it with sudo"
@@ -247,6 +248,21 @@ def forget_dead_holder(run_id: str, runtime: Path = RUNTIME_FOLDER) -> bool:
     with contextlib.suppress(OSError):  # not empty: records of other runs
         runtime.rmdir()
     return True
+
+
+def open_lock(path: Path) -> int:
+    """Opens a file whose lock is taken, which nobody else may open: who can read a file can hold its lock."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, PRIVATE_FILE)
+    try:
+        state = os.fstat(descriptor)
+        refuse_state(path, state, group_may_write=True)
+        if state.st_uid == os.geteuid() and not state.st_mode & stat.S_IWGRP:
+            os.fchmod(descriptor, PRIVATE_FILE)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

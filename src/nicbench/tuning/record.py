@@ -12,7 +12,8 @@ from pydantic import Field, ValidationError
 from nicbench.core.base import Frozen
 from nicbench.core.errors import NotReadyError
 from nicbench.core.tuning import Values
-from nicbench.hosts.owner import Owner
+from nicbench.hosts.owner import Owner, start_ticks
+from nicbench.tuning.runtime_folder import PRIVATE_FILE, make_run_folder, refuse_state, refuse_strangers
 from nicbench.tuning.undo.base import AnyUndo
 
 RUNTIME_FOLDER = Path("/run/nicbench")
@@ -46,11 +47,15 @@ class Record(Frozen):
         return all(entry.done for entry in self.entries)
 
 
-def save_record(record: Record, path: Path) -> None:
-    """Replaces the file as a whole; when this returns it is on the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
+def save_record(record: Record, path: Path, mode: int = PRIVATE_FILE) -> None:
+    """Replaces the file as a whole, with this mode whatever the umask; when this returns it is on the disk."""
+    if not path.parent.is_dir():
+        make_run_folder(path.parent)
+    temporary = path.with_name(f"{_begun(path)}{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with open(descriptor, "w", encoding="utf-8") as stream:
+        os.fchmod(descriptor, mode)
         stream.write(record.model_dump_json(indent=1))
         stream.flush()
         os.fsync(stream.fileno())
@@ -63,9 +68,17 @@ def save_record(record: Record, path: Path) -> None:
 
 
 def load_record(path: Path) -> Record | None:
-    """The record, None where there is none; NotReadyError where it cannot be read."""
+    """The record, None where there is none.
+
+    NotReadyError where it cannot be read, or anybody but root and this user may have written it.
+    """
     try:
-        return Record.model_validate_json(path.read_bytes())
+        refuse_strangers(path.parent)
+        refuse_strangers(path)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as stream:
+            refuse_state(path, os.fstat(descriptor))
+            return Record.model_validate_json(stream.read())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValidationError as error:
@@ -76,14 +89,40 @@ def load_record(path: Path) -> Record | None:
         ) from error
     except PermissionError as error:
         raise NotReadyError("may not be read", place=str(path), next_step="run this as root") from error
+    except OSError as error:
+        step = "look at what lies there, and remove it"
+        raise NotReadyError(f"is no record of changes: {error.strerror}", place=str(path), next_step=step) from error
 
 
 def forget_record(path: Path) -> None:
     """Removes the file and its folder; and the folder above where that was the last run."""
     path.unlink(missing_ok=True)
+    forget_begun(path)
     for folder in (path.parent, path.parent.parent):
         with contextlib.suppress(OSError):  # not empty: somebody else's
             folder.rmdir()
+
+
+def forget_begun(path: Path) -> bool:
+    """Removes records that a killed process had begun to write; says whether there was one, or an empty folder.
+
+    What such a record was to hold first was not made yet: a change follows its record.
+    """
+    if not path.parent.is_dir() or path.parent.is_symlink():
+        return False
+    others = False
+    for each in path.parent.iterdir():
+        owner = each.name.removeprefix(_begun(path))
+        if owner == each.name or not owner.isdigit() or start_ticks(int(owner)) is not None:
+            others = True
+        else:
+            each.unlink(missing_ok=True)
+    return not others
+
+
+def _begun(path: Path) -> str:
+    """How the name of a record begins that is not complete yet; the process's number follows."""
+    return f".{path.name}."
 
 
 def record_path(runtime: Path, run_id: str) -> Path:

@@ -12,7 +12,16 @@ from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import boot_id
 from nicbench.tuning.guards import forget, stand_down
-from nicbench.tuning.record import RUNTIME_FOLDER, Record, forget_record, load_record, record_path, save_record
+from nicbench.tuning.record import (
+    RUNTIME_FOLDER,
+    Record,
+    forget_begun,
+    forget_record,
+    load_record,
+    record_path,
+    save_record,
+)
+from nicbench.tuning.runtime_folder import LEASES, QUEUE, refuse_strangers
 from nicbench.tuning.undoing import undo_entries
 
 MakeHost = Callable[[dict[str, Any]], Host]
@@ -25,9 +34,9 @@ async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost 
     so that a folder from a stranger cannot make root delete anything. NotReadyError where the run is still going on.
     """
     run_id = run_id_of(run)
-    record = load_record(record_path(runtime, run_id))
+    record = _load(runtime, run_id)
     if record is None:
-        return [f"{run_id}: nothing to undo"]
+        return [_forget_begun(runtime, run_id) or f"{run_id}: nothing to undo"]
     if record.owner.is_alive and not record.kept:
         raise NotReadyError(
             f"the run is still going on (process {record.owner.pid})",
@@ -39,7 +48,7 @@ async def restore(run: str, runtime: Path = RUNTIME_FOLDER, make_host: MakeHost 
 
 async def restore_stale(runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = host_from_spec) -> list[str]:
     """Undoes what dead runs left on this machine; labs that were made to stay (``lab up``) stay. Says what it did."""
-    said: list[str] = []
+    said = [sentence for name in _names(runtime) if (sentence := _forget_begun(runtime, name)) is not None]
     for record in read_records(runtime):
         stays = record.kept and record.owner.boot_id == boot_id()
         if not record.owner.is_alive and not stays:
@@ -54,10 +63,37 @@ def find_kept_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
 
 def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
     """Every record of changes on this machine, by name."""
-    if not runtime.is_dir():
-        return []
-    loaded = (load_record(record_path(runtime, entry.name)) for entry in sorted(runtime.iterdir()) if entry.is_dir())
+    loaded = (_load(runtime, name) for name in _names(runtime))
     return [record for record in loaded if record is not None]
+
+
+def _names(runtime: Path) -> list[str]:
+    try:
+        found = sorted(entry.name for entry in runtime.iterdir() if entry.is_dir())
+        return [name for name in found if name not in (LEASES, QUEUE)]
+    except FileNotFoundError:
+        return []
+    except PermissionError as error:
+        raise NotReadyError("may not be read", place=str(runtime), next_step="run this with sudo") from error
+
+
+def _load(runtime: Path, run_id: str) -> Record | None:
+    """The record of a run, which nobody else may have written; NotReadyError where somebody may."""
+    refuse_strangers(runtime, group_may_write=True)
+    path = record_path(runtime, run_id)
+    record = load_record(path)
+    if record is not None and record.run_id != run_id:
+        step = "undo by hand what it names, then remove its folder"
+        raise NotReadyError(f"is the record of another run, {record.run_id}", place=str(path), next_step=step)
+    return record
+
+
+def _forget_begun(runtime: Path, run_id: str) -> str | None:
+    path = record_path(runtime, run_id)
+    if path.exists() or not forget_begun(path):
+        return None
+    forget_record(path)
+    return f"{run_id}: was killed before its first change; what it had begun to write was removed"
 
 
 def run_id_of(run: str) -> str:

@@ -17,6 +17,7 @@ from nicbench.hosts.owner import this_process
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.guards import Guards, forget, stand_down
 from nicbench.tuning.record import RECORD_NAME, RUNTIME_FOLDER, Entry, Record, forget_record, record_path, save_record
+from nicbench.tuning.runtime_folder import PUBLIC_FILE, make_run_folder, make_runtime_folder
 from nicbench.tuning.setting import plain_value, same_value
 from nicbench.tuning.undo.base import Undo
 from nicbench.tuning.undo.restore_file import RestoreFile
@@ -129,7 +130,8 @@ class UndoStack(Changes):
     def _claim(self) -> None:
         """The folder under /run belongs to one process; what a dead one left there must be undone first."""
         try:
-            self._runtime_path.parent.mkdir(parents=True, exist_ok=True)
+            make_runtime_folder(self._runtime_path.parent.parent)
+            make_run_folder(self._runtime_path.parent)
         except PermissionError as error:
             raise NotReadyError(
                 "changing this machine needs root", place=str(self._runtime_path.parent), next_step="run it with sudo"
@@ -149,7 +151,7 @@ class UndoStack(Changes):
                 "changing this machine needs root", place=str(self._runtime_path), next_step="run it with sudo"
             ) from error
         if self._folder_path is not None:
-            save_record(record, self._folder_path)
+            save_record(record, self._folder_path, PUBLIC_FILE)
 
     def _save_while_undoing(self, record: Record) -> None:
         # A full disk must not keep the machine changed. What stays on record as not undone is undone twice, which does
@@ -158,7 +160,7 @@ class UndoStack(Changes):
             save_record(record, self._runtime_path)
         if self._folder_path is not None and self._folder_path.parent.is_dir():
             with contextlib.suppress(OSError):
-                save_record(record, self._folder_path)
+                save_record(record, self._folder_path, PUBLIC_FILE)
 
 
 async def _call_all(callbacks: list[Callable[[], Awaitable[None]]]) -> list[str]:

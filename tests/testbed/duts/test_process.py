@@ -83,3 +83,19 @@ async def test_a_program_that_is_not_there_is_named_with_how_to_get_it() -> None
     with pytest.raises(NotReadyError, match="there is no program dpdk-testpmd") as refused:
         await require_program(host, "dpdk-testpmd", "apt-get install dpdk-dev")
     assert refused.value.next_step == "apt-get install dpdk-dev"
+
+
+async def test_the_error_of_one_that_was_killed_has_its_words_and_not_its_answers(changes: UndoStack) -> None:
+    answer = '{"event": "stats", "ports": [' + '{"received": 1}, ' * 400 + "{}]}"
+    failed = '{"event": "failed", "message": "no memory left"}'
+    said = f"echo '{answer}'; echo '{failed}'; echo '{'long ' * 200}'; echo 'EAL: bad luck' >&2; kill -KILL $$"
+    process = await started(changes, "sh", "-c", said)
+    with pytest.raises(HostError, match="was killed by signal 9") as caught:
+        await process.wait_for(lambda line: line == "never", 10, "answer")
+
+    told = str(caught.value)
+    assert "no memory left" in told
+    assert "EAL: bad luck" in told
+    assert "received" not in told
+    assert len(told) < 600
+    await changes.undo_all()

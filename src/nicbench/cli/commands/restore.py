@@ -9,7 +9,7 @@ import typer
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
 from nicbench.cli.output import results
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.store.listing import LATEST, open_run
 from nicbench.tuning.lock import forget_dead_holder, is_locked_by
 from nicbench.tuning.record import RUNTIME_FOLDER, record_path
@@ -36,7 +36,7 @@ def _reference(run: str, output: Path) -> str:
     """Finds the run by its traces on this machine, or else by its folder; UsageError where there is neither."""
     if run != LATEST:
         run_id = run_id_of(run)
-        if record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or is_locked_by(run_id, RUNTIME_FOLDER):
+        if _has_traces(run_id):
             return run
     folder = open_run(run, output, damaged=True)  # its changes are undone whatever became of its results
     if folder.is_imported:
@@ -46,3 +46,13 @@ def _reference(run: str, output: Path) -> str:
             next_step="name a run that was measured; nicbench list shows which were",
         )
     return str(folder.path)
+
+
+def _has_traces(run_id: str) -> bool:
+    """Whether it may have changed this machine. NotReadyError where only root can see that."""
+    try:
+        return record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or is_locked_by(run_id, RUNTIME_FOLDER)
+    except PermissionError as error:
+        raise NotReadyError(
+            "only root can see what was changed", place=str(RUNTIME_FOLDER), next_step="run this with sudo"
+        ) from error

@@ -21,6 +21,7 @@ import httpx
 
 from nicbench.core.controller import Controller
 from nicbench.system.redfish.answers import RedfishError
+from nicbench.system.redfish.credentials import forms_of, without
 
 _LONGEST: Final = 1024
 
@@ -78,13 +79,15 @@ class Client:
     """``patience_s`` is for one answer, from the connection to its last byte."""
 
     def __init__(self, controller: Controller, patience_s: float = 5.0) -> None:
+        password = password_of(controller)
         self._url = controller.url
         self._patience_s = patience_s
-        self._authentication = httpx.BasicAuth(controller.user, password_of(controller))
+        self._authentication = httpx.BasicAuth(controller.user, password)
+        self._forms = forms_of(controller.user, password)
         self._tls = _tls(controller)
 
     async def get(self, path: str) -> str:
-        """The text of a resource; RedfishError with the reason where there is none."""
+        """The text of a resource, without the password should it hold it; RedfishError where there is none."""
         try:
             async with asyncio.timeout(self._patience_s):
                 content = await self._get(path)
@@ -94,7 +97,7 @@ class Client:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise RedfishError(_failure(error)) from None
         try:
-            return content.decode()
+            return without(content.decode(), self._forms)
         except UnicodeDecodeError:
             raise RedfishError("the management controller's answer is no text (UTF-8)") from None
 

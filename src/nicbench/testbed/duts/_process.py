@@ -20,6 +20,7 @@ from nicbench.tuning.undo.kill_process import KillProcess
 _MOST_LINES = 2000
 _LAST_LINES = 8
 _LAST_OUTPUT_CHARACTERS = 1500
+_LONGEST_LINE = 240
 _END_S = 5.0
 
 
@@ -153,8 +154,16 @@ class DutProcess:
 
     def _last_output(self) -> str:
         lines = [*list(self._lines)[-_LAST_LINES:], *self.stderr.splitlines()[-_LAST_LINES:]]
-        text = "\n".join(line for line in lines if line.strip())[-_LAST_OUTPUT_CHARACTERS:]
+        text = "\n".join(cut for line in lines if (cut := _for_people(line)))[-_LAST_OUTPUT_CHARACTERS:]
         return f"; its last output: {text}" if text else ""
+
+
+def _for_people(line: str) -> str:
+    """The line, cut; nothing of an answer of a protocol, as long as it is not of a failure."""
+    line = line.strip()
+    if line.startswith("{") and '"failed"' not in line:
+        return ""
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
 
 
 def parse_waiting_ns(schedstat: str) -> int | None:
