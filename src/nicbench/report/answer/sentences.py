@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, number_of
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, number_of
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
@@ -283,8 +283,11 @@ def brief_rate(section: Section) -> str | None:
         column = Column(value=goal.value, head="", form=form, aspect="rate")
         value = row.result.values.get(goal.value)
         text = texts(column, [row.result])[0].partition(" (")[0]
-        of_runs = getattr(value, "runs", None)
-        return f"{goal.name} {text} {column.unit}{at}{f' (median of {of_runs} runs)' if of_runs else ''}"
+        of_runs = ""
+        if isinstance(value, Spread):
+            made = f"{value.runs}" if value.n == value.runs else f"{value.n} of {value.runs}"
+            of_runs = f" (median of {made} runs)"
+        return f"{goal.name} {text} {column.unit}{at}{of_runs}"
     return None
 
 
