@@ -65,9 +65,7 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
     return ResultTable.model_validate(converted(table.model_dump()))
 
 
-def _from_neighbours(
-    columns: Sequence[Column], filled: Set[str], greatest: Mapping[str, float]
-) -> dict[str, float]:
+def _from_neighbours(columns: Sequence[Column], filled: Set[str], greatest: Mapping[str, float]) -> dict[str, float]:
     """Returns magnitudes for columns that no result fills: each has that of the nearest one of its form, the ones
     before it first, so that an empty p99 stands in the unit of the median beside it.
     """

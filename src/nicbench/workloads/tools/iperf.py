@@ -241,4 +241,3 @@ def _rate_among(report: _Report | None, reports: tuple[_Report, ...]) -> float |
 def _retransmissions(report: _Report) -> int:
     found = _SENT_TCP.match(report.rest)
     return int(found[1]) if found else 0
-
