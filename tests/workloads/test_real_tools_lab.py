@@ -82,7 +82,7 @@ def check_iperf3(outcome: JobOutcome, folder: Path) -> None:
 
 
 def check_both_ways(outcome: JobOutcome) -> None:
-    """iperf 2 tells what both ends sent and received, of each stream."""
+    """What both ends of iperf 2 sent and received is told, of each stream."""
     assert outcome.figures is not None
     assert [flow.direction for flow in outcome.figures.flows] == ["forward", "reverse"]
     assert all(flow.received_bytes and flow.sent_bytes and len(flow.streams) == 2 for flow in outcome.figures.flows)

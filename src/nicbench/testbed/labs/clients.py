@@ -278,6 +278,12 @@ class ClientsLab(EndpointLab):
         await end.host.run(("ip", "link", "set", "dev", end.device, "addrgenmode", "none", *segments, *last))
 
 
+_NO_HALF_DUPLEX = (
+    "A token bucket holds each direction by itself, as a link in full duplex does: it cannot be half duplex, where both "
+    "directions share the medium and collide. That takes adapters (tuning: link)."
+)
+
+
 def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
     one, it = ("one machine", "the machine") if where == "this machine" else (where, "it")
     shared = f"Server and clients are namespaces of {one} and share its CPUs: this measures {it}, and no card."
@@ -294,6 +300,5 @@ def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
         shared,
         *ports,
         f"{held}.",
-        "A token bucket holds each direction by itself, as a link in full duplex does: it cannot be half duplex, where both "
-        "directions share the medium and collide. That takes adapters (tuning: link).",
+        _NO_HALF_DUPLEX,
     )

@@ -1,7 +1,7 @@
 """iperf 2: TCP and UDP throughput, one way, reverse or both at once; its enhanced output (-e), of 2.1 and later.
 
-Its options and columns: iperf(1). With ``-f b`` bytes and bits/s are printed whole, and times to 0.1 ms. It says nothing
-of CPUs: what they did is nicbench's own account, as with every tool.
+Its options and columns: iperf(1). With ``-f b`` bytes and bits/s are printed whole, and times to 0.1 ms. It says
+nothing of CPUs: what they did is nicbench's own account, as with every tool.
 """
 
 from __future__ import annotations
