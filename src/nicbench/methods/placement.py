@@ -263,7 +263,7 @@ class PlacementMethod(RoundMethod):
         if any(isinstance(value, Spread) for result in results for value in result.values.values()):
             return table
         columns = tuple(column for column in table.columns if column.head != _CHANGE_HEAD)
-        told = f"{table.caption} Of one run no change in percent is printed, since it has no interval: several (`runs`) give intervals."
+        told = f"{table.caption} Of one run no change in percent is printed: several (`runs`) give intervals."
         sentences = tuple(text for text in table.sentences if "change_percent" not in text)
         return table.model_copy(update={"columns": columns, "caption": told, "sentences": sentences})
 

@@ -12,7 +12,7 @@ from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
 from nicbench.core.result import PASSES_NOTHING, ResultVerdict, Spread, number_of
 from nicbench.core.table import Goal
-from nicbench.report.answer.sentences import GAP, and_list, state_rows
+from nicbench.report.answer.sentences import and_list, state_rows
 from nicbench.report.comparison import Comparison
 from nicbench.report.numbers import speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable

@@ -279,8 +279,8 @@ class ClientsLab(EndpointLab):
 
 
 _NO_HALF_DUPLEX = (
-    "A token bucket holds each direction by itself, as a link in full duplex does: it cannot be half duplex, where both "
-    "directions share the medium and collide. That takes adapters (tuning: link)."
+    "A token bucket holds each direction by itself, as a link in full duplex does: it cannot be half duplex, where "
+    "both directions share the medium and collide. That takes adapters (tuning: link)."
 )
 
 
