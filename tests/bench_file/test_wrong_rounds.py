@@ -43,16 +43,16 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
         *(8, 16, "`tests[0].workloads` is too short", "write at least 2"),
     ),
     "agreement: a tool that there is not": (
-        "agreement\n    workloads: [iperf3, iperf4]\n",
-        *(8, 16, "there is no workload of the kind `iperf4`", "did you mean `iperf3`?"),
+        "agreement\n    workloads: [iperf3, iperf33]\n",
+        *(8, 16, "there is no workload of the kind `iperf33`", "did you mean `iperf3`?"),
     ),
     "request-response: a message that the tool has no room for": (
         "request-response\n    message_bytes: [1 B]\n",
         *(7, 13, "sockperf's messages have 14 to", "choose another tool: netperf, qperf"),
     ),
     "request-response: a load that is no tool": (
-        "request-response\n    load: {workload: iperf}\n",
-        *(8, 22, "there is no workload of the kind `iperf`", "did you mean `iperf3`?"),
+        "request-response\n    load: {workload: iperf33}\n",
+        *(8, 22, "there is no workload of the kind `iperf33`", "did you mean `iperf3`?"),
     ),
     "request-response: a load that cannot be": (
         "request-response\n    load: heavy\n",

@@ -89,6 +89,30 @@ def test_runs_that_lie_apart_take_a_difference_away() -> None:
     assert "median of 2 runs" in of_comparison.headline(found)
 
 
+def test_medians_are_of_the_runs_that_have_the_value() -> None:
+    """Three runs were made of each, and one of “slow” found no rate; then none but one did."""
+    fast = [throughput("fast", run, 64, (0.40, 0.41)) for run in (1, 2, 3)]
+    slow = [throughput("slow", run, 64, (0.20, 0.21)) for run in (1, 2, 3)]
+    lost = [found.model_copy(update={"values": {"ndr_frames_per_s": Bounded(value=None)}}) for found in slow]
+    said = of_comparison.headline(compare([*fast, slow[0], slow[1], lost[2]]))
+    assert "(NDR, medians: 3 runs of “fast” and 2 runs of “slow”)" in said
+    found = compare([*fast, slow[0], lost[1], lost[2]])
+    assert "(NDR, medians: 3 runs of “fast” and 1 run of “slow”)" in of_comparison.headline(found)
+    assert found.rates[0].rows[0].cells["ndr_frames_per_s"][1].within == "1 of 3 runs"
+    both = compare([fast[0], fast[1], lost[2].model_copy(update={"configuration": "fast"}), slow[0], slow[1], lost[2]])
+    assert "(NDR, median of 2 of 3 runs)" in of_comparison.headline(both)
+
+
+def test_a_bound_in_a_sentence_is_rounded_up_to_three_digits() -> None:
+    """The digits of a column tell the ends of narrow intervals apart, which a sentence does not need."""
+    narrow = throughput("fast", 1, 64, (1.41231, 1.41239))
+    bound = Bounded(value=None, upper=1.2431e6, limited_by=LimitedBy.DUT, reason_null="no trial was left")
+    below = throughput("slow", 1, 64, (0, 0)).model_copy(update={"values": {"ndr_frames_per_s": bound}})
+    found = compare([narrow, below])
+    assert found.rates[0].rows[0].cells["ndr_frames_per_s"][1].text == "< 1.24310"
+    assert "“slow” passes less than 1.25 Mpps" in of_comparison.headline(found).replace("\u00a0", " ")
+
+
 def test_the_change_against_the_first_comes_from_the_ends_of_the_intervals() -> None:
     found = compare([throughput("fast", 1, 64, (0.40, 0.50)), throughput("slow", 1, 64, (0.20, 0.25))])
     assert [cell.against_first for cell in found.rates[0].rows[0].cells["ndr_frames_per_s"]] == [

@@ -18,7 +18,7 @@ from nicbench.report.drawing import charts
 from nicbench.report.drawing.plots import curve_chart, curves
 from nicbench.report.grids import GridTable, grid_tables, one_above_the_other
 from nicbench.report.section import Section
-from nicbench.report.tables import sections
+from nicbench.report.tables import compared_grid, sections
 
 PUBLISHED = Path(__file__).parents[2] / "src/nicbench/importing/reference/data" / "nsfnic4_2000_load_sweep.csv"
 
@@ -220,3 +220,23 @@ def test_more_lines_than_colours_are_a_chart_for_each_of_the_first_column() -> N
     assert [name for _, name in curves(section_of(*(result(size, 100.0, 70.0) for size in sizes)))] == [""]
     section = section_of(*map(as_result, published()))
     assert [(name, len(part.rows)) for part, name in curves(section)] == [("64 bytes", 80), ("1000 bytes", 80)]
+
+
+def test_configurations_are_the_rows_where_a_published_table_has_them_so() -> None:
+    """Modes of links by ports: what is sent stands above the ports, as the outermost heading."""
+    streams, port, name = (Column(value=value, head=value, form="text") for value in ("mode", "port", "configuration"))
+    cell = Column(value="x", head="x", form="text")
+    grid = Grid(rows=streams, across=(port,), cell=cell, compares_rows=True)
+    results = [
+        Result(
+            id=f"{mode}{at}",
+            method="m",
+            parameters={"mode": "TCP", "port": at, "configuration": mode},
+            values={"x": mode},
+        )
+        for mode in ("10-half", "100-full")
+        for at in ("s0", "s1")
+    ]
+    [table] = grid_tables(results, compared_grid(grid, name))
+    assert [row for row, _ in table.rows] == ["10-half", "100-full"]
+    assert table.heads == (("TCP", "TCP"), ("s0", "s1"))

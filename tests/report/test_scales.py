@@ -8,9 +8,10 @@ import pytest
 
 from nicbench.core.forms import SCALES
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.table import Column, Form
+from nicbench.core.table import Column, Form, ResultTable
 from nicbench.report.cells import text_of
 from nicbench.report.numbers import significant
+from nicbench.report.scaling import scale_units
 
 
 @pytest.mark.parametrize("form", [form for form in get_args(Form) if form != "text"])
@@ -39,3 +40,12 @@ def test_an_axis_is_in_the_unit_of_its_column(form: Form) -> None:
 )
 def test_a_tie_is_rounded_away_from_zero(value: float, text: str) -> None:
     assert significant(value) == text
+
+
+def test_a_column_that_nobody_fills_has_the_unit_of_the_one_beside_it() -> None:
+    """A p99 that no tool told, beside a median and a greatest in milliseconds."""
+    values = {"latency_p50_ns": 31e6, "latency_p99_ns": None, "latency_maximum_ns": 2.9e9, "other_bits_per_s": None}
+    result = Result(id="r", test="t", method="m", parameters={}, values=values, verdict=ResultVerdict.VALID, trials=())
+    heads = tuple(Column(value=name, head=name) for name in values)
+    scaled = scale_units(ResultTable(title="It", caption="It.", columns=heads, sentences=()), [result])
+    assert [column.unit for column in scaled.columns] == ["ms", "ms", "s", "Gb/s"]

@@ -21,6 +21,7 @@ CLIENT, SERVER = "nb-workload-c", "nb-workload-s"
 STREAM, REQUESTS = JobSpec(duration_s=1), JobSpec(operation="request-response", duration_s=1, write_bytes=64)
 ASKS = {
     "iperf3": STREAM.model_copy(update={"streams": 2}),
+    "iperf": STREAM.model_copy(update={"streams": 2, "direction": "both"}),
     "nuttcp": STREAM,
     "qperf": REQUESTS,
     "sockperf": REQUESTS.model_copy(update={"transport": "udp"}),
@@ -65,6 +66,7 @@ def test_real_tools_are_driven_together_and_believed(ends: dict[str, End], tmp_p
     assert not pids(CLIENT)
     assert not pids(SERVER)
     check_iperf3(by_tool["iperf3"], tmp_path)
+    check_both_ways(by_tool["iperf"])
     check_requests(by_tool)
 
 
@@ -77,6 +79,13 @@ def check_iperf3(outcome: JobOutcome, folder: Path) -> None:
     assert flow.bits_per_s == end["sum_received"]["bits_per_second"]
     assert flow.retransmissions == end["sum_sent"]["retransmits"]
     assert len(flow.streams) == 2
+
+
+def check_both_ways(outcome: JobOutcome) -> None:
+    """What both ends of iperf 2 sent and received is told, of each stream."""
+    assert outcome.figures is not None
+    assert [flow.direction for flow in outcome.figures.flows] == ["forward", "reverse"]
+    assert all(flow.received_bytes and flow.sent_bytes and len(flow.streams) == 2 for flow in outcome.figures.flows)
 
 
 def check_requests(by_tool: dict[str, JobOutcome]) -> None:

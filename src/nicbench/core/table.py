@@ -76,6 +76,9 @@ class Grid(Frozen):
     each: Column | None = None
     is_rising: bool = False
     """Whether the lowest row is the first, instead of the highest."""
+    compares_rows: bool = False
+    """Whether configurations that are compared are rows, instead of the last level of ``across``: where they are what a
+    published table has as rows. ``rows`` is the outermost level of ``across`` then."""
 
 
 class Curve(Frozen):

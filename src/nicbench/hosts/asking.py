@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 import shlex
 import signal
@@ -42,6 +43,7 @@ _TIME = re.compile(r"(\d{9,11})\.(\d{6,9})")
 _NODES: Final = "/sys/devices/system/node"
 _ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)$", re.MULTILINE)
 _PAGES = re.compile(r" N(\d+)=(\d+)")
+_GLOB = re.compile(r"[*?\[]")
 
 
 # Many small readings in one command: each output follows a line with its name.
@@ -175,14 +177,41 @@ async def values_of(host: Host, paths: Iterable[str]) -> dict[str, str]:
         done = await host.run(("sh", "-c", f'grep -sH "" {" ".join(patterns)}'), check=False)
     except NicbenchError as error:
         raise UnknownFactError(error.message) from error
-    found = paths_and_values(done.stdout)
+    found = paths_and_values(done.stdout, patterns)
     if not found:
         others = f" (nor any of {len(patterns) - 1} beside it)" if len(patterns) > 1 else ""
         raise UnknownFactError(f"{patterns[0]} cannot be read{others}")
     return found
 
 
-def paths_and_values(text: str) -> dict[str, str]:
-    """Parses the output of ``grep -H ""`` over files of one line (``path:value``)."""
-    pairs = (line.partition(":") for line in text.splitlines())
-    return {path: value.strip() for path, colon, value in pairs if colon}
+def paths_and_values(text: str, patterns: Iterable[str] = ()) -> dict[str, str]:
+    """Parses the output of ``grep -H ""`` over files of one line (``path:value``).
+
+    Folders may have colons, as PCI addresses do: the path ends at the first colon before which it fits one of the
+    ``patterns`` of the shell, and where it fits none, at the first colon of the line.
+    """
+    asked = [_unquote(pattern) for pattern in patterns]
+    globs = [pattern.split("/") for pattern in asked if _GLOB.search(pattern)]
+    exact = set(asked)
+
+    def fits(path: str) -> bool:
+        parts = path.split("/")
+        return path in exact or any(
+            len(parts) == len(glob) and all(map(fnmatch.fnmatchcase, parts, glob)) for glob in globs
+        )
+
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        colons = [at.start() for at in re.finditer(":", line)]
+        end = next((at for at in colons if fits(line[:at])), colons[0]) if colons else None
+        if end is not None:
+            found[line[:end]] = line[end + 1 :].strip()
+    return found
+
+
+def _unquote(pattern: str) -> str:
+    """Returns a pattern without the quotation marks of the shell; one that the shell does not take stays as it is."""
+    try:
+        return "".join(shlex.split(pattern))
+    except ValueError:
+        return pattern

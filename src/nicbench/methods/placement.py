@@ -40,7 +40,6 @@ _FIGURES: Final = (
     "server_cpu_busiest_core_percent",
 )
 _CHANGE_HEAD: Final = "Change against remote"
-_ONE_RUN: Final = "Change against remote, in one run"
 _LATENCY: Final = Column(value="latency_mean_ns", head="Latency, mean")
 
 
@@ -263,13 +262,8 @@ class PlacementMethod(RoundMethod):
             table = table.model_copy(update={"bars": table.bars.model_copy(update={"y": rate})})
         if any(isinstance(value, Spread) for result in results for value in result.values.values()):
             return table
-        columns = tuple(
-            column.model_copy(update={"head": _ONE_RUN}) if column.head == _CHANGE_HEAD else column
-            for column in table.columns
-        )
-        told = (
-            f"{table.caption} One run says nothing of how far the next would differ: several (`runs`) give intervals."
-        )
+        columns = tuple(column for column in table.columns if column.head != _CHANGE_HEAD)
+        told = f"{table.caption} Of one run no change in percent is printed: several (`runs`) give intervals."
         sentences = tuple(text for text in table.sentences if "change_percent" not in text)
         return table.model_copy(update={"columns": columns, "caption": told, "sentences": sentences})
 

@@ -330,6 +330,7 @@ class Stream(RoundMethod):
                     rows=_MODE,
                     across=(_PORT,),
                     each=_BESIDE,
+                    compares_rows=True,  # modes of the links, as published
                     cell=Column(
                         value="throughput_and_own_cpu",
                         head="Throughput / CPU",

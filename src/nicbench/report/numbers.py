@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from types import MappingProxyType
 
 from nicbench.core.forms import SCALES, Form
@@ -104,6 +104,11 @@ def significant(value: float) -> str:
         return "0"
     decimals = max(0, min(6, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(value)))))
     return _with_decimals(value, decimals)
+
+
+def round_up(value: float) -> float:
+    """Rounds an upper bound above 0 up to three significant digits, so that it stays one: 1.2431 to 1.25."""
+    return float(Context(prec=_SIGNIFICANT_DIGITS, rounding=ROUND_CEILING).create_decimal(f"{value:.15g}"))
 
 
 def speak_number(value: float) -> str:

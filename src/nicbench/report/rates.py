@@ -12,7 +12,7 @@ from nicbench.compare.points import point_of
 from nicbench.core.result import Bounded, Result, Spread, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.report.cells import factor_of, writer
-from nicbench.report.numbers import THIN_SPACE, UNKNOWN, interval, only_below, percent
+from nicbench.report.numbers import THIN_SPACE, UNKNOWN, interval, only_below, percent, round_up, significant
 from nicbench.report.section import Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
@@ -26,11 +26,13 @@ MOST_COLOURS = 7
 @dataclass(frozen=True, slots=True)
 class RateCell:
     """One rate of one configuration. ``within`` is its interval or, for several runs, the lowest and the
-    highest rate.
+    highest rate; ``below_frames_per_s`` is an upper bound where no more is known; ``measured`` counts runs with a rate.
     """
 
     configuration: str
     rate_frames_per_s: float | None
+    below_frames_per_s: float | None
+    measured: int
     text: str
     within: str
     percent_of_line_rate: str
@@ -108,6 +110,11 @@ class RatesTable:
         rate = cell.rate_frames_per_s
         column = self.columns[goal.value].model_copy(update={"aspect": "value"})
         return UNKNOWN if rate is None else f"{writer(column, [rate])(rate)}\u00a0{self.unit(goal)}"
+
+    def below_text(self, goal: Goal, cell: RateCell) -> str | None:
+        """Returns the bound that the rate of a cell lies below, rounded up to three digits; None where it has none."""
+        bound = cell.below_frames_per_s
+        return None if bound is None else f"{significant(round_up(bound * self.factor(goal)))}\u00a0{self.unit(goal)}"
 
 
 def rates_tables(
@@ -189,9 +196,9 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
     span = _span(rates, runs)
     if not values:
         rate = _loosest(rates)
-        below = f"< {write(rate.upper)}" if only_below(rate) and rate.upper is not None else None
-        text = below or rate.reason_null or UNKNOWN
-        return RateCell(name, None, text, "", UNKNOWN, against_first, span, tuple(runs))
+        below = rate.upper if only_below(rate) else None
+        text = rate.reason_null or UNKNOWN if below is None else f"< {write(below)}"
+        return RateCell(name, None, below, 0, text, "", UNKNOWN, against_first, span, tuple(runs))
     value: float | None
     if len(runs) == 1:
         value = values[0].value
@@ -202,10 +209,11 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
         bound = "≥ " if spread.at_least and not spread.is_line_rate else ""
         value, text = spread.median, f"{bound}{write(spread.median)}"
         least, most = write(spread.minimum), write(spread.maximum)
-        within = f"{least} to {most}" if least != most else f"the same in {spread.n} runs"
-        within += f", {spread.n} of {spread.runs} runs" if spread.n < spread.runs else ""
+        told = [f"{least} to {most}"] if least != most else [f"the same in {spread.n} runs"] if spread.n > 1 else []
+        told += [f"{spread.n} of {spread.runs} runs"] if spread.n < spread.runs else []
+        within = ", ".join(told)
     percent_text = percent(Spread.of(shares, len(shares)).median) if shares else UNKNOWN
-    return RateCell(name, value, text, within, percent_text, against_first, span, tuple(runs))
+    return RateCell(name, value, None, len(values), text, within, percent_text, against_first, span, tuple(runs))
 
 
 def _loosest(rates: Sequence[Bounded]) -> Bounded:

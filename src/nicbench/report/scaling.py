@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.result import Bounded, Result, Spread, Value
-from nicbench.core.table import ResultTable
+from nicbench.core.table import Column, ResultTable
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.section import LOAD, load_words
 
@@ -40,6 +40,9 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
     goals = [goal.value for goal in table.rates.goals] if table.rates else []
     greatest |= dict.fromkeys(goals, max((greatest.get(value, 0.0) for value in goals), default=0.0))  # one axis
 
+    for columns in (table.columns, *(one.columns for one in table.further)):
+        greatest |= _from_neighbours(columns, {name for name, value in greatest.items() if value}, greatest)
+
     def form_of(column: Mapping[str, Any], magnitude: float) -> Any:
         """Returns a column's form; for imported results the unit that their source prints, if it has it."""
         form = suitable_form(column["form"], magnitude)
@@ -60,6 +63,19 @@ def scale_units(table: ResultTable, results: Sequence[Result]) -> ResultTable:
         return inner if form is None or form not in SCALES else {**inner, "form": form, "unit": SCALES[form].unit}
 
     return ResultTable.model_validate(converted(table.model_dump()))
+
+
+def _from_neighbours(columns: Sequence[Column], filled: Set[str], greatest: Mapping[str, float]) -> dict[str, float]:
+    """Returns magnitudes for columns that no result fills: each has that of the nearest one of its form, the ones
+    before it first, so that an empty p99 stands in the unit of the median beside it.
+    """
+    found: dict[str, float] = {}
+    for number, column in enumerate(columns):
+        if column.value not in filled and column.form in SCALES:
+            others = (*reversed(columns[:number]), *columns[number + 1 :])
+            near = next((one for one in others if one.form == column.form and one.value in filled), None)
+            found |= {} if near is None else {column.value: greatest[near.value]}
+    return found
 
 
 def _magnitude(value: Value) -> float:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from nicbench.core.frame_size import label_of
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, name_of_test
-from nicbench.core.table import Column, FurtherTable, ResultTable
+from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.verdict import Reason
@@ -270,12 +270,19 @@ def _with_column(table: ResultTable, column: Column | None) -> ResultTable:
         return table
     first, *rest = table.columns
     caption = f"{table.caption} {table.caption_beside}".strip()
-    grid = table.grid and table.grid.model_copy(update={"across": (*table.grid.across, column)})
+    grid = table.grid and compared_grid(table.grid, column)
     curve = table.curve and table.curve.model_copy(update={"lines": (*table.curve.lines, column)})
     bars = table.bars and table.bars.model_copy(update={"lines": (*table.bars.lines, column)})
     plots = tuple(plot.model_copy(update={"lines": (*plot.lines, column)}) for plot in table.plots)
     more = {"grid": grid, "curve": curve, "bars": bars, "plots": plots, "caption": caption}
     return table.model_copy(update={"columns": (first, column, *rest), **more})
+
+
+def compared_grid(grid: Grid, column: Column) -> Grid:
+    """Returns the grid with the configurations as its rows, or as the last level above its columns."""
+    if grid.compares_rows:
+        return grid.model_copy(update={"rows": column, "across": (grid.rows, *grid.across)})
+    return grid.model_copy(update={"across": (*grid.across, column)})
 
 
 def with_tables() -> frozenset[str]:

@@ -5,18 +5,18 @@ intervals show it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
-from nicbench.core.result import PASSES_NOTHING, ResultVerdict, number_of
+from nicbench.core.result import PASSES_NOTHING, ResultVerdict, Spread, number_of
 from nicbench.core.table import Goal
-from nicbench.report.answer.sentences import GAP, and_list, state_rows
+from nicbench.report.answer.sentences import and_list, state_rows
 from nicbench.report.comparison import Comparison
 from nicbench.report.numbers import speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
-from nicbench.report.section import Section
+from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
 
 _MOST_TOLD = 4
@@ -103,7 +103,8 @@ def _explain_nothing_compared(comparison: Comparison) -> str:
 def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
     """Returns a sentence with each configuration's rate, and then which configurations are told apart."""
     cells = row.cells[goal.value]
-    many = f"median of {table.runs} runs" if table.runs > 1 else "one run each" if len(cells) > 1 else ""
+    counted = {cell.configuration: cell.measured for cell in cells if cell.measured}
+    many = words_of_medians(counted, table.runs) if table.runs > 1 else "one run each" if len(cells) > 1 else ""
     rates = and_list([f"{_subject(cell, cells)} {_rate(table, goal, cell)}" for cell in cells])
     told = f" ({goal.name}{f', {many}' if many else ''})"
     verdicts = {result.verdict for cell in cells for result in cell.results}
@@ -115,6 +116,26 @@ def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
     return f"{quote_name(cell.configuration)} passes" if len(cells) > 1 else "the DUT passes"
 
 
+def _runs_of(value: str, rows: Sequence[Row]) -> dict[str, int]:
+    """Returns for each configuration how many of its runs have the value."""
+    found = {configuration_of(row.result): row.result.values.get(value) for row in rows}
+    return {name: spread.n if isinstance(spread, Spread) else 1 for name, spread in found.items()}
+
+
+def words_of_medians(counted: Mapping[str, int], runs: int) -> str:
+    """Says of how many runs the numbers are medians, for each configuration where these differ: not every run that was
+    made has every value.
+    """
+    counts = set(counted.values())
+    if len(counts) > 1:
+        of_each = [f"{count} run{'s' if count > 1 else ''} of {quote_name(name)}" for name, count in counted.items()]
+        return f"medians: {and_list(of_each)}"
+    count = counts.pop() if counts else 0
+    if count < 2:
+        return f"one of {runs} runs{' each' if len(counted) > 1 else ''}" if count else ""
+    return f"median of {count if count == runs else f'{count} of {runs}'} runs"
+
+
 def quote_name(configuration: str) -> str:
     """Returns the name in quotation marks, because the author of the bench file chose it."""
     return f"“{configuration}”"
@@ -123,10 +144,9 @@ def quote_name(configuration: str) -> str:
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
     if cell.text.startswith(PASSES_NOTHING):
         return f"nothing ({cell.text.removeprefix(f'{PASSES_NOTHING}: ')})"
-    if cell.rate_frames_per_s is None and not cell.text.startswith("<"):
-        return f"no rate that is known ({cell.text})"
     if cell.rate_frames_per_s is None:
-        return f"less than {cell.text.removeprefix('< ')}{GAP}{table.unit(goal)}"
+        below = table.below_text(goal, cell)
+        return f"no rate that is known ({cell.text})" if below is None else f"less than {below}"
     bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
     return f"{bound}{table.rate_text(goal, cell)}"
 
@@ -173,6 +193,6 @@ def statement_of_each(section: Section, comparison: Comparison) -> str | None:
         if all(number_of(row.result.values.get(statement.value)) is not None for row in rows):
             names = [configuration_of(row.result) if comparison.compares else "" for row in rows]
             notes = ["each of its own"] if comparison.compares else []
-            notes += [f"medians of {comparison.runs} runs"] if comparison.runs > 1 else []
+            notes += [words_of_medians(_runs_of(statement.value, rows), comparison.runs)] if comparison.runs > 1 else []
             return state_rows(section, rows, names, notes)
     return None

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, number_of
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, number_of
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
-from nicbench.report.numbers import UNKNOWN, basis_words, interval, only_below, share
+from nicbench.report.numbers import UNKNOWN, basis_words, interval, only_below, round_up, share, significant
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
 
 _KINDS = {
@@ -183,7 +183,7 @@ def _rates_sentence(subject: str, section: Section) -> str:
         if rate.passes_nothing:
             text = f"{PASSES_NOTHING}{what} ({goal.name}: {_drop_words(rate)})"
         elif only_below(rate) and rate.upper is not None:
-            text = _failing_clause(goal, row, what, f"{write(rate.upper)}{GAP}{unit}")
+            text = _failing_clause(goal, row, what, _upper_words(rate.upper))
         elif rate.value is None and rate.upper is None:  # no trial that counts: nothing is said of the DUT
             text = f"has no {goal.name}{what.replace(' of ', ' for ')} ({rate.reason_null or 'it was not measured'})"
         elif rate.value is None:
@@ -208,6 +208,12 @@ def _rates_sentence(subject: str, section: Section) -> str:
 def _caveat(row: Row) -> str:
     said = caveat((row,))
     return f"{said.removeprefix('.')}." if said else ""
+
+
+def _upper_words(bound_frames_per_s: float) -> str:
+    """Returns a bound above a rate with three digits and its unit; it is rounded up, so that it stays a bound."""
+    form = suitable_form("mpps", bound_frames_per_s)
+    return f"{significant(round_up(bound_frames_per_s * SCALES[form].factor))}{GAP}{SCALES[form].unit}"
 
 
 def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:
@@ -283,8 +289,11 @@ def brief_rate(section: Section) -> str | None:
         column = Column(value=goal.value, head="", form=form, aspect="rate")
         value = row.result.values.get(goal.value)
         text = texts(column, [row.result])[0].partition(" (")[0]
-        of_runs = getattr(value, "runs", None)
-        return f"{goal.name} {text} {column.unit}{at}{f' (median of {of_runs} runs)' if of_runs else ''}"
+        of_runs = ""
+        if isinstance(value, Spread):
+            made = f"{value.runs}" if value.n == value.runs else f"{value.n} of {value.runs}"
+            of_runs = f" (median of {made} runs)"
+        return f"{goal.name} {text} {column.unit}{at}{of_runs}"
     return None
 
 

@@ -278,6 +278,12 @@ class ClientsLab(EndpointLab):
         await end.host.run(("ip", "link", "set", "dev", end.device, "addrgenmode", "none", *segments, *last))
 
 
+_NO_HALF_DUPLEX = (
+    "A token bucket holds each direction by itself, as a link in full duplex does: it cannot be half duplex, where "
+    "both directions share the medium and collide. That takes adapters (tuning: link)."
+)
+
+
 def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
     one, it = ("one machine", "the machine") if where == "this machine" else (where, "it")
     shared = f"Server and clients are namespaces of {one} and share its CPUs: this measures {it}, and no card."
@@ -290,4 +296,9 @@ def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
     held = f"Each link is held to {options.rate / 1e6:g} Mb/s by a token bucket filter (tbf) at both ends"
     if bond is not None and options.clients_per_port > 1:
         held += f", that of a client to {(options.port_bits_per_s or 0) / 1e6:g} Mb/s"
-    return (shared, *ports, f"{held}.")
+    return (
+        shared,
+        *ports,
+        f"{held}.",
+        _NO_HALF_DUPLEX,
+    )

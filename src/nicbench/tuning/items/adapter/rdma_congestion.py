@@ -15,7 +15,7 @@ from pydantic import Field, StringConstraints
 
 from nicbench.core.errors import UnknownFactError
 from nicbench.core.tuning import Values
-from nicbench.hosts.asking import output_of
+from nicbench.hosts.asking import output_of, values_of
 from nicbench.system.adapters.rdma import parse_rdma_links
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.tuning.items._adapter import address_of, device_of
@@ -69,15 +69,13 @@ class RdmaCongestion(Item):
 async def _parameters(place: Place) -> dict[str, tuple[str, str]]:
     """Path and text of each parameter by its name; CannotSetError, with the next step, where there is none."""
     rdma = await _rdma_device(place)
-    # Not by ``values_of``: the PCI address in a path of debugfs has colons, at which it would end.
-    command = f'grep -sH "" {" ".join(await _patterns(place, rdma))}'
-    done = await place.host.run(("sh", "-c", command), check=False)
-    found = [line.rpartition(":") for line in done.stdout.splitlines()]
-    if not found:
-        raise CannotSetError(_why_none(rdma))
+    try:
+        found = await values_of(place.host, await _patterns(place, rdma))
+    except UnknownFactError as error:
+        raise CannotSetError(_why_none(rdma)) from error
     named: dict[str, tuple[str, str]] = {}
-    for path, _, text in found:
-        named.setdefault(path.rpartition("/")[2], (path, text.strip()))
+    for path, text in found.items():
+        named.setdefault(path.rpartition("/")[2], (path, text))
     return named
 
 
