@@ -56,7 +56,8 @@ async def one_trial(
             await tester.start()
             _, addressing = lay_out_ways(bench, testbed, made)
             maker = TrialMaker(TrialSetup(tester, made, addressing), Thresholds(), SampleLog({}, Bus()))
-            return await maker.make("t/0/0", "t", {}, REQUEST, 0), made
+            request = REQUEST.model_copy(update={"bidirectional": flows > 1})
+            return await maker.make("t/0/0", "t", {}, request, 0), made
         finally:
             await tester.close()
     finally:
@@ -126,7 +127,6 @@ async def test_four_queues_of_each_port_on_two_cores_all_carry_frames(dut: str) 
     trial, made = await one_trial("nb-test-queues", dut, flows=64)
     assert come_back(trial.reading.counts)
     assert trial.reading.counts.reordered == 0  # the frames of a flow stay on one queue
-    print(trial.reading.dut_queues, trial.reading.counts)
     assert [len(port) for port in trial.reading.dut_queues] == [4, 4]
     assert all(frames > 0 for port in trial.reading.dut_queues for frames in port)
     assert sum(map(sum, trial.reading.dut_queues)) >= trial.reading.counts.received
