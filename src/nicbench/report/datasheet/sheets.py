@@ -176,7 +176,7 @@ def setup(report: Report) -> Card:
     in_kernel = all(plan.tester.get("options", {}).get("driver") == disclosure.XDP for _, plan in _plans(report))
     if report.plan and not in_kernel and not any(row.label.startswith("DPDK") for row in told):
         unknown.append("DPDK")
-    return Card(machines, (*rows, *told, *_declared(report)), tuple(unknown))
+    return Card(machines, (*rows, *told, *_declared(report), *_hypervisors(report)), tuple(unknown))
 
 
 def settings(report: Report, test: str) -> Card:
@@ -255,6 +255,14 @@ def _declared(report: Report) -> Iterator[CardRow]:
     for name, pairs in report.system.declared_things:
         text = "; ".join(f"{label}: {said}" if label else said for label, said in pairs)
         yield CardRow(f"{name} (declared)", text=text)
+
+
+def _hypervisors(report: Report) -> Iterator[CardRow]:
+    for whose, told in report.plan.hypervisors.items() if report.plan else ():
+        for each in told.tables:
+            named = [": ".join(row) for row in each.rows] if not each.heads else []
+            listed = [", ".join(filter(None, row)) for row in each.rows] if each.heads else []
+            yield CardRow(f"Hypervisor of {whose} ({told.kind}): {each.title}", text="; ".join((*named, *listed)))
 
 
 def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nicbench.report import disclosure as disclosed
 from nicbench.report.disclosure import of_configurations
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
-from nicbench.report.document.inlines import badge, breakable, inlines, lines, strong
+from nicbench.report.document.inlines import badge, breakable, capitalise, inlines, lines, strong
 from nicbench.report.document.tables import (
     NOTHING,
     caption,
@@ -122,7 +122,19 @@ def machines(report: Report) -> Iterator[Block]:
             ),
             "facts",
         )
+    yield from _hypervisors(report)
     yield from _tuned_settings(report.tuned)
+
+
+def _hypervisors(report: Report) -> Iterator[Block]:
+    """Yields the tables of each guest's hypervisor, as its administrator saved them."""
+    for whose, told in report.plan.hypervisors.items() if report.plan else ():
+        yield heading(2, f"Hypervisor of {whose}")
+        yield caption(f"{told.kind}, from {', '.join(told.files)}: as they were saved; nicbench did not check them.")
+        for each in told.tables:
+            yield heading(3, capitalise(each.title))
+            above = ((*map(head, each.heads),),) if each.heads else ()
+            yield table(above, ((name(first), *map(cell, rest)) for first, *rest in each.rows), "facts")
 
 
 def _tuned_settings(rows: Sequence[TunedRow]) -> Iterator[Block]:
