@@ -6,10 +6,9 @@ Their options are what published results disclose (docs/bench-file.md): memory, 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-import socket
+import sys
 from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Annotated, Any, Literal, Self
@@ -155,8 +154,18 @@ async def _leave_to_eal() -> None:
     """Does nothing: the EAL makes the folder when the DUT starts."""
 
 
-_ANSWER_BYTES = 64 * 1024
 _ANSWER_S = 5.0
+# A socket of its host's file system: it is asked there, by the Python that DPDK's own tools need too.
+_ASK = """
+import socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+    connection.settimeout(5)
+    connection.connect(sys.argv[1])
+    connection.recv(65536)
+    for command in sys.argv[2:]:
+        connection.sendall(command.encode())
+        print(connection.recv(65536).decode())
+"""
 
 
 def socket_path(prefix: str) -> str:
@@ -164,20 +173,18 @@ def socket_path(prefix: str) -> str:
     return f"/run/dpdk/{prefix}/dpdk_telemetry.v2"
 
 
-async def ask_telemetry(path: str, command: str) -> dict[str, Any]:
-    """The answer to one command, after the greeting that comes first; HostError where none comes."""
-    loop = asyncio.get_running_loop()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.setblocking(False)
-        try:
-            async with asyncio.timeout(_ANSWER_S):
-                await loop.sock_connect(connection, path)
-                await loop.sock_recv(connection, _ANSWER_BYTES)
-                await loop.sock_sendall(connection, command.encode())
-                answer = json.loads(await loop.sock_recv(connection, _ANSWER_BYTES))
-        except (OSError, TimeoutError, ValueError) as error:
-            raise HostError(f"DPDK's telemetry does not answer {command}: {error}", place=path) from error
-    return answer if isinstance(answer, dict) else {}
+async def ask_telemetry(host: Host, path: str, *commands: str) -> tuple[dict[str, Any], ...]:
+    """The answer to each command, after the greeting that comes first; HostError where one is missing."""
+    python = sys.executable if host.shares_files else "python3"
+    told = await host.run((python, "-I", "-c", _ASK, path, *commands), check=False, timeout_s=2 * _ANSWER_S)
+    try:
+        answers = tuple(json.loads(line) for line in told.stdout.splitlines())
+    except ValueError:
+        answers = ()
+    if told.status != 0 or len(answers) != len(commands):
+        why = (told.stderr.strip() or told.stdout.strip()).rpartition("\n")[2][:200] or f"status {told.status}"
+        raise HostError(f"DPDK's telemetry does not answer {', '.join(commands)}: {why}", place=f"{host.name}, {path}")
+    return tuple(answer if isinstance(answer, dict) else {} for answer in answers)
 
 
 def port_statistics(answer: dict[str, Any]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
 from nicbench.core.errors import UsageError
+from nicbench.hosts.base import Host
 from nicbench.testbed import l3fwd_build as builder
 from nicbench.testbed.addressing import network_behind, ways_back, ways_between
 from nicbench.testbed.duts._dpdk import (
@@ -155,12 +156,6 @@ class L3fwd(FrameDut):
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_user_space(testbed, self.kind)
-        if not host.shares_files:  # the program and its telemetry socket are files of this machine
-            raise UsageError(
-                f"l3fwd runs only on the machine that nicbench runs on, and {host.name} is another",
-                place="dut",
-                next_step="remove `on` from `lab`, or use `dut: {kind: testpmd}`",
-            )
         self._cores = dut_cores(testbed, self.options.cores, self.kind, share_cpus=self.options.share_cpus)
         self._testbed, self._ports = testbed, len(testbed.dut_ports)
         self._build = await builder.find_or_build(host, self._constants)
@@ -207,7 +202,7 @@ class L3fwd(FrameDut):
         """Frames received and not sent, which it dropped for want of a route or of room in a ring, and missed ones."""
         if self._process is None or not self._is_forwarding:
             return {}
-        ports = [port_statistics(await self._statistics(port)) for port in range(self._ports)]
+        ports = [port_statistics(answer) for answer in await self._statistics(self._process.host)]
         received, sent = (sum(port.get(name, 0) for port in ports) for name in ("ipackets", "opackets"))
         missed = {f"l3fwd d{number} {name}": port.get(name, 0) for number, port in enumerate(ports) for name in _MISSED}
         return {"l3fwd received and not sent": max(0, received - sent), **missed}
@@ -215,12 +210,13 @@ class L3fwd(FrameDut):
     async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
         if self._process is None or not self._is_forwarding or self.options.queues == 1:
             return ()
-        answers = [await self._statistics(port) for port in range(self._ports)]
+        answers = await self._statistics(self._process.host)
         ports = tuple(queue_counters(answer, self.options.queues) for answer in answers)
         return ports if all(ports) else ()
 
-    async def _statistics(self, port: int) -> dict[str, Any]:
-        return await ask_telemetry(self._telemetry, f"/ethdev/stats,{port}")
+    async def _statistics(self, host: Host) -> tuple[dict[str, Any], ...]:
+        """The counters of each port."""
+        return await ask_telemetry(host, self._telemetry, *(f"/ethdev/stats,{port}" for port in range(self._ports)))
 
     def _settings(self) -> dict[str, Any]:
         """The settings in effect."""
