@@ -130,6 +130,6 @@ async def test_four_queues_of_each_port_on_two_cores_all_carry_frames(dut: str) 
     assert [len(port) for port in trial.reading.dut_queues] == [4, 4]
     assert all(frames > 0 for port in trial.reading.dut_queues for frames in port)
     assert sum(map(sum, trial.reading.dut_queues)) >= trial.reading.counts.received
-    settings = made.disclosure()["settings"]
+    settings = made.disclosure()["settings_in_effect"]
     assert (settings["burst"], settings["mbuf_cache"], settings["receive_descriptors"]) == (64, 512, 2048)
     assert (settings["receive_queues_of_each_port"], settings["cores"]) == (4, 2)

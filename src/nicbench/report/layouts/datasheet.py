@@ -23,8 +23,11 @@ from nicbench.report.testbed.wiring import wirings
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields the answer, the testbed, a sheet for each test, then statistics, errata, revisions, deviations, glossary."""
     yield from opening.imported_note(report)
-    yield from opening.about(report)
-    yield from opening.answer(report)
+    if introduced := tuple(opening.about(report)):
+        yield from introduced
+        yield Group((heading(1, "Answer", id="answer"), *opening.answer(report)))
+    else:
+        yield from opening.answer(report)
     if not report.imported:
         yield from pictures(wirings(report.plan, report.bonds))
     made = sheets(report)

@@ -14,6 +14,7 @@ from nicbench.report.document.tables import (
     cell,
     head,
     heading,
+    heads,
     listing,
     name,
     paragraph,
@@ -33,7 +34,7 @@ from nicbench.report.facts import (
     traffic_shapes,
 )
 from nicbench.report.model import Report
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, whole
 from nicbench.report.sections.method import facts
 from nicbench.report.system_table import TunedRow
 
@@ -47,6 +48,7 @@ def disclosure(report: Report) -> Iterator[Block]:
         if each.dut_disclosure or each.dut:
             yield heading(2, f"Device under test{_of(whose)}")
             yield facts(each.dut_disclosure or each.dut, shapes=dut_shapes(each))
+    yield from queue_frames(report)
     for whose, each in of_configurations(plan, "cores") if plan else ():
         if each.cores:
             shared = bool(each.cores.get("shared"))
@@ -71,6 +73,30 @@ def disclosure(report: Report) -> Iterator[Block]:
         if told := disclosed.lab(each):
             yield heading(2, f"{'Lab' if each.lab else 'Testbed'}{_of(whose)}")
             yield facts(told, shapes=lab_shapes(each))
+
+
+def queue_frames(report: Report) -> Iterator[Block]:
+    """Yields the frames that each queue of the DUT received, over all trials; nothing for a DUT of one queue."""
+    ports: dict[int, list[int]] = {}
+    for trial in (trial for group in report.groups for trial in group.trials):
+        for number, queues in enumerate(trial.reading.dut_queues):
+            before = ports.get(number, [0] * len(queues))
+            ports[number] = [had + frames for had, frames in zip(before, queues, strict=False)]
+    if not ports:
+        return
+    most = max(map(len, ports.values()))
+    yield heading(2, "Frames by queue of the DUT")
+    yield caption("Received over all trials, by the DUT’s own counters; in brackets the share of its port.")
+    yield table(
+        ((head("Port"), *heads(*(f"Queue {queue}" for queue in range(most)))),),
+        (
+            (
+                name(f"d{port}"),
+                *(cell(f"{whole(frames)} ({100 * frames / max(1, sum(queues)):.1f} %)") for frames in queues),
+            )
+            for port, queues in sorted(ports.items())
+        ),
+    )
 
 
 def machines(report: Report) -> Iterator[Block]:

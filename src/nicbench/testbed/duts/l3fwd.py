@@ -236,7 +236,7 @@ class L3fwd(FrameDut):
             "kind": self.kind,
             "name": "DPDK's l3fwd",
             "version": self._version,
-            "settings": self._settings(),
+            "settings_in_effect": self._settings(),
             "command": list(self._command),
             "rules": {path.rpartition("/")[2]: "; ".join(text.splitlines()) for path, text in self._rules.items()},
             "environment": dict(self.options.environment),

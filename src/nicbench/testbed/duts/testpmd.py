@@ -202,7 +202,7 @@ class Testpmd(FrameDut):
             "kind": self.kind,
             "name": f"testpmd {self.options.forward_mode}",
             "version": self._version,
-            "settings": self._settings(),
+            "settings_in_effect": self._settings(),
             "command": list(self._command),
             "port_queue_core_map": list(self._streams),
             "environment": dict(self.options.environment),
