@@ -53,7 +53,9 @@ tests: [{name: stream, method: stream, workload: iperf3, at_once: [port], durati
 
 
 @pytest.mark.parametrize(
-    "bench", [FRAMES, *(pytest.param(each, marks=pytest.mark.acceptance) for each in (RINGS, ROUTER)), STREAMS], ids=["frames", "rings", "l3fwd", "streams"]
+    "bench",
+    [FRAMES, *(pytest.param(each, marks=pytest.mark.acceptance) for each in (RINGS, ROUTER)), STREAMS],
+    ids=["frames", "rings", "l3fwd", "streams"],
 )
 async def test_a_lab_on_a_host_by_ssh_measures_and_leaves_nothing(sshd: Server, tmp_path: Path, bench: str) -> None:
     rack = {"kind": "ssh", **sshd.options().model_dump(mode="json", exclude_defaults=True)}

@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from nicbench.bench_file.checks import cross_check
 from nicbench.bench_file.frame_sizes import Extremes
 from nicbench.bench_file.guest_checks import ON, resolve_on
+from nicbench.bench_file.hypervisor_files import read_hypervisors
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
 from nicbench.bench_file.overlays import merge_configurations
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems, quote, suggest
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
 from nicbench.bench_file.sections import Reading, Step
-from nicbench.bench_file.hypervisor_files import read_hypervisors
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host

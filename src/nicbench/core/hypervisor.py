@@ -12,7 +12,7 @@ FileName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 class HypervisorFiles(Frozen):
-    """``{libvirt: guest.xml}``, or ``{esxi: {version: version.txt}}``: files beside the bench file, by what they say."""
+    """``{libvirt: guest.xml}``, or ``{esxi: {version: version.txt}}``: files, by what they say."""
 
     libvirt: FileName | None = None
     esxi: dict[Annotated[str, StringConstraints(min_length=1, max_length=64)], FileName] = Field(

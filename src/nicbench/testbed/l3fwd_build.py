@@ -59,7 +59,9 @@ class Constants(Frozen):
     @property
     def patch(self) -> str:
         """The edits in words, for the report."""
-        return "; ".join((PATCH, *(f"{file}: `{old.strip()}` became `{new.strip()}`" for file, old, new in self.edits[1:])))
+        return "; ".join(
+            (PATCH, *(f"{file}: `{old.strip()}` became `{new.strip()}`" for file, old, new in self.edits[1:]))
+        )
 
 
 DEFAULT: Final = Constants()
@@ -89,9 +91,7 @@ def program(constants: Constants = DEFAULT, cache: Path | None = None) -> Path:
     return (cache or cache_folder()) / constants.folder / "l3fwd"
 
 
-async def read_build(
-    host: Host, constants: Constants = DEFAULT, cache: Path | None = None
-) -> L3fwdBuild | None:
+async def read_build(host: Host, constants: Constants = DEFAULT, cache: Path | None = None) -> L3fwdBuild | None:
     """The record of the build on ``host``; None where there is none, or nicbench did not build the program."""
     place = program(constants, cache)
     if (await host.run(("test", "-x", str(place)), check=False)).status != 0:
@@ -122,12 +122,10 @@ def edit_source(source: str, file: str, old: str, new: str) -> str:
     return source.replace(old, new)
 
 
-async def build(
-    host: Host, constants: Constants = DEFAULT, cache: Path | None = None
-) -> L3fwdBuild:
-    """Builds l3fwd on ``host`` in a fresh folder and replaces an older build; NotReadyError where something is missing."""
+async def build(host: Host, constants: Constants = DEFAULT, cache: Path | None = None) -> L3fwdBuild:
+    """Builds l3fwd on ``host`` in a fresh folder, in place of an older build; NotReadyError where something is missing."""
     folder = cache or cache_folder()
-    sources = {}
+    sources: dict[str, str] = {}
     for file, old, new in constants.edits:
         source = sources.get(file) or await host.read_file(f"{SOURCES}/l3fwd/{file}")
         if source is None:
@@ -145,7 +143,9 @@ async def build(
     try:
         await host.run(("make", "-C", f"{work}/l3fwd", "shared"), timeout_s=_BUILD_S)
     except (HostError, NotReadyError) as error:
-        raise NotReadyError(f"l3fwd was not built: {error.message}", place=host.name, next_step=INSTALL_COMMAND) from error
+        raise NotReadyError(
+            f"l3fwd was not built: {error.message}", place=host.name, next_step=INSTALL_COMMAND
+        ) from error
     record = L3fwdBuild(
         sources=await _version(host, PACKAGE),
         library=(await host.run(("pkg-config", "--modversion", "libdpdk"))).stdout.strip(),

@@ -179,7 +179,9 @@ async def test_what_was_built_is_known_by_its_record(tmp_path: Path) -> None:
     assert await builder.read_build(LocalHost(), cache=tmp_path) == BUILD
 
 
-async def test_a_run_without_it_and_its_sources_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_without_it_and_its_sources_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(builder, "cache_folder", lambda: tmp_path)
     with pytest.raises(NotReadyError) as refused:
         await L3fwd(L3fwdOptions(huge_pages=False)).up(memif_testbed(FakeHost()), UndoStack("x", None, tmp_path))
@@ -224,6 +226,6 @@ async def test_telemetry_is_asked_after_its_greeting(tmp_path: Path) -> None:
 
 
 async def test_a_process_without_telemetry_is_an_error_that_names_its_socket(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="does not answer .*FileNotFoundError") as failed:
+    with pytest.raises(HostError, match=r"does not answer .*FileNotFoundError") as failed:
         await ask_telemetry(LocalHost(), str(tmp_path / "nothing"), "/ethdev/stats,0")
     assert str(failed.value.place).endswith(str(tmp_path / "nothing"))

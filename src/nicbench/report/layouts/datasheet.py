@@ -21,7 +21,7 @@ from nicbench.report.testbed.wiring import wirings
 
 
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
-    """Yields the answer, the testbed, a sheet for each test, then statistics, errata, revisions, deviations, glossary."""
+    """Yields the answer, the testbed, a sheet for each test, then statistics, errata, revisions and glossary."""
     yield from opening.imported_note(report)
     if introduced := tuple(opening.about(report)):
         yield from introduced

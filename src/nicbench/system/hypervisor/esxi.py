@@ -1,4 +1,4 @@
-"""Reads what ``esxcli`` of VMware ESXi prints: ``get`` (one fact a line, indented) and ``list`` (a table with a ruler)."""
+"""Reads what ``esxcli`` of VMware ESXi prints: ``get`` (a fact a line) and ``list`` (a table with a ruler)."""
 
 from __future__ import annotations
 

@@ -78,14 +78,18 @@ def _facts(root: Element) -> Iterator[tuple[str, str]]:
     yield "Memory", _memory(root.find("memory"))
     yield "Memory pages", _pages(root)
     yield "Memory locked", "yes" if root.find("memoryBacking/locked") is not None else "no"
-    yield "Memory shared with other pages of the host (KSM)", (
-        "no" if root.find("memoryBacking/nosharepages") is not None else "allowed"
+    yield (
+        "Memory shared with other pages of the host (KSM)",
+        ("no" if root.find("memoryBacking/nosharepages") is not None else "allowed"),
     )
     yield "NUMA nodes of the host", _nodes(root)
     cells = root.findall("cpu/numa/cell")
-    yield "NUMA nodes of the guest", "; ".join(
-        f"node {cell.get('id', number)}: vCPUs {cell.get('cpus', '?')}, {_memory(cell, cell.get('memory'))}"
-        for number, cell in enumerate(cells)
+    yield (
+        "NUMA nodes of the guest",
+        "; ".join(
+            f"node {cell.get('id', number)}: vCPUs {cell.get('cpus', '?')}, {_memory(cell, cell.get('memory'))}"
+            for number, cell in enumerate(cells)
+        ),
     )
     yield "I/O threads", root.findtext("iothreads", "").strip()
     iommu = root.find("devices/iommu")
@@ -128,7 +132,11 @@ def _pages(root: Element) -> str:
 def _nodes(root: Element) -> str:
     memory = root.find("numatune/memory")
     of_cells = root.findall("numatune/memnode")
-    texts = [] if memory is None else [f"{memory.get('nodeset') or memory.get('placement', '?')} ({memory.get('mode', 'strict')})"]
+    texts = (
+        []
+        if memory is None
+        else [f"{memory.get('nodeset') or memory.get('placement', '?')} ({memory.get('mode', 'strict')})"]
+    )
     texts += [f"guest node {one.get('cellid')}: {one.get('nodeset')} ({one.get('mode', 'strict')})" for one in of_cells]
     return "; ".join(texts)
 
@@ -181,9 +189,7 @@ def _pci(address: Element | None) -> str:
     if address is None:
         return ""
     try:
-        domain, bus, slot, function = (
-            int(address.get(name, "0"), 0) for name in ("domain", "bus", "slot", "function")
-        )
+        domain, bus, slot, function = (int(address.get(name, "0"), 0) for name in ("domain", "bus", "slot", "function"))
     except ValueError:
         return " ".join(address.attrib.values())
     return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"

@@ -61,9 +61,7 @@ _MOST_QUEUES_OF_A_CORE = 16
 
 def default_map(ports: int, cores: int, queues: int = 1) -> tuple[Entry, ...]:
     """The queues of each port in order, on the cores in turn."""
-    return tuple(
-        (port, queue, (port * queues + queue) % cores) for port in range(ports) for queue in range(queues)
-    )
+    return tuple((port, queue, (port * queues + queue) % cores) for port in range(ports) for queue in range(queues))
 
 
 def check_map(entries: tuple[Entry, ...], ports: int, cores: int, queues: int = 1) -> tuple[Entry, ...]:
