@@ -7,7 +7,7 @@ import random
 import secrets
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
@@ -19,7 +19,7 @@ from nicbench.engine.binaries import find_binary
 from nicbench.testbed.vm.emulator import find_emulator
 from nicbench.testbed.vm.kernel import find_kernel
 
-from . import repeats
+from . import repeats, sampling
 from .own_mounts import enter_own_mounts
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ settings.load_profile("nicbench")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    sampling.add_option(parser)
     parser.addoption("--seed", type=int, default=None, help="repeat the random draws of an earlier session")
     parser.addoption(
         "--own-mounts", action="store_true", help="give each worker of xdist mounts of its own, where it is root"
@@ -39,10 +40,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(repeats)
-    if config.option.seed is None:
+    if hasattr(config, "workerinput"):
+        config.option.seed = config.workerinput["seed"]
+    elif config.option.seed is None:
         config.option.seed = secrets.randbits(32)
     if config.option.own_mounts and hasattr(config, "workerinput") and os.geteuid() == 0:
         enter_own_mounts()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Workers of xdist are not told what was drawn here: all draw by the seed that the header shows."""
+    node.workerinput["seed"] = node.config.option.seed
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -110,9 +119,10 @@ async def guest(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[VmHos
     assert not troubles
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without what a marker needs its tests are skipped, with the reason in the closing lines."""
-    for marker in ("lab", "vm", "alone", "acceptance"):
+    sampling.leave_drawn_cases(config, items)
+    for marker in ("lab", "vm", "alone", "acceptance", "sampled"):
         _require_spelt_out(marker, {item.path for item in items if item.get_closest_marker(marker)})
     for marker, why_not in (("lab", _why_no_lab), ("vm", _why_no_vm)):
         marked = [item for item in items if item.get_closest_marker(marker)]

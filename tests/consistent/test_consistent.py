@@ -20,8 +20,8 @@ from ._whole import Whole
 
 METHODS = (*_frame_benches.METHODS, *_rounds.METHODS)
 RUNS = 200
-QUICK = frozenset(range(1, len(METHODS)))
-"""Of every method; run 0 takes half a minute."""
+LONG = 0
+"""This run takes half a minute."""
 
 
 def written(folder: Path, number: int) -> Whole:
@@ -38,10 +38,18 @@ def written(folder: Path, number: int) -> Whole:
         return Whole(asyncio.run(run_drawn(folder, text, str(bench["title"]))))
 
 
-@pytest.mark.parametrize(
-    "number",
-    [number if number in QUICK else pytest.param(number, marks=pytest.mark.acceptance) for number in range(RUNS)],
-)
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("number", [number for number in range(len(METHODS)) if number != LONG])
 def test_no_two_statements_about_one_thing_differ(tmp_path: Path, number: int) -> None:
-    found = contradictions(written(tmp_path, number))
+    assert_consistent(tmp_path, number)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("number", [LONG, *range(len(METHODS), RUNS)])
+def test_no_two_statements_of_many_runs_differ(tmp_path: Path, number: int) -> None:
+    assert_consistent(tmp_path, number)
+
+
+def assert_consistent(folder: Path, number: int) -> None:
+    found = contradictions(written(folder, number))
     assert not found, "\n".join(found[:20])

@@ -37,6 +37,7 @@ tests:
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("tester", TESTERS)
 def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact(tester: str, tmp_path: Path) -> None:
     summary, trials = run_bench(tmp_path, BENCH + forwarder_lab(tester, catch_up="10 ms"))
@@ -89,6 +90,7 @@ tests:
 )
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("tester", TESTERS)
 def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so_many_frames(
     tester: str, tmp_path: Path

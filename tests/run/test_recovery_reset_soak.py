@@ -184,6 +184,7 @@ tests:
 @pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.acceptance
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("driver", ["net_af_xdp", "xdp"])
 def test_a_reset_of_a_known_time_is_measured_with_real_packets(driver: str, tmp_path: Path) -> None:
     summary, trials = run_bench(tmp_path, RESET.replace("DRIVER", driver) + TOLERANT + RESET_TESTS)

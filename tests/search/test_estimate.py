@@ -38,6 +38,7 @@ def shared(seed: int, **changes: float) -> SimulatedMachine:
     return SimulatedMachine(SimulatedDut(400_000), seed, neighbour=SimulatedNeighbour(**changes))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_sharp_dut_on_a_shared_core_gets_the_rate_of_a_core_of_its_own(seed: int) -> None:
     for goal, outcome in zip(GOALS, search(shared(seed).measure).values(), strict=True):
@@ -159,6 +160,7 @@ def test_a_disturbed_trial_that_fell_short_counts_at_what_was_sent_and_is_no_cei
 CLOCKS = (1.0, 0.97, 0.93, 0.9)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_dut_that_its_core_limits_gets_its_rate_at_the_highest_clock(seed: int) -> None:
     neighbour = SimulatedNeighbour(slope=0.0, clocks=CLOCKS, regime_s=3.0)
@@ -173,6 +175,7 @@ def test_a_dut_that_its_core_limits_gets_its_rate_at_the_highest_clock(seed: int
     assert any("at 4.00 GHz, the highest clock seen" in note for note in outcome.notes)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_dut_that_something_else_limits_gets_the_rate_that_it_has_at_every_clock(seed: int) -> None:
     dut = SimulatedDut(400_000, is_limited_by_core=False)
@@ -196,6 +199,7 @@ def of_a_slower_run(measure: Measure, reference: ReferenceClock | None) -> Measu
     return slower
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_run_that_never_sees_the_highest_clock_states_its_rates_for_the_reference(seed: int) -> None:
     """Clocks from 3.72 to about 3.85 GHz, where earlier runs have seen 4 GHz."""
@@ -220,6 +224,7 @@ def test_a_run_that_never_sees_the_highest_clock_states_its_rates_for_the_refere
     assert with_it.trials <= without.trials + 4
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("reference_hz", [3.5e9, 4.6e9])
 def test_a_reference_below_the_highest_clock_or_far_above_it_changes_nothing(reference_hz: float) -> None:
     neighbour = SimulatedNeighbour(slope=0.0, clocks=CLOCKS, regime_s=3.0)

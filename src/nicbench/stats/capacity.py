@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -114,12 +115,12 @@ class Posterior:
         shifts = np.log1p(-self.slopes * share) + self.exponents * math.log(clock)
         return math.exp(_quantile(self.log_rates + shifts, self.weights, level))
 
-    @property
+    @cached_property
     def core_limits(self) -> float:
         """The probability that the core limits the rate."""
         return float(self.weights[self.exponents > EVEN].sum())
 
-    @property
+    @cached_property
     def likely_rate(self) -> float:
         """The median rate if the core limits it, or if it does not: of the two what the trials rather say."""
         likely = (self.exponents > EVEN) == (self.core_limits > EVEN)
@@ -129,14 +130,14 @@ class Posterior:
         """Returns the quantile of the slope."""
         return _quantile(self.slopes, self.weights, level)
 
-    @property
+    @cached_property
     def likely_slope(self) -> float:
         """The median slope where the core rather limits the rate than not, else 0."""
         if self.core_limits <= EVEN:
             return 0.0
         return _quantile(self.slopes, self.weights * (self.exponents > EVEN) / self.core_limits, 0.5)
 
-    @property
+    @cached_property
     def scatter(self) -> float:
         """The median of the deviation of the trials' critical loads, relative."""
         return math.exp(_quantile(np.log(self.scatters), self.weights, 0.5))
@@ -261,9 +262,8 @@ def predict(trials: Trials, posterior: Posterior) -> tuple[Numbers, Numbers]:
 def columns_of(observations: Sequence[Observation], model: Model) -> Trials:
     """Returns the observations as columns; critical loads only where the model knows them."""
     shares, variances = calibrate_shares(observations)
-    unknown = math.nan
     critical = [
-        math.log(one.critical_load) if one.critical_load and model == "forwarded" and not one.passed else unknown
+        math.log(one.critical_load) if one.critical_load and model == "forwarded" and not one.passed else math.nan
         for one in observations
     ]
     return Trials(
@@ -274,7 +274,7 @@ def columns_of(observations: Sequence[Observation], model: Model) -> Trials:
         share_variances=variances,
         resolutions=np.array([one.resolution for one in observations]),
         weights=np.array([one.weight for one in observations]),
-        lost=np.array([one.lost if _is_near_the_knee(one) else unknown for one in observations]),
+        lost=np.array([one.lost if _is_near_the_knee(one) else math.nan for one in observations]),
         log_clocks=np.log([one.clock for one in observations]),
     )
 

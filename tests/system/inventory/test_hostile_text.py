@@ -203,6 +203,7 @@ PATIENCE_S = 60
 every_parser = pytest.mark.parametrize("line", PARSERS, ids=lambda line: str(line[0]))
 
 
+@pytest.mark.sampled(20)
 @every_parser
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1), text=st.text(max_size=200))
@@ -213,6 +214,7 @@ def test_hostile_text_is_null_with_a_reason_at_worst(line: tuple[Any, ...], seed
         survives(line, hostile)
 
 
+@pytest.mark.sampled(20)
 @every_parser
 def test_truncated_text_is_null_with_a_reason_at_worst(line: tuple[Any, ...]) -> None:
     for golden in goldens(line):
@@ -220,6 +222,7 @@ def test_truncated_text_is_null_with_a_reason_at_worst(line: tuple[Any, ...]) ->
             survives(line, golden[:end])
 
 
+@pytest.mark.sampled(20)
 @every_parser
 def test_text_without_end_is_bounded(line: tuple[Any, ...]) -> None:
     for piece in ("a", " ", "\n", "0", "[", '{"a":', "a: 1\n", "\t: ", "/sys/x:1\n", "a b c\n", "-", "\u0665"):

@@ -1,0 +1,37 @@
+"""Of a test with many cases, ``make test`` runs some, drawn by the session's seed; ``make acceptance`` runs them all.
+
+``@pytest.mark.sampled(4)`` above a parametrized test leaves four of its cases, others in each session, so that all are run
+in time. ``--every-case`` leaves all of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+
+def add_option(parser: pytest.Parser) -> None:
+    parser.addoption("--every-case", action="store_true", help="run every case of the tests marked `sampled`")
+
+
+def leave_drawn_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects the cases that were not drawn; every worker of xdist draws the same."""
+    if config.option.every_case:
+        return
+    cases: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("sampled"):
+            cases[str(item.path), item.originalname].append(item)
+    left_out: set[pytest.Item] = set()
+    for (_, name), of_test in cases.items():
+        marker = of_test[0].get_closest_marker("sampled")
+        assert marker is not None
+        count: int = marker.args[0]
+        draw = random.Random(f"{config.option.seed}/{name}")
+        drawn = set(draw.sample(range(len(of_test)), min(count, len(of_test))))
+        left_out.update(item for number, item in enumerate(of_test) if number not in drawn)
+    if left_out:
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+        items[:] = [item for item in items if item not in left_out]
