@@ -83,7 +83,7 @@ const FOREIGN: &[&str] =
     &["pcap", "xdp", "bpf", "elf", "z", "mlx5", "mlx4", "ibverbs", "nl-route-3", "nl-3", "numa", "bsd", "md", "crypto"];
 
 /// The C files of the shim.
-const SHIM: &[&str] = &["shim.c", "shim_burst.c", "shim_pool.c", "shim_stamps.c"];
+const SHIM: &[&str] = &["shim.c", "shim_burst.c", "shim_pool.c", "shim_spread.c", "shim_stamps.c"];
 
 /// libibverbs and its providers: static together or not at all.
 const STATIC_VERBS: &[&str] = &["mlx5", "mlx4", "ibverbs"];

@@ -41,12 +41,16 @@ def test_without_a_word_it_is_a_study_without_author(tmp_path: Path) -> None:
 def test_every_key_is_read(tmp_path: Path) -> None:
     text = (
         "report:\n  layout: datasheet\n  title: T\n  question: Q?\n  author: A\n"
-        "  revisions: [{date: 2026-11-22, text: first edition}]\n"
+        "  about: |\n    One.\n\n    Two.\n  audience: Everybody\n"
+        "  revisions: [{number: 1, date: 2026-11-22, text: first edition}]\n"
     )
     report = load(_written(tmp_path, text)).report
 
     assert (report.layout, report.title, report.question, report.author) == (Layout.DATASHEET, "T", "Q?", "A")
-    assert [(each.date, each.text) for each in report.revisions] == [(date(2026, 11, 22), "first edition")]
+    assert (report.about, report.audience) == ("One.\n\nTwo.", "Everybody")
+    assert report.revision is not None
+    assert (report.revision.number, report.revision.date) == ("1", date(2026, 11, 22))
+    assert [each.text for each in report.revisions] == ["first edition"]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,13 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("{lay_out: study}", "unknown key `report.lay_out`"),
         ("{title: ''}", "`report.title` is too short"),
         ("{revisions: [{date: yesterday, text: x}]}", "`report.revisions[0].date`"),
+        ("{about: ''}", "`report.about` is too short"),
+        ("{revisions: [{number: 1.10, date: 2026-11-22, text: x}]}", "write the number in quotes"),
+        (
+            "{revisions: [{number: 1, date: 2026-11-22, text: x}, {date: 2026-11-23, text: y}]}",
+            "give one to each, or to none",
+        ),
+        ("{revisions: [{date: 2026-11-23, text: x}, {date: 2026-11-22, text: y}]}", "write the oldest revision first"),
         ("{revisions: [{date: 2026-11-22}]}", "`report.revisions[0].text` is missing"),
     ],
 )

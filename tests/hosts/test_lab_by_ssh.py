@@ -38,6 +38,10 @@ tests:
 RINGS = FRAMES.replace("kind: veth", "kind: memif").replace(
     "{kind: policer, rate: 5 kpps, burst: 100}", "{kind: reflector, huge_pages: false, memory: 128 MiB}"
 )
+ROUTER = RINGS.replace(
+    "{kind: reflector, huge_pages: false, memory: 128 MiB}",
+    "{kind: l3fwd, queues: 2, huge_pages: false, memory: 256 MiB}",
+)
 STREAMS = """\
 nicbench: 1
 title: Streams on another machine
@@ -49,7 +53,9 @@ tests: [{name: stream, method: stream, workload: iperf3, at_once: [port], durati
 
 
 @pytest.mark.parametrize(
-    "bench", [FRAMES, pytest.param(RINGS, marks=pytest.mark.acceptance), STREAMS], ids=["frames", "rings", "streams"]
+    "bench",
+    [FRAMES, *(pytest.param(each, marks=pytest.mark.acceptance) for each in (RINGS, ROUTER)), STREAMS],
+    ids=["frames", "rings", "l3fwd", "streams"],
 )
 async def test_a_lab_on_a_host_by_ssh_measures_and_leaves_nothing(sshd: Server, tmp_path: Path, bench: str) -> None:
     rack = {"kind": "ssh", **sshd.options().model_dump(mode="json", exclude_defaults=True)}

@@ -79,7 +79,9 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callabl
         "title": "A <b>title</b>",
         "question": "Is it fast?",
         "author": "A. Tester",
-        "revisions": [{"date": "2026-02-01", "text": "a typing error mended"}],
+        "about": "What it <i>is</i>\nabout.\n\nAnd how.",
+        "audience": "Engineers.",
+        "revisions": [{"number": "1.1", "date": "2026-02-01", "text": "a typing error mended"}],
     }
     plan = run.plan().model_copy(update={"report": ReportWishes.model_validate(wishes)})
     run.folder.write_json("plan.json", plan)
@@ -89,9 +91,11 @@ def test_what_the_author_adds_stands_where_a_reader_looks(synthetic_run: Callabl
     assert "<h1>A &lt;b&gt;title&lt;/b&gt;</h1>" in page
     assert '<p class="question">Is it fast?</p>' in page
     assert "How many frames a second" not in page
-    assert '<p class="author">A. Tester</p>' in page
+    assert '<p class="author">A. Tester · Revision 1.1, 2026-02-01</p>' in page
+    assert "<p>What it &lt;i&gt;is&lt;/i&gt; about.</p><p>And how.</p>" in page.replace(">\n<", "><")
+    assert page.index('id="about"') < page.index('id="audience"') < page.index('id="question"')
     history = page[page.index('id="revisions"') :]
-    assert history.index("Started by nicbench 0.1.0") < history.index("a typing error mended")
+    assert history.index("Started by nicbench 0.1.0") < history.index("Revision 1.1: a typing error mended")
 
 
 def test_every_test_says_its_steps_its_standard_and_its_parameters(page: str) -> None:

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use nicbench_packets::port::{Frame, MAXIMUM_BURST, Port};
-use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, start};
+use nicbench_packets::sys::dpdk::{EalOptions, PortKind, PortOptions, QueuesOfWorker, start};
 use nicbench_packets::wire::{Ethernet, Header, ethernet, ethertype};
 use nicbench_protocol::Timestamps;
 
@@ -23,7 +23,7 @@ fn kind(text: &str) -> PortKind {
         }
         [kind, device] if kind == "packet" => PortKind::AfPacket { device: device.clone() },
         [kind, ..] if kind == "pci" => PortKind::Pci { address: text[4..].to_owned(), devargs: String::new() },
-        _ => PortKind::Vdev { vdev: text.to_owned() },
+        _ => PortKind::Vdev { vdev: text.to_owned(), queues: QueuesOfWorker::ONE },
     }
 }
 

@@ -98,6 +98,12 @@ pub struct AddressRange {
     pub count: u32,
 }
 
+/// For what is left out of the text when it is one.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
 fn one() -> u32 {
     1
 }
@@ -157,6 +163,12 @@ pub enum PortKind {
     Vdev {
         /// The text after `--vdev=`.
         vdev: String,
+        /// Transmit queues of each worker; it spreads frames over them as a card does, by a hash of their flow.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        transmit_queues: u32,
+        /// Receive queues of each worker.
+        #[serde(default = "one", skip_serializing_if = "is_one")]
+        receive_queues: u32,
     },
     /// A port that exists only here, with faults of its own making.
     Simulated {

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from nicbench.bench_file.checks import cross_check
 from nicbench.bench_file.frame_sizes import Extremes
 from nicbench.bench_file.guest_checks import ON, resolve_on
+from nicbench.bench_file.hypervisor_files import read_hypervisors
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
 from nicbench.bench_file.overlays import merge_configurations
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems, quote, suggest
@@ -124,8 +125,11 @@ def _read_profile(reading: Reading, role: str, node: Node) -> tuple[TuningReques
 SEE_EXAMPLES = "give the path of a bench file; those in examples/ run as they are"
 
 
-def load(path: Path) -> BenchFile:
-    """The bench file at ``path``; WrongBenchFileError lists everything that is wrong with it."""
+def load(path: Path, *, with_files: bool = True) -> BenchFile:
+    """The bench file at ``path``; WrongBenchFileError lists everything that is wrong with it.
+
+    Without ``with_files`` those that it names under ``hypervisor`` are not read: a run folder has none of them.
+    """
     try:
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE_BYTES + 1)  # one more than allowed: enough to see that it is too large
@@ -135,7 +139,8 @@ def load(path: Path) -> BenchFile:
         raise UsageError("is a folder, not a bench file", place=str(path), next_step=SEE_EXAMPLES) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=str(path), next_step=SEE_EXAMPLES) from error
-    return parse(content, path)
+    bench = parse(content, path)
+    return read_hypervisors(bench, read(content, str(path))) if with_files and bench.hypervisor else bench
 
 
 def parse(content: bytes, path: Path) -> BenchFile:
@@ -210,6 +215,7 @@ def _parse_configuration(root: Node, content: bytes, path: Path) -> BenchFile:
         report=document.report,
         declared=document.declared,
         redfish=document.redfish,
+        hypervisor=document.hypervisor,
         monitor=document.monitor,
     )
     if problems := list(cross_check(bench, root)):

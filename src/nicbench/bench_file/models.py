@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.controller import Controller
+from nicbench.core.hypervisor import Hypervisor, HypervisorFiles
 from nicbench.core.judging import Thresholds
 from nicbench.core.monitor import Monitoring, MonitorSettings
 from nicbench.core.quantity import Ratio
@@ -199,6 +200,7 @@ class Document(Frozen):
     report: ReportWishes = DEFAULT_WISHES
     declared: dict[Subject, Declared] = Field(default_factory=dict, max_length=32)
     redfish: dict[Name, Controller] = Field(default_factory=dict, max_length=64)
+    hypervisor: dict[Subject, HypervisorFiles] = Field(default_factory=dict, max_length=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,9 @@ class BenchFile:
     report: ReportWishes = DEFAULT_WISHES
     declared: dict[str, Any] = field(default_factory=dict)
     redfish: dict[str, Controller] = field(default_factory=dict)
+    hypervisor: dict[str, HypervisorFiles] = field(default_factory=dict)
+    hypervisors: dict[str, Hypervisor] = field(default_factory=dict)
+    """What the files of ``hypervisor`` say, once they are read."""
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
     compared: tuple[BenchFile, ...] = ()
 

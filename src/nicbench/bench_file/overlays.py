@@ -58,6 +58,7 @@ _WHY_SAME: Final[Mapping[str, str]] = MappingProxyType(
         "runs": "each configuration has as many runs as the others",
         "redact": "they share one run folder",
         "report": "they share one report",
+        "hypervisor": "its files are read once; name each guest there",
         "thresholds": "all are judged by the same limits",
         KEY: "configurations cannot be nested",
     }

@@ -44,6 +44,7 @@ _TABLE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("tests", "tests.*"), "measured in another way"),
     (("thresholds*", "seed"), "judged or drawn otherwise"),
     (("declared*",), "declared in the bench file"),
+    (("hypervisors*",), "set in the hypervisor"),
     (("inventory.bios_settings.attributes*",), "a BIOS setting"),
     (
         ("inventory.core_clock_policy*", "inventory.power_policy*", "inventory.tuned*"),

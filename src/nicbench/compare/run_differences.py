@@ -37,6 +37,7 @@ def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[s
                 "tests": {test["name"]: {**test["options"], "method": test["method"]} for test in content["tests"]},
                 "thresholds": {row["name"]: row["value"] for row in content["thresholds"]},
                 "declared": content["declared"],
+                "hypervisors": content["hypervisors"],
                 "testbed": content["facts"],
                 "plan": {"command": content["command"]},
                 "software": {"nicbench": content["nicbench_version"]},

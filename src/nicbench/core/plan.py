@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.hypervisor import Hypervisor
 from nicbench.core.monitor import MonitorPlan
 from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
@@ -86,6 +87,8 @@ class Plan(Frozen):
     deviations: tuple[str, ...] = ()
     declared: dict[str, Any] = Field(default_factory=dict)
     """Facts that no program can read, as the bench file declares them: by machine or other object."""
+    hypervisors: dict[str, Hypervisor] = Field(default_factory=dict)
+    """What the hypervisors of guests are set to, as their administrators saved it."""
     report: ReportWishes = DEFAULT_WISHES
     """The options of the bench file for the report."""
     monitors: tuple[MonitorPlan, ...] = ()

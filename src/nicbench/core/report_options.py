@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import date
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from nicbench.core.base import Frozen
 
@@ -24,11 +24,36 @@ Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max
 """A text on one line, of at most 300 characters."""
 
 
+Paragraphs = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4000)]
+"""A text of several lines; an empty line begins a paragraph."""
+
+
+def _number(value: Any) -> Any:
+    """The number of a revision as text; ValueError for one whose last zeros YAML has dropped."""
+    if isinstance(value, float):
+        raise ValueError(f"{value} may have lost a zero at its end: write the number in quotes, as in `'{value}'`")
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 class Revision(Frozen):
     """One entry of the revision history that the report's author wrote."""
 
+    number: Annotated[Line, BeforeValidator(_number)] | None = None
     date: date
     text: Line
+
+
+def _check_history(revisions: tuple[Revision, ...]) -> tuple[Revision, ...]:
+    """Gives the history back; ValueError where it is not in order, or its numbers are incomplete or not distinct."""
+    numbers = [each.number for each in revisions]
+    if any(numbers) and not all(numbers):
+        raise ValueError("some revisions have a `number` and others have none: give one to each, or to none")
+    twice = next((number for number in numbers if number and numbers.count(number) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the number {twice} is that of two revisions: give each its own")
+    if [each.date for each in revisions] != sorted(each.date for each in revisions):
+        raise ValueError("the dates are not in order: write the oldest revision first")
+    return revisions
 
 
 class ReportWishes(Frozen):
@@ -40,7 +65,16 @@ class ReportWishes(Frozen):
     question: Line | None = None
     """The question that the run answers; without it, a question that is derived from the tests."""
     author: Line | None = None
-    revisions: Annotated[tuple[Revision, ...], Field(max_length=100)] = ()
+    about: Paragraphs | None = None
+    """What the report is about and how its numbers came to be, in the author's words."""
+    audience: Paragraphs | None = None
+    """For whom it was written."""
+    revisions: Annotated[tuple[Revision, ...], Field(max_length=100), AfterValidator(_check_history)] = ()
+
+    @property
+    def revision(self) -> Revision | None:
+        """The revision that the report is: the last one of its history; None where no revision has a number."""
+        return self.revisions[-1] if self.revisions and self.revisions[-1].number else None
 
 
 DEFAULT_WISHES = ReportWishes()

@@ -375,6 +375,8 @@ class Reading(Frozen):
     dut_work: DutWork | None = None
     dut_waiting_share: float | None = None
     """The share of the trial's time in which a DUT that is nicbench's own process was ready to run but did not run."""
+    dut_queues: tuple[tuple[int, ...], ...] = ()
+    """Frames that the DUT received, by port and queue; empty where it has one queue, or counts none."""
     interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
     """The hardware health of the hosts; None where it was not read."""

@@ -29,6 +29,9 @@ from nicbench.stats.looks import CoreLooks, sum_looks
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.testers.base import Tester
 
+PortQueues = tuple[tuple[int, ...], ...]
+"""Frames by port and queue."""
+
 _DYING_S = 0.5
 _OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 _UNTIL_FRAMES_COME_BACK_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
@@ -107,7 +110,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         hardware = await self._read_hardware()
         counters = await self._read_counters(request)
         drops, left, overruns = await dut.drops(), await dut.left_to_kernel(), await dut.overruns()
-        work = await self._read_work(request)
+        work, queues = await self._read_work(request), await dut.queue_frames()
         waited, began = await dut.waiting_ns(), time.monotonic_ns()
         try:
             reading = await self._send(slot, request)
@@ -127,6 +130,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         view, receivers = self._setup.ledger.view(Side.TESTER), self._receivers(request)
         reading = add_ledger(reading, drops, await dut.drops(), after, view, receivers)
         reading = add_left_to_kernel(reading, left, await dut.left_to_kernel())
+        reading = reading.model_copy(update={"dut_queues": _subtract(queues, await dut.queue_frames())})
         if hardware is not None and (later := await self._read_hardware()) is not None:
             reading = reading.model_copy(update={"machine": compare(hardware, later)})
         if work is not None and (worked := await self._read_work(request)) is not None:
@@ -244,6 +248,15 @@ def _share_of_time(before_ns: int | None, after_ns: int | None, elapsed_ns: int)
     if before_ns is None or after_ns is None:
         return None
     return max(0, after_ns - before_ns) / max(1, elapsed_ns)
+
+
+def _subtract(before: PortQueues, after: PortQueues) -> PortQueues:
+    """What each queue received meanwhile; nothing where a count is not known at both ends."""
+    if [*map(len, before)] != [*map(len, after)]:
+        return ()
+    return tuple(
+        tuple(max(0, end - start) for start, end in zip(*pair, strict=True)) for pair in zip(before, after, strict=True)
+    )
 
 
 def _dead_dut_error(failure: str, place: str) -> HostError:

@@ -39,6 +39,7 @@ def describe(
         thresholds=thresholds.rows(),
         deviations=_deviations(bench),
         declared=bench.declared,
+        hypervisors=bench.hypervisors,
         report=bench.report,
         monitors=monitors,
         configuration=bench.configuration,

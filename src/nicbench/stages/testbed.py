@@ -58,6 +58,7 @@ async def make_testbed(
         returned = replace(testbed, same_port=bench.traffic.pattern is Pattern.SAME_PORT)
         return None, _add_host_facts(returned, hosts, made.facts)
     lab: FrameLab = bench.lab.plugin(bench.lab.options)
+    lab.queues = bench.dut.plugin(bench.dut.options).queues()
     testbed = await lab.up(changes, machine)
     if tester.driver == "xdp":
         testbed = await lab.accept_redirected(testbed)

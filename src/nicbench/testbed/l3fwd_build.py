@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import ValidationError
 
@@ -25,6 +25,46 @@ REPLACEMENT: Final = ".offloads = 0"
 PATCH: Final = f"main.c: `{REQUIRED}` became `{REPLACEMENT}`: rings in memory have no checksum offload"
 _RECORD: Final = "build.json"
 _BUILD_S: Final = 600.0
+
+
+class Constants(Frozen):
+    """What l3fwd has as constants in its sources; the defaults are its own."""
+
+    burst: int = 32
+    mbuf_cache: int = 256
+    rss: Literal["ip", "udp"] = "ip"
+
+    @property
+    def folder(self) -> str:
+        """The folder of the program with these constants, below the cache folder."""
+        return "l3fwd" if self == Constants() else f"l3fwd-{self.burst}-{self.mbuf_cache}-{self.rss}"
+
+    @property
+    def edits(self) -> tuple[tuple[str, str, str], ...]:
+        """What is replaced by what in which file; each occurs there once."""
+        own = Constants()
+        hashed = ("main.c", ".rss_hf = RTE_ETH_RSS_IP,", ".rss_hf = RTE_ETH_RSS_IP | RTE_ETH_RSS_UDP,")
+        burst, cache = "#define MAX_PKT_BURST     ", "#define MEMPOOL_CACHE_SIZE "
+        return (
+            ("main.c", REQUIRED, REPLACEMENT),
+            *([("l3fwd.h", f"{burst}{own.burst}\n", f"{burst}{self.burst}\n")] if self.burst != own.burst else []),
+            *(
+                [("l3fwd.h", f"{cache}{own.mbuf_cache}\n", f"{cache}{self.mbuf_cache}\n")]
+                if self.mbuf_cache != own.mbuf_cache
+                else []
+            ),
+            *([hashed] if self.rss != own.rss else []),
+        )
+
+    @property
+    def patch(self) -> str:
+        """The edits in words, for the report."""
+        return "; ".join(
+            (PATCH, *(f"{file}: `{old.strip()}` became `{new.strip()}`" for file, old, new in self.edits[1:]))
+        )
+
+
+DEFAULT: Final = Constants()
 
 
 class L3fwdBuild(Frozen):
@@ -46,62 +86,78 @@ def cache_folder() -> Path:
     return (Path(given) if given else Path.home() / ".cache") / "nicbench"
 
 
-def program(cache: Path | None = None) -> Path:
-    """The path of the program once it is built."""
-    return (cache or cache_folder()) / "l3fwd" / "l3fwd"
+def program(constants: Constants = DEFAULT, cache: Path | None = None) -> Path:
+    """The path of the program with these constants once it is built."""
+    return (cache or cache_folder()) / constants.folder / "l3fwd"
 
 
-def read_build(cache: Path | None = None) -> L3fwdBuild | None:
-    """The record of the build; None where there is none, or nicbench did not build the program."""
-    record = program(cache).with_name(_RECORD)
-    if not os.access(program(cache), os.X_OK):
+async def read_build(host: Host, constants: Constants = DEFAULT, cache: Path | None = None) -> L3fwdBuild | None:
+    """The record of the build on ``host``; None where there is none, or nicbench did not build the program."""
+    place = program(constants, cache)
+    if (await host.run(("test", "-x", str(place)), check=False)).status != 0:
         return None
     try:
-        return L3fwdBuild.model_validate_json(record.read_text(encoding="utf-8"))
-    except (OSError, ValidationError):
+        return L3fwdBuild.model_validate_json(await host.read_file(str(place.with_name(_RECORD))) or "")
+    except ValidationError:
         return None
 
 
-def patch_source(source: str) -> str:
-    """``main.c`` with the patch; NotReadyError where it is not the version that the patch was made for."""
-    if source.count(REQUIRED) != 1:
+async def find_or_build(host: Host, constants: Constants, cache: Path | None = None) -> L3fwdBuild:
+    """The record of the program with these constants on ``host``, which is built where there is none.
+
+    NotReadyError where it cannot be built there.
+    """
+    found = await read_build(host, constants, cache)
+    return found if found is not None else await build(host, constants, cache)
+
+
+def edit_source(source: str, file: str, old: str, new: str) -> str:
+    """A source with this edit; NotReadyError where it is not the version that the edit was made for."""
+    if source.count(old) != 1:
         raise NotReadyError(
-            f"the sources of l3fwd are of another version: `{REQUIRED}` occurs in them {source.count(REQUIRED)} times",
-            place=f"{SOURCES}/l3fwd/main.c",
+            f"the sources of l3fwd are of another version: `{old.strip()}` occurs in them {source.count(old)} times",
+            place=f"{SOURCES}/l3fwd/{file}",
             next_step=f"install Debian's {PACKAGE} 22.11, or use `dut: {{kind: testpmd}}`",
         )
-    return source.replace(REQUIRED, REPLACEMENT)
+    return source.replace(old, new)
 
 
-async def build(host: Host, cache: Path | None = None) -> L3fwdBuild:
-    """Builds l3fwd in a fresh folder and replaces an older build; NotReadyError where something is missing."""
+async def build(host: Host, constants: Constants = DEFAULT, cache: Path | None = None) -> L3fwdBuild:
+    """Builds l3fwd on ``host`` in a fresh folder, in place of an older build; NotReadyError where it cannot."""
     folder = cache or cache_folder()
-    source = await host.read_file(f"{SOURCES}/l3fwd/main.c")
-    if source is None:
-        raise NotReadyError(f"the sources of l3fwd are missing: {SOURCES}/l3fwd", next_step=INSTALL_COMMAND)
+    sources: dict[str, str] = {}
+    for file, old, new in constants.edits:
+        source = sources.get(file) or await host.read_file(f"{SOURCES}/l3fwd/{file}")
+        if source is None:
+            message = f"l3fwd is not built, and its sources are missing: {SOURCES}/l3fwd"
+            raise NotReadyError(message, place=host.name, next_step=INSTALL_COMMAND)
+        sources[file] = edit_source(source, file, old, new)
     # With this mode the engine's binaries may lie in it too (nicbench.engine.binaries); parents keep the usual one.
     await host.run(("install", "-d", "-m", "700", str(folder)))
-    work = folder / "l3fwd.new"
+    work = folder / f"{constants.folder}.new"
     await host.run(("rm", "-rf", "--", str(work)))
     await host.run(("mkdir", "-p", str(work)))
     await host.run(("cp", "-r", f"{SOURCES}/l3fwd", f"{SOURCES}/common", str(work)))
-    await host.write_file(f"{work}/l3fwd/main.c", patch_source(source))
+    for file, source in sources.items():
+        await host.write_file(f"{work}/l3fwd/{file}", source)
     try:
         await host.run(("make", "-C", f"{work}/l3fwd", "shared"), timeout_s=_BUILD_S)
     except (HostError, NotReadyError) as error:
-        raise NotReadyError(f"l3fwd was not built: {error.message}", next_step=INSTALL_COMMAND) from error
+        raise NotReadyError(
+            f"l3fwd was not built: {error.message}", place=host.name, next_step=INSTALL_COMMAND
+        ) from error
     record = L3fwdBuild(
         sources=await _version(host, PACKAGE),
         library=(await host.run(("pkg-config", "--modversion", "libdpdk"))).stdout.strip(),
         compiler=(await host.run(("cc", "--version"))).stdout.partition("\n")[0],
-        patch=PATCH,
+        patch=constants.patch,
     )
     await host.run(("mv", "-f", f"{work}/l3fwd/build/l3fwd-shared", f"{work}/program"))
-    place = program(folder).parent
-    await host.run(("mkdir", "-p", str(place)))
+    made = program(constants, folder)
+    await host.run(("mkdir", "-p", str(made.parent)))
     await host.write_file(f"{work}/{_RECORD}", record.model_dump_json(indent=1) + "\n")
-    await host.run(("mv", "-f", f"{work}/program", str(program(folder))))
-    await host.run(("mv", "-f", f"{work}/{_RECORD}", str(place / _RECORD)))
+    await host.run(("mv", "-f", f"{work}/program", str(made)))
+    await host.run(("mv", "-f", f"{work}/{_RECORD}", str(made.with_name(_RECORD))))
     await host.run(("rm", "-rf", "--", str(work)))
     return record
 

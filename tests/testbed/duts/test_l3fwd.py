@@ -22,7 +22,7 @@ from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.testbed import l3fwd_build as builder
-from nicbench.testbed.duts._dpdk import ask_telemetry, port_statistics
+from nicbench.testbed.duts._dpdk import ask_telemetry, port_statistics, queue_counters
 from nicbench.testbed.duts.l3fwd import (
     L3fwd,
     L3fwdOptions,
@@ -80,7 +80,7 @@ def test_a_map_that_names_what_is_not_there_is_refused(entries: tuple[tuple[int,
 
 
 def test_a_map_that_leaves_a_port_out_is_refused() -> None:
-    with pytest.raises(UsageError, match="each port once"):
+    with pytest.raises(UsageError, match="each queue of each port once"):
         check_map(((0, 0, 0),), 2, 1)
 
 
@@ -97,15 +97,33 @@ def test_the_command_line_says_every_setting() -> None:
 
 
 def test_one_line_of_its_sources_is_changed_and_others_are_not_guessed_at() -> None:
-    assert builder.REPLACEMENT in builder.patch_source(MAIN_C)
-    assert builder.REQUIRED not in builder.patch_source(MAIN_C)
+    (edit,) = builder.DEFAULT.edits
+    assert builder.REPLACEMENT in builder.edit_source(MAIN_C, *edit)
+    assert builder.REQUIRED not in builder.edit_source(MAIN_C, *edit)
     with pytest.raises(NotReadyError, match="of another version"):
-        builder.patch_source("int main(void) {}")
+        builder.edit_source("int main(void) {}", *edit)
+
+
+def test_what_its_sources_fix_makes_a_program_of_its_own_with_the_edits_named() -> None:
+    constants = builder.Constants(burst=64, mbuf_cache=512, rss="udp")
+    assert builder.program(constants) != builder.program()
+    assert [file for file, _, _ in constants.edits] == ["main.c", "l3fwd.h", "l3fwd.h", "main.c"]
+    assert "`#define MAX_PKT_BURST     32` became `#define MAX_PKT_BURST     64`" in constants.patch
+    assert "RTE_ETH_RSS_UDP" in constants.patch
+
+
+def test_queues_go_to_cores_in_turn_and_the_map_names_each_once() -> None:
+    assert default_map(1, 2, 4) == ((0, 0, 0), (0, 1, 1), (0, 2, 0), (0, 3, 1))
+    assert len({core for _, _, core in default_map(2, 8, 4)}) == 8  # as published: 4 queues a port, 8 cores
+    with pytest.raises(UsageError, match="each queue of each port once: 1 x 2 entries"):
+        check_map(((0, 0, 0), (0, 0, 0)), 1, 1, 2)
+    with pytest.raises(UsageError, match="to serve 17 queues"):
+        check_map(default_map(1, 1, 17), 1, 1, 17)
 
 
 async def test_without_sources_the_package_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotReadyError) as refused:
-        await builder.build(FakeHost(), tmp_path)
+        await builder.build(FakeHost(), cache=tmp_path)
     assert refused.value.next_step == builder.INSTALL_COMMAND
 
 
@@ -114,7 +132,7 @@ async def test_it_is_built_from_a_patched_copy_and_leaves_a_record(tmp_path: Pat
     host.answer("pkg-config --modversion libdpdk", "22.11.11\n")
     host.answer("dpkg-query", "22.11.11-0+deb12u1")
     host.answer("cc --version", "cc (Debian) 12.2\nmore\n")
-    built = await builder.build(host, tmp_path)
+    built = await builder.build(host, cache=tmp_path)
     assert (built.sources, built.library, built.compiler) == ("22.11.11-0+deb12u1", "22.11.11", "cc (Debian) 12.2")
     assert host.files[f"{builder.SOURCES}/l3fwd/main.c"] == MAIN_C
     assert builder.REPLACEMENT in host.files[f"{tmp_path}/l3fwd.new/l3fwd/main.c"]
@@ -138,8 +156,8 @@ async def test_the_cache_folder_that_a_build_makes_can_hold_the_engines_binaries
             return await super().run(command, **rest)
 
     folder = tmp_path / "new" / "cache"
-    await builder.build(Building(), folder)
-    assert os.access(builder.program(folder), os.X_OK)
+    await builder.build(Building(), cache=folder)
+    assert os.access(builder.program(cache=folder), os.X_OK)
     assert folder.stat().st_mode & 0o777 == 0o700
     binary = tmp_path / "engine"
     binary.write_text("#!/bin/sh\n")
@@ -150,22 +168,24 @@ async def test_the_cache_folder_that_a_build_makes_can_hold_the_engines_binaries
     assert Path(await deploy_file(Elsewhere(), binary, str(folder))).is_file()
 
 
-def test_what_was_built_is_known_by_its_record(tmp_path: Path) -> None:
-    assert builder.read_build(tmp_path) is None
-    program = builder.program(tmp_path)
+async def test_what_was_built_is_known_by_its_record(tmp_path: Path) -> None:
+    assert await builder.read_build(LocalHost(), cache=tmp_path) is None
+    program = builder.program(cache=tmp_path)
     program.parent.mkdir()
     program.write_text("#!/bin/sh\n")
     os.chmod(program, 0o755)
-    assert builder.read_build(tmp_path) is None
+    assert await builder.read_build(LocalHost(), cache=tmp_path) is None
     program.with_name("build.json").write_text(BUILD.model_dump_json())
-    assert builder.read_build(tmp_path) == BUILD
+    assert await builder.read_build(LocalHost(), cache=tmp_path) == BUILD
 
 
-async def test_a_run_without_it_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_without_it_and_its_sources_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(builder, "cache_folder", lambda: tmp_path)
     with pytest.raises(NotReadyError) as refused:
         await L3fwd(L3fwdOptions(huge_pages=False)).up(memif_testbed(FakeHost()), UndoStack("x", None, tmp_path))
-    assert refused.value.next_step == "nicbench doctor --build l3fwd"
+    assert refused.value.next_step == builder.INSTALL_COMMAND
 
 
 async def test_nothing_else_is_built() -> None:
@@ -191,18 +211,21 @@ async def test_telemetry_is_asked_after_its_greeting(tmp_path: Path) -> None:
             connection, _ = server.accept()
             with connection:
                 connection.send(b'{"version": "DPDK 22.11"}')
-                assert connection.recv(100) == b"/ethdev/stats,0"
-                connection.send(b'{"/ethdev/stats": {"ipackets": 7, "opackets": 5, "q_ipackets": [7, 0]}}')
+                for port in (b"0", b"1"):
+                    assert connection.recv(100) == b"/ethdev/stats," + port
+                    connection.send(b'{"/ethdev/stats": {"ipackets": 7, "opackets": 5, "q_ipackets": [7, 0]}}')
 
         thread = threading.Thread(target=answer)
         thread.start()
-        counters = port_statistics(await ask_telemetry(path, "/ethdev/stats,0"))
+        answers = await ask_telemetry(LocalHost(), path, "/ethdev/stats,0", "/ethdev/stats,1")
         thread.join()
-    assert counters == {"ipackets": 7, "opackets": 5}
+    assert [port_statistics(answer) for answer in answers] == [{"ipackets": 7, "opackets": 5}] * 2
+    assert queue_counters(answers[0], 2) == (7, 0)
+    assert queue_counters(answers[0], 3) == ()
     assert port_statistics({"/ethdev/stats": None}) == {}
 
 
 async def test_a_process_without_telemetry_is_an_error_that_names_its_socket(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="does not answer") as failed:
-        await ask_telemetry(str(tmp_path / "nothing"), "/ethdev/stats,0")
-    assert failed.value.place == str(tmp_path / "nothing")
+    with pytest.raises(HostError, match=r"does not answer .*FileNotFoundError") as failed:
+        await ask_telemetry(LocalHost(), str(tmp_path / "nothing"), "/ethdev/stats,0")
+    assert str(failed.value.place).endswith(str(tmp_path / "nothing"))

@@ -27,7 +27,7 @@ nicbench: 1
 title: A DUT in memory
 lab: {{kind: memif, topology: {topology}{ports}}}
 dut: {dut}
-traffic: {{ip: {ip}, pattern: {pattern}}}
+traffic: {{ip: {ip}, pattern: {pattern}, flows: {flows}}}
 tests: [{{name: t, method: throughput, frame_bytes: [90]}}]
 """
 REQUEST = TrialRequest(
@@ -35,12 +35,17 @@ REQUEST = TrialRequest(
 )
 
 
+HAS_L3FWD = pytest.mark.skipif(
+    not Path(builder.SOURCES, "l3fwd").exists(), reason=f"the sources of l3fwd are missing: {builder.INSTALL_COMMAND}"
+)
+
+
 async def one_trial(
-    run_id: str, dut: str, *, topology: str = "crossed", ip: int = 4, ports: int | None = None
+    run_id: str, dut: str, *, topology: str = "crossed", ip: int = 4, ports: int | None = None, flows: int = 1
 ) -> tuple[Trial, Dut]:
     pattern = "same-port" if ports and topology == "same-port" else "one-to-one"
     written = f", ports: {ports}" if ports else ""
-    text = BENCH.format(dut=dut, topology=topology, ip=ip, ports=written, pattern=pattern)
+    text = BENCH.format(dut=dut, topology=topology, ip=ip, ports=written, pattern=pattern, flows=flows)
     bench = parse(text.encode(), Path("bench.yaml"))
     changes = UndoStack(run_id, None)
     try:
@@ -51,7 +56,8 @@ async def one_trial(
             await tester.start()
             _, addressing = lay_out_ways(bench, testbed, made)
             maker = TrialMaker(TrialSetup(tester, made, addressing), Thresholds(), SampleLog({}, Bus()))
-            return await maker.make("t/0/0", "t", {}, REQUEST, 0), made
+            request = REQUEST.model_copy(update={"bidirectional": flows > 1})
+            return await maker.make("t/0/0", "t", {}, request, 0), made
         finally:
             await tester.close()
     finally:
@@ -98,10 +104,32 @@ async def test_four_ports_are_two_pairs_or_four_that_give_back(dut: str, topolog
         assert [line.partition(" on ")[0] for line in made.disclosure()["port_queue_core_map"]] == joined
 
 
-@pytest.mark.skipif(builder.read_build() is None, reason=f"l3fwd is not built: {builder.BUILD_COMMAND}")
+@HAS_L3FWD
 @pytest.mark.parametrize(("topology", "ip"), [("crossed", 4), ("same-port", 6)])
 async def test_l3fwd_routes_between_the_test_networks(topology: str, ip: int) -> None:
     trial, dut = await one_trial("nb-test-l3fwd", "{kind: l3fwd, huge_pages: false}", topology=topology, ip=ip)
     assert come_back(trial.reading.counts)
     assert trial.reading.dut_work is None
     assert dut.disclosure()["patch"] == builder.PATCH
+
+
+FOUR_QUEUES = "queues: 4, cores: 2, share_cpus: true, receive_descriptors: 2048, transmit_descriptors: 1024, burst: 64"
+
+
+@pytest.mark.parametrize(
+    "dut",
+    [
+        f"{{kind: testpmd, {FOUR_QUEUES}, mbuf_cache: 512, rss: udp, huge_pages: false}}",
+        pytest.param(f"{{kind: l3fwd, {FOUR_QUEUES}, mbuf_cache: 512, rss: udp, huge_pages: false}}", marks=HAS_L3FWD),
+    ],
+)
+async def test_four_queues_of_each_port_on_two_cores_all_carry_frames(dut: str) -> None:
+    trial, made = await one_trial("nb-test-queues", dut, flows=64)
+    assert come_back(trial.reading.counts)
+    assert trial.reading.counts.reordered == 0  # the frames of a flow stay on one queue
+    assert [len(port) for port in trial.reading.dut_queues] == [4, 4]
+    assert all(frames > 0 for port in trial.reading.dut_queues for frames in port)
+    assert sum(map(sum, trial.reading.dut_queues)) >= trial.reading.counts.received
+    settings = made.disclosure()["settings_in_effect"]
+    assert (settings["burst"], settings["mbuf_cache"], settings["receive_descriptors"]) == (64, 512, 2048)
+    assert (settings["receive_queues_of_each_port"], settings["cores"]) == (4, 2)

@@ -137,7 +137,23 @@ def test_the_thread_that_answers_has_a_cpu_of_its_own_where_there_is_one() -> No
 def test_more_cores_than_there_are_is_refused_with_what_there_is() -> None:
     with pytest.raises(UsageError, match="this machine has 1") as refused:
         dut_cores(memif_testbed(FakeHost()), 2, "testpmd")
-    assert refused.value.next_step == "write `cores: 1`, or use a machine with more"
+    assert "`share_cpus: true`" in str(refused.value.next_step)
+    assert dut_cores(memif_testbed(FakeHost()), 2, "testpmd", share_cpus=True).workers == (1, 1)
+
+
+def test_queues_come_with_their_hash_and_with_buffers_for_all_their_rings() -> None:
+    options = TestpmdOptions(queues=4, receive_descriptors=4096, transmit_descriptors=2048, rss="udp")
+    command = command_line(options, memif_testbed(FakeHost()), ONE_CORE, "prefix")
+    assert {"--rxq=4", "--txq=4", "--rss-udp"} <= set(command)
+    (buffers,) = (int(word.partition("=")[2]) for word in command if word.startswith("--total-num-mbufs="))
+    assert buffers >= 2 * 4 * (4096 + 2048)
+
+
+def test_frames_by_queue_and_lengths_of_rings_are_read_back() -> None:
+    assert output.queue_frames(lines("testpmd_xstats")) == ((1500, 1750, 2375, 2375), (0, 7, 0, 0))
+    assert output.queue_frames(["###### NIC extended statistics for port 0", "rx_good_packets: 5"]) == ()
+    assert output.rings(["      RX desc=4096 - RX free", "      TX desc=2048 - TX free"]) == output.Rings(4096, 2048)
+    assert output.rings(["      RX desc=0 - RX free", "      TX desc=0 - TX free"]) is None
 
 
 async def test_a_testbed_of_kernel_interfaces_is_no_place_for_it(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ fn may_stamp(wanted: Timestamps, kind: &PortKind) -> bool {
         (Timestamps::Card, PortKind::Simulated { card_clock, .. }) => card_clock.is_some(),
         (Timestamps::Kernel, PortKind::Pcap { .. }) => true,
         // Frames from a file bear the file's stamps.
-        (Timestamps::Kernel, PortKind::Vdev { vdev }) => vdev.starts_with("net_pcap") && !vdev.contains("rx_pcap="),
+        (Timestamps::Kernel, PortKind::Vdev { vdev, .. }) => vdev.starts_with("net_pcap") && !vdev.contains("rx_pcap="),
         _ => false,
     }
 }
@@ -55,7 +55,7 @@ fn what(kind: &PortKind) -> &str {
         PortKind::Null => "net_null",
         PortKind::Ring => "net_ring",
         PortKind::Pci { .. } => "a card that the kernel does not see",
-        PortKind::Vdev { vdev } => vdev.split(',').next().unwrap_or_default(),
+        PortKind::Vdev { vdev, .. } => vdev.split(',').next().unwrap_or_default(),
         PortKind::Simulated { card_clock: None, .. } => "simulated, without a card_clock",
         PortKind::Simulated { .. } => "simulated: its stamps are a card's",
     }

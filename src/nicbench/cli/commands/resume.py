@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import typer
 
 from nicbench.bench_file import load
+from nicbench.bench_file.hypervisor_files import keep_hypervisors
 from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, NoReport, Output, Redact, RunReference, Wait
 from nicbench.cli.output import say
 from nicbench.cli.running import conduct
@@ -39,7 +40,9 @@ def _resume(
     if is_complete(folder.journal.events()):
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
-    bench = load(folder.path / BENCH)
+    bench = load(folder.path / BENCH, with_files=False)
+    if (before := folder.plan()) is not None:
+        bench = keep_hypervisors(bench, before.hypervisors)
     say(f"run folder: {folder.path}, {folder.journal.kept_words(bench.measures)}")
     redact = redact or was_redacted(folder.journal.events())
     conduct(

@@ -15,7 +15,7 @@ class UserSpaceDuts(Examination):
     async def examine(self, host: Host) -> tuple[Check, ...]:
         found = await host.run(("sh", "-c", "command -v dpdk-testpmd"), check=False)
         has_sources = await host.read_file(f"{l3fwd.SOURCES}/l3fwd/main.c") is not None
-        return (judge_testpmd(found.stdout.strip()), judge_l3fwd(l3fwd.read_build(), has_sources=has_sources))
+        return (judge_testpmd(found.stdout.strip()), judge_l3fwd(await l3fwd.read_build(host), has_sources=has_sources))
 
 
 def judge_testpmd(path: str) -> Check:

@@ -176,7 +176,7 @@ def setup(report: Report) -> Card:
     in_kernel = all(plan.tester.get("options", {}).get("driver") == disclosure.XDP for _, plan in _plans(report))
     if report.plan and not in_kernel and not any(row.label.startswith("DPDK") for row in told):
         unknown.append("DPDK")
-    return Card(machines, (*rows, *told, *_declared(report)), tuple(unknown))
+    return Card(machines, (*rows, *told, *_declared(report), *_hypervisors(report)), tuple(unknown))
 
 
 def settings(report: Report, test: str) -> Card:
@@ -257,10 +257,18 @@ def _declared(report: Report) -> Iterator[CardRow]:
         yield CardRow(f"{name} (declared)", text=text)
 
 
+def _hypervisors(report: Report) -> Iterator[CardRow]:
+    for whose, told in report.plan.hypervisors.items() if report.plan else ():
+        for each in told.tables:
+            named = [": ".join(row) for row in each.rows] if not each.heads else []
+            listed = [", ".join(filter(None, row)) for row in each.rows] if each.heads else []
+            yield CardRow(f"Hypervisor of {whose} ({told.kind}): {each.title}", text="; ".join((*named, *listed)))
+
+
 def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:
     disclosed = plan.dut_disclosure
     options = {name: value for name, value in plan.dut.items() if name not in ("kind", "name")}
-    if text := _listed(options, dut_shapes(plan)):
+    if text := _listed(_mapping(disclosed.get("settings_in_effect"))) or _listed(options, dut_shapes(plan)):
         yield CardRow(f"Settings of the DUT{whose}", text=text)
     if text := _listed(_mapping(disclosed.get("settings"))):
         yield CardRow(f"Kernel settings of the DUT{whose}", text=text)

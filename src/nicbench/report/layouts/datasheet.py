@@ -21,9 +21,13 @@ from nicbench.report.testbed.wiring import wirings
 
 
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
-    """Yields the answer, the testbed, a sheet for each test, then statistics, errata, deviations and glossary."""
+    """Yields the answer, the testbed, a sheet for each test, then statistics, errata, revisions and glossary."""
     yield from opening.imported_note(report)
-    yield from opening.answer(report)
+    if introduced := tuple(opening.about(report)):
+        yield from introduced
+        yield Group((heading(1, "Answer", id="answer"), *opening.answer(report)))
+    else:
+        yield from opening.answer(report)
     if not report.imported:
         yield from pictures(wirings(report.plan, report.bonds))
     made = sheets(report)
@@ -35,6 +39,7 @@ def sections(report: Report, figures: Figures) -> Iterator[Block]:
         yield Group((heading(1, "Statistics"), *statistics(report, figures)))
     if report.imported and report.imported.errata:
         yield Group((heading(1, "Errata"), *closing.errata(report)))
+    yield Group((heading(1, "Revision history", id="revisions"), *closing.revisions(report)))
     yield Group((heading(1, "Glossary"), *deviations(report), *closing.glossary(report)))
 
 

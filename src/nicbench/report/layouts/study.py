@@ -19,6 +19,7 @@ from nicbench.report.sections.watched import cpu_user_parts, watched_parts
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields a section for each step, from the question to the appendix."""
     yield from opening.imported_note(report)
+    yield from opening.about(report)
     yield from opening.question(report)
     yield _section("Answer", "answer", opening.answer(report), "opening")
     yield from opening.findings(report)

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from nicbench.report import disclosure as disclosed
 from nicbench.report.disclosure import of_configurations
 from nicbench.report.document.blocks import Block, Cell, Code, FoldedBlocks
-from nicbench.report.document.inlines import badge, breakable, inlines, lines, strong
+from nicbench.report.document.inlines import badge, breakable, capitalise, inlines, lines, strong
 from nicbench.report.document.tables import (
     NOTHING,
     caption,
     cell,
     head,
     heading,
+    heads,
     listing,
     name,
     paragraph,
@@ -33,7 +34,7 @@ from nicbench.report.facts import (
     traffic_shapes,
 )
 from nicbench.report.model import Report
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, whole
 from nicbench.report.sections.method import facts
 from nicbench.report.system_table import TunedRow
 
@@ -47,6 +48,7 @@ def disclosure(report: Report) -> Iterator[Block]:
         if each.dut_disclosure or each.dut:
             yield heading(2, f"Device under test{_of(whose)}")
             yield facts(each.dut_disclosure or each.dut, shapes=dut_shapes(each))
+    yield from queue_frames(report)
     for whose, each in of_configurations(plan, "cores") if plan else ():
         if each.cores:
             shared = bool(each.cores.get("shared"))
@@ -71,6 +73,30 @@ def disclosure(report: Report) -> Iterator[Block]:
         if told := disclosed.lab(each):
             yield heading(2, f"{'Lab' if each.lab else 'Testbed'}{_of(whose)}")
             yield facts(told, shapes=lab_shapes(each))
+
+
+def queue_frames(report: Report) -> Iterator[Block]:
+    """Yields the frames that each queue of the DUT received, over all trials; nothing for a DUT of one queue."""
+    ports: dict[int, list[int]] = {}
+    for trial in (trial for group in report.groups for trial in group.trials):
+        for number, queues in enumerate(trial.reading.dut_queues):
+            before = ports.get(number, [0] * len(queues))
+            ports[number] = [had + frames for had, frames in zip(before, queues, strict=False)]
+    if not ports:
+        return
+    most = max(map(len, ports.values()))
+    yield heading(2, "Frames by queue of the DUT")
+    yield caption("Received over all trials, by the DUT’s own counters; in brackets the share of its port.")
+    yield table(
+        ((head("Port"), *heads(*(f"Queue {queue}" for queue in range(most)))),),
+        (
+            (
+                name(f"d{port}"),
+                *(cell(f"{whole(frames)} ({100 * frames / max(1, sum(queues)):.1f} %)") for frames in queues),
+            )
+            for port, queues in sorted(ports.items())
+        ),
+    )
 
 
 def machines(report: Report) -> Iterator[Block]:
@@ -122,7 +148,19 @@ def machines(report: Report) -> Iterator[Block]:
             ),
             "facts",
         )
+    yield from _hypervisors(report)
     yield from _tuned_settings(report.tuned)
+
+
+def _hypervisors(report: Report) -> Iterator[Block]:
+    """Yields the tables of each guest's hypervisor, as its administrator saved them."""
+    for whose, told in report.plan.hypervisors.items() if report.plan else ():
+        yield heading(2, f"Hypervisor of {whose}")
+        yield caption(f"{told.kind}, from {', '.join(told.files)}: as they were saved; nicbench did not check them.")
+        for each in told.tables:
+            yield heading(3, capitalise(each.title))
+            above = ((*map(head, each.heads),),) if each.heads else ()
+            yield table(above, ((name(first), *map(cell, rest)) for first, *rest in each.rows), "facts")
 
 
 def _tuned_settings(rows: Sequence[TunedRow]) -> Iterator[Block]:

@@ -17,8 +17,10 @@ def header(report: Report) -> Iterator[Block]:
     imported = "imported " if report.imported else ""
     started = f" · {imported}{report.started}" if report.started else ""
     yield paragraph(strong("nicbench"), f"{started} · run {report.run_id}", role="eyebrow")
-    if report.wishes.author:
-        yield paragraph(report.wishes.author, role="author")
+    revision = report.wishes.revision
+    issued = f"Revision {revision.number}, {revision.date:%Y-%m-%d}" if revision else None
+    if by := " · ".join(text for text in (report.wishes.author, issued) if text):
+        yield paragraph(by, role="author")
     if report.description:
         yield paragraph(report.description, role="description")
 
@@ -71,6 +73,19 @@ def answer(report: Report) -> Iterator[Block]:
         yield Note((paragraph(strong("This folder is not as the run left it:"), changed),))
     if report.statements:
         yield Note(tuple(map(paragraph, report.statements)))
+
+
+def about(report: Report) -> Iterator[Block]:
+    """Yields what the author says of the report itself: what it is about, and for whom it was written."""
+    told = report.wishes
+    if told.about:
+        yield Group((heading(1, "About this report", id="about"), *map(paragraph, _paragraphs(told.about))))
+    if told.audience:
+        yield Group((heading(1, "Audience", id="audience"), *map(paragraph, _paragraphs(told.audience))))
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [" ".join(part.split()) for part in text.split("\n\n") if part.strip()]
 
 
 def question(report: Report) -> Iterator[Block]:

@@ -32,7 +32,10 @@ class RevisionRow:
 def revision_rows(events: Iterable[Event], wishes: ReportWishes, *, imported: bool) -> tuple[RevisionRow, ...]:
     """Returns the revisions from the journal in their order, followed by those of the author."""
     rows = [row for event in events if (row := _row(event, imported=imported))]
-    rows += [RevisionRow(f"{each.date:%Y-%m-%d}", each.text) for each in wishes.revisions]
+    rows += [
+        RevisionRow(f"{each.date:%Y-%m-%d}", f"Revision {each.number}: {each.text}" if each.number else each.text)
+        for each in wishes.revisions
+    ]
     return tuple(rows)
 
 

@@ -6,26 +6,29 @@ Their options are what published results disclose (docs/bench-file.md): memory, 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-import socket
+import sys
 from dataclasses import dataclass
+from itertools import cycle, islice
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from nicbench.core.base import Frozen
+from nicbench.core.described import Label
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.pattern import Pattern, Way
 from nicbench.core.quantity import Bytes
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import SWEPT_ADDRESSES, make_addressing, swept_address, tester_macs, ways_back
 from nicbench.testbed.duts.base import Addressing, Refusal
-from nicbench.testbed.labs.base import DutPort, Testbed
+from nicbench.testbed.labs.base import DutPort, Queues, Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.huge_pages import raise_huge_pages
 from nicbench.tuning.undo.remove_path import RemovePath
+
+MOST_QUEUES = 64
 
 _Word = Annotated[str, StringConstraints(pattern=r"^\S+$", max_length=1000)]
 _Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -62,6 +65,42 @@ class DpdkOptions(Frozen):
     eal: tuple[_Word, ...] = ()
     environment: dict[_Variable, str] = Field(default_factory=dict)
     scheduling: Scheduling = Scheduling()
+
+
+class ForwarderOptions(DpdkOptions):
+    """What published results of DPDK's own forwarders disclose: cores, queues and rings of each port, and RSS."""
+
+    cores: int = Field(default=1, ge=1, le=128)
+    share_cpus: bool = False
+    """Cores beyond the CPUs that the machine has for the DUT take turns on them; the report says so."""
+    queues: Annotated[int, Label("queues of each port")] = Field(default=1, ge=1, le=MOST_QUEUES)
+    receive_descriptors: int = Field(default=1024, ge=32, le=32_768)
+    transmit_descriptors: int = Field(default=1024, ge=32, le=32_768)
+    rss: Annotated[Literal["ip", "udp"], Label("receive side scaling by")] = "ip"
+    """What the card's hash, which chooses the queue of a frame, looks at: addresses, or UDP ports as well."""
+
+
+def disclose_settings(options: ForwarderOptions, testbed: Testbed, cores: DutCores, queues: Queues) -> dict[str, Any]:
+    """The settings as they are in effect, for the report."""
+    rings = all(port.vdev is not None for port in testbed.dut_ports)
+    hashed = "addresses" if options.rss == "ip" else "addresses and UDP ports"
+    return {
+        "cores": len(cores.workers),
+        "core_cpus": list(cores.workers),
+        **({"shared_cpus": SHARED} if cores.take_turns else {}),
+        "receive_queues_of_each_port": queues.receive,
+        "transmit_queues_of_each_port": queues.transmit,
+        "receive_descriptors": options.receive_descriptors,
+        "transmit_descriptors": options.transmit_descriptors,
+        **({"ring_frames": testbed.facts.get("ring_frames")} if rings else {}),
+        "rss": f"by the tester, over {hashed}: rings in memory have none" if rings else f"of {hashed}",
+        "memory": f"{options.memory // 2**20} MiB, {'huge' if options.huge_pages else 'ordinary'} pages",
+        "devargs": options.devargs or "none",
+        "scheduling": " ".join(options.scheduling.prefix()) or "the system's",
+    }
+
+
+SHARED = "several cores take turns on one CPU: rates say nothing of a machine with a CPU for each"
 
 
 def file_prefix(run_id: str) -> str:
@@ -115,8 +154,18 @@ async def _leave_to_eal() -> None:
     """Does nothing: the EAL makes the folder when the DUT starts."""
 
 
-_ANSWER_BYTES = 64 * 1024
 _ANSWER_S = 5.0
+# A socket of its host's file system: it is asked there, by the Python that DPDK's own tools need too.
+_ASK = """
+import socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+    connection.settimeout(5)
+    connection.connect(sys.argv[1])
+    connection.recv(65536)
+    for command in sys.argv[2:]:
+        connection.sendall(command.encode())
+        print(connection.recv(65536).decode())
+"""
 
 
 def socket_path(prefix: str) -> str:
@@ -124,20 +173,18 @@ def socket_path(prefix: str) -> str:
     return f"/run/dpdk/{prefix}/dpdk_telemetry.v2"
 
 
-async def ask_telemetry(path: str, command: str) -> dict[str, Any]:
-    """The answer to one command, after the greeting that comes first; HostError where none comes."""
-    loop = asyncio.get_running_loop()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
-        connection.setblocking(False)
-        try:
-            async with asyncio.timeout(_ANSWER_S):
-                await loop.sock_connect(connection, path)
-                await loop.sock_recv(connection, _ANSWER_BYTES)
-                await loop.sock_sendall(connection, command.encode())
-                answer = json.loads(await loop.sock_recv(connection, _ANSWER_BYTES))
-        except (OSError, TimeoutError, ValueError) as error:
-            raise HostError(f"DPDK's telemetry does not answer {command}: {error}", place=path) from error
-    return answer if isinstance(answer, dict) else {}
+async def ask_telemetry(host: Host, path: str, *commands: str) -> tuple[dict[str, Any], ...]:
+    """The answer to each command, after the greeting that comes first; HostError where one is missing."""
+    python = sys.executable if host.shares_files else "python3"
+    told = await host.run((python, "-I", "-c", _ASK, path, *commands), check=False, timeout_s=2 * _ANSWER_S)
+    try:
+        answers = tuple(json.loads(line) for line in told.stdout.splitlines())
+    except ValueError:
+        answers = ()
+    if told.status != 0 or len(answers) != len(commands):
+        why = (told.stderr.strip() or told.stdout.strip()).rpartition("\n")[2][:200] or f"status {told.status}"
+        raise HostError(f"DPDK's telemetry does not answer {', '.join(commands)}: {why}", place=f"{host.name}, {path}")
+    return tuple(answer if isinstance(answer, dict) else {} for answer in answers)
 
 
 def port_statistics(answer: dict[str, Any]) -> dict[str, int]:
@@ -146,6 +193,15 @@ def port_statistics(answer: dict[str, Any]) -> dict[str, int]:
     if not isinstance(counters, dict):
         return {}
     return {name: value for name, value in counters.items() if isinstance(value, int)}
+
+
+def queue_counters(answer: dict[str, Any], queues: int) -> tuple[int, ...]:
+    """Frames received by queue, of an answer to ``/ethdev/stats,N``; empty where it counts fewer queues than these."""
+    counters = answer.get("/ethdev/stats")
+    found = counters.get("q_ipackets") if isinstance(counters, dict) else None
+    if not isinstance(found, list) or len(found) < queues or not all(isinstance(each, int) for each in found):
+        return ()
+    return tuple(found[:queues])
 
 
 MOST_PORTS = 32
@@ -158,6 +214,11 @@ class DutCores:
 
     main: int
     workers: tuple[int, ...]
+
+    @property
+    def take_turns(self) -> bool:
+        """Whether several forwarding cores are on one CPU."""
+        return len(set(self.workers)) < len(self.workers)
 
 
 def require_user_space(testbed: Testbed, kind: str, *, takes_interfaces: bool = False) -> Host:
@@ -185,15 +246,21 @@ def card_macs(testbed: Testbed) -> tuple[str, ...] | None:
     return macs if macs and len(macs) == len(testbed.dut_ports) else None
 
 
-def dut_cores(testbed: Testbed, wanted: int, kind: str) -> DutCores:
-    """``wanted`` forwarding cores of those that the lab has for the DUT; UsageError where it has fewer."""
+def dut_cores(testbed: Testbed, wanted: int, kind: str, *, share_cpus: bool = False) -> DutCores:
+    """``wanted`` forwarding cores on the CPUs that the lab has for the DUT.
+
+    UsageError where there are fewer, unless cores ``share_cpus``: then they are dealt to the CPUs in turn.
+    """
     cores = testbed.cores
     available = (*cores.dut, *(() if cores.shared else cores.housekeeping))
+    if share_cpus:
+        available = tuple(islice(cycle(available), max(wanted, len(available))))
     if wanted > len(available):
         raise UsageError(
             f"{kind} is to forward on {wanted} cores; this machine has {len(available)} for it beside the tester's",
             place="dut, cores",
-            next_step=f"write `cores: {len(available)}`, or use a machine with more",
+            next_step=f"write `cores: {len(available)}`, or use a machine with more; to try the setup alone, let cores "
+            "take turns with `share_cpus: true`",
         )
     workers = available[:wanted]
     spare = [cpu for cpu in cores.housekeeping if cpu not in workers]

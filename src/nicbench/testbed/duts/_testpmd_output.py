@@ -13,6 +13,8 @@ _CYCLES = re.compile(r"\(total cycles=(\d+) / total \S+ packets=(\d+)\) at (\d+)
 _VERSION = re.compile(r"EAL: RTE Version: '([^']+)'")
 _STREAM = re.compile(r"RX P=(\d+)/Q=(\d+) .*-> TX P=(\d+)/Q=(\d+)")
 _LCORE = re.compile(r"Logical Core (\d+) ")
+# rte_ethdev names them rx_q0_packets, mlx5 and others rx_q0packets, or rx_queue_0_packets.
+_QUEUE_FRAMES = re.compile(r"rx_q(?:ueue_)?\d+_?(?:good_)?packets: (\d+)$")
 _PROMPT = "testpmd> "
 
 
@@ -63,6 +65,35 @@ def list_streams(lines: Iterable[str]) -> tuple[str, ...]:
             here, queue, there, other = stream.groups()
             found.append(f"port {here} queue {queue} to port {there} queue {other} on lcore {lcore}")
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """Lengths of the rings of each port's queues, as testpmd has them after the driver adjusted them."""
+
+    receive_descriptors: int
+    transmit_descriptors: int
+
+
+def rings(lines: Iterable[str]) -> Rings | None:
+    """Parses ``show config rxtx``, which prints those of the first queue of each port; None where it prints none."""
+    text = "\n".join(lines)
+    receive, transmit = (re.search(rf"{way} desc=(\d+)", text) for way in ("RX", "TX"))
+    # 0: the driver chose.
+    if receive is None or transmit is None or "0" in (receive[1], transmit[1]):
+        return None
+    return Rings(int(receive[1]), int(transmit[1]))
+
+
+def queue_frames(lines: Iterable[str]) -> tuple[tuple[int, ...], ...]:
+    """Frames received by port and queue, from ``show port xstats all``; a driver that counts none by queue has none."""
+    ports: list[list[int]] = []
+    for line in lines:
+        if "NIC extended statistics for port" in line:
+            ports.append([])
+        elif (found := _QUEUE_FRAMES.match(line.strip())) is not None and ports:
+            ports[-1].append(int(found[1]))
+    return tuple(map(tuple, ports)) if all(ports) else ()
 
 
 def version(stderr: str) -> str | None:

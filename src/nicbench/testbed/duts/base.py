@@ -14,7 +14,7 @@ from nicbench.core.endpoint import Mount
 from nicbench.core.pattern import Pattern
 from nicbench.core.traffic import Name
 from nicbench.core.trial import DutWork
-from nicbench.testbed.labs.base import EndpointTestbed, Testbed
+from nicbench.testbed.labs.base import EndpointTestbed, Queues, Testbed
 from nicbench.tuning.changes import Changes
 
 
@@ -80,6 +80,14 @@ class FrameDut(Dut):
     def known_rate_frames_per_s(self, trial_s: float) -> float | None:
         """The highest load of each way that passes without loss in a trial of so long; None where it is to be found."""
         return None
+
+    def queues(self) -> Queues:
+        """Its queues at each port, by its options alone; rings in memory are made to match. Touches nothing."""
+        return Queues()
+
+    async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
+        """Cumulative frames that it received, by port and queue; empty where it has one queue, or counts none."""
+        return ()
 
     def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
         """Why the DUT or its options do not fit so many ports or this pattern; None where they do. Touches nothing."""

@@ -7,24 +7,29 @@ are read over DPDK's telemetry socket between trials. It does not record cycles.
 from __future__ import annotations
 
 from ipaddress import ip_network
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.described import Unit
+from nicbench.core.errors import UsageError
+from nicbench.hosts.base import Host
 from nicbench.testbed import l3fwd_build as builder
 from nicbench.testbed.addressing import network_behind, ways_back, ways_between
 from nicbench.testbed.duts._dpdk import (
     MOST_PORTS,
-    DpdkOptions,
+    DutCores,
+    ForwarderOptions,
     address_ways,
     ask_telemetry,
     common_arguments,
+    disclose_settings,
     dut_cores,
     file_prefix,
     port_statistics,
     prepare,
+    queue_counters,
     require_user_space,
     returns_frames,
     socket_path,
@@ -32,7 +37,7 @@ from nicbench.testbed.duts._dpdk import (
 from nicbench.testbed.duts._process import DutProcess
 from nicbench.testbed.duts._testpmd_output import version
 from nicbench.testbed.duts.base import Addressing, FrameDut
-from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.base import Queues, Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.remove_path import RemovePath
 
@@ -49,27 +54,41 @@ def rules(ip: int, ports: int) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def default_map(ports: int, cores: int) -> tuple[Entry, ...]:
-    """One queue for each port, on the cores in turn."""
-    return tuple((port, 0, port % cores) for port in range(ports))
+_PLACE = "dut, port_queue_core_map"
+_MOST_QUEUES_OF_A_CORE = 16
+"""l3fwd is built for so many (MAX_RX_QUEUE_PER_LCORE)."""
 
 
-def check_map(entries: tuple[Entry, ...], ports: int, cores: int) -> tuple[Entry, ...]:
-    """Gives the map back; UsageError where it names a missing port, queue or core, or leaves a port out."""
+def default_map(ports: int, cores: int, queues: int = 1) -> tuple[Entry, ...]:
+    """The queues of each port in order, on the cores in turn."""
+    return tuple((port, queue, (port * queues + queue) % cores) for port in range(ports) for queue in range(queues))
+
+
+def check_map(entries: tuple[Entry, ...], ports: int, cores: int, queues: int = 1) -> tuple[Entry, ...]:
+    """Gives the map back; UsageError where it names a missing port, queue or core, or leaves a queue out."""
     for port, queue, core in entries:
-        if port >= ports or core >= cores or queue != 0:
+        if not (0 <= port < ports and 0 <= core < cores and 0 <= queue < queues):
             raise UsageError(
                 f"the entry ({port},{queue},{core}) of the map is out of range: the ports are 0 to "
-                f"{ports - 1}, each with queue 0, the cores 0 to {cores - 1}",
-                place="dut, port_queue_core_map",
-                next_step="correct the entry, or remove the map",
+                f"{ports - 1}, the queues of each 0 to {queues - 1}, the cores 0 to {cores - 1}",
+                place=_PLACE,
+                next_step="correct the entry, set `queues` or `cores`, or remove the map",
             )
-    if sorted(port for port, _, _ in entries) != list(range(ports)):
+    named = sorted((port, queue) for port, queue, _ in entries)
+    if named != [(port, queue) for port in range(ports) for queue in range(queues)]:
         raise UsageError(
-            "the map must name each port once",
-            place="dut, port_queue_core_map",
+            f"the map must name each queue of each port once: {ports} x {queues} entries",
+            place=_PLACE,
             next_step="correct the map, or remove it",
         )
+    for core in range(cores):
+        served = sum(entry[2] == core for entry in entries)
+        if served > _MOST_QUEUES_OF_A_CORE:
+            raise UsageError(
+                f"core {core} is to serve {served} queues, and l3fwd is built for {_MOST_QUEUES_OF_A_CORE}",
+                place=_PLACE,
+                next_step="use more `cores`, or fewer `queues`",
+            )
     return entries
 
 
@@ -89,10 +108,14 @@ _START_S = 60.0
 _FORWARDING_S = 15.0
 
 
-class L3fwdOptions(DpdkOptions):
-    """``dut: {kind: l3fwd}``. The map has entries ``[port, queue, core]``; without it ports go to cores in turn."""
+class L3fwdOptions(ForwarderOptions):
+    """``dut: {kind: l3fwd}``. The map has entries ``[port, queue, core]``; without it queues go to cores in turn.
 
-    cores: int = Field(default=1, ge=1, le=128)
+    ``burst``, ``mbuf_cache`` and ``rss`` are constants in its sources: each choice of them is a program of its own.
+    """
+
+    burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=8, le=512)
+    mbuf_cache: int = Field(default=256, ge=32, le=512)
     port_queue_core_map: tuple[Entry, ...] | None = Field(default=None, min_length=1)
 
 
@@ -117,27 +140,30 @@ class L3fwd(FrameDut):
         self._rules: dict[str, str] = {}
         self._build: builder.L3fwdBuild | None = None
         self._version: str | None = None
+        self._cores: DutCores | None = None
+        self._testbed: Testbed | None = None
+
+    @property
+    def _constants(self) -> builder.Constants:
+        own = self.options
+        return builder.Constants(burst=own.burst, mbuf_cache=own.mbuf_cache, rss=own.rss)
+
+    def queues(self) -> Queues:
+        # Each core has a transmit queue of its own at each port.
+        return Queues(receive=self.options.queues, transmit=self.options.cores)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_user_space(testbed, self.kind)
-        if not host.shares_files:  # the program and its telemetry socket are files of this machine
-            raise UsageError(
-                f"l3fwd runs only on the machine that nicbench runs on, and {host.name} is another",
-                place="dut",
-                next_step="remove `on` from `lab`, or use `dut: {kind: testpmd}`",
-            )
-        cores = dut_cores(testbed, self.options.cores, self.kind)
-        self._build = builder.read_build()
-        if self._build is None:
-            raise NotReadyError("l3fwd is not built", place=str(builder.program()), next_step=builder.BUILD_COMMAND)
-        self._ports = len(testbed.dut_ports)
+        self._cores = dut_cores(testbed, self.options.cores, self.kind, share_cpus=self.options.share_cpus)
+        self._testbed, self._ports = testbed, len(testbed.dut_ports)
+        self._build = await builder.find_or_build(host, self._constants)
         prefix = file_prefix(changes.run_id)
         folder = f"/run/{prefix}"
         await changes.make(host, RemovePath(path=folder), lambda: _run(host.run, ("mkdir", "-m", "700", folder)))
         self._rules = {f"{folder}/ipv{ip}.cfg": rules(ip, self._ports) for ip in (4, 6)}
         for path, text in self._rules.items():
             await host.write_file(path, text)
-        self._command = command_line(self.options, testbed, cores.workers, prefix, folder)
+        self._command = command_line(self.options, testbed, self._cores.workers, prefix, folder)
         self._telemetry = socket_path(prefix)
         await prepare(changes, host, self.options, testbed, prefix)
         self._process = await DutProcess.start(host, changes, self._command, self.kind, self.options.environment)
@@ -163,7 +189,9 @@ class L3fwd(FrameDut):
             self._is_forwarding = True
 
     async def waiting_ns(self) -> int | None:
-        return None if self._process is None else await self._process.waiting_ns()
+        if self._process is None or self._cores is None or self._cores.take_turns:
+            return None  # cores that take turns wait for one another
+        return await self._process.waiting_ns()
 
     async def failure(self) -> str | None:
         return None if self._process is None else await self._process.failure()
@@ -172,13 +200,33 @@ class L3fwd(FrameDut):
         """Frames received and not sent, which it dropped for want of a route or of room in a ring, and missed ones."""
         if self._process is None or not self._is_forwarding:
             return {}
-        ports = [
-            port_statistics(await ask_telemetry(self._telemetry, f"/ethdev/stats,{port}"))
-            for port in range(self._ports)
-        ]
+        ports = [port_statistics(answer) for answer in await self._statistics(self._process.host)]
         received, sent = (sum(port.get(name, 0) for port in ports) for name in ("ipackets", "opackets"))
         missed = {f"l3fwd d{number} {name}": port.get(name, 0) for number, port in enumerate(ports) for name in _MISSED}
         return {"l3fwd received and not sent": max(0, received - sent), **missed}
+
+    async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
+        if self._process is None or not self._is_forwarding or self.options.queues == 1:
+            return ()
+        answers = await self._statistics(self._process.host)
+        ports = tuple(queue_counters(answer, self.options.queues) for answer in answers)
+        return ports if all(ports) else ()
+
+    async def _statistics(self, host: Host) -> tuple[dict[str, Any], ...]:
+        """The counters of each port."""
+        return await ask_telemetry(host, self._telemetry, *(f"/ethdev/stats,{port}" for port in range(self._ports)))
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings in effect."""
+        if self._testbed is None or self._cores is None:
+            return {}
+        own = self.options
+        return {
+            **disclose_settings(own, self._testbed, self._cores, self.queues()),
+            "burst": own.burst,
+            "mbuf_cache": own.mbuf_cache,
+            "port_queue_core_map": config_argument(_map_of(own, self._ports)),
+        }
 
     def disclosure(self) -> dict[str, Any]:
         build = self._build
@@ -186,6 +234,7 @@ class L3fwd(FrameDut):
             "kind": self.kind,
             "name": "DPDK's l3fwd",
             "version": self._version,
+            "settings_in_effect": self._settings(),
             "command": list(self._command),
             "rules": {path.rpartition("/")[2]: "; ".join(text.splitlines()) for path, text in self._rules.items()},
             "environment": dict(self.options.environment),
@@ -203,13 +252,13 @@ def command_line(
     options: L3fwdOptions, testbed: Testbed, workers: tuple[int, ...], prefix: str, folder: str
 ) -> tuple[str, ...]:
     """The command line of l3fwd, on which every lcore forwards, also the main one."""
-    ports, cores = len(testbed.dut_ports), len(workers)
-    entries = options.port_queue_core_map or default_map(ports, cores)
+    ports = len(testbed.dut_ports)
+    constants = builder.Constants(burst=options.burst, mbuf_cache=options.mbuf_cache, rss=options.rss)
     return (
         *options.scheduling.prefix(),
         "stdbuf",
         "-oL",
-        str(builder.program()),
+        str(builder.program(constants)),
         f"--lcores={','.join(f'{number}@{cpu}' for number, cpu in enumerate(workers))}",
         "-m",
         str(max(1, options.memory // 2**20)),
@@ -219,13 +268,20 @@ def command_line(
         "-P",
         "-p",
         hex((1 << ports) - 1),
-        f"--config={config_argument(check_map(entries, ports, cores))}",
+        f"--config={config_argument(_map_of(options, ports))}",
+        f"--rx-queue-size={options.receive_descriptors}",
+        f"--tx-queue-size={options.transmit_descriptors}",
         "--lookup=lpm",
         f"--rule_ipv4={folder}/ipv4.cfg",
         f"--rule_ipv6={folder}/ipv6.cfg",
         "--parse-ptype",
         *(f"--eth-dest={number},{port.mac}" for number, port in enumerate(testbed.tester_ports) if port.mac),
     )
+
+
+def _map_of(options: L3fwdOptions, ports: int) -> tuple[Entry, ...]:
+    given = options.port_queue_core_map or default_map(ports, options.cores, options.queues)
+    return check_map(given, ports, options.cores, options.queues)
 
 
 async def _run(run: Any, command: tuple[str, ...]) -> None:

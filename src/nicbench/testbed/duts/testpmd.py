@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -25,10 +26,11 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.duts import _testpmd_output as output
 from nicbench.testbed.duts._dpdk import (
     MOST_PORTS,
-    DpdkOptions,
     DutCores,
+    ForwarderOptions,
     address_ways,
     card_macs,
+    disclose_settings,
     dut_cores,
     eal_arguments,
     file_prefix,
@@ -40,7 +42,7 @@ from nicbench.testbed.duts._dpdk import (
 )
 from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.testbed.duts.base import Addressing, FrameDut, Refusal
-from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.base import Queues, Testbed
 from nicbench.tuning.changes import Changes
 
 _TRIAL_S = 0.001
@@ -85,20 +87,19 @@ async def core_clock_hz(host: Host, cpu: int) -> tuple[float, ...]:
 _PROGRAM = "dpdk-testpmd"
 _START_S = 60.0  # huge pages are zeroed one by one
 _ANSWER_S = 10.0
+_FEWEST_MBUFS = 16_384
 
 
-class TestpmdOptions(DpdkOptions):
+class TestpmdOptions(ForwarderOptions):
     """``dut: {kind: testpmd, forward_mode: macswap}``; the defaults are testpmd's own, except for ``total_mbufs``."""
 
     __test__ = False  # not a test class for pytest
 
     forward_mode: Literal["io", "mac", "macswap", "csum", "5tswap"] = "macswap"
-    cores: int = Field(default=1, ge=1, le=128)
-    receive_descriptors: int = Field(default=1024, ge=32, le=32_768)
-    transmit_descriptors: int = Field(default=1024, ge=32, le=32_768)
     burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=512)
     mbuf_cache: int = Field(default=250, ge=0, le=512)
-    total_mbufs: int = Field(default=16_384, ge=1024, le=1_000_000)
+    total_mbufs: int | None = Field(default=None, ge=1024, le=8_000_000)
+    """Without it, what rings, caches and bursts can hold at once, and at least 16,384."""
     record_core_cycles: bool = True
 
 
@@ -121,15 +122,21 @@ class Testpmd(FrameDut):
         self._cores: DutCores | None = None
         self._command: tuple[str, ...] = ()
         self._streams: tuple[str, ...] = ()
+        self._rings: output.Rings | None = None
+        self._testbed: Testbed | None = None
         self._version: str | None = None
         self._commands_sent = 0
 
     def refusal(self, ports: int, pattern: Pattern) -> Refusal | None:
         return refuse_other_than_pairs(self.kind, ports, pattern)
 
+    def queues(self) -> Queues:
+        return Queues(self.options.queues, self.options.queues)
+
     async def up(self, testbed: Testbed, changes: Changes) -> None:
-        host = require_user_space(testbed, self.kind)
-        self._cores = dut_cores(testbed, self.options.cores, self.kind)
+        host, own = require_user_space(testbed, self.kind), self.options
+        self._cores = dut_cores(testbed, own.cores, self.kind, share_cpus=own.share_cpus)
+        self._testbed = testbed
         await require_program(host, _PROGRAM, "apt-get install --no-install-recommends dpdk-dev")
         prefix = file_prefix(changes.run_id)
         self._command = command_line(self.options, testbed, self._cores, prefix)
@@ -138,6 +145,7 @@ class Testpmd(FrameDut):
         await self._ask("show config fwd", within_s=_START_S)
         await self._ask("start")
         self._streams = output.list_streams(await self._ask("show config fwd"))
+        self._rings = output.rings(await self._ask("show config rxtx"))
         self._version = output.version(self._process.stderr)
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
@@ -147,13 +155,20 @@ class Testpmd(FrameDut):
         return ()  # it polls all the time, and its own time would count as another program's
 
     async def waiting_ns(self) -> int | None:
-        return None if self._process is None else await self._process.waiting_ns()
+        if self._process is None or self._cores is None or self._cores.take_turns:
+            return None  # cores that take turns wait for one another
+        return await self._process.waiting_ns()
 
     async def failure(self) -> str | None:
         return None if self._process is None else await self._process.failure()
 
     async def drops(self) -> dict[str, int]:
         return {} if self._process is None else output.count_drops(await self._statistics())
+
+    async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
+        if self._process is None or self.options.queues == 1:
+            return ()
+        return output.queue_frames(await self._ask("show port xstats all"))
 
     async def overruns(self) -> dict[int, int]:
         return {} if self._process is None else output.count_overruns(await self._statistics())
@@ -187,11 +202,25 @@ class Testpmd(FrameDut):
             "kind": self.kind,
             "name": f"testpmd {self.options.forward_mode}",
             "version": self._version,
+            "settings_in_effect": self._settings(),
             "command": list(self._command),
             "port_queue_core_map": list(self._streams),
             "environment": dict(self.options.environment),
             "patch": "none",
             "statistics": "asked for between trials, on its command line",
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        """The settings in effect; the lengths of rings as testpmd gave them back."""
+        if self._testbed is None or self._cores is None:
+            return {}
+        own = self.options
+        return {
+            **disclose_settings(own, self._testbed, self._cores, self.queues()),
+            **({} if self._rings is None else asdict(self._rings)),
+            "burst": own.burst,
+            "mbuf_cache": own.mbuf_cache,
+            "total_mbufs": total_mbufs(own, len(self._testbed.dut_ports)),
         }
 
     async def _forward(self, mode: str) -> None:
@@ -216,6 +245,13 @@ class Testpmd(FrameDut):
         return lines
 
 
+def total_mbufs(options: TestpmdOptions, ports: int) -> int:
+    """The buffers of the pool that all ports share."""
+    of_queue = options.receive_descriptors + options.transmit_descriptors + options.burst
+    held = ports * options.queues * of_queue + (options.cores + 1) * options.mbuf_cache
+    return options.total_mbufs or max(_FEWEST_MBUFS, held)
+
+
 def command_line(options: TestpmdOptions, testbed: Testbed, cores: DutCores, prefix: str) -> tuple[str, ...]:
     """The command line of testpmd; `stdbuf` makes it write whole lines at once, though its output is a pipe."""
     return (
@@ -230,11 +266,14 @@ def command_line(options: TestpmdOptions, testbed: Testbed, cores: DutCores, pre
         f"--forward-mode={options.forward_mode}",
         f"--port-topology={'loop' if returns_frames(testbed) else 'paired'}",
         f"--nb-cores={options.cores}",
+        f"--rxq={options.queues}",
+        f"--txq={options.queues}",
+        *((f"--rss-{options.rss}",) if options.queues > 1 else ()),
         f"--rxd={options.receive_descriptors}",
         f"--txd={options.transmit_descriptors}",
         f"--burst={options.burst}",
         f"--mbcache={options.mbuf_cache}",
-        f"--total-num-mbufs={options.total_mbufs}",
+        f"--total-num-mbufs={total_mbufs(options, len(testbed.dut_ports))}",
         *(f"--eth-peer={number},{port.mac}" for number, port in enumerate(testbed.tester_ports) if port.mac),
         *(("--record-core-cycles",) if options.record_core_cycles else ()),
         "--no-lsc-interrupt",

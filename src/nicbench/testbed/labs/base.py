@@ -165,6 +165,14 @@ class EndpointTestbed:
 
 
 @dataclass(frozen=True, slots=True)
+class Queues:
+    """How many queues of each of its ports a DUT receives from and sends to."""
+
+    receive: int = 1
+    transmit: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Objection:
     """A problem with the option ``key`` of a lab, and what to do."""
 
@@ -217,6 +225,9 @@ class FrameLab(Lab):
     """Whether ``without_dut`` gives True, so that the plan knows what will be calibrated."""
     has_cable: ClassVar[bool] = True
     """Whether ``cable`` gives True."""
+
+    queues = Queues()
+    """Those of the DUT at each port, set before ``up``: rings in memory are made to match."""
 
     @abstractmethod
     async def up(self, changes: Changes, local: Host) -> Testbed:

@@ -86,6 +86,9 @@ class MemifLab(FrameLab):
                         "kind": "vdev",
                         "vdev": client_vdev(self.options, folder, port),
                         "lossless": True,
+                        # One ring for each queue of the DUT: what it receives from is what the tester sends to.
+                        "transmit_queues": self.queues.receive,
+                        "receive_queues": self.queues.transmit,
                     },
                     mac=mac(0, port),
                 )

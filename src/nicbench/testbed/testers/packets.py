@@ -179,6 +179,22 @@ class Packets(TesterKind):
             per_flow=per_flow,
         )
 
+    def _queues(self, setting: Setting, port: TesterPort) -> dict[str, int]:
+        """The queues of each worker at a port of several; BenchFileError where workers cannot share them evenly."""
+        each = {}
+        for way in ("transmit", "receive"):
+            workers = max(1, sum(port.name in getattr(worker, way) for worker in self.options.workers))
+            queues = int(port.engine.get(f"{way}_queues", workers))
+            if queues % workers:
+                raise BenchFileError(
+                    f"tester.workers: {workers} workers {way} at port {port.name}, where the DUT has {queues} queues",
+                    place=setting.place,
+                    next_step=f"let as many workers {way} there as divide {queues}, or give the DUT other `queues`",
+                )
+            if f"{way}_queues" in port.engine:
+                each[f"{way}_queues"] = queues // workers
+        return each
+
     def _port(self, setting: Setting, port: TesterPort, addresses: tuple[dict[str, Any], ...]) -> dict[str, Any]:
         """The port's object in the protocol with these options; a lab's kernel interface gets the chosen driver."""
         own = self.options
@@ -189,7 +205,7 @@ class Packets(TesterKind):
             "lossless": False,
             "send_buffer_bytes": own.send_buffer,
         }
-        engine = dict(port.engine)
+        engine = {**port.engine, **self._queues(setting, port)}
         if setting.in_a_lab and engine["kind"] == "af_xdp" and self.driver in _OTHER_KINDS:
             engine = {"kind": _OTHER_KINDS[self.driver], "device": engine["device"]}
         return {**common, **engine, **({"addresses": list(addresses)} if addresses else {})}

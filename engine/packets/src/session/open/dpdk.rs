@@ -4,7 +4,9 @@ use nicbench_protocol::{Configure, PortKind as Asked, PortRequest, Timestamps, W
 
 use super::RealPorts;
 use crate::error::{EngineError, ErrorKind};
-use crate::sys::dpdk::{self, EalOptions, PortKind, PortOptions, PortPart, QueueAssignment, WorkerPorts};
+use crate::sys::dpdk::{
+    self, EalOptions, PortKind, PortOptions, PortPart, QueueAssignment, QueuesOfWorker, WorkerPorts,
+};
 
 /// Each worker's ports, and the arguments that EAL was given.
 type PortsOfWorkers = (Vec<WorkerPorts>, Vec<String>);
@@ -64,7 +66,15 @@ fn port_options(port: &PortRequest, timestamps: Timestamps) -> Result<PortOption
         Asked::Null => PortKind::Null,
         Asked::Ring => PortKind::Ring,
         Asked::Pci { address, devargs } => PortKind::Pci { address, devargs },
-        Asked::Vdev { vdev } => PortKind::Vdev { vdev },
+        Asked::Vdev { vdev, transmit_queues: transmit, receive_queues: receive } => {
+            let most = 1..=dpdk::MOST_QUEUES;
+            if !most.contains(&transmit) || !most.contains(&receive) {
+                let message = format!("port {}: {transmit} transmit and {receive} receive queues", port.name);
+                let next = format!("give 1 to {} of each", dpdk::MOST_QUEUES);
+                return Err(EngineError::new(ErrorKind::BadRequest, message, next));
+            }
+            PortKind::Vdev { vdev, queues: QueuesOfWorker { transmit, receive } }
+        }
         Asked::Xdp { .. } => {
             let message = format!("port {}: ports of the kind `xdp` cannot be mixed with others", port.name);
             return Err(EngineError::new(ErrorKind::BadRequest, message, "make all ports `xdp`, or none"));

@@ -91,7 +91,7 @@ fn virtual_device(kind: &PortKind, index: usize, queues: u32) -> Option<String> 
         // The driver would otherwise receive zeros without end.
         PortKind::Null => Some(format!("net_null{index},no-rx=1")),
         PortKind::Ring => Some(format!("net_ring{index}")),
-        PortKind::Vdev { vdev } => Some(vdev.clone()),
+        PortKind::Vdev { vdev, .. } => Some(vdev.clone()),
         PortKind::Pci { .. } => None,
     }
 }

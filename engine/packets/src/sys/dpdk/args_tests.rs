@@ -2,6 +2,7 @@
 
 use nicbench_protocol::Timestamps;
 
+use super::super::options::QueuesOfWorker;
 use super::*;
 
 const SURROUNDINGS: Surroundings =
@@ -39,7 +40,7 @@ fn given(kinds: Vec<PortKind>) -> Vec<String> {
 
 #[test]
 fn each_kind_of_port_has_its_arguments() {
-    let memif = PortKind::Vdev { vdev: "net_memif0,role=client,id=0".into() };
+    let memif = PortKind::Vdev { vdev: "net_memif0,role=client,id=0".into(), queues: QueuesOfWorker::ONE };
     let table: Vec<(&str, Vec<PortKind>, &[&str])> = vec![
         ("no port", vec![], &["--no-pci"]),
         (
@@ -133,6 +134,9 @@ fn further_arguments_come_last() {
 #[test]
 fn a_port_is_found_again_by_the_name_of_its_device() {
     assert_eq!(device_name(&af_xdp("t0", 0, None), 4), "net_af_xdp4");
-    assert_eq!(device_name(&PortKind::Vdev { vdev: "net_memif0,role=client".into() }, 1), "net_memif0");
+    assert_eq!(
+        device_name(&PortKind::Vdev { vdev: "net_memif0,role=client".into(), queues: QueuesOfWorker::ONE }, 1),
+        "net_memif0"
+    );
     assert_eq!(device_name(&pci("0000:03:00.0", "mprq_en=1"), 1), "0000:03:00.0");
 }

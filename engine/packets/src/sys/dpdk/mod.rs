@@ -16,8 +16,8 @@ mod port;
 mod sizes;
 mod thread;
 
-pub use options::{EalOptions, PortKind, PortOptions};
-pub use parts::{PortPart, QueueAssignment};
+pub use options::{EalOptions, PortKind, PortOptions, QueuesOfWorker};
+pub use parts::{MOST_QUEUES, PortPart, QueueAssignment};
 pub use thread::EalThread;
 
 use nicbench_protocol::Timestamps;

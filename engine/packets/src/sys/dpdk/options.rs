@@ -52,15 +52,39 @@ pub enum PortKind {
     Vdev {
         /// The text after `--vdev=`.
         vdev: String,
+        /// Of each worker.
+        queues: QueuesOfWorker,
     },
 }
 
+/// How many queues each worker has at a port, each way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueuesOfWorker {
+    /// Frames are spread over these by a hash of their flow.
+    pub transmit: u32,
+    /// Emptied in turn.
+    pub receive: u32,
+}
+
+impl QueuesOfWorker {
+    /// One each way.
+    pub const ONE: Self = Self { transmit: 1, receive: 1 };
+}
+
 impl PortKind {
+    /// The queues of each worker.
+    pub(super) fn queues_of_worker(&self) -> QueuesOfWorker {
+        match self {
+            Self::Vdev { queues, .. } => *queues,
+            _ => QueuesOfWorker::ONE,
+        }
+    }
+
     /// True where DPDK opens an AF_XDP socket, also when asked for in its own words.
     pub(super) fn is_af_xdp(&self) -> bool {
         match self {
             Self::AfXdp { .. } => true,
-            Self::Vdev { vdev } => vdev.starts_with("net_af_xdp"),
+            Self::Vdev { vdev, .. } => vdev.starts_with("net_af_xdp"),
             _ => false,
         }
     }

@@ -3,7 +3,11 @@
 use super::options::{PortKind, PortOptions};
 use crate::error::{EngineError, ErrorKind};
 
-/// The queues of one worker at one port.
+/// The most queues of a worker at a port: as many as the shim's pools.
+pub const MOST_QUEUES: u32 = 64;
+
+/// The queues of one worker at one port, counted in workers: with several queues for each, the first begins at
+/// a multiple of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortPart {
     /// Number of the transmit queue, from 0.
@@ -47,6 +51,8 @@ impl QueueAssignment {
             transmit = transmit.max(receive);
             receive = transmit;
         }
+        let each = options.kind.queues_of_worker();
+        (transmit, receive) = (transmit * each.transmit, receive * each.receive);
         Queues { transmit, receive, own_buffers_only: true }
     }
 
@@ -60,7 +66,7 @@ impl QueueAssignment {
             return Err(EngineError::new(ErrorKind::BadRequest, message, next));
         }
         let receivers = self.parts.iter().filter(|worker| worker[index].receive.is_some()).count() as u32;
-        if queues.receive > receivers.max(1) {
+        if queues.receive > receivers.max(1) * options.kind.queues_of_worker().receive {
             let message = format!(
                 "port {}: {} workers transmit and {receivers} receive, and its driver has queues in pairs only",
                 options.name, queues.transmit
@@ -81,7 +87,18 @@ fn needs_pairs(kind: &PortKind) -> bool {
 mod tests {
     use nicbench_protocol::Timestamps;
 
+    use super::super::options::QueuesOfWorker;
     use super::*;
+
+    #[test]
+    fn each_worker_has_as_many_queues_as_the_port_says() {
+        let queues = QueuesOfWorker { transmit: 4, receive: 2 };
+        let memif = port(PortKind::Vdev { vdev: "net_memif0".into(), queues });
+        let two = QueueAssignment { other_cpus: vec![1], parts: vec![part(Some(0), Some(0)), part(Some(1), None)] };
+        let of_port = two.queues(0, &memif);
+        assert_eq!((of_port.transmit, of_port.receive), (8, 2));
+        assert!(two.check(0, &memif).is_ok());
+    }
 
     fn port(kind: PortKind) -> PortOptions {
         PortOptions {

@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct nb_frame) == 24, "the layout of Frame in frame.rs")
 _Static_assert(offsetof(struct nb_frame, data) == 0, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, length) == 8, "the layout of Frame in frame.rs");
 _Static_assert(offsetof(struct nb_frame, handle) == 16, "the layout of Frame in frame.rs");
-_Static_assert(sizeof(struct nb_port_options) == 44, "the layout in ffi.rs");
+_Static_assert(sizeof(struct nb_port_options) == 52, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_facts) == 100, "the layout in ffi.rs");
 _Static_assert(sizeof(struct nb_port_statistics) == 56, "the layout in ffi.rs");
 _Static_assert(RTE_ETH_XSTATS_NAME_SIZE == 64, "the names of extended statistics");
@@ -132,14 +132,18 @@ static int set_up_queues(struct nb_port *port, const struct nb_port_options *opt
 {
 	int result;
 
-	port->queues = RTE_MAX(options->transmit_queues, options->receive_queues);
-	for (uint32_t queue = 0; queue < port->queues; queue++) {
+	port->transmit_each = options->transmit_queues_each;
+	port->receive_each = options->receive_queues_each;
+	port->pool_count = RTE_MAX(options->transmit_queues / port->transmit_each, options->receive_queues / port->receive_each);
+	if (port->pool_count > NB_MAXIMUM_QUEUES)
+		return -E2BIG;
+	for (uint32_t pool = 0; pool < port->pool_count; pool++) {
 		*step = "allocating its buffers (memory_mib may be too small)";
-		port->pools[queue] = nb_pool_create(port->number, queue, options, socket);
-		if (port->pools[queue] == NULL)
+		port->pools[pool] = nb_pool_create(port->number, pool, options, socket);
+		if (port->pools[pool] == NULL)
 			return -rte_errno;
 		*step = "allocating its buffers in one piece (memory_mib may be too small)";
-		if (options->umem && !nb_pool_is_one_umem(port->pools[queue]))
+		if (options->umem && !nb_pool_is_one_umem(port->pools[pool]))
 			return -ENOMEM;
 	}
 	for (uint32_t queue = 0; queue < options->transmit_queues; queue++) {
@@ -151,7 +155,8 @@ static int set_up_queues(struct nb_port *port, const struct nb_port_options *opt
 	for (uint32_t queue = 0; queue < options->receive_queues; queue++) {
 		*step = "setting up its receive queue";
 		last_bind_error = 0;
-		result = rte_eth_rx_queue_setup(port->number, queue, receive, socket, NULL, port->pools[queue]);
+		result = rte_eth_rx_queue_setup(port->number, queue, receive, socket, NULL,
+						port->pools[queue / port->receive_each]);
 		if (result < 0 && last_bind_error != 0) {
 			*step = "binding its AF_XDP socket";
 			return -last_bind_error;
@@ -250,8 +255,8 @@ void nb_port_close(struct nb_port *port)
 	if (!port->was_promiscuous)
 		rte_eth_promiscuous_disable(port->number);
 	rte_eth_dev_close(port->number);
-	for (uint32_t queue = 0; queue < port->queues; queue++)
-		rte_mempool_free(port->pools[queue]);
+	for (uint32_t pool = 0; pool < port->pool_count; pool++)
+		rte_mempool_free(port->pools[pool]);
 	rte_free(port);
 }
 
@@ -267,8 +272,10 @@ struct nb_queue *nb_queue_open(struct nb_port *port, uint32_t transmit, uint32_t
 	queue->rearm = port->rearm;
 	queue->room = port->room;
 	queue->number = port->number;
-	queue->transmit = transmit;
-	queue->receive = receive;
+	queue->transmit = transmit * port->transmit_each;
+	queue->receive = receive * port->receive_each;
+	queue->transmit_count = port->transmit_each;
+	queue->receive_count = port->receive_each;
 	return queue;
 }
 

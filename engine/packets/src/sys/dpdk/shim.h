@@ -29,6 +29,9 @@ struct nb_port_options {
 	uint32_t packed;
 	uint32_t transmit_queues;
 	uint32_t receive_queues;
+	/* Queues of one thread: it has these many in a row, and spreads what it sends over them by flow. */
+	uint32_t transmit_queues_each;
+	uint32_t receive_queues_each;
 	/* Every buffer that is sent was allocated from the pool of its queue: a card may give them back all at once. */
 	uint32_t own_buffers_only;
 	/* Received frames are to bear time stamps, where the driver can. */
@@ -83,7 +86,8 @@ int nb_port_find(const char *device);
 int nb_port_open(int number, const struct nb_port_options *options, struct nb_port **port, struct nb_port_facts *facts,
 		 const char **step);
 void nb_port_close(struct nb_port *port);
-/* A thread's part; NB_NO_QUEUE where it does not transmit or not receive. NULL without memory. */
+/* The part of the thread of this number among those that transmit, and that receive; NB_NO_QUEUE where it does not. NULL
+ * without memory. */
 struct nb_queue *nb_queue_open(struct nb_port *port, uint32_t transmit, uint32_t receive);
 void nb_queue_close(struct nb_queue *queue);
 /* Frames that came in several buffers and did not fit into one. */

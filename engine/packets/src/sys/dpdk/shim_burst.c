@@ -53,6 +53,8 @@ uint32_t nb_send(struct nb_queue *queue, const struct nb_frame *frames, uint32_t
 		buffer->data_len = frames[i].length;
 		buffers[i] = buffer;
 	}
+	if (unlikely(queue->transmit_count > 1))
+		return nb_spread_send(queue, buffers, count);
 	return rte_eth_tx_burst(queue->number, queue->transmit, buffers, count);
 }
 
@@ -61,7 +63,11 @@ uint32_t nb_receive(struct nb_queue *queue, struct nb_frame *frames, uint32_t co
 	struct rte_mbuf *buffers[NB_MAXIMUM_BURST];
 	uint32_t kept = 0;
 
-	count = rte_eth_rx_burst(queue->number, queue->receive, buffers, RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST));
+	count = RTE_MIN(count, (uint32_t)NB_MAXIMUM_BURST);
+	if (unlikely(queue->receive_count > 1))
+		count = nb_spread_receive(queue, buffers, count);
+	else
+		count = rte_eth_rx_burst(queue->number, queue->receive, buffers, count);
 	for (uint32_t i = 0; i < count; i++)
 		rte_prefetch0(buffers[i]);
 	for (uint32_t i = 0; i < count; i++) {
@@ -109,5 +115,6 @@ void nb_flush(struct nb_queue *queue)
 	struct rte_mbuf *none[1];
 
 	/* An empty burst makes AF_XDP wake the kernel and take back completed buffers; other drivers do nothing. */
-	rte_eth_tx_burst(queue->number, queue->transmit, none, 0);
+	for (uint32_t i = 0; i < queue->transmit_count; i++)
+		rte_eth_tx_burst(queue->number, queue->transmit + i, none, 0);
 }

@@ -14,9 +14,11 @@
 struct nb_port {
 	uint16_t number;
 	int was_promiscuous;
-	/* Queues of one number share a pool, both ways: AF_XDP sends from the memory it receives into. */
+	/* Queues of one thread share a pool, both ways: AF_XDP sends from the memory it receives into. */
 	struct rte_mempool *pools[NB_MAXIMUM_QUEUES];
-	uint32_t queues;
+	uint32_t pool_count;
+	uint32_t transmit_each;
+	uint32_t receive_each;
 	/* The first fields of a buffer that is allocated: where data begins, one owner, one segment. */
 	uint64_t rearm;
 	/* Bytes for a frame in a buffer. */
@@ -40,11 +42,19 @@ struct nb_queue {
 	uint64_t rearm;
 	uint32_t room;
 	uint16_t number;
+	/* The first of its queues, and how many there are. */
 	uint16_t transmit;
 	uint16_t receive;
+	uint16_t transmit_count;
+	uint16_t receive_count;
+	/* Of the receive queues, the one that is asked first next time. */
+	uint16_t next_receive;
 	uint64_t unlinearised;
 } __rte_cache_aligned;
 
+/* As rte_eth_tx_burst and rte_eth_rx_burst, for a thread with several queues. */
+uint32_t nb_spread_send(const struct nb_queue *queue, struct rte_mbuf **buffers, uint32_t count);
+uint32_t nb_spread_receive(struct nb_queue *queue, struct rte_mbuf **buffers, uint32_t count);
 struct rte_mempool *nb_pool_create(uint16_t number, uint32_t queue, const struct nb_port_options *options, int socket);
 int nb_pool_is_one_umem(struct rte_mempool *pool);
 uint32_t nb_stamps_clock(const struct rte_eth_dev_info *info);

@@ -3,7 +3,7 @@
 use nicbench_protocol::Timestamps;
 
 use super::ffi::RawPortOptions;
-use super::options::{PortKind, PortOptions};
+use super::options::{PortKind, PortOptions, QueuesOfWorker};
 use super::parts::Queues;
 use crate::wire::ethernet::FCS_BYTES;
 use crate::wire::{Ethernet, Header};
@@ -18,27 +18,31 @@ const UMEM_RING_BUFFERS: u32 = 4096;
 
 /// The options in the form that the shim takes.
 pub(super) fn raw_options(options: &PortOptions, kernel_mtu_bytes: Option<u32>, queues: &Queues) -> RawPortOptions {
-    let umem = options.kind.is_af_xdp();
+    let (umem, each) = (options.kind.is_af_xdp(), options.kind.queues_of_worker());
     RawPortOptions {
         transmit_descriptors: options.transmit_descriptors,
         receive_descriptors: options.receive_descriptors,
-        buffers: buffers(options, umem),
+        buffers: buffers(options, umem, each),
         frame_bytes: kernel_mtu_bytes.unwrap_or(USUAL_MTU_BYTES).min(65535 / 2) + HEADER_BYTES,
         umem: umem.into(),
         is_promiscuous: 0,
         packed: (!matches!(options.kind, PortKind::Pci { .. })).into(),
         transmit_queues: queues.transmit,
         receive_queues: queues.receive,
+        transmit_queues_each: each.transmit,
+        receive_queues_each: each.receive,
         own_buffers_only: queues.own_buffers_only.into(),
         stamps: (options.timestamps != Timestamps::Tsc).into(),
     }
 }
 
-fn buffers(options: &PortOptions, umem: bool) -> u32 {
+fn buffers(options: &PortOptions, umem: bool, each: QueuesOfWorker) -> u32 {
     // The driver of AF_XDP makes its transmit ring as long as the receive ring.
     let transmit =
         if umem { options.receive_descriptors.max(options.transmit_descriptors) } else { options.transmit_descriptors };
-    let rings = transmit + options.receive_descriptors + if umem { UMEM_RING_BUFFERS } else { 0 };
+    let rings = transmit * each.transmit
+        + options.receive_descriptors * each.receive
+        + if umem { UMEM_RING_BUFFERS } else { 0 };
     // Half as many again for what the caller holds and for the pool's per-core cache.
     (rings + rings / 2).max(FEWEST_BUFFERS)
 }
