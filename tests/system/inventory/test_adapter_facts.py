@@ -5,9 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from nicbench.hosts.fake import FakeHost
+from nicbench.report.system_table import system_table
 from nicbench.system.inventory.collect import REASONS, collect_host
 from nicbench.system.inventory.facts.interface.aggregates import Aggregates
+from nicbench.system.inventory.facts.kernel.ofed import parse_ofed
 
 GOLDEN = Path(__file__).parents[1] / "adapters" / "golden"
 DEVICE = "ens3f0np0"
@@ -111,3 +115,56 @@ async def test_a_bond_has_its_ports_in_the_order_in_which_they_joined() -> None:
     bond = (await Aggregates().read(host, ()))["bond0"]
     assert bond["order"] == ["eth3", "eth2", "eth4", "eth5"]
     assert bond["ad_info"]["num_ports"] == 2
+
+
+@pytest.mark.parametrize(
+    ("driver", "devices", "firmware"),
+    [
+        (
+            "mlx5",
+            "mlx5_0: MT4119, board MT_0000000013, driver mlx5_core, firmware 16.35.2000, 0000:af:00.0; "
+            "mlx5_1: MT4119, board MT_0000000013, driver mlx5_core, firmware 16.35.2000, 0000:af:00.1",
+            "0000:af:00.0: fw.version 16.35.2000 (after a reset 16.35.4030), fw.psid MT_0000000013",
+        ),
+        (
+            "bnxt",
+            "bnxt_re0: Broadcom NetXtreme-C/E RoCE Driver HCA, driver bnxt_en, firmware 220.0.57.0, 0000:ca:00.0",
+            "0000:ca:00.0: fw 220.0.57.0, fw.mgmt 220.0.57.0, fw.roce 220.0.57.0, fw.psid 0.0.0",
+        ),
+        (
+            "ice",
+            "rocep24s0f0: driver ice, firmware 1.60, 0000:18:00.0",
+            "0000:18:00.0: fw.mgmt 6.1.9, fw.bundle_id 0x8000d84e (after a reset 0x8001778b), "
+            "fw.psid.api 3.10 (after a reset 4.20)",
+        ),
+    ],
+)
+async def test_versions_of_rdma_devices_and_firmware_are_told(driver: str, devices: str, firmware: str) -> None:
+    host = FakeHost()
+    host.answer(("devlink", "-j", "dev", "info"), golden(f"{driver}/devlink_info.json"))
+    host.answer(
+        ("sh", "-c"),
+        lambda command: (
+            golden(f"{'irdma' if driver == 'ice' else driver}/infiniband.txt")
+            if "/sys/class/infiniband" in command[2]
+            else ""
+        ),
+    )
+    host.answer(("ofed_info", "-s"), "MLNX_OFED_LINUX-5.8-1.1.2.1:\n")
+    table = {row.label: row.texts[0] for row in system_table({"dut": await collect_host(host, ())}).rows}
+    assert (table["RDMA devices"], table["Adapter firmware"]) == (devices, firmware)
+    assert table["OFED"] == "MLNX_OFED_LINUX-5.8-1.1.2.1"
+
+
+async def test_a_machine_without_rdma_has_no_row_of_it() -> None:
+    host = FakeHost()
+    for tool in ("devlink", "ofed_info"):
+        host.fail((tool,), f"{tool}: not found\n", 127)
+    table = system_table({"dut": await collect_host(host, ())})
+    labels = {row.label for row in table.rows} | {label for label, _ in table.unknown}
+    assert not labels & {"RDMA devices", "Adapter firmware", "OFED"}
+
+
+def test_the_name_of_an_ofed_is_kept_without_its_colon() -> None:
+    assert parse_ofed("OFED-internal-24.04-0.6.6:\n") == "OFED-internal-24.04-0.6.6"
+    assert parse_ofed("ofed_info: error\n") is None
