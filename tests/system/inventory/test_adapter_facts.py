@@ -122,8 +122,10 @@ async def test_a_bond_has_its_ports_in_the_order_in_which_they_joined() -> None:
     [
         (
             "mlx5",
-            "mlx5_0: MT4119, board MT_0000000013, driver mlx5_core, firmware 16.35.2000, 0000:af:00.0; "
-            "mlx5_1: MT4119, board MT_0000000013, driver mlx5_core, firmware 16.35.2000, 0000:af:00.1",
+            (
+                "mlx5_0: MT4119, board MT_0000000013, driver mlx5_core, firmware 16.35.2000, 0000:af:00.0; "
+                "mlx5_1: MT4119, board MT_0000000013, driver mlx5_core, firmware 16.35.2000, 0000:af:00.1"
+            ),
             "0000:af:00.0: fw.version 16.35.2000 (after a reset 16.35.4030), fw.psid MT_0000000013",
         ),
         (
@@ -134,8 +136,10 @@ async def test_a_bond_has_its_ports_in_the_order_in_which_they_joined() -> None:
         (
             "ice",
             "rocep24s0f0: driver ice, firmware 1.60, 0000:18:00.0",
-            "0000:18:00.0: fw.mgmt 6.1.9, fw.bundle_id 0x8000d84e (after a reset 0x8001778b), "
-            "fw.psid.api 3.10 (after a reset 4.20)",
+            (
+                "0000:18:00.0: fw.mgmt 6.1.9, fw.bundle_id 0x8000d84e (after a reset 0x8001778b), "
+                "fw.psid.api 3.10 (after a reset 4.20)"
+            ),
         ),
     ],
 )

@@ -12,7 +12,7 @@ from nicbench.system.adapters.device_firmware import parse_info, parse_parameter
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.subjects import join_texts, part_of
 
-# Documentation/networking/devlink/devlink-info.rst: the whole, of management, of RoCE, of the package, and its settings.
+# Documentation/networking/devlink/devlink-info.rst: of all, of management, of RoCE, of the package, of its settings.
 _TOLD = ("fw.version", "fw", "fw.mgmt", "fw.roce", "fw.bundle_id", "fw.psid", "fw.psid.api")
 
 
