@@ -15,6 +15,7 @@ from nicbench.system.inventory.subjects import join_texts, part_of
 _FOLDER = "/sys/class/infiniband/"
 # Documentation/ABI/stable/sysfs-class-infiniband. `hca_type` and `board_id` depend on the driver: irdma has neither.
 _ASK = (
+    "echo devices; "  # so that none is an answer, too
     f'grep -sH "" {_FOLDER}*/fw_ver {_FOLDER}*/hca_type {_FOLDER}*/board_id; '
     f"grep -sH ^DRIVER= {_FOLDER}*/device/uevent; "
     # The address on the bus, under a name of its own, since a path has one value.
