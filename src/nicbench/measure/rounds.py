@@ -123,6 +123,10 @@ class RoundRepeats(RepeatRule[Round]):
         failed = [outcome for outcome in sample.outcomes if outcome.failure is not None]
         return not failed or any(outcome.repeatable for outcome in failed)
 
+    def is_owed(self, sample: Round) -> bool:
+        """A test of few rounds has no time for repeats, and a peer that failed once must not cost it a whole round."""
+        return any(outcome.failure is not None and outcome.repeatable for outcome in sample.outcomes)
+
 
 class LiveRoundContext(LiveContext[Round, RoundRequest]):
     """The context of one test of workloads; see ``methods.base.RoundContext``."""
