@@ -28,6 +28,7 @@ class Reason(StrEnum):
     LINK_CHANGED = "link_changed"
     PEER_FAILED = "peer_failed"
     HARDWARE = "hardware"  # a link, bus, cooler or card had errors
+    CONTRADICTED = "contradicted"  # the tools of a port and its byte counters do not agree
     HEALTH = "health"  # a generator that is not our own says that it was overloaded
 
 
