@@ -55,9 +55,9 @@ async def run(
                 raise
         raise
     summary = _finish(bench, folder, bus, complete=True)
-    error = find_nothing_measured(bench, summary.results, folder.journal.samples(), str(folder.path))
-    if error is not None:
-        raise error
+    nothing = find_nothing_measured(bench, summary.results, folder.journal.samples(), str(folder.path))
+    if nothing is not None:
+        raise nothing
     return summary
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.methods.round_contexts import Laboratory, streamed
 
 from nicbench.bench_file import load
 from nicbench.core.errors import HostError, NicbenchError, NothingMeasuredError, ToolsFailedError
@@ -14,7 +15,6 @@ from nicbench.core.events import RoundFinished
 from nicbench.core.round import Figures, Job, JobOutcome
 from nicbench.methods.stream import Stream
 from nicbench.stages.nothing_measured import find_nothing_measured
-from tests.methods.round_contexts import Laboratory, streamed
 
 BENCH = """\
 nicbench: 1
@@ -72,7 +72,8 @@ def test_one_figure_is_a_measurement(ended: Callable[[Outcome], NicbenchError | 
 
 
 def test_a_run_that_came_to_its_end_has_nothing_to_resume(
-    nicbench: Callable, run_is: Callable[..., None]  # type: ignore[type-arg]
+    nicbench: Callable,
+    run_is: Callable[..., None],  # type: ignore[type-arg]
 ) -> None:
     async def fail(_bench: object, folder: object, *_: object) -> None:
         raise ToolsFailedError("nothing was measured", place="the run folder", next_step="see the peers")

@@ -61,9 +61,7 @@ class _Told:
 def interfaces_of(endpoints: Mapping[str, Endpoint]) -> dict[str, Interface]:
     """Returns the interface of each endpoint that has one, by the endpoint's name."""
     return {
-        name: Interface(
-            each.facts.host, each.facts.device, each.facts.link_bits_per_s, each.facts.bucket_bytes or 0
-        )
+        name: Interface(each.facts.host, each.facts.device, each.facts.link_bits_per_s, each.facts.bucket_bytes or 0)
         for name, each in endpoints.items()
         if each.facts.device is not None
     }
@@ -98,7 +96,7 @@ def _tell(
     for job, outcome in zip(request.jobs, outcomes, strict=True):
         if job.server is None and job.ask.operation == "memory":
             continue
-        ends = [name for name in (job.client, job.server) if name in interfaces]
+        ends = [name for name in (job.client, job.server) if name is not None and name in interfaces]
         is_local = job.server is not None and len({interfaces[name].host for name in ends}) < len(ends)
         is_stream = job.ask.operation == "stream" and job.ask.transport != "rdma" and not is_local
         for name in ends:

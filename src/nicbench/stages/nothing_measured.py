@@ -40,7 +40,9 @@ def find_nothing_measured(
         why = f"no result has a figure: {_reasons(results) or _what_tests_did(bench, rounds)}"
         return NothingMeasuredError(why, place=place, next_step=_DISTURBANCES)
     last = failures[-1]
-    why = f"nothing was measured: {len(failures)} of {len(outcomes)} attempts of the tools failed, the last with: {last}"
+    why = (
+        f"nothing was measured: {len(failures)} of {len(outcomes)} attempts of the tools failed, the last with: {last}"
+    )
     return ToolsFailedError(why, place=place, next_step=_PEERS)
 
 
