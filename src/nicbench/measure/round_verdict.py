@@ -36,8 +36,8 @@ def judge_round(
     """Never looks at how much was moved: a slow card is no reason.
 
     ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
-    ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint, ``contradicted`` the ports whose
-    counters do not agree with the tools (``port_bytes.py``).
+    ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint,
+    ``contradicted`` the ports whose counters do not agree with the tools (``port_bytes.py``).
     """
     return Verdict(
         findings=(
