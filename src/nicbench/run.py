@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.errors import NicbenchError, NothingMeasuredError
+from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Bus, RunFinished, StageStarted
 from nicbench.core.result import Summary
 from nicbench.stages.hosts import describe_making
 from nicbench.stages.machine import claims, hold_for_run
 from nicbench.stages.monitor import run_monitors
+from nicbench.stages.nothing_measured import find_nothing_measured
 from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import TurnSetting, rig_of
 from nicbench.stages.testbed import touches_machine
@@ -55,12 +55,9 @@ async def run(
                 raise
         raise
     summary = _finish(bench, folder, bus, complete=True)
-    if not summary.results:
-        raise NothingMeasuredError(
-            f"no test gave a result: {_why_nothing(bench, folder)}",
-            place=str(folder.path),
-            next_step="compare the options of each test with the ports of the bench file (plan.json has both)",
-        )
+    nothing = find_nothing_measured(bench, summary.results, folder.journal.samples(), str(folder.path))
+    if nothing is not None:
+        raise nothing
     return summary
 
 
@@ -80,17 +77,6 @@ async def _measure(whole: BenchFile, setting: TurnSetting) -> None:
             await rig.make_maker(monitors)
             await rig.calibrate()
             await rig.measure()
-
-
-def _why_nothing(bench: BenchFile, folder: RunFolder) -> str:
-    """What each test did instead, in words."""
-    made = Counter(sample.test for sample in folder.journal.samples().values())
-    noun = "trial" if bench.measures == "frames" else "round"
-    return "; ".join(
-        f"{test.name} ({test.method_kind}) "
-        + (f"made {made[test.name]} {noun}s and found nothing in them" if made[test.name] else f"asked for no {noun}")
-        for test in bench.tests
-    )
 
 
 def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:

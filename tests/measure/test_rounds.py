@@ -109,6 +109,19 @@ async def test_repeats_take_no_more_than_their_share_of_the_tests_time() -> None
     assert len(bench.rounds) == 2
 
 
+async def test_a_peer_that_failed_once_costs_no_round_of_a_test_too_short_for_repeats() -> None:
+    bench = Bench(lambda number, job: DIED if number == 1 and job.client == "c0" else DONE, budget_s=1.0)
+    one, marked = await bench.context.play({}, request())
+    assert (one.id, one.verdict.valid, marked) == ("r0002", True, False)
+
+
+async def test_a_peer_that_stays_dead_is_given_one_more_round_in_a_test_and_not_one_a_point() -> None:
+    bench = Bench(lambda number, job: DIED, budget_s=1.0)
+    for point in range(5):
+        await bench.context.play({"point": point}, request())
+    assert len(bench.rounds) == 6
+
+
 async def test_a_round_that_never_came_to_its_clients_ends_no_watch() -> None:
     bench = Bench(lambda number, job: DONE)
 

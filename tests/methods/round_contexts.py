@@ -50,10 +50,10 @@ class Laboratory:
         ]
         self.player = FakePlayer(outcome)
         self.published: list[Result] = []
-        monitors, bus = KnownMonitors(), Bus()
+        monitors, self.bus = KnownMonitors(), Bus()
         monitors.cpu = tuple(cpu)
-        bus.subscribe(self._hear)
-        maker = RoundMaker(self.player, monitors, Thresholds(), SampleLog({}, bus))
+        self.bus.subscribe(self._hear)
+        maker = RoundMaker(self.player, monitors, Thresholds(), SampleLog({}, self.bus))
         testbed = EndpointTestbed(servers=tuple(servers), clients=tuple(clients), link_is_nominal=False)
         self.context = LiveRoundContext(TestSetting("test", seed, 1e6), maker, testbed)
 

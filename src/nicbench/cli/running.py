@@ -130,7 +130,7 @@ def _with_next_step(error: NicbenchError, bench: BenchFile, folder: RunFolder) -
     if isinstance(error, InterruptedRunError):
         progress = folder.journal.kept_words(bench.measures)
         return InterruptedRunError(f"{error.message}; {progress}", place=str(folder.path), next_step=resume)
-    if error.exit_status > 2:
+    if error.exit_status > 2 and error.may_resume:
         steps = f"{error.next_step}\n  then: {resume}" if error.next_step else resume
         error.next_step = steps
     return error

@@ -6,8 +6,9 @@
     ├── NotReadyError        3  the machine is not ready (preflight)
     │   └── BusyError        3  somebody else is using it
     ├── HostError            4  a host or peer failed
-    │   └── EngineError      4  the engine died or refused
-    ├── NothingMeasuredError 5
+    │   ├── EngineError      4  the engine died or refused
+    │   └── ToolsFailedError 4  every tool of every round failed
+    ├── NothingMeasuredError 5  the run came to its end without a figure
     │   └── CannotTellError  5  runs cannot be compared: too little of them may be relied on
     ├── ThresholdError       6  a threshold was missed, or a known rate not found
     └── InterruptedRunError  130
@@ -30,6 +31,8 @@ class NicbenchError(Exception):
     """Base of all errors of nicbench; prints as ``place: message``, with the next step on a line of its own."""
 
     exit_status = 1
+    may_resume: ClassVar[bool] = True
+    """Whether ``nicbench resume`` would measure what is missing; not where the run came to its end."""
 
     def __init__(self, message: str, *, place: str | None = None, next_step: str | None = None) -> None:
         super().__init__(message)
@@ -78,10 +81,17 @@ class EngineError(HostError):
         self.kind = kind
 
 
+class ToolsFailedError(HostError):
+    """The run came to its end, and every tool of every round failed."""
+
+    may_resume = False
+
+
 class NothingMeasuredError(NicbenchError):
-    """The run ended without any result."""
+    """The run came to its end without any figure."""
 
     exit_status = 5
+    may_resume = False
 
 
 class CannotTellError(NothingMeasuredError):

@@ -31,16 +31,19 @@ def judge_round(
     failure: LinkFailureOutcome | None = None,
     server_failure: str | None = None,
     machines: Mapping[str, str] | None = None,
+    contradicted: Sequence[Finding] = (),
 ) -> Verdict:
     """Never looks at how much was moved: a slow card is no reason.
 
     ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
-    ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint.
+    ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint,
+    ``contradicted`` the ports whose counters do not agree with the tools (``port_bytes.py``).
     """
     return Verdict(
         findings=(
             *_find_ended_servers(server_failure),
             *_find_failed_jobs(request, outcomes),
+            *contradicted,
             *_late_starts(request, outcomes, thresholds),
             *_loads_that_ended_early(request, outcomes),
             *_find_stolen_cpu_time(cpu, thresholds),

@@ -17,6 +17,7 @@ from nicbench.core.judging import REPEATS_OF_ROUNDS, Thresholds
 from nicbench.core.round import MachineCpu, Preparation, Round, RoundRequest
 from nicbench.measure.host_readings import is_telling
 from nicbench.measure.player import Player
+from nicbench.measure.port_bytes import SETTLE_S, Interface, find_contradicted_ports
 from nicbench.measure.round_verdict import judge_round
 from nicbench.measure.samples import LiveContext, Maker, RepeatRule, SampleLog, Slot, TestSetting
 from nicbench.measure.tool_cpu import add_cpu_notes
@@ -35,8 +36,12 @@ class RoundMaker(Maker[Round, RoundRequest]):
         thresholds: Thresholds,
         log: SampleLog[Round],
         machines: Mapping[str, str] | None = None,
+        interfaces: Mapping[str, Interface] | None = None,
     ) -> None:
-        """``machines`` has the machine of each endpoint, by the name that its monitor tells it under."""
+        """``machines`` has the machine of each endpoint, by the name that its monitor tells it under.
+
+        ``interfaces`` has its interface, whose counters are witnesses of what tools say.
+        """
         super().__init__(log)
         self.player = player
         self.preparation: Preparation | None = None
@@ -44,6 +49,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
         self._monitors = monitors
         self._thresholds = thresholds
         self._machines = machines or {}
+        self._interfaces = interfaces or {}
 
     def request_in_turn(self, request: RoundRequest) -> RoundRequest:
         return request.model_copy(update={"warm_up": self.log.turn.warm_up})
@@ -76,7 +82,13 @@ class RoundMaker(Maker[Round, RoundRequest]):
             await watch.end()
         outcomes = add_cpu_notes(request, outcomes, watch.cpu, self._machines)
         cpu = tuple(name_ended_tools(each, request) for each in watch.cpu)
-        counters = _differences(before, await player.counters())
+        after = await player.counters()
+        contradicted = find_contradicted_ports(request, outcomes, self._interfaces, before, after)
+        if contradicted:
+            await player.rest(SETTLE_S)
+            after = await player.counters()
+            contradicted = find_contradicted_ports(request, outcomes, self._interfaces, before, after)
+        counters = _differences(before, after)
         made = Round(
             id=Round.id_of(slot.number),
             **self.record_of(slot),
@@ -96,6 +108,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
                 player.failure(),
                 player.server_failure(),
                 self._machines,
+                contradicted,
             ),
         )
         await player.keep(made)
@@ -122,6 +135,10 @@ class RoundRepeats(RepeatRule[Round]):
         """Not where every failure would come again: a tool is missing, or cannot do what was asked."""
         failed = [outcome for outcome in sample.outcomes if outcome.failure is not None]
         return not failed or any(outcome.repeatable for outcome in failed)
+
+    def is_owed(self, sample: Round) -> bool:
+        """A test of few rounds has no time for repeats, and a peer that failed once must not cost it a whole round."""
+        return any(outcome.failure is not None and outcome.repeatable for outcome in sample.outcomes)
 
 
 class LiveRoundContext(LiveContext[Round, RoundRequest]):

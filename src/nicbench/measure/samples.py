@@ -152,6 +152,10 @@ class RepeatRule(ABC, Generic[SampleT]):
         """Whether measuring it again might go otherwise."""
         return True
 
+    def is_owed(self, sample: SampleT) -> bool:
+        """Whether a first repeat is due even where the time for repeats does not suffice for it."""
+        return False
+
     def useless(self, sample: SampleT) -> str | None:
         """Why nothing may be told from an invalid sample, not even as a disturbed one; None where that may be."""
         return None
@@ -167,6 +171,8 @@ class Repeats(Generic[SampleT]):
         self._rule = rule
         self._policy = policy if policy is not None else rule.policy
         self._left_s = time_budget_s * self._policy.budget_share
+        self._is_in_vain = False
+        """Whether a repeat that was due failed in the same way: further ones must fit into the time for repeats."""
 
     @property
     def left_s(self) -> float:
@@ -196,9 +202,12 @@ class Repeats(Generic[SampleT]):
                 usable.append(last)
             if len(samples) > 1:
                 self._rule.compare(samples[-2], last, self._policy)
+            is_owed = self._rule.is_owed(last)
+            self._is_in_vain = self._is_in_vain or (len(samples) > 1 and is_owed)
             cost_s = self._rule.cost_s(last)
+            has_time = cost_s <= self._left_s or (is_owed and not self._is_in_vain)
             is_last = len(samples) >= most or not self._rule.may_help(last)
-            if usable and (is_last or cost_s > self._left_s):
+            if usable and (is_last or not has_time):
                 return min(usable, key=self._rule.disturbance), True
             if is_last and is_new:
                 raise _nothing_told(last, why, len(samples))

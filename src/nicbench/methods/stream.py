@@ -3,8 +3,7 @@
 The measurement of the published report on a four-port card (netperf and ttcp, 2000), by today's tools. Steps, for each
 direction and write size: a round for each port alone, with all of its clients, the other ports idle; where the server
 has several cards, a round for each card; and a round of everything at once. Each is repeated as often as asked.
-Verified: what a tool reports is refused where it exceeds the link or contradicts itself, and what limited a rate (the
-link, the server, or a client) follows from CPU figures of all machines, which a monitor records meanwhile.
+Verified: figures beyond the link or against each other are refused; all machines' CPU figures say what limited a rate.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
         Reason.LATE: "frames came back after the drain",
         Reason.PEER_FAILED: "the other end failed",
         Reason.HARDWARE: "a link, a bus or the cooling had errors",
+        Reason.CONTRADICTED: "a port's counters contradict the tools",
         Reason.HEALTH: "the tester's health could not be read",
     }
 )

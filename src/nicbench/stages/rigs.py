@@ -30,6 +30,7 @@ from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
+from nicbench.measure.port_bytes import interfaces_of
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trials import TrialMaker, TrialSetup
@@ -351,7 +352,8 @@ class RoundRig(Rig[LiveRoundContext]):
         )
         log = SampleLog(folder.journal.rounds(), setting.bus, setting.turn, setting.began)
         machines = {name: end.facts.machine for name, end in self._testbed.endpoints.items()}
-        self._maker = RoundMaker(player, monitors, setting.thresholds, log, machines)
+        interfaces = interfaces_of(self._testbed.endpoints)
+        self._maker = RoundMaker(player, monitors, setting.thresholds, log, machines, interfaces)
         self._nodes = await numa_nodes(self._testbed.server)
 
     def make_context(self, test: TestSetting) -> LiveRoundContext:

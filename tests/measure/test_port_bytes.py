@@ -1,0 +1,110 @@
+"""The byte counters of ports against tools that lie alike at both ends, and against honest ones that must not trip."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nicbench.core.judging import Thresholds
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, RoundRequest
+from nicbench.core.verdict import Reason
+from nicbench.measure.port_bytes import Interface, find_contradicted_ports
+from nicbench.measure.round_verdict import judge_round
+
+LINK = 100e6
+PORTS = {name: Interface(name, f"{name}-device", LINK) for name in ("s0", "c0", "c1")}
+TRUTH_BITS_PER_S = 47e6
+"""Payload of each of two clients that fill the port together."""
+
+
+def outcome(bits_per_s: float, duration_s: float = 10.0, **more: Any) -> JobOutcome:
+    count = round(bits_per_s * duration_s / 8)
+    flow = Flow(
+        direction="forward",
+        sent_bytes=count,
+        received_bytes=count,
+        sent_bits_per_s=bits_per_s,
+        received_bits_per_s=bits_per_s,
+        duration_s=duration_s,
+        **more,
+    )
+    return JobOutcome(figures=Figures(flows=(flow,)), began_s=0.0, took_s=duration_s + 0.1)
+
+
+def request(**ask: Any) -> RoundRequest:
+    jobs = tuple(
+        Job(workload="iperf3", client=f"c{n}", server="s0", ask=JobSpec(**ask), port=5201 + 16 * n) for n in (0, 1)
+    )
+    return RoundRequest(jobs=jobs, duration_s=10.0)
+
+
+def counters(sent_bytes: float, factor: float = 1.045, clients: tuple[str, ...] = ("c0", "c1")) -> dict[str, Any]:
+    """Of every interface, after each client sent so much payload; the other direction has acknowledgements."""
+    wire, acknowledged = round(sent_bytes * factor), round(sent_bytes * 0.02)
+    found = {name: {"tx_bytes": 1000 + wire, "rx_bytes": 1000 + acknowledged} for name in clients}
+    number = len(clients)
+    return {**found, "s0": {"rx_bytes": 1000 + number * wire, "tx_bytes": 1000 + number * acknowledged}}
+
+
+BEFORE = {name: {"tx_bytes": 1000, "rx_bytes": 1000} for name in PORTS}
+TRUTH = counters(TRUTH_BITS_PER_S * 10 / 8)
+
+
+def judge(told: JobOutcome, after: dict[str, Any] = TRUTH, asked: RoundRequest | None = None) -> list[str]:
+    asked = asked or request()
+    found = find_contradicted_ports(asked, (told, told), PORTS, BEFORE, after)
+    verdict = judge_round(asked, (told, told), (), Thresholds(), contradicted=found)
+    assert verdict.valid is not bool(found)
+    assert set(verdict.reasons) <= {Reason.CONTRADICTED}
+    return [finding.text for finding in found]
+
+
+def test_the_truth_is_valid() -> None:
+    assert judge(outcome(TRUTH_BITS_PER_S)) == []
+
+
+def test_two_clients_that_claim_more_than_their_port_carries_are_contradicted_by_link_and_counter() -> None:
+    """Each alone is below the speed of the link."""
+    said = judge(outcome(87.15e6))
+    assert (
+        "s0-device (s0) receiving: the tools say 217.9 MB together, and its link of 100 Mb/s carries 127.5 MB in 10.1 s"
+    ) in said
+    assert "s0-device (s0) receiving: the tools say 217.9 MB together, and only 122.8 MB passed through it" in said
+    assert any(text.startswith("c0-device (c0) sending") for text in said)
+
+
+@pytest.mark.parametrize("share", [1.1, 0.5])
+def test_a_tenth_too_much_and_half_of_the_truth_are_contradicted(share: float) -> None:
+    assert judge(outcome(share * TRUTH_BITS_PER_S))
+
+
+def test_half_of_the_truth_says_what_passed() -> None:
+    assert (
+        "s0-device (s0) receiving: the tools say 58.75 MB, and 122.8 MB passed through it: more than headers and "
+        "retransmissions explain; a tool says too little, or somebody else uses the port"
+    ) in judge(outcome(0.5 * TRUTH_BITS_PER_S))
+
+
+@pytest.mark.parametrize(
+    ("told", "after", "ask"),
+    [
+        (outcome(1e6, 0.1), counters(1e6 * 0.1 / 8 + 300_000), {}),  # a small transfer beside other programs
+        (outcome(20e6), counters(20e6 * 10 / 8, 1.4), {}),  # a third again, by a tool that does not tell it
+        (outcome(20e6, retransmissions=5000), counters(20e6 * 10 / 8, 1.9), {}),
+        (outcome(20e6), counters(20e6 * 10 / 8, 1.7), {"transport": "udp", "write_bytes": 64}),
+        (outcome(40e6), counters(40e6 * 10 / 8, 0.995), {}),  # a tool that rounds
+    ],
+)
+def test_what_is_no_lie_does_not_trip(told: JobOutcome, after: dict[str, Any], ask: dict[str, Any]) -> None:
+    assert judge(told, after, request(**ask)) == []
+
+
+def test_no_more_is_said_than_is_known() -> None:
+    lie = outcome(0.5 * TRUTH_BITS_PER_S)
+    assert judge(lie, {}) == []
+    assert judge(lie, {name: {"tx_bytes": 0, "rx_bytes": 0} for name in PORTS}) == []
+    assert judge(lie, TRUTH, request(transport="rdma")) == []
+    failed = JobOutcome(failure="killed by signal 9")
+    of_server = {"s0": TRUTH["s0"]}
+    assert find_contradicted_ports(request(), (lie, failed), PORTS, BEFORE, of_server) == ()
