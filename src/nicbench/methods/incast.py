@@ -262,8 +262,8 @@ class Incast(RoundMethod):
             title="Incast",
             caption=(
                 "Throughput / greatest latency: payload of all senders to one port together, by their bandwidth tests, "
-                "and the latency of single messages of a probe beside them, which keeps every sample. The basis says whether a latency is one "
-                "way or half a round trip."
+                "and the latency of single messages of a probe beside them, which keeps every sample. The basis says "
+                "whether a latency is one way or half a round trip."
             ),
             columns=(
                 *(_SIZE, _STREAMS, Column(value="senders", head="Senders", form="whole"), PAYLOAD_RATE),
