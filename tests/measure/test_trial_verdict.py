@@ -134,7 +134,7 @@ numbers = st.integers(min_value=0, max_value=2_000_000)
 def test_a_verdict_never_depends_on_what_was_lost_received_or_corrupted(
     unsent: int, longest: int, overrun: int, fates: list[tuple[int, ...]]
 ) -> None:
-    names = ("received", "lost", "late", "duplicated", "reordered", "corrupted", "foreign")
+    names = ("received", "lost", "unattributed", "duplicated", "reordered", "corrupted", "foreign")
     verdicts = []
     for fate in fates:
         reading = Reading(

@@ -14,6 +14,7 @@ from nicbench.core.pattern import Way
 from nicbench.core.trial import DutWork, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
 from nicbench.hosts.fake import FakeHost
+from nicbench.measure.frame_context import TrialRepeats
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.trials import TrialMaker, TrialSetup
 from nicbench.testbed.duts.base import Addressing
@@ -174,6 +175,29 @@ async def test_frames_that_are_too_long_for_the_dut_are_no_cable_that_was_pulled
     notes, mended = await make_silent(Silent(1e9, too_late=0, longest_bytes=1518), long)
     assert notes == ["t: no learning frame of 4000 bytes comes back; those of 64 bytes do"]
     assert not mended
+
+
+class Slow(FakeTester):
+    """Frames come back 0.7 s after they were sent."""
+
+    async def trial(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], during: During | None = None
+    ) -> Reading:
+        reading = await super().trial(number, request, addressing, during)
+        late = 0 if request.drain_s > 0.7 else 90
+        return reading.model_copy(update={"counts": reading.counts.model_copy(update={"late": late, "lost": late})})
+
+
+async def test_a_drain_that_frames_outlast_makes_the_trial_invalid_and_the_next_drain_longer() -> None:
+    tester = Slow(1e9)
+    made = maker(tester, {}, [])
+    trials = [await made.make(f"t/0/{repeat}", "t", {}, REQUEST, repeat) for repeat in range(3)]
+    assert [trial.verdict.reasons for trial in trials] == [(Reason.LATE,), (Reason.LATE,), ()]
+    assert [request.drain_s for request in tester.requests] == [0.1, 0.5, 1.2]
+    assert [trial.reading.drain_s for trial in trials] == [None, 0.5, 1.2]
+    assert TrialRepeats().useless(trials[0])
+    resumed = maker(tester, {trial.key: trial for trial in trials[:2]}, [])
+    assert (await resumed.make("t/0/2", "t", {}, REQUEST, 2)).verdict.valid
 
 
 async def test_a_held_up_tester_makes_the_trial_invalid_whatever_was_lost() -> None:

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import load
-from nicbench.core.errors import EngineError
+from nicbench.core.errors import EngineError, HostError
 from nicbench.core.events import Bus, TrialStarted
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 from nicbench.tuning.restore import restore
 
-from .lab_bench import machine_state, make_folder, output_of, rate_of, run_bench, short, trials_of
+from .lab_bench import machine_state, make_folder, output_of, run_bench, short, trials_of
 
 pytestmark = pytest.mark.lab
 
@@ -60,11 +60,10 @@ def test_an_engine_killed_in_a_trial_is_a_clear_error_and_leaves_nothing(tmp_pat
     assert trials_of(folder), "the calibration that was measured is kept"
 
 
-def test_a_dut_that_never_returns_a_frame_has_no_rate_and_says_so(tmp_path: Path) -> None:
-    summary, _ = run_bench(tmp_path, short("{kind: external, macs: ['02:00:00:00:00:01', '02:00:00:00:00:02']}"))
-    rate = rate_of(summary.results[0])
-    assert rate.value is None
-    assert rate.reason_null is not None
+def test_a_dut_that_never_returns_a_frame_ends_the_run_which_says_so(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="nothing comes back from port t0 to t1") as caught:
+        run_bench(tmp_path, short("{kind: external, macs: ['02:00:00:00:00:01', '02:00:00:00:00:02']}"))
+    assert caught.value.exit_status == 4
 
 
 def send_foreign_frames(folder: RunFolder) -> None:

@@ -360,6 +360,8 @@ class Reading(Frozen):
     transmit_ns: int
     sending_ns: int | None = None
     sent_while_sending: int | None = None
+    drain_s: float | None = Field(default=None, exclude_if=lambda drain_s: drain_s is None)
+    """The time that frames had to arrive after the transmission, where it was longer than what was asked for."""
     counts: Counts
     streams: tuple[StreamReading, ...]
     ports: tuple[PortReading, ...]

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     RECEIVE_OVERRUN = "receive_overrun"  # the tester's own receive side overflowed
     TRANSMIT_REFUSED = "transmit_refused"  # the kernel threw away frames that the tester had handed over
     LINK_CHANGED = "link_changed"
+    LATE = "late"  # frames came after the drain: it was shorter than the DUT's delay
     PEER_FAILED = "peer_failed"
     HARDWARE = "hardware"  # a link, bus, cooler or card had errors
     HEALTH = "health"  # a generator that is not our own says that it was overloaded

@@ -115,9 +115,9 @@ class TrialRepeats(RepeatRule[Trial]):
         return worst, health.total_gap_ns, health.longest_gap_ns or 0
 
     def useless(self, sample: Trial) -> str | None:
-        """While a link is down, or comes up, frames are lost that no DUT lost."""
-        changed = (one.text for one in sample.verdict.findings if one.reason is Reason.LINK_CHANGED)
-        return next(changed, None)
+        """What a link that was down, or a drain that was too short, took is no loss of the DUT's."""
+        told = (one.text for one in sample.verdict.findings if one.reason in (Reason.LINK_CHANGED, Reason.LATE))
+        return next(told, None)
 
     def compare(self, before: Trial, last: Trial, policy: RepeatPolicy) -> None:
         """Raises CeilingReached where the tester twice in a row sent the same rate, less than it was asked for."""

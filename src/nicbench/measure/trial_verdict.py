@@ -1,5 +1,7 @@
 """The verdict on a trial. It never looks at what was lost, received or corrupted: the evidence does not contain it.
 
+That the drain was too short is a fault of the measurement: then frames count as lost that are only late.
+
 A verdict that looked at the loss would throw away the trials in which the DUT did badly, and keep the lucky ones.
 """
 
@@ -48,6 +50,8 @@ class Evidence(Frozen):
     hardware: tuple[HealthEvent, ...] = ()
     """What rose in the machines' hardware: links, buses, heat."""
     peer_failure: str | None = None
+    outlasted_drain_s: float | None = None
+    """The drain, where any frame came after it; how many did is not among the evidence."""
 
     @classmethod
     def of(
@@ -58,6 +62,7 @@ class Evidence(Frozen):
         peer_failure: str | None = None,
         link_may_change: bool = False,
         sent_share: float = 1.0,
+        drain_s: float = 0.0,
     ) -> Evidence:
         """The evidence in a reading.
 
@@ -97,6 +102,7 @@ class Evidence(Frozen):
                 if event.measure is not Measure.LINK or not link_may_change
             ),
             peer_failure=peer_failure,
+            outlasted_drain_s=(reading.drain_s or drain_s) if reading.counts.late and not link_may_change else None,
         )
 
 
@@ -119,6 +125,14 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     yield from _clock(evidence, thresholds)
     yield from _tester(evidence, thresholds)
     yield from _hardware(evidence, thresholds)
+    if (drain_s := evidence.outlasted_drain_s) is not None:
+        yield Finding(
+            reason=Reason.LATE,
+            threshold="late",
+            value=1.0,
+            limit=0.0,
+            text=f"frames came later than {drain_s:g} s after the last was sent: others may have, and count as lost",
+        )
     if evidence.peer_failure is not None:
         yield Finding(
             reason=Reason.PEER_FAILED,

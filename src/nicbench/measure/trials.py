@@ -18,6 +18,7 @@ from nicbench.core.frame_size import words_of
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Way, forward_of
 from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.verdict import Reason
 from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.ledger.base import Side
@@ -34,6 +35,9 @@ PortQueues = tuple[tuple[int, ...], ...]
 
 _DYING_S = 0.5
 _OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+_LONGER_DRAIN = 2.0
+_LEAST_LONGER_DRAIN_S = 0.5
+"""Where frames came late, the next trial waits so many times as long for them, and no less than this."""
 _UNTIL_FRAMES_COME_BACK_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
 
@@ -66,6 +70,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         self._setup = setup
         self._thresholds = thresholds
         self._too_long: set[float] = set()
+        self._drain_s = max(map(_drain_after, log.journaled.values()), default=0.0)
 
     def started_event(self, slot: Slot, request: TrialRequest) -> TrialStarted:
         return TrialStarted(
@@ -85,13 +90,16 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
         Where the DUT died in it, the trial is kept and the run ends.
         """
-        reading, failure = await self._read(slot, request)
+        reading, failure = await self._read(slot, self._with_longer_drain(request))
+        if self._drain_s > request.drain_s:
+            reading = reading.model_copy(update={"drain_s": self._drain_s})
         evidence = Evidence.of(
             reading,
             dut_cpus=self._setup.dut_cpus,
             peer_failure=failure and f"the DUT {failure}",
             link_may_change=request.interruption is not None,
             sent_share=request.sent_share,
+            drain_s=request.drain_s,
         )
         trial = Trial(
             id=Trial.id_of(slot.number),
@@ -100,7 +108,12 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             reading=reading,
             verdict=judge(evidence, self._thresholds, adjusts=request.adjusts),
         )
+        self._drain_s = max(self._drain_s, _drain_after(trial))
         return trial, None if failure is None else _dead_dut_error(failure, f"{slot.test}, trial {trial.id}")
+
+    def _with_longer_drain(self, request: TrialRequest) -> TrialRequest:
+        """The request with the drain that earlier trials showed to be needed."""
+        return request.model_copy(update={"drain_s": max(request.drain_s, self._drain_s)})
 
     async def _read(self, slot: Slot, request: TrialRequest) -> tuple[Reading, str | None]:
         """What was read of the trial; and how the DUT died in it, whose counters are then gone."""
@@ -241,6 +254,14 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     def dut(self) -> FrameDut:
         """The DUT of its trials."""
         return self._setup.dut
+
+
+def _drain_after(trial: Trial) -> float:
+    """The drain that the trials after this one need at least: a longer one where frames came late, else that of it."""
+    used = trial.reading.drain_s or trial.request.drain_s
+    if any(finding.reason is Reason.LATE for finding in trial.verdict.findings):
+        return max(_LONGER_DRAIN * (used + trial.request.settle_s), _LEAST_LONGER_DRAIN_S)
+    return trial.reading.drain_s or 0.0
 
 
 def _share_of_time(before_ns: int | None, after_ns: int | None, elapsed_ns: int) -> float | None:

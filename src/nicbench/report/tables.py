@@ -35,6 +35,7 @@ _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
         Reason.RECEIVE_OVERRUN: "the tester's own receive side overflowed",
         Reason.TRANSMIT_REFUSED: "the kernel threw away frames that the tester had sent",
         Reason.LINK_CHANGED: "a link went up or down",
+        Reason.LATE: "frames came back after the drain",
         Reason.PEER_FAILED: "the other end failed",
         Reason.HARDWARE: "a link, a bus or the cooling had errors",
         Reason.HEALTH: "the tester's health could not be read",

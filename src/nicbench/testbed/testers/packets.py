@@ -70,7 +70,7 @@ class EngineOptions(Frozen):
     transmit_descriptors: int = Field(default=2048, ge=64, le=32_768)
     receive_descriptors: int = Field(default=8192, ge=64, le=32_768)
     send_buffer: Bytes = Field(default=64 * 2**20, ge=2**16)
-    burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=512)
+    burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=64)
     catch_up: Seconds = Field(default=0.001, le=1.0)
     latency_from: Literal["software", "scheduled"] = "software"
     timestamps: Literal["tsc", "card", "kernel"] = "tsc"
