@@ -206,3 +206,12 @@ def test_what_rdma_repeated_stands_beside_its_row() -> None:
     options = {**ONE_POINT, "transport": "rdma", "message_bytes": [4096], "streams": [5]}
     (result,) = asyncio.run(Incast("i", Incast.Options.model_validate(options)).run(laboratory.context))
     assert result.values["rdma_repeats"] == "4096 bytes, 5 queue pairs a sender: s0 duplicate_request 3"
+
+
+def test_each_figure_of_the_grid_has_its_own_unit() -> None:
+    _, (result, *_) = results(loaded, **ONE_POINT)
+    slow = result.model_copy(
+        update={"values": {**result.values, "throughput_bits_per_s": 2.434e6, "latency_maximum_ns": 123_424_000}}
+    )
+    (section,) = sections([slow], {})
+    assert [cell.text for _, row in section.grids[0].rows for cell in row if cell] == ["2.43 Mb/s / 123 ms"]

@@ -13,6 +13,8 @@ from nicbench.core.bond import LinkFailure
 from nicbench.core.errors import NicbenchError
 from nicbench.methods.frames import Frames
 from nicbench.methods.stream import Stream
+from nicbench.report.section import name_of_row
+from nicbench.report.tables import sections
 
 from .round_contexts import Laboratory, streamed
 
@@ -85,3 +87,21 @@ def test_a_bench_file_whose_link_cannot_fail_is_refused_before_anything_is_made(
     with pytest.raises(NicbenchError) as refused:
         load(bench)
     assert said in str(refused.value)
+
+
+async def test_question_and_answer_are_about_the_link_that_failed() -> None:
+    laboratory = Laboratory(lambda number, job: streamed(1e6))
+    results = await stream(at_once=("port",), direction=("forward",)).run(laboratory.context)
+    failed = "link 2 of s0 (s0p2) was down on purpose from 3.0 s to 7.0 s: the connection went on, silent for 0.4 s"
+    told = [one.model_copy(update={"values": {**one.values, "failure": failed}}) for one in results]
+    (ports,) = (one for one in sections(told, {}) if one.table.part == "ports")
+    assert f"writes of 8192 bytes): {failed}; over the whole round it moved" in (ports.sentence or "")
+    assert "for how long are they silent" in Stream.question_of({"failure": FAILURE})
+    assert Stream.question_of({"failure": None}) == Stream.question
+
+
+async def test_a_row_that_is_named_in_words_is_named_without_its_heading() -> None:
+    laboratory = Laboratory(lambda number, job: streamed(1e6), ports=2)
+    results = await stream(at_once=("all",), direction=("forward",)).run(laboratory.context)
+    combined = next(one for one in sections(results, {}) if one.table.part == "combined")
+    assert name_of_row(combined.table, combined.rows[0]) == "TCP to the server, writes of 8192 bytes"

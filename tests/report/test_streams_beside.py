@@ -54,8 +54,8 @@ def test_a_note_that_all_share_is_said_once_and_another_with_whose_it_is() -> No
         for one in RESULTS
     ]
     assert ports_of(slow).notes == (
-        f"Limit: the link was full (“one”, {MODES[0]}; “one”, {MODES[1]}; “two”, {MODES[0]})",
-        f"Limit: a CPU was full (“two”, {MODES[1]})",
+        f"Limit: the link was full ({MODES[0]}, “one”; {MODES[1]}, “one”; {MODES[0]}, “two”)",
+        f"Limit: a CPU was full ({MODES[1]}, “two”)",
     )
 
 

@@ -181,6 +181,25 @@ def test_a_tool_that_has_just_ended_has_lost_its_mark_and_is_the_tests_own_nonet
     assert (use.own, use.strangers) == pytest.approx((0.2, 0.0))
 
 
+def test_looks_of_nicbench_are_its_own_also_while_they_end() -> None:
+    look = process(200, CONTROLLER, "sh", 0.0, marked=True)
+    after = [process(200, CONTROLLER, "sh", 0.5, ended_s=1.0), process(201, CONTROLLER, "ss", 0.5)]
+    use = used([*ours(), look, process(199, 200, "sleep", 0.0, marked=True)], [*ours(), *after], idle_s=18.0)
+    assert (use.nicbench, use.own, use.strangers) == pytest.approx((0.1, 0.0, 0.0))
+
+
+def test_what_a_shell_of_the_test_started_is_the_tests_when_it_has_ended() -> None:
+    shell = process(200, CONTROLLER, "sh", 0.0, marked=True)
+    after = process(200, CONTROLLER, "sh", 0.0, ended_s=2.0, marked=True)
+    use = used([*ours(), shell], [*ours(), after], idle_s=18.0)
+    assert (use.nicbench, use.own) == pytest.approx((0.0, 0.1))
+
+
+def test_a_shell_of_someone_else_is_a_stranger() -> None:
+    use = used(ours(), [*ours(), process(200, 1, "sh", 2.0)], idle_s=18.0)
+    assert (use.nicbench, use.strangers) == pytest.approx((0.0, 0.1))
+
+
 def test_a_reused_number_is_another_process() -> None:
     before = [*ours(), process(200, 1, "old", 90.0)]
     new = CountedProcess(pid=200, parent=CONTROLLER, started=999, name="iperf3", own_ns=2 * SECOND, marked=True)

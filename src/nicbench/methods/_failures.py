@@ -54,6 +54,14 @@ SILENT: Final = Column(
     value="failure_silent_s", head="Silent when the link failed", unit="s", form="number", is_optional=True
 )
 
+QUESTION: Final = (
+    "A link of {subject} fails while streams go over it: do their connections go on, for how long are they silent, and "
+    "what throughput do they reach?"
+)
+SENTENCE: Final = (
+    "was tested with a failing link ({mode}): {failure}; over the whole round it moved {throughput_bits_per_s}"
+)
+
 
 def require_link_back(failure: LinkFailure | None, duration_s: float) -> None:
     """Raises ValueError where the link would not come back before the round ends."""

@@ -294,3 +294,11 @@ def _percent(share: float | None) -> float | None:
 def _extreme(pick: object, values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return pick(known) if known and callable(pick) else None
+
+
+def loss_ratio_of(outcome: JobOutcome) -> float | None:
+    """Returns the share of UDP datagrams that did not arrive, of those sent; both directions together."""
+    flows = [flow for flow in flows_of(outcome.figures) if flow.datagrams]
+    if not flows or any(flow.lost_datagrams is None for flow in flows):
+        return None
+    return sum(flow.lost_datagrams or 0 for flow in flows) / sum(flow.datagrams or 0 for flow in flows)

@@ -216,6 +216,11 @@ class Method(DescribedPlugin, ABC):
         return options
 
     @classmethod
+    def question_of(cls, options: Mapping[str, Any]) -> str:
+        """Returns the question that a test with these options answers, with ``{subject}`` as in ``question``."""
+        return cls.question
+
+    @classmethod
     def procedure(cls) -> str:
         """Returns the steps, the standard behind them, and what is verified: the docstring of the method's module."""
         words = " ".join((sys.modules[cls.__module__].__doc__ or "").split())

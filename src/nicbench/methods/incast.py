@@ -18,11 +18,14 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
+from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.quantity import Seconds, SomeBytes
-from nicbench.core.result import Result
+from nicbench.core.result import Result, number_of
 from nicbench.core.round import Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest, Transport
 from nicbench.core.table import Column, Grid, Plot, ResultTable
 from nicbench.core.traffic import Name
+from nicbench.core.trial import Trial
+from nicbench.core.units import format_bits_per_s
 from nicbench.methods._round_figures import (
     FIRST_PORT,
     PAYLOAD_RATE,
@@ -235,8 +238,6 @@ class Incast(RoundMethod):
             "limit": limit.text,
         }
         rate, most = values["throughput_bits_per_s"], values["latency_maximum_ns"]
-        if isinstance(rate, float) and isinstance(most, float):
-            values["throughput_and_latency"] = f"{rate / 1e9:.3g} / {_microseconds(most)}"
         return Result(
             id=f"{self.name}/{point['message_bytes']}/{point['streams']}",
             method=self.kind,
@@ -260,9 +261,9 @@ class Incast(RoundMethod):
         return ResultTable(
             title="Incast",
             caption=(
-                "Payload of all senders to one port together, by their bandwidth tests, and the latency of single "
-                "messages of a probe beside them, which keeps every sample. The basis says whether a latency is one "
-                "way or half a round trip."
+                "Throughput / greatest latency: payload of all senders to one port together, by their bandwidth tests, "
+                "and the latency of single messages of a probe beside them, which keeps every sample. The basis says "
+                "whether a latency is one way or half a round trip."
             ),
             columns=(
                 *(_SIZE, _STREAMS, Column(value="senders", head="Senders", form="whole"), PAYLOAD_RATE),
@@ -288,13 +289,16 @@ class Incast(RoundMethod):
             grid=Grid(
                 rows=_STREAMS,
                 across=(_SIZE,),
-                cell=Column(
-                    value="throughput_and_latency", head="Throughput / greatest latency", unit="Gb/s / µs", form="text"
-                ),
+                cell=Column(value="throughput_and_greatest_latency", head="Throughput / greatest latency", form="text"),
                 is_rising=True,
             ),
             plots=(_plot(PAYLOAD_RATE, "Throughput"), _plot(_MOST, "Greatest latency of a message")),
         )
+
+    @classmethod
+    def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
+        """Writes the cell of the grid from its figures, also of several runs and of earlier versions."""
+        return _cell_of(result.values)
 
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
@@ -359,6 +363,12 @@ def _words_of(rounds: Sequence[Round], which: re.Pattern[str], what: str) -> str
     return ", ".join(f"{name} {value}" for name, value in risen.items() if value) or f"no counter {what} rose"
 
 
-def _microseconds(nanoseconds: float) -> str:
-    """Formats with three significant digits, and without an exponent for larger numbers."""
-    return f"{nanoseconds / 1e3:.0f}" if nanoseconds >= 1e5 else f"{nanoseconds / 1e3:.3g}"
+def _cell_of(values: Values) -> Values:
+    """Returns the cell of the grid, "2.43 Mb/s / 123 ms": each figure in its own unit, for both span magnitudes."""
+    rate, most = number_of(values.get("throughput_bits_per_s")), number_of(values.get("latency_maximum_ns"))
+    if rate is None or most is None:
+        return {}
+    scale = SCALES[suitable_form("microseconds", most)]
+    shown = most * scale.factor
+    latency = f"{shown:.0f}" if shown >= 100 else f"{shown:.3g}"
+    return {"throughput_and_greatest_latency": f"{format_bits_per_s(float(f'{rate:.3g}'))} / {latency} {scale.unit}"}

@@ -33,9 +33,9 @@ from nicbench.methods._round_figures import (
     clients_by_port,
     cpu_values,
     find_limit,
-    flows_of,
     jobs_of,
     loads_of,
+    loss_ratio_of,
     mean,
     retransmissions_of,
     spread_of,
@@ -107,6 +107,11 @@ class Stream(RoundMethod):
             return self
 
     options: Options
+
+    @classmethod
+    def question_of(cls, options: Mapping[str, Any]) -> str:
+        """Asks for what a failed link does to connections where a test takes one down."""
+        return _failures.QUESTION if options.get("failure") else cls.question
 
     def points(self) -> int:
         return len(self.options.direction) * len(self.options.write_bytes) * len(self.options.at_once)
@@ -192,7 +197,7 @@ class Stream(RoundMethod):
     ) -> Result:
         outcomes = [_outcome_of(one, client.name) for one in played.rounds]
         rates = [bits_per_s(outcome.figures) for outcome in outcomes]
-        lost = [_loss_ratio(outcome) for outcome in outcomes]
+        lost = [loss_ratio_of(outcome) for outcome in outcomes]
         values: Values = {
             **spread_of(rates),
             "retransmissions": retransmissions_of(outcomes),
@@ -300,6 +305,7 @@ class Stream(RoundMethod):
                 ),
                 columns=(_MODE, _AT_ONCE, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
+                    f"{_failures.SENTENCE} over {{at_once}} together",
                     "moves {throughput_bits_per_s} over {at_once} together ({mode}): {limit}",
                     "moves {throughput_bits_per_s} over {at_once} together ({mode})",
                 ),
@@ -315,6 +321,7 @@ class Stream(RoundMethod):
                 ),
                 columns=(_MODE, _AT_ONCE, _PORT, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
+                    f"{_failures.SENTENCE} over {{port}}",
                     "moves {throughput_bits_per_s} over {port} ({mode}): {limit}",
                     "moves {throughput_bits_per_s} over {port} ({mode})",
                 ),
@@ -385,14 +392,6 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
 
 def _outcome_of(one: Round, client: str) -> JobOutcome:
     return next(outcome for job, outcome in loads_of(one) if job.client == client)
-
-
-def _loss_ratio(outcome: JobOutcome) -> float | None:
-    """Returns the share of UDP datagrams that did not arrive, of those sent; both directions together."""
-    flows = [flow for flow in flows_of(outcome.figures) if flow.datagrams]
-    if not flows or any(flow.lost_datagrams is None for flow in flows):
-        return None
-    return sum(flow.lost_datagrams or 0 for flow in flows) / sum(flow.datagrams or 0 for flow in flows)
 
 
 def _beside(point: dict[str, Any]) -> str:

@@ -248,6 +248,8 @@ def name_of_row(table: ResultTable, row: Row) -> str:
     """Returns the name of a row: its first cell or, in a grid, its place: "64 bytes, 75 % of line rate"."""
     if table.grid is None:
         head = table.columns[0]
+        if head.unit is None and head.form == "text":
+            return row.cells[0]
         return f"{row.cells[0]} {head.unit or head.head}"
     return ", ".join(with_unit(column, texts(column, [row.result])[0]) for column in place_columns(table.grid))
 

@@ -20,6 +20,10 @@ UNSEEN: Final = "programs that nicbench does not see"
 """Busy time that no process accounts for: of other containers' processes, or of what ended unobserved."""
 _OUR_BINARIES: Final = ("nicbench-monito", "nicbench-agent")
 """As the kernel has their names: 15 characters."""
+_LOOKS: Final = ("sh", "ss")
+"""Shells and lists of sockets by which nicbench looks at a machine: no tool of a test has such a name. A tool that a
+shell runs has its own name while it lives, and is the test's when it has ended.
+"""
 _CARRIERS: Final = ("sshd", "conmon")
 """Programs that start processes on behalf of nicbench, and whose ended children these are."""
 _LEAST_UNSEEN_NS: Final = 50_000_000
@@ -231,7 +235,7 @@ def _used(before: Census, after: Census) -> list[_Used]:
         heir = _heir(one, before, after)
         if heir is not None:
             earlier_ns[heir] = earlier_ns.get(heir, 0) + one.own_ns + one.ended_ns
-    users = _users(_with_known_marks(before, after))
+    users = _users(_with_known_marks(before, after), before)
     found = []
     for key, one in after.processes.items():
         was = before.processes.get(key)
@@ -244,11 +248,13 @@ def _used(before: Census, after: Census) -> list[_Used]:
 
 
 def _with_known_marks(before: Census, after: Census) -> Census:
-    """A process that ended a moment ago has lost its mark; it may have had it when processes were counted before."""
+    """A process that ends has lost its mark, already before it is a zombie; it may have had it when processes were
+    counted before.
+    """
     known = {
         key: replace(one, marked=True)
         for key, one in after.processes.items()
-        if one.zombie and key in before.processes and before.processes[key].marked
+        if not one.marked and key in before.processes and before.processes[key].marked
     }
     return replace(after, processes={**after.processes, **known}) if known else after
 
@@ -266,7 +272,7 @@ def _heir(one: CountedProcess, before: Census, after: Census) -> Key | None:
     return None
 
 
-def _users(census: Census) -> dict[Key, tuple[CpuUser, CpuUser]]:
+def _users(census: Census, before: Census) -> dict[Key, tuple[CpuUser, CpuUser]]:
     """Whom each process serves, and whom its ended children served."""
     by_pid = {one.pid: one for one in census.processes.values()}
     of_marked = {one.parent for one in census.processes.values() if one.marked}
@@ -283,11 +289,21 @@ def _users(census: Census) -> dict[Key, tuple[CpuUser, CpuUser]]:
             found[one.key] = "nicbench", "nicbench"
         elif one.pid in carriers:
             found[one.key] = "nicbench", "own"
+        elif one.name in _LOOKS and (_is_own(one, by_pid) or one.parent == census.parent):
+            # Whatever the monitor's parent starts is ours, also while it ends and its mark cannot be read.
+            found[one.key] = "nicbench", "nicbench" if _only_looks(one, before, census) else "own"
         elif _is_own(one, by_pid) or (one.zombie and one.parent in carriers):
             found[one.key] = "own", "own"
         else:
             found[one.key] = "stranger", "stranger"
     return found
+
+
+def _only_looks(one: CountedProcess, before: Census, after: Census) -> bool:
+    """Whether what a shell started were looks: those of its children that were counted are, and there were some."""
+    counted = (*before.processes.values(), *after.processes.values())
+    names = {each.name for each in counted if each.parent == one.pid}
+    return bool(names) and names <= {*_LOOKS, "sleep"}
 
 
 def _is_own(one: CountedProcess, by_pid: Mapping[int, CountedProcess]) -> bool:

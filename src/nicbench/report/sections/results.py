@@ -52,6 +52,9 @@ from nicbench.report.timing import ClockRow, Timing
 def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
     """Yields every test of the run, or of each run of each configuration."""
     lead = figures.lead if has_lead else None
+    first = next((section for section in report.sections if not section.is_bare), None)
+    if first and lead in figures.of_section(first):
+        lead = None  # it stands below the heading of its section, which is the first one anyway
     if lead:
         before = "Imported: not measured by nicbench. " if report.imported else ""
         yield replace(lead, caption=inlines(before, lead.caption))

@@ -163,10 +163,11 @@ def questions(
     if wishes.question:
         return (wishes.question,)
     kinds = find("nicbench.methods", Method)
-    asked = dict.fromkeys([test.method for test in plan.tests] if plan else methods)
+    tests = [(test.method, test.options) for test in plan.tests] if plan else [(kind, {}) for kind in methods]
+    asked = dict.fromkeys(kinds[kind].question_of(options) for kind, options in tests if kind in kinds)
     subject = "the DUT" if len(compared) > 1 and plan and not plan.compared else subject_of(plan)
     subject = f"{subject[:1].lower()}{subject[1:]}" if subject.startswith(_OPENINGS) else subject
-    made = [kinds[kind].question.format(subject=subject) for kind in asked if kind in kinds and kinds[kind].question]
+    made = [question.format(subject=subject) for question in asked if question]
     if len(compared) > 1:
         names = " and ".join((", ".join(f"“{name}”" for name in compared[:-1]), f"“{compared[-1]}”"))
         made.append(f"In what do {names} differ?")
