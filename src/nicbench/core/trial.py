@@ -167,10 +167,7 @@ class CpuTime(Frozen):
     speed_samples: int | None = None
     """The number of samples of this CPU's share of its physical core; None where sampling is impossible."""
     slow_samples: int | None = None
-    """The number of samples slower than 80 % of its best speed: a neighbour on the other hyperthread.
-
-    None where sampling is impossible.
-    """
+    """The number of samples slower than 80 % of its best speed: a neighbour on the other hyperthread. None as above."""
     clock_hz: float | None = None
     """The mean clock of its core over the samples that found the core unshared (over all, where under a tenth did).
 
