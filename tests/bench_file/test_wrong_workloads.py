@@ -32,9 +32,9 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "ports: 2",
     ),
     "forwarding by a tool that there is not": (
-        LAB + "dut: {kind: router}\ntests:\n  - {name: t, method: forwarding, workload: iperf4}\n",
+        LAB + "dut: {kind: router}\ntests:\n  - {name: t, method: forwarding, workload: iperf33}\n",
         (6, 45),
-        "no workload of the kind `iperf4`",
+        "no workload of the kind `iperf33`",
         "iperf3",
     ),
     "a placement of a test that sends frames": (

@@ -26,9 +26,10 @@ def in_namespace(role: str, *command: str) -> str:
     return output_of("ip", "netns", "exec", name, *command)
 
 
-def first_port(role: str) -> str:
+def last_port(role: str) -> str:
+    """The port by which frames of the forward way leave the DUT, or come back to the tester."""
     links = json.loads(in_namespace(role, "ip", "-j", "link"))
-    return str(next(link["ifname"] for link in links if link["ifname"] != "lo"))
+    return max(link["ifname"] for link in links if link["ifname"] != "lo")
 
 
 def run_short(parent: Path, driver: str, happens: Callable[[], None]) -> RunFolder:
@@ -43,7 +44,7 @@ def test_a_port_of_the_tester_that_vanishes_in_a_trial_is_no_loss(driver: str, t
     before = machine_state()
     with pytest.raises(EngineError, match=r"interface of port .* is gone") as caught:
         run_short(
-            tmp_path, driver, lambda: in_namespace("tester", "ip", "link", "delete", first_port("tester")) and None
+            tmp_path, driver, lambda: in_namespace("tester", "ip", "link", "delete", last_port("tester")) and None
         )
     assert caught.value.exit_status == 4
     assert machine_state() == before
@@ -51,7 +52,7 @@ def test_a_port_of_the_tester_that_vanishes_in_a_trial_is_no_loss(driver: str, t
 
 def test_a_flap_of_the_duts_port_spoils_one_trial_and_what_the_kernel_forgot_is_set_again(tmp_path: Path) -> None:
     def flap() -> None:
-        device = first_port("dut")
+        device = last_port("dut")
         in_namespace("dut", "ip", "link", "set", device, "down")
         threading.Timer(0.3, in_namespace, ("dut", "ip", "link", "set", device, "up")).start()
 
@@ -67,7 +68,7 @@ def test_a_flap_of_the_duts_port_spoils_one_trial_and_what_the_kernel_forgot_is_
 
 def test_a_cable_that_stays_out_ends_the_run_and_names_the_ways(tmp_path: Path) -> None:
     def pull() -> None:
-        in_namespace("dut", "ip", "link", "set", first_port("dut"), "down")
+        in_namespace("dut", "ip", "link", "set", last_port("dut"), "down")
 
     with pytest.raises(HostError, match="nothing comes back from port") as caught:
         run_short(tmp_path, "net_af_xdp", pull)
