@@ -38,7 +38,7 @@ _OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 _LONGER_DRAIN = 2.0
 _LEAST_LONGER_DRAIN_S = 0.5
 """Where frames came late, the next trial waits so many times as long for them, and no less than this."""
-_UNTIL_FRAMES_COME_BACK_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+UNTIL_FRAMES_COME_BACK_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
 
 
@@ -159,7 +159,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         silent = await self._silent_ways(slot, request)
         if not silent or await self._is_only_too_long(slot, request):
             return
-        for wait_s in _UNTIL_FRAMES_COME_BACK_S:
+        for wait_s in UNTIL_FRAMES_COME_BACK_S:
             if (failure := await self._setup.dut.failure()) is not None:
                 raise _dead_dut_error(failure, place)
             if request.purpose not in _OF_THE_TESTER:
@@ -174,7 +174,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         names = self._setup.port_names
         ways = ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(silent))
         raise HostError(
-            f"nothing comes back {ways}: none of the learning frames, for {sum(_UNTIL_FRAMES_COME_BACK_S):.0f} s",
+            f"nothing comes back {ways}: none of the learning frames, for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
             place=place,
             next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
             "routes); what was measured is kept, and `nicbench resume` goes on from there",
