@@ -71,13 +71,15 @@ def test_a_dut_that_never_returns_a_frame_ends_the_run_which_says_so(
 
 
 def send_foreign_frames(folder: RunFolder) -> None:
-    """Broadcasts from the DUT's end of the second link, which no test of ours sent."""
+    """Broadcasts from the DUT's end of the second link for two seconds: some fall into a trial, whenever it begins."""
     namespace = next(name for name in output_of("ip", "netns", "list").split() if name.endswith("-dut"))
     script = (
-        "import socket\n"
+        "import socket, time\n"
         "s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n"
         "s.bind(('d1', 0))\n"
-        "[s.send(b'\\xff' * 6 + b'\\x02' * 6 + b'\\x88\\xb5' + bytes(46)) for _ in range(500)]\n"
+        "for _ in range(100):\n"
+        "    [s.send(b'\\xff' * 6 + b'\\x02' * 6 + b'\\x88\\xb5' + bytes(46)) for _ in range(100)]\n"
+        "    time.sleep(0.02)\n"
     )
     subprocess.run(["ip", "netns", "exec", namespace, sys.executable, "-c", script], check=True)
 
