@@ -66,7 +66,9 @@ async def test_a_trial_whose_link_changed_is_repeated_whatever_that_costs_and_is
 async def test_a_link_that_changes_in_every_repeat_ends_the_run_and_resuming_it_begins_them_anew(
     trial: MakeTrial,
 ) -> None:
-    with pytest.raises(HostError, match=r"link of the tester's port .* changed its state: in all 4 of them") as caught:
+    with pytest.raises(
+        HostError, match=r"link of the tester's port .* changed its state, in each of 4 trials"
+    ) as caught:
         await repeats_of(100.0).measure(FakeTester(trial, FLAP).once)
     assert caught.value.exit_status == 4
     mended = FakeTester(trial, FLAP, FLAP, FLAP, FLAP, {})

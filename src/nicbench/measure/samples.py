@@ -219,9 +219,10 @@ class Repeats(Generic[SampleT]):
 def _nothing_told(last: Sample, why: str | None, times: int) -> HostError:
     """The run ends: whatever a method made of these samples would be charged to the DUT."""
     return HostError(
-        f"{why}: in all {times} of them" if times > 1 else str(why),
+        f"{why}, in each of {times} {last.kind}s" if times > 1 else str(why),
         place=f"{last.test}, {last.kind} {last.id} and those before it",
-        next_step="see cables, transceivers and the machines' kernel logs; what was measured is kept, and "
+        next_step="after a change of a link check cable, transceiver and kernel log; where frames came late give `drain` "
+        "more time; what was measured is kept, and "
         "`nicbench resume` goes on from there",
     )
 

@@ -191,8 +191,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         if request.frame_bytes == smallest:
             return False
         proof = request.model_copy(update={"frame_bytes": smallest, "mix": None})
-        if await self._silent_ways(slot, proof):
-            return False
+        if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, request):
+            return False  # a path that comes back just now is asked once more for the trial's size
         if request.frame_bytes not in self._too_long:
             self._too_long.add(request.frame_bytes)
             text = (
