@@ -221,9 +221,8 @@ def _nothing_told(last: Sample, why: str | None, times: int) -> HostError:
     return HostError(
         f"{why}, in each of {times} {last.kind}s" if times > 1 else str(why),
         place=f"{last.test}, {last.kind} {last.id} and those before it",
-        next_step="after a change of a link check cable, transceiver and kernel log; where frames came late give `drain` "
-        "more time; what was measured is kept, and "
-        "`nicbench resume` goes on from there",
+        next_step="after a change of a link check cable, transceiver and kernel log; where frames came late, "
+        "give `drain` more time; what was measured is kept, and `nicbench resume` goes on from there",
     )
 
 
