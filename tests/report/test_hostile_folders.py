@@ -15,7 +15,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import html5lib
@@ -53,7 +52,6 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runs(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of runs: a good one, and a copy of it that a case changes."""
     monkeypatch.setattr(resume, "conduct", lambda *_, **__: None)
-    monkeypatch.setattr(resume, "load", lambda _, **__: SimpleNamespace(measures="frames"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for name in (GOOD, BAD):
         shutil.copytree(good, tmp_path / "runs" / name)
