@@ -65,6 +65,32 @@ def _sum(parts: list[int | None]) -> int | None:
     return sum(known) if len(known) == len(parts) else None
 
 
+class TransmitGaps(Frozen):
+    """The gaps between a stream's frames as each sender handed them to the port, in nanoseconds; 0 within a burst.
+
+    ``histogram`` is HdrHistogram V2 in base64.
+    """
+
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    histogram: str
+
+
+class LearntFlows(Frozen):
+    """What came back of the flows of one stream when learning frames of each of them were sent before a trial."""
+
+    stream: str
+    transmit_port: int
+    receive_port: int
+    flows: int
+    silent: int
+    """The flows of which no frame came back, not even of the last and longest attempt."""
+    frames_per_flow: int
+    """The learning frames of each flow that were sent in all attempts together."""
+
+
 # What the receiver knows of a stream beyond its counts and latency (see protocol/README.md, ``drain``).
 
 

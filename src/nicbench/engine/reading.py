@@ -18,6 +18,7 @@ from nicbench.core.reading import (
     Reordering,
     Stamps,
     TransmitDelay,
+    TransmitGaps,
     Variation,
 )
 from nicbench.core.trial import (
@@ -29,7 +30,6 @@ from nicbench.core.trial import (
     Reading,
     SharedCore,
     StreamReading,
-    TransmitGaps,
     WorkerHealth,
 )
 from nicbench.stats.latency import add_percentiles, merge
