@@ -26,6 +26,8 @@ class Counts(Frozen):
     duplicated: int | None = 0
     reordered: int | None = 0
     corrupted: int | None = 0
+    corrupted_copies: int | None = 0
+    """Frames that are not as they were sent, of sequences that came already: charged to nobody."""
     unattributed: int | None = 0
     """Missing frames in whose place one with a broken signature came: neither lost nor received.
 
@@ -33,6 +35,8 @@ class Counts(Frozen):
     """
     corrupted_unattributed: int | None = 0
     foreign: int | None = 0
+    stale: int | None = 0
+    """Frames of earlier trials of this run."""
 
     @property
     def unsent(self) -> int:

@@ -255,7 +255,10 @@ class PortReading(Frozen):
     """The reading of one port of the tester: counters are differences over the trial. None is unknown."""
 
     name: str
+    arrived: int | None = None
+    """Every frame that came by the end of the drain: each is in one count of a stream or of the port."""
     foreign: int | None = None
+    stale: int | None = None
     corrupted_unattributed: int | None = None
     receive_overrun: int | None = None
     counters: dict[str, int] = Field(default_factory=dict)
