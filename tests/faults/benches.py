@@ -132,6 +132,7 @@ def two_machines(near: str, far: str) -> Iterator[None]:
             here, there = (f"t{pair}", "index", f"10{pair}"), (f"d{pair}", "index", f"20{pair}")
             ip("-n", near, "link", "add", *here, "type", "veth", "peer", "name", *there, "netns", far)
             inside(near, "ethtool", "-K", f"t{pair}", "gro", "on")
+            inside(far, "ethtool", "-K", f"d{pair}", "gro", "on")
             ip("-n", near, "link", "set", f"t{pair}", "up")
             ip("-n", far, "link", "set", f"d{pair}", "up")
         yield

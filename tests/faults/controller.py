@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -94,6 +95,7 @@ def _speak_to(log: Path) -> None:
     nothing, said = os.open(os.devnull, os.O_RDONLY), os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for stream, descriptor in ((0, nothing), (1, said), (2, said)):
         os.dup2(descriptor, stream)
+    sys.stdout, sys.stderr = (os.fdopen(stream, "w", buffering=1, closefd=False) for stream in (1, 2))
 
 
 @contextmanager

@@ -102,8 +102,8 @@ class Case:
 
     @property
     def name(self) -> str:
-        words = f"{self.fault.place}: {self.fault.name}, {self.moment}, {self.bench.name}"
-        return words.replace(" ", "-")
+        words = f"{self.fault.place}:{self.fault.name}:{self.moment}:{self.bench.name}"
+        return words.replace("'s", "").replace(", ", "-").replace(" ", "-")
 
 
 FRAMES, ROUNDS = (CABLES, LAB), (CLIENTS,)

@@ -44,7 +44,7 @@ _BODIES = {
 
 
 def wrong_tool(how: str, *, factor: float = 1.0, only: str = "", times: int = 0) -> Callable[[Scene], None]:
-    """Puts an iperf3 of these ways first in PATH, ``only`` at one end (``-c``, ``-s``), for some ``times`` (0: always)."""
+    """Puts such an iperf3 first in PATH, ``only`` at one end (``-c``, ``-s``), for some ``times`` (0: always)."""
 
     def inject(scene: Scene) -> None:
         folder = scene.folder / "bin"

@@ -38,6 +38,8 @@ _OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 _LONGER_DRAIN = 2.0
 _LEAST_LONGER_DRAIN_S = 0.5
 """Where frames came late, the next trial waits so many times as long for them, and no less than this."""
+_STUCK_S = 0.5
+"""So long a DUT may need, behind a trial that was too much for it, before it forwards again."""
 UNTIL_FRAMES_COME_BACK_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
 
@@ -93,10 +95,11 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         reading, failure = await self._read(slot, self._with_longer_drain(request))
         if self._drain_s > request.drain_s:
             reading = reading.model_copy(update={"drain_s": self._drain_s})
+        broken = f"the DUT {failure}" if failure is not None else await self._find_broken_path(slot, request, reading)
         evidence = Evidence.of(
             reading,
             dut_cpus=self._setup.dut_cpus,
-            peer_failure=failure and f"the DUT {failure}",
+            peer_failure=broken,
             link_may_change=request.interruption is not None,
             sent_share=request.sent_share,
             drain_s=request.drain_s,
@@ -171,14 +174,33 @@ class TrialMaker(Maker[Trial, TrialRequest]):
                 return
             if await self._is_only_too_long(slot, patient):
                 return
-        names = self._setup.port_names
-        ways = ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(silent))
         raise HostError(
-            f"nothing comes back {ways}: none of the learning frames, for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
+            f"nothing comes back {self._words_of(silent)}: none of the learning frames, for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
             place=place,
             next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
             "routes); what was measured is kept, and `nicbench resume` goes on from there",
         )
+
+    async def _find_broken_path(self, slot: Slot, request: TrialRequest, reading: Reading) -> str | None:
+        """What says that the path broke in the midst of the trial: frames were lost, and none comes back behind it.
+
+        A cable that died with its links up, or a DUT that forgot its routes, loses frames as an overloaded DUT does.
+        """
+        if not reading.counts.lost or request.purpose in _OF_THE_TESTER or request.interruption is not None:
+            return None
+        if request.frame_bytes in self._too_long:
+            request = self._with_smallest_frames(request)
+        patient = request.model_copy(update={"settle_s": max(request.settle_s, _STUCK_S)})
+        if not await self._silent_ways(slot, request) or not (silent := await self._silent_ways(slot, patient)):
+            return None
+        return f"nothing came back any more {self._words_of(silent)}, also after the trial"
+
+    def _words_of(self, ways: frozenset[Way]) -> str:
+        names = self._setup.port_names
+        return ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(ways))
+
+    def _with_smallest_frames(self, request: TrialRequest) -> TrialRequest:
+        return request.model_copy(update={"frame_bytes": self._setup.smallest_frame_bytes, "mix": None})
 
     async def _silent_ways(self, slot: Slot, request: TrialRequest) -> frozenset[Way]:
         """Sends learning frames, and gives the ways of the trial on which none came back."""
@@ -190,7 +212,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         smallest = self._setup.smallest_frame_bytes
         if request.frame_bytes == smallest:
             return False
-        proof = request.model_copy(update={"frame_bytes": smallest, "mix": None})
+        proof = self._with_smallest_frames(request)
         if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, request):
             return False  # a path that comes back just now is asked once more for the trial's size
         if request.frame_bytes not in self._too_long:
