@@ -20,8 +20,8 @@ from nicbench.store.folder import RunFolder
 
 from .benches import PAYLOAD, Bench
 from .controller import Ended
+from .expecting import Expect
 from .places import all_processes, command, ip
-from .table import Expect
 
 _CONTRADICTORY = (Reason.LINK_CHANGED, Reason.LATE, Reason.PEER_FAILED)
 
@@ -124,7 +124,7 @@ def _is_wrong(result: Result, name: str, value: Any, bench: Bench) -> bool:
         return name == "loss_percent" and bool(value) and result.verdict is ResultVerdict.VALID
     if name != "throughput_bits_per_s" or result.verdict is not ResultVerdict.VALID:
         return False
-    return not PAYLOAD[0] <= value <= PAYLOAD[1]
+    return not PAYLOAD[bench.bits_per_s] <= value / bench.bits_per_s <= 1.0
 
 
 def unexpected(ended: Ended, expect: Expect, folder: RunFolder | None) -> Iterator[str]:

@@ -12,8 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Literal
 
-from .inject import Inject
-from .places import Scene
+from .places import Inject, Scene
 
 _LIBRARY = r"""
 #define _GNU_SOURCE

@@ -6,18 +6,21 @@ run may be resumed behind it.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
-from .places import Scene, command, inside, ip, processes
+from nicbench.core.errors import BusyError
+from nicbench.tuning.lock import HostLock
 
-Inject = Callable[[Scene], None]
+from .places import Inject, Scene, command, inside, ip, processes
 
 
 def delete_port(role: str) -> Inject:
@@ -69,19 +72,21 @@ def swallow(role: str) -> Inject:
     """The link stays up, and nothing that comes in by the port arrives: a fibre broken one way, a switch that drops."""
 
     def inject(scene: Scene) -> None:
-        namespace, port = scene.namespace(role), scene.first_port(role)
-        ip_rules = (
-            f"table netdev swallow {{ chain in {{ type filter hook ingress device {port} priority -500; drop; }}; }}"
-        )
-        inside(namespace, "nft", "-f", "-", given=ip_rules.replace("; drop", "; policy drop"))
-
-        def mend() -> None:
-            with suppress(RuntimeError):
-                inside(namespace, "nft", "delete", "table", "netdev", "swallow")
-
-        scene.mending.append(mend)
+        hook = f"type filter hook ingress device {scene.first_port(role)} priority -500; policy drop;"
+        _load(scene, scene.namespace(role), "netdev", hook)
 
     return inject
+
+
+def _load(scene: Scene, namespace: str, family: str, hook: str) -> None:
+    """Loads a table of rules, and takes it away when it is mended."""
+    inside(namespace, "nft", "-f", "-", given=f"table {family} strange {{ chain all {{ {hook} }}; }}")
+
+    def mend() -> None:
+        with suppress(RuntimeError):
+            inside(namespace, "nft", "delete", "table", family, "strange")
+
+    scene.mending.append(mend)
 
 
 def take_program_off(scene: Scene) -> None:
@@ -91,12 +96,12 @@ def take_program_off(scene: Scene) -> None:
         ip("-n", namespace, "link", "set", "dev", port, mode, "off", check=False)
 
 
-def forget(*what: str) -> Inject:
-    """The kernel of the DUT forgets addresses, neighbours or routes of a port."""
+def forget(what: str) -> Inject:
+    """The kernel of the DUT forgets the addresses, neighbours or routes of a port."""
 
     def inject(scene: Scene) -> None:
-        port = scene.last_port("dut")
-        ip("-n", scene.namespace("dut"), *[port if word == "PORT" else word for word in what])
+        more = ("nud", "permanent") if what == "neighbour" else ()
+        ip("-n", scene.namespace("dut"), what, "flush", "dev", scene.last_port("dut"), *more)
 
     return inject
 
@@ -108,15 +113,7 @@ def stop_forwarding(scene: Scene) -> None:
 
 def drop_all_forwarded(scene: Scene) -> None:
     """A firewall is loaded on the DUT."""
-    namespace = scene.namespace("dut")
-    rules = "table ip strange { chain forward { type filter hook forward priority 0; policy drop; }; }"
-    inside(namespace, "nft", "-f", "-", given=rules)
-
-    def mend() -> None:
-        with suppress(RuntimeError):
-            inside(namespace, "nft", "delete", "table", "ip", "strange")
-
-    scene.mending.append(mend)
+    _load(scene, scene.namespace("dut"), "ip", "type filter hook forward priority 0; policy drop;")
 
 
 def send_signal(number: int, name: str, contains: str | None = None) -> Inject:
@@ -203,13 +200,72 @@ def fill_disk(scene: Scene) -> None:
 
 
 def make_read_only(scene: Scene) -> None:
-    """After an error of the disk the kernel lets nobody write to it."""
+    """The file system lets nobody write to it."""
     command("mount", "-o", "remount,ro", str(scene.runs))
     scene.mending.append(lambda: command("mount", "-o", "remount,rw", str(scene.runs)))
 
 
+def lock_run_folder(scene: Scene) -> None:
+    """The run folder takes no new file; those that are open are written to."""
+    path = str(scene.run)
+    command("chattr", "+i", path)
+    scene.mending.append(lambda: command("chattr", "-i", path))
+
+
 def delete_run_folder(scene: Scene) -> None:
     command("rm", "-rf", str(scene.run))
+
+
+def hold_machine(scene: Scene) -> None:
+    """Another run has this machine."""
+    scene.wait = "0s"
+    _hold(scene)
+
+
+def hold_machine_for_a_moment(scene: Scene) -> None:
+    """Another run has this machine, and dies."""
+    holder = _hold(scene)
+    threading.Timer(scene.draw.uniform(1.0, 2.5), os.kill, (holder, signal.SIGKILL)).start()
+
+
+def ask_for_machine(scene: Scene) -> None:
+    """Another run wants this machine meanwhile: it is refused."""
+    child = os.fork()
+    if child == 0:
+        try:
+            asyncio.run(HostLock("another").take())
+        except BusyError:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, "it got a machine that is in use"
+
+
+def _hold(scene: Scene) -> int:
+    """A process that has the lock of this machine until it is killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            lock = HostLock("2026-01-01T000000Z-another")
+            asyncio.run(lock.take())
+            os.write(writing, b"x")
+            os.close(writing)
+            time.sleep(600)
+        finally:
+            os._exit(1)
+    os.close(writing)
+    assert os.read(reading, 1), "the lock could not be taken"
+    os.close(reading)
+
+    def end() -> None:
+        os.kill(child, signal.SIGKILL)  # a zombie where it was killed before
+        os.waitpid(child, 0)
+        for path in Path("/run/nicbench").glob("host.lock"):
+            path.unlink()
+
+    scene.mending.append(end)
+    return child
 
 
 def several(*injects: Inject) -> Inject:

@@ -74,8 +74,13 @@ class Scene:
     controller: int = 0
     near: str = ""
     far: str = ""
+    """Namespaces of the bench's own, of the tester and of the DUT."""
     mending: list[Callable[[], Any]] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
+    """What stands in the bench file in place of others."""
+    wait: str = "10min"
+    """How long the command waits for the machine."""
 
     @property
     def run(self) -> Path:
@@ -120,6 +125,10 @@ class Scene:
     def mend(self) -> None:
         while self.mending:
             self.mending.pop()()
+
+
+Inject = Callable[[Scene], None]
+"""What is done to a run, or before it."""
 
 
 def _namespaces() -> list[str]:

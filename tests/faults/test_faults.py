@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.errors import HostError, UsageError
 from nicbench.store.folder import RunFolder
 from nicbench.tuning.restore import restore
 
 from . import checks
 from .benches import two_machines
 from .controller import Controller, Ended, conduct
+from .expecting import Case, Moment
 from .places import MARK, Scene, command
-from .table import Case, Moment, cases
+from .table import cases
 
 pytestmark = pytest.mark.lab
 
@@ -45,15 +47,15 @@ def disk(folder: Path) -> Iterator[Path]:
 
 def play(case: Case, scene: Scene) -> tuple[Ended, list[str]]:
     """Gives the command, and lets the fault happen; the steps are those before it."""
-    bench = scene.folder / "bench.yaml"
-    text = case.bench.text.replace("NEAR", scene.near).replace("FAR", scene.far)
-    for word, choices in case.bench.drawn.items():
-        text = text.replace(word, scene.draw.choice(choices))
-    bench.write_text(text)
+    scene.words.update({word: scene.draw.choice(choices) for word, choices in case.bench.drawn.items()})
     if case.fault.prepare is not None:
         case.fault.prepare(scene)
     if case.moment == "early":
         case.fault.inject(scene)
+    bench, text = scene.folder / "bench.yaml", case.bench.text
+    for word, stands in {"NEAR": scene.near, "FAR": scene.far, **scene.words}.items():
+        text = text.replace(word, stands)
+    bench.write_text(text)
     sample = "trial" if case.bench.kind == "frames" else "round"
     at = AT[case.moment].format(sample=sample, results=case.bench.results)
     delay_s = scene.share * case.bench.span_s if case.moment == "during" else None
@@ -63,7 +65,7 @@ def play(case: Case, scene: Scene) -> tuple[Ended, list[str]]:
         if case.moment != "early":
             case.fault.inject(scene)
 
-    arguments = ["run", str(bench), "--output", str(scene.runs), "--no-report", "--no-progress", "--wait", "10min"]
+    arguments = ["run", str(bench), "--output", str(scene.runs), "--no-report", "--no-progress", "--wait", scene.wait]
     return conduct(arguments, scene.folder, scene.environment, at, delay_s, happens)
 
 
@@ -94,7 +96,7 @@ def test_a_fault_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw:
 def judge(case: Case, scene: Scene, ended: Ended, steps: list[str], before: dict[str, object]) -> list[str]:
     """All that is wrong with how a case ended."""
     folder = None
-    with suppress(ValueError):
+    with suppress(ValueError, HostError, UsageError):
         folder = RunFolder.open(scene.run)
     troubles = [*checks.unexpected(ended, case.expect, folder)]
     if ended.status < 0 and folder is not None:

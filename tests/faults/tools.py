@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
 
-from .places import Scene
+from .places import Inject, Scene
 
 _TOOL = """#!{python}
 import json, os, pathlib, re, subprocess, sys, time
@@ -43,7 +42,7 @@ _BODIES = {
 }
 
 
-def wrong_tool(how: str, *, factor: float = 1.0, only: str = "", times: int = 0) -> Callable[[Scene], None]:
+def wrong_tool(how: str, *, factor: float = 1.0, only: str = "", times: int = 0) -> Inject:
     """Puts such an iperf3 first in PATH, ``only`` at one end (``-c``, ``-s``), for some ``times`` (0: always)."""
 
     def inject(scene: Scene) -> None:
@@ -62,6 +61,11 @@ def wrong_tool(how: str, *, factor: float = 1.0, only: str = "", times: int = 0)
         scene.mending.append(lambda: tool.unlink(missing_ok=True))
 
     return inject
+
+
+def lies(factor: float, times: int = 0) -> Inject:
+    """Both ends say so many times of what they moved."""
+    return wrong_tool("multiplies", factor=factor, times=times)
 
 
 def _python() -> str:
