@@ -33,12 +33,13 @@ from .places import ENGINE, MONITOR
 FRAMES = (CABLES, LAB)
 EVERY = (CABLES, RINGS, CLIENTS)
 LINK, PEER, CONTRADICTED = Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.CONTRADICTED
-KILL, CRASH, STOP = signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP
+KILL, CRASH, STOP = signal.SIGKILL, signal.SIGABRT, signal.SIGSTOP
 
 GONE = ends("is gone|No such device|no interface|does not exist|vanished|not found|disappear|nothing comes back")
 SILENT = ends("nothing comes back|link of the tester's port", resumes=True)
 KILLED = ends("killed by signal 9", resumes=True)
-CRASHED = ends("killed by signal 11")
+CRASHED = ends("killed by signal 6")
+DUT_HANGS = ends("nothing comes back|did not give its event", resumes=True)
 HUNG = ends("within|silent|answer")
 STOPPED_EARLY = ends("stopped by SIG", 130)  # there is nothing yet to go on from
 STOPPED = ends("stopped by SIG.*nicbench resume", 130, resumes=True)
@@ -66,7 +67,7 @@ _DUT = (
     Fault("a firewall drops all", "DUT", FRAMES, inject.drop_all_forwarded, until_after(SILENT)),
     Fault("killed", "DUT", (RINGS,), inject.send_signal(KILL, ENGINE, "reflect"), until_after(KILLED)),
     Fault("crashes", "DUT", (RINGS,), inject.send_signal(CRASH, ENGINE, "reflect"), until_after(CRASHED)),
-    Fault("hangs", "DUT", (RINGS,), inject.send_signal(STOP, ENGINE, "reflect"), until_after(SILENT)),
+    Fault("hangs", "DUT", (RINGS,), inject.send_signal(STOP, ENGINE, "reflect"), until_after(DUT_HANGS)),
     Fault("halts for a moment", "DUT", (RINGS,), inject.halt(ENGINE, "reflect"), only_during(FINE)),
     Fault("a busy process", "DUT's CPU", (*FRAMES, RINGS), inject.spin(1), only_during(FINE)),
     Fault("a busy process", "tester's CPU", (*FRAMES, RINGS), inject.spin(0), only_during(FINE)),
