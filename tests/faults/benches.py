@@ -74,7 +74,7 @@ title: Two clients of one port
 lab: {kind: clients, ports: 1, clients_per_port: 2, rate: RATE}
 dut: {kind: server}
 monitor: off
-tests: [{name: tcp, method: stream, at_once: [all], duration: 1 s}]
+tests: [{name: tcp, method: stream, workload: iperf3, at_once: [port], duration: 1 s}]
 """
 _FAR = """
 nicbench: 1

@@ -12,7 +12,7 @@ from tests.hosts.sshd_server import Server, make_server_folder
 
 from .places import Inject, Scene
 
-LEASE_S = 3.0
+LEASE = "3 s"
 
 
 def prepare(scene: Scene) -> None:
@@ -22,9 +22,9 @@ def prepare(scene: Scene) -> None:
     scene.environment["HOME"] = str(scene.folder)
 
 
-def _described(server: Server, **changed: object) -> str:
-    options = server.options(lease=LEASE_S, connect_timeout=5.0, **changed)
-    return json.dumps({"kind": "ssh", **options.model_dump(mode="json", exclude_defaults=True)})
+def _described(server: Server) -> str:
+    given = server.options().model_dump(mode="json", exclude_defaults=True)
+    return json.dumps({"kind": "ssh", **given, "lease": LEASE, "connect_timeout": "5 s"})
 
 
 def signal_sshd(number: int) -> Inject:

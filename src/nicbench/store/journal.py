@@ -136,6 +136,15 @@ class Journal:
         self._size_bytes = whole
         return torn
 
+    def _refuse_deleted(self) -> None:
+        """HostError where somebody deleted the file: what is written to it is lost, and the run would find nothing."""
+        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
+            raise HostError(
+                "somebody deleted the run folder, or this file of it, while the run went on: nothing of it is kept",
+                place=str(self.path),
+                next_step="give the bench file again, with a folder by `--output` that nobody tidies up",
+            )
+
     def _write_line(self, event: Event) -> None:
         assert self._descriptor is not None  # noqa: S101 - append() opened it
         content: Any = event
@@ -144,6 +153,7 @@ class Journal:
         line = json_text(content, indent=None).encode() + b"\n"
         self._writes += 1
         try:
+            self._refuse_deleted()
             if self._boundary is None:
                 _write_all(self._descriptor, line)
                 os.fsync(self._descriptor)
