@@ -112,7 +112,7 @@ _TOOLS = (
     ),
     *(
         Fault(f"lies alike at both ends, {words}", "tool", (SHARED,), tools.lies(factor), early(_NAMED))
-        for words, factor in (*_LIES, ("half", 0.5))
+        for words, factor in (*_LIES[:2], ("half", 0.5))
     ),
     # One client that says more than its link carries is refused at once.
     *(
@@ -161,7 +161,7 @@ _ENDS = (
         {"before": INCOMPLETE, "during": INCOMPLETE, "between": FINE, "after": FINE},
     ),
 )
-_LOCKED, _NO_FOLDER = ends("cannot be read or written"), ends("cannot be|No such file|is gone")
+_LOCKED, _NO_FOLDER = ends("cannot be read or written"), ends("somebody deleted the run folder")
 _MACHINE = (
     Fault("full", "disk", EVERY, inject.fill_disk, {"early": FULL, **until_after(FULL, FULL)}),
     Fault("read-only", "disk", EVERY, inject.make_read_only, early(ends("Read-only file system"))),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from nicbench.core.errors import HostError, UsageError
+from nicbench.core.errors import HostError, LostFolderError, UsageError
 from nicbench.core.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.core.result import Result
 from nicbench.core.round import Round
@@ -137,9 +137,9 @@ class Journal:
         return torn
 
     def _refuse_deleted(self) -> None:
-        """HostError where somebody deleted the file: what is written to it is lost, and the run would find nothing."""
+        """LostFolderError where somebody deleted the file: what is written to it is lost, and the run would find nothing."""
         if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
-            raise HostError(
+            raise LostFolderError(
                 "somebody deleted the run folder, or this file of it, while the run went on: nothing of it is kept",
                 place=str(self.path),
                 next_step="give the bench file again, with a folder by `--output` that nobody tidies up",
