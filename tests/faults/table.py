@@ -13,7 +13,7 @@ from typing import Final
 from nicbench.core.verdict import Reason
 
 from . import clocks, far, inject, tools
-from .benches import CABLES, CLIENTS, FAR, LAB, LIARS, NUTTCP, RINGS, SHARED, WATCHED
+from .benches import AF_XDP, CABLES, CLIENTS, FAR, LAB, LIARS, NUTTCP, RINGS, SHARED, WATCHED
 from .expecting import (
     FINE,
     INCOMPLETE,
@@ -52,7 +52,7 @@ _PORTS = (
     Fault("deleted", "tester's port", FRAMES, inject.delete_port("tester"), until_after(GONE)),
     Fault("stays down", "tester's port", FRAMES, inject.take_down("tester"), until_after(SILENT)),
     Fault("flaps", "tester's port", FRAMES, inject.flap("tester"), only_during(seen(LINK))),
-    Fault("its XDP program is taken off", "tester's port", FRAMES, inject.take_program_off, until_after(SILENT)),
+    Fault("its XDP program is taken off", "tester's port", (AF_XDP,), inject.take_program_off, until_after(SILENT)),
     Fault("pulled", "cable", FRAMES, inject.pull_cable("tester", "dut"), until_after(SILENT)),
     Fault("swallows all with its links up", "cable", FRAMES, inject.swallow("dut"), until_after(SILENT)),
     Fault("deleted", "DUT's port", FRAMES, inject.delete_port("dut"), until_after(GONE)),
