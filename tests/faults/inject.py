@@ -97,11 +97,12 @@ def take_program_off(scene: Scene) -> None:
 
 
 def forget(what: str) -> Inject:
-    """The kernel of the DUT forgets the addresses, neighbours or routes of a port."""
+    """The DUT forgets the address, neighbour or route of a port; ``routes`` also that to its own network."""
 
     def inject(scene: Scene) -> None:
-        more = ("nud", "permanent") if what == "neighbour" else ()
-        ip("-n", scene.namespace("dut"), what, "flush", "dev", scene.last_port("dut"), *more)
+        more = {"neighbour": ("nud", "permanent"), "route": ("proto", "boot")}.get(what, ())
+        what_of = what.removesuffix("s")
+        ip("-n", scene.namespace("dut"), what_of, "flush", "dev", scene.last_port("dut"), *more)
 
     return inject
 

@@ -61,9 +61,12 @@ _PORTS = (
     Fault("loses its addresses", "DUT's port", FRAMES, inject.forget("address"), only_during(seen(PEER))),
     Fault("loses its neighbours", "DUT's port", FRAMES, inject.forget("neighbour"), only_during(seen(PEER))),
     Fault("loses its routes", "DUT's port", FRAMES, inject.forget("route"), only_during(seen(PEER))),
+    Fault(
+        "loses also the route to its own network", "DUT's port", FRAMES, inject.forget("routes"), until_after(SILENT)
+    ),
 )
 _DUT = (
-    Fault("forwarding is switched off", "DUT", FRAMES, inject.stop_forwarding, only_during(seen(PEER))),
+    Fault("forwarding is switched off", "DUT", FRAMES, inject.stop_forwarding, until_after(SILENT)),
     Fault("a firewall drops all", "DUT", FRAMES, inject.drop_all_forwarded, until_after(SILENT)),
     Fault("killed", "DUT", (RINGS,), inject.send_signal(KILL, ENGINE, "reflect"), until_after(KILLED)),
     Fault("crashes", "DUT", (RINGS,), inject.send_signal(CRASH, ENGINE, "reflect"), until_after(CRASHED)),

@@ -175,7 +175,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             if await self._is_only_too_long(slot, patient):
                 return
         raise HostError(
-            f"nothing comes back {self._words_of(silent)}: none of the learning frames, for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
+            f"nothing comes back {self._words_of(silent)}: none of the learning frames, "
+            f"for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
             place=place,
             next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
             "routes); what was measured is kept, and `nicbench resume` goes on from there",

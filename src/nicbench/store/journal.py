@@ -137,7 +137,7 @@ class Journal:
         return torn
 
     def _refuse_deleted(self) -> None:
-        """LostFolderError where somebody deleted the file: what is written to it is lost, and the run would find nothing."""
+        """LostFolderError where somebody deleted the file: what is written to it would be lost."""
         if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
             raise LostFolderError(
                 "somebody deleted the run folder, or this file of it, while the run went on: nothing of it is kept",

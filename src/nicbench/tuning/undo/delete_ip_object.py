@@ -8,11 +8,13 @@ from nicbench.core.errors import HostError
 from nicbench.hosts.base import Host
 from nicbench.tuning.undo.base import Undo
 
-# The kernel's words for an address (old kernels, newer ones), a route, a neighbour, and an interface that is gone.
+# The kernel's words for an address (old kernels, newer ones), a route (and the last of its table), a neighbour, and an
+# interface that is gone.
 _GONE: Final = (
     "Cannot assign requested address",
     "address not found",
     "No such process",
+    "FIB table does not exist",
     "No such file or directory",
     "Cannot find device",
 )
