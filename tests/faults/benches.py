@@ -29,7 +29,7 @@ tests:
     frame_bytes: [64]
     of: 4 kpps
     loads: [100 %, 50 %]
-    trial: {duration: 600 ms, drain: 50 ms, settle: 20 ms}
+    trial: {duration: 800 ms, drain: 50 ms, settle: 20 ms}
 """
 _CABLES = """
 nicbench: 1
@@ -106,11 +106,11 @@ class Bench:
 
 
 _DRIVERS = {"DRIVER": ("net_af_xdp", "xdp")}
-CABLES = Bench("cables", _CABLES + _TOLERANT + _SWEEP, "frames", 2, 0.6, _DRIVERS)
+CABLES = Bench("cables", _CABLES + _TOLERANT + _SWEEP, "frames", 2, 0.8, _DRIVERS)
 AF_XDP = replace(CABLES, name="af_xdp", drawn={"DRIVER": ("net_af_xdp",)})
 """Its XDP program can be taken off by anybody; that of the other driver is held by a link."""
-LAB = Bench("lab", _LAB + _TOLERANT + _SWEEP, "frames", 2, 0.6, _DRIVERS)
-RINGS = Bench("rings", _RINGS + _TOLERANT + _SWEEP, "frames", 2, 0.6, {})
+LAB = Bench("lab", _LAB + _TOLERANT + _SWEEP, "frames", 2, 0.8, _DRIVERS)
+RINGS = Bench("rings", _RINGS + _TOLERANT + _SWEEP, "frames", 2, 0.8, {})
 _OFF, _ON = "off", "{interval: 100 ms}"
 
 

@@ -23,8 +23,6 @@ from .controller import Ended
 from .expecting import Expect
 from .places import all_processes, command, ip
 
-_CONTRADICTORY = (Reason.LINK_CHANGED, Reason.LATE, Reason.PEER_FAILED)
-
 
 def state(namespaces: tuple[str, ...]) -> dict[str, Any]:
     """Of the machine, and of namespaces that were there before the run, all that a run may touch."""
@@ -148,7 +146,11 @@ def unexpected(ended: Ended, expect: Expect, folder: RunFolder | None) -> Iterat
         if summary is None or summary.verdict not in expect.verdicts:
             yield f"the verdict {summary and summary.verdict}, not {sorted(expect.verdicts)}"
         reasons = {reason for sample in samples(folder) for reason in sample.verdict.reasons}
-        if expect.reasons and not reasons & expect.reasons:
+        # On a busy machine a fault may come behind the last frame: then the next trial sees it before it begins.
+        came_behind = Reason.PEER_FAILED in expect.reasons and "no learning frame came back at first" in told(
+            folder, ended
+        )
+        if expect.reasons and not reasons & expect.reasons and not came_behind:
             yield f"no sample was invalid for {sorted(expect.reasons)}, only for {sorted(reasons)}"
     elif ended.status > 0 and summary is not None and summary.verdict is not ResultVerdict.INCOMPLETE:
         yield f"it ended with status {ended.status}, and its verdict is {summary.verdict}"

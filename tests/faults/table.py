@@ -179,7 +179,13 @@ _MACHINE = (
         "the run folder is deleted", "disk", (CABLES, CLIENTS), inject.delete_run_folder, until_after(*[_NO_FOLDER] * 2)
     ),
     Fault("held by another run", "lease", (CABLES, CLIENTS), inject.hold_machine, early(ends("in use", 3))),
-    Fault("its holder is killed", "lease", (CABLES, CLIENTS), inject.hold_machine_for_a_moment, early(told("in use"))),
+    Fault(
+        "its holder is killed",
+        "lease",
+        (CABLES, CLIENTS),
+        inject.hold_machine_for_a_moment,
+        early(told("in use|2026-01-01T000000Z-another")),
+    ),
     Fault("another run asks for the machine", "lease", (CABLES, CLIENTS), inject.ask_for_machine, until_after(FINE)),
 )
 _LOST = ends("was lost|the connection", resumes=True)
@@ -187,8 +193,8 @@ _SSH = (
     Fault("sshd is killed", "ssh", (FAR,), far.signal_sshd(KILL), until_after(_LOST), far.prepare),
     Fault("half open", "ssh", (FAR,), far.signal_sshd(STOP), until_after(_LOST), far.prepare),
     Fault("halts for a moment", "ssh", (FAR,), far.halt_sshd, only_during(FINE), far.prepare),
-    Fault("nobody answers", "ssh", (FAR,), far.close_door, early(ends("ssh|connection")), far.prepare),
-    Fault("its host key changes", "ssh", (FAR,), far.change_key, early(ends("host key")), far.prepare),
+    Fault("nobody answers", "ssh", (FAR,), far.close_door, early(ends("ssh to root", 3)), far.prepare),
+    Fault("its host key changes", "ssh", (FAR,), far.change_key, early(ends("host key has CHANGED", 3)), far.prepare),
     Fault("killed", "controller", (FAR,), inject.signal_controller(KILL), until_after(SHOT, SHOT), far.prepare),
 )
 _REAL, _ENGINES = clocks.step("real", 3600.0, -3600.0, 0.5, -0.5), clocks.step("monotonic", 0.1, 2.0)
