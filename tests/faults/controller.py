@@ -22,7 +22,7 @@ from tests.run.simulated_bench import nothing_told
 from nicbench.cli.main import main
 from nicbench.core.events import Bus
 from nicbench.hosts.owner import owner_mark
-from nicbench.measure import rounds, trials
+from nicbench.measure import learning, rounds, trials
 from nicbench.stages import plan
 from nicbench.testbed.testers import _packet_engine
 
@@ -134,7 +134,7 @@ def _telling(told: int, answered: int, gates: set[str]) -> Iterator[None]:
         (rounds._Watch, "begin", begin_and_tell),
         # What costs time and is not what is tested: the inventory, and patience with what will not come.
         (plan, "collect", nothing_told),
-        (trials, "UNTIL_FRAMES_COME_BACK_S", (0.1, 0.3, 0.5)),
+        (learning, "UNTIL_FRAMES_COME_BACK_S", (0.1, 0.3, 0.5)),
         (_packet_engine, "GRACE_S", 3.0),
     ]
     for place, name, value in replaced:
