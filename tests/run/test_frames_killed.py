@@ -19,8 +19,8 @@ from nicbench.store.folder import RunFolder
 
 from .lab_bench import machine_state
 
-# It compares the interfaces of the whole machine before and after. Kills and full disks are in every session, with other
-# tools, in the table of faults.
+# It compares the interfaces of the whole machine before and after. Kills and full disks are in every session, in the
+# table of faults, with other tools.
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.acceptance]
 
 BENCH = """
