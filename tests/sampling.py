@@ -1,7 +1,7 @@
 """Of a test with many cases, ``make test`` runs some, drawn by the session's seed; ``make acceptance`` runs them all.
 
 ``@pytest.mark.sampled(4)`` above a parametrized test leaves four of its cases, others in each session, so that in time
-all are run. ``--every-case`` leaves all of them.
+all are run. ``--every-case`` leaves all of them, ``--cases 200`` so many of each.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 
 def add_option(parser: pytest.Parser) -> None:
     parser.addoption("--every-case", action="store_true", help="run every case of the tests marked `sampled`")
+    parser.addoption("--cases", type=int, default=None, help="draw so many cases of each test marked `sampled`")
 
 
 def leave_drawn_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -28,7 +29,7 @@ def leave_drawn_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
     for (_, name), of_test in cases.items():
         marker = of_test[0].get_closest_marker("sampled")
         assert marker is not None
-        count: int = marker.args[0]
+        count: int = config.option.cases or marker.args[0]
         draw = random.Random(f"{config.option.seed}/{name}")
         drawn = set(draw.sample(range(len(of_test)), min(count, len(of_test))))
         left_out.update(item for number, item in enumerate(of_test) if number not in drawn)

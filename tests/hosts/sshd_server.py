@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,23 @@ from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.options import SshOptions
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
+
+
+def make_server_folder(folder: Path) -> Path:
+    """Makes keys of a user, a stranger and two hosts there, and what sshd and its client need to know of them."""
+    folder.mkdir(exist_ok=True)
+    for name in ("user", "stranger", "host", "other_host"):
+        subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", folder / name), check=True)
+    (folder / "authorized_keys").write_text((folder / "user.pub").read_text())
+    (folder / "known_hosts").write_text(f"* {(folder / 'host.pub').read_text()}")
+    (folder / "sshd_config").write_text(
+        f"HostKey {folder}/host\nAuthorizedKeysFile {folder}/authorized_keys\nStrictModes no\nUsePAM no\n"
+        "PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\nPidFile none\n"
+        f"SetEnv HOME={folder}\n"  # not the startup files of whoever runs the tests
+    )
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # where it keeps its unprivileged half
+    return folder
 
 
 @dataclass

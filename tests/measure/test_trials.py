@@ -178,6 +178,45 @@ async def test_frames_that_are_too_long_for_the_dut_are_no_cable_that_was_pulled
     assert not mended
 
 
+@dataclass
+class Breaking(Silent):
+    """Learning frames come back before the trial, and behind it as often too late as ``too_late_after`` says."""
+
+    too_late: float = 0
+    too_late_after: float = math.inf
+
+    async def trial(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], during: During | None = None
+    ) -> Reading:
+        self.too_late = self.too_late_after
+        return await super().trial(number, request, addressing, during)
+
+
+async def judge_breaking(tester: Breaking, request: TrialRequest = REQUEST) -> Trial:
+    way = Addressing(0, 1, "02:00:00:00:00:01", "02:00:00:00:00:02", 4, "198.18.0.1", "198.19.0.1")
+    setup = TrialSetup(tester, Mending(SimulatedOptions()), (way,), port_names=("t0", "t1"))
+    return await TrialMaker(setup, Thresholds(), SampleLog({}, Bus())).make("t/0/0", "t", {}, request, 0)
+
+
+async def test_a_path_that_broke_in_a_trial_makes_it_no_figure_and_names_the_way() -> None:
+    trial = await judge_breaking(Breaking(900.0))
+    assert trial.verdict.reasons == (Reason.PEER_FAILED,)
+    told = "a peer failed: nothing came back any more from port t0 to t1, also after the trial"
+    assert [finding.text for finding in trial.verdict.findings] == [told]
+    assert TrialRepeats().useless(trial) == told
+
+
+async def test_a_dut_that_was_overloaded_and_forwards_again_is_charged_with_its_loss() -> None:
+    assert (await judge_breaking(Breaking(900.0, too_late_after=0))).verdict.valid
+    assert (await judge_breaking(Breaking(900.0, too_late_after=1))).verdict.valid  # after a moment
+
+
+async def test_where_nothing_was_lost_or_no_dut_was_there_nothing_is_asked() -> None:
+    assert (await judge_breaking(Breaking(1e9))).verdict.valid
+    flood = REQUEST.model_copy(update={"purpose": Purpose.CEILING})
+    assert (await judge_breaking(Breaking(900.0), flood)).verdict.valid
+
+
 class Slow(FakeTester):
     """Frames come back 0.7 s after they were sent."""
 

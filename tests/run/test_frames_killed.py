@@ -19,7 +19,9 @@ from nicbench.store.folder import RunFolder
 
 from .lab_bench import machine_state
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone]  # it compares the interfaces of the whole machine before and after
+# It compares the interfaces of the whole machine before and after. Kills and full disks are in every session, in the
+# table of faults, with other tools.
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.acceptance]
 
 BENCH = """
 nicbench: 1

@@ -196,3 +196,11 @@ def test_a_kill_switch_that_is_not_understood_says_how_to_write_it(
 
     with pytest.raises(UsageError, match="n:torn"):
         Journal(tmp_path / "journal.ndjson")
+
+
+def test_a_journal_that_somebody_deleted_takes_nothing_more_and_says_so(journal: Journal) -> None:
+    journal.append(Note(text="kept"))
+    journal.path.unlink()
+    with pytest.raises(HostError, match="somebody deleted the run folder") as caught:
+        journal.append(Note(text="lost"))
+    assert (caught.value.exit_status, caught.value.may_resume) == (4, False)

@@ -7,7 +7,8 @@
     │   └── BusyError        3  somebody else is using it
     ├── HostError            4  a host or peer failed
     │   ├── EngineError      4  the engine died or refused
-    │   └── ToolsFailedError 4  every tool of every round failed
+    │   ├── ToolsFailedError 4  every tool of every round failed
+    │   └── LostFolderError  4  somebody deleted the run folder
     ├── NothingMeasuredError 5  the run came to its end without a figure
     │   └── CannotTellError  5  runs cannot be compared: too little of them may be relied on
     ├── ThresholdError       6  a threshold was missed, or a known rate not found
@@ -83,6 +84,12 @@ class EngineError(HostError):
 
 class ToolsFailedError(HostError):
     """The run came to its end, and every tool of every round failed."""
+
+    may_resume = False
+
+
+class LostFolderError(HostError):
+    """Somebody deleted the run folder while the run went on."""
 
     may_resume = False
 

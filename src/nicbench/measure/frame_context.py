@@ -116,8 +116,9 @@ class TrialRepeats(RepeatRule[Trial]):
         return worst, health.total_gap_ns, health.longest_gap_ns or 0
 
     def useless(self, sample: Trial) -> str | None:
-        """What a link that was down, or a drain that was too short, took is no loss of the DUT's."""
-        told = (one.text for one in sample.verdict.findings if one.reason in (Reason.LINK_CHANGED, Reason.LATE))
+        """What a link that was down, a path that broke, or a drain that was too short took is no loss of the DUT's."""
+        never_told = (Reason.LINK_CHANGED, Reason.LATE, Reason.PEER_FAILED)
+        told = (one.text for one in sample.verdict.findings if one.reason in never_told)
         return next(told, None)
 
     def compare(self, before: Trial, last: Trial, policy: RepeatPolicy) -> None:

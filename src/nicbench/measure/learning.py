@@ -18,7 +18,7 @@ from nicbench.core.frame_size import words_of
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.result import Result
-from nicbench.core.trial import Purpose, Trial, TrialRequest
+from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
 from nicbench.measure.samples import Slot
 from nicbench.measure.trial_setup import TrialSetup
@@ -26,6 +26,8 @@ from nicbench.measure.trial_setup import TrialSetup
 OF_THE_TESTER: Final = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 UNTIL_FRAMES_COME_BACK_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
+_STUCK_S: Final = 0.5
+"""So long a DUT may need, behind a trial that was too much for it, before it forwards again."""
 _FORGETS: Final = {Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.UNLEARNT}
 """After such a trial nobody knows which flows the DUT still has."""
 
@@ -145,14 +147,34 @@ class Learner:
                 return _Proof.CAME_BACK
             if await self._is_only_too_long(slot, patient):
                 return _Proof.TOO_LONG
-        names = self._setup.port_names
-        ways = ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(silent))
         raise HostError(
-            f"nothing comes back {ways}: none of the learning frames, for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
+            f"nothing comes back {self._words_of(silent)}: none of the learning frames, "
+            f"for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
             place=place,
             next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
             "routes); what was measured is kept, and `nicbench resume` goes on from there",
         )
+
+    async def find_broken_path(self, slot: Slot, request: TrialRequest, reading: Reading) -> str | None:
+        """What says that the path broke in the midst of a trial: frames were lost, and none comes back behind it.
+
+        A cable that died with its links up, or a DUT that forgot its routes, loses frames as an overloaded DUT does.
+        """
+        if not reading.counts.lost or request.purpose in OF_THE_TESTER or request.interruption is not None:
+            return None
+        if request.frame_bytes in self._too_long:
+            request = self._with_smallest_frames(request)
+        patient = request.model_copy(update={"settle_s": max(request.settle_s, _STUCK_S)})
+        if not await self._silent_ways(slot, request) or not (silent := await self._silent_ways(slot, patient)):
+            return None
+        return f"nothing came back any more {self._words_of(silent)}, also after the trial"
+
+    def _words_of(self, ways: frozenset[Way]) -> str:
+        names = self._setup.port_names
+        return ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(ways))
+
+    def _with_smallest_frames(self, request: TrialRequest) -> TrialRequest:
+        return request.model_copy(update={"frame_bytes": self._setup.smallest_frame_bytes, "mix": None})
 
     async def _silent_ways(self, slot: Slot, request: TrialRequest) -> frozenset[Way]:
         """Sends a few learning frames, and gives the ways of the trial on which none came back."""
@@ -165,7 +187,7 @@ class Learner:
         smallest = self._setup.smallest_frame_bytes
         if request.frame_bytes == smallest:
             return False
-        proof = request.model_copy(update={"frame_bytes": smallest, "mix": None})
+        proof = self._with_smallest_frames(request)
         if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, request):
             return False  # a path that comes back just now is asked once more for the trial's size
         if request.frame_bytes not in self._too_long:

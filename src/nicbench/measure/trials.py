@@ -65,10 +65,13 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         reading, failure = await self._read(slot, self._with_longer_drain(request))
         if self._drain_s > request.drain_s:
             reading = reading.model_copy(update={"drain_s": self._drain_s})
+        broken = failure and f"the DUT {failure}"
+        if failure is None:
+            broken = await self._learner.find_broken_path(slot, request, reading)
         evidence = Evidence.of(
             reading,
             dut_cpus=self._setup.dut_cpus,
-            peer_failure=failure and f"the DUT {failure}",
+            peer_failure=broken,
             link_may_change=request.interruption is not None,
             sent_share=request.sent_share,
             drain_s=request.drain_s,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from nicbench.core.errors import HostError, UsageError
+from nicbench.core.errors import HostError, LostFolderError, UsageError
 from nicbench.core.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.core.result import Result
 from nicbench.core.round import Round
@@ -136,6 +136,15 @@ class Journal:
         self._size_bytes = whole
         return torn
 
+    def _refuse_deleted(self) -> None:
+        """LostFolderError where somebody deleted the file: what is written to it would be lost."""
+        if self._descriptor is not None and os.fstat(self._descriptor).st_nlink == 0:
+            raise LostFolderError(
+                "somebody deleted the run folder, or this file of it, while the run went on: nothing of it is kept",
+                place=str(self.path),
+                next_step="give the bench file again, with a folder by `--output` that nobody tidies up",
+            )
+
     def _write_line(self, event: Event) -> None:
         assert self._descriptor is not None  # noqa: S101 - append() opened it
         content: Any = event
@@ -144,6 +153,7 @@ class Journal:
         line = json_text(content, indent=None).encode() + b"\n"
         self._writes += 1
         try:
+            self._refuse_deleted()
             if self._boundary is None:
                 _write_all(self._descriptor, line)
                 os.fsync(self._descriptor)

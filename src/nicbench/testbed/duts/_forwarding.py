@@ -130,7 +130,8 @@ async def _set_up_address(
     commands: list[tuple[str, ...]] = []
 
     async def add(what: str, target: tuple[str, ...], key: tuple[str, ...], *how: str) -> None:
-        command = (*ip, what, "add", *target, *how)
+        # Where frames came before the neighbour did, the kernel looked for the tester itself, and keeps what it found.
+        command = (*ip, what, "replace" if what == "neigh" else "add", *target, *how)
         await changes.make(host, DeleteIpObject(arguments=(ip[1], what, "del", *key)), lambda: _run(host, command))
         commands.append(command)
 

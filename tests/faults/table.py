@@ -1,0 +1,216 @@
+"""The table of faults: fault x place x moment, and for each what the run must say, written down before it is tried.
+
+Of every case holds besides, and is checked for each (``checks.py``): nothing is valid that was broken, nothing is
+charged to the device, what was measured is kept, and the machine is as it was.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from typing import Final
+
+from nicbench.core.verdict import Reason
+
+from . import clocks, far, inject, tools
+from .benches import AF_XDP, CABLES, CLIENTS, FAR, LAB, LIARS, NUTTCP, RINGS, SHARED, WATCHED
+from .expecting import (
+    FINE,
+    INCOMPLETE,
+    NEVER_VALID,
+    Case,
+    Expect,
+    Fault,
+    early,
+    ends,
+    only_during,
+    seen,
+    told,
+    until_after,
+)
+from .places import ENGINE, MONITOR
+
+FRAMES = (CABLES, LAB)
+EVERY = (CABLES, RINGS, CLIENTS)
+LINK, PEER, CONTRADICTED = Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.CONTRADICTED
+KILL, CRASH, STOP = signal.SIGKILL, signal.SIGABRT, signal.SIGSTOP
+
+GONE = ends("is gone|No such device|no interface|does not exist|vanished|not found|disappear|nothing comes back")
+SILENT = ends("nothing comes back|link of the tester's port", resumes=True)
+KILLED = ends("killed by signal 9", resumes=True)
+CRASHED = ends("killed by signal 6")
+DUT_HANGS = ends("nothing comes back|did not give its event", resumes=True)
+HUNG = ends("within|silent|answer")
+STOPPED_EARLY = ends("stopped by SIG", 130)  # there is nothing yet to go on from
+STOPPED = ends("stopped by SIG.*nicbench resume", 130, resumes=True)
+SHOT = Expect(frozenset({-signal.SIGKILL}), resumes=True)
+FULL = ends("disk is full|No space left", resumes=True)
+TOOLS = ends("iperf3")
+STOPS = {"before": STOPPED_EARLY, "during": STOPPED_EARLY, "between": STOPPED, "after": STOPPED}
+
+_PORTS = (
+    Fault("deleted", "tester's port", FRAMES, inject.delete_port("tester"), until_after(GONE)),
+    Fault("stays down", "tester's port", FRAMES, inject.take_down("tester"), until_after(SILENT)),
+    Fault("flaps", "tester's port", FRAMES, inject.flap("tester"), only_during(seen(LINK))),
+    Fault("its XDP program is taken off", "tester's port", (AF_XDP,), inject.take_program_off, until_after(SILENT)),
+    Fault("pulled", "cable", FRAMES, inject.pull_cable("tester", "dut"), until_after(SILENT)),
+    Fault("swallows all with its links up", "cable", FRAMES, inject.swallow("dut"), until_after(SILENT)),
+    Fault("deleted", "DUT's port", FRAMES, inject.delete_port("dut"), until_after(GONE)),
+    Fault("stays down", "DUT's port", FRAMES, inject.take_down("dut"), until_after(SILENT)),
+    Fault("flaps", "DUT's port", FRAMES, inject.flap("dut"), only_during(seen(LINK))),
+    Fault("loses its addresses", "DUT's port", FRAMES, inject.forget("address"), only_during(seen(PEER))),
+    Fault("loses its neighbours", "DUT's port", FRAMES, inject.forget("neighbour"), only_during(seen(PEER))),
+    Fault("loses its routes", "DUT's port", FRAMES, inject.forget("route"), only_during(seen(PEER))),
+    Fault(
+        "loses also the route to its own network", "DUT's port", FRAMES, inject.forget("routes"), until_after(SILENT)
+    ),
+)
+_DUT = (
+    Fault("forwarding is switched off", "DUT", FRAMES, inject.stop_forwarding, until_after(SILENT)),
+    Fault("a firewall drops all", "DUT", FRAMES, inject.drop_all_forwarded, until_after(SILENT)),
+    Fault("killed", "DUT", (RINGS,), inject.send_signal(KILL, ENGINE, "reflect"), until_after(KILLED)),
+    Fault("crashes", "DUT", (RINGS,), inject.send_signal(CRASH, ENGINE, "reflect"), until_after(CRASHED)),
+    Fault("hangs", "DUT", (RINGS,), inject.send_signal(STOP, ENGINE, "reflect"), until_after(DUT_HANGS)),
+    Fault("halts for a moment", "DUT", (RINGS,), inject.halt(ENGINE, "reflect"), only_during(FINE)),
+    Fault("a busy process", "DUT's CPU", (*FRAMES, RINGS), inject.spin(1), only_during(FINE)),
+    Fault("a busy process", "tester's CPU", (*FRAMES, RINGS), inject.spin(0), only_during(FINE)),
+    Fault("busy processes", "every CPU", (WATCHED,), inject.several(inject.spin(0), inject.spin(1)), only_during(FINE)),
+)
+_PROCESSES = (
+    Fault("killed", "engine", (*FRAMES, RINGS), inject.send_signal(KILL, ENGINE, "!reflect"), until_after(KILLED)),
+    Fault("crashes", "engine", (CABLES, RINGS), inject.send_signal(CRASH, ENGINE, "!reflect"), until_after(CRASHED)),
+    Fault("hangs", "engine", (CABLES, RINGS), inject.send_signal(STOP, ENGINE, "!reflect"), until_after(HUNG)),
+    Fault("halts for a moment", "engine", (*FRAMES, RINGS), inject.halt(ENGINE, "!reflect"), only_during(FINE)),
+    Fault("killed", "controller", EVERY, inject.signal_controller(KILL), until_after(SHOT, SHOT)),
+    Fault("Ctrl-C", "controller", EVERY, inject.signal_controller(signal.SIGINT), STOPS),
+    Fault("SIGTERM", "controller", EVERY, inject.signal_controller(signal.SIGTERM), STOPS),
+    Fault("its terminal goes away", "controller", (CABLES, CLIENTS), inject.signal_controller(signal.SIGHUP), STOPS),
+    Fault("halts for a moment", "controller", EVERY, inject.halt_controller, only_during(FINE)),
+    Fault("killed", "monitor", (WATCHED,), inject.send_signal(KILL, MONITOR), until_after(told("monitor"))),
+    Fault("hangs", "monitor", (WATCHED,), inject.send_signal(STOP, MONITOR), until_after(told("monitor"))),
+)
+_LIES = (("a fifth more", 1.2), ("twice", 2.0), ("a hundred times", 100.0))
+_NONSENSE = (
+    ("garbage", "garbage"),
+    ("NaN", "nan"),
+    ("less than nothing", "minus"),
+    ("zero", "zero"),
+    ("nothing", "nothing"),
+    ("half of its figures", "half"),
+    ("an error", "fails"),
+    ("without end", "endless"),
+)
+_NAMED = Expect(words=r"receiving: the tools say", reasons=frozenset({CONTRADICTED}), verdicts=NEVER_VALID)
+_TOOLS = (
+    Fault("killed", "tool", (CLIENTS,), inject.send_signal(KILL, "iperf3", "-c"), {"during": seen(PEER)}),
+    Fault("crashes", "tool", (CLIENTS,), inject.send_signal(CRASH, "iperf3", "-c"), {"during": seen(PEER)}),
+    Fault("hangs", "tool", (CLIENTS,), inject.send_signal(STOP, "iperf3", "-c"), {"during": seen(PEER)}),
+    Fault("killed", "tool", (NUTTCP,), inject.send_signal(KILL, "nuttcp", "-t"), {"during": seen(PEER)}),
+    Fault(
+        "killed each time",
+        "tool",
+        (CLIENTS,),
+        inject.keep_killing("iperf3", "-c"),
+        {"before": TOOLS, "during": TOOLS, "between": INCOMPLETE},
+    ),
+    *(
+        Fault(f"lies alike at both ends, {words}", "tool", (SHARED,), tools.lies(factor), early(_NAMED))
+        for words, factor in (*_LIES[:2], ("half", 0.5))
+    ),
+    # One client that says more than its link carries is refused at once.
+    *(
+        Fault(f"lies alike at both ends, {words}", "tool", (LIARS,), tools.lies(factor), early(ends("cannot be so")))
+        for words, factor in _LIES
+    ),
+    Fault("lies alike at both ends, half", "tool", (LIARS,), tools.lies(0.5), early(_NAMED)),
+    Fault("lies once", "tool", (LIARS,), tools.lies(2.0, times=2), early(seen(PEER, CONTRADICTED))),
+    *(Fault(f"answers {words}", "tool", (CLIENTS,), tools.wrong_tool(how), early(TOOLS)) for words, how in _NONSENSE),
+    *(
+        Fault(f"answers {words} once", "tool", (CLIENTS,), tools.wrong_tool(how, only="-c", times=1), early(seen(PEER)))
+        for words, how in _NONSENSE
+        if how != "endless"
+    ),
+)
+_ENDS = (
+    Fault("killed", "server", (CLIENTS,), inject.send_signal(KILL, "iperf3", "-s"), {"during": seen(PEER)}),
+    Fault("hangs", "server", (CLIENTS,), inject.send_signal(STOP, "iperf3", "-s"), {"during": seen(PEER)}),
+    Fault(
+        "killed each time",
+        "server",
+        (CLIENTS,),
+        inject.keep_killing("iperf3", "-s"),
+        {"before": TOOLS, "during": TOOLS, "between": INCOMPLETE},
+    ),
+    Fault(
+        "its port is taken",
+        "server",
+        (CLIENTS,),
+        inject.listen_on("server"),
+        {"before": ends("5201"), "between": INCOMPLETE, "after": FINE},
+    ),
+    Fault(
+        "its port stays down",
+        "client",
+        (CLIENTS,),
+        inject.take_down("c0"),
+        {"before": INCOMPLETE, "during": INCOMPLETE, "between": FINE, "after": FINE},
+    ),
+    Fault("its port flaps", "client", (CLIENTS,), inject.flap("c0"), only_during(seen(LINK))),
+    Fault(
+        "its port is deleted",
+        "client",
+        (CLIENTS,),
+        inject.delete_port("c0"),
+        {"before": INCOMPLETE, "during": INCOMPLETE, "between": FINE, "after": FINE},
+    ),
+)
+_LOCKED, _NO_FOLDER = ends("cannot be read or written"), ends("somebody deleted the run folder")
+_MACHINE = (
+    Fault("full", "disk", EVERY, inject.fill_disk, {"early": FULL, **until_after(FULL, FULL)}),
+    Fault("read-only", "disk", EVERY, inject.make_read_only, early(ends("Read-only file system"))),
+    Fault(
+        "takes no new file",
+        "disk",
+        EVERY,
+        inject.lock_run_folder,
+        until_after(*[ends("cannot be written|not perm")] * 2),
+    ),
+    Fault(
+        "the run folder is deleted", "disk", (CABLES, CLIENTS), inject.delete_run_folder, until_after(*[_NO_FOLDER] * 2)
+    ),
+    Fault("held by another run", "lease", (CABLES, CLIENTS), inject.hold_machine, early(ends("in use", 3))),
+    Fault(
+        "its holder is killed",
+        "lease",
+        (CABLES, CLIENTS),
+        inject.hold_machine_for_a_moment,
+        early(told("in use|2026-01-01T000000Z-another")),
+    ),
+    Fault("another run asks for the machine", "lease", (CABLES, CLIENTS), inject.ask_for_machine, until_after(FINE)),
+)
+_LOST = ends("was lost|the connection", resumes=True)
+_SSH = (
+    Fault("sshd is killed", "ssh", (FAR,), far.signal_sshd(KILL), until_after(_LOST), far.prepare),
+    Fault("half open", "ssh", (FAR,), far.signal_sshd(STOP), until_after(_LOST), far.prepare),
+    Fault("halts for a moment", "ssh", (FAR,), far.halt_sshd, only_during(FINE), far.prepare),
+    Fault("nobody answers", "ssh", (FAR,), far.close_door, early(ends("ssh to root", 3)), far.prepare),
+    Fault("its host key changes", "ssh", (FAR,), far.change_key, early(ends("host key has CHANGED", 3)), far.prepare),
+    Fault("killed", "controller", (FAR,), inject.signal_controller(KILL), until_after(SHOT, SHOT), far.prepare),
+)
+_REAL, _ENGINES = clocks.step("real", 3600.0, -3600.0, 0.5, -0.5), clocks.step("monotonic", 0.1, 2.0)
+_TOOLS_CLOCK, _CLOCK = clocks.step("monotonic", 30.0, -0.6), clocks.settable_clock
+_CLOCKS = (
+    Fault("real time is set", "clock", EVERY, _REAL, only_during(FINE), _CLOCK),
+    Fault("jumps", "engine's clock", (CABLES, RINGS), _ENGINES, only_during(seen(Reason.CLOCK_STEP)), _CLOCK),
+    Fault("jumps", "tool's clock", (CLIENTS,), _TOOLS_CLOCK, only_during(seen(PEER, CONTRADICTED)), _CLOCK),
+)
+
+TABLE: Final = (*_PORTS, *_DUT, *_PROCESSES, *_TOOLS, *_ENDS, *_MACHINE, *_SSH, *_CLOCKS)
+
+
+def cases() -> Iterator[Case]:
+    """Every cell of the table."""
+    for row in TABLE:
+        for moment in row.expected:
+            for bench in row.benches:
+                yield Case(row, bench, moment)
