@@ -49,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no target {', '.join(unknown)}; next: use {', '.join(seeds.TARGETS)}")
     if given.tried and len(wanted) != 1:
         parser.error("--try FILE needs the one target that the file is for")
+    if given.tried and not given.tried.is_file():
+        parser.error(f"{given.tried} is no file; next: look at {CACHE / 'found'}")
+    if not given.minutes > 0:
+        parser.error("--minutes is above 0")
     prepare(wanted)
     if given.keep:
         for target in wanted:
