@@ -61,21 +61,21 @@ def runs(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """What takes too long or too much memory fails here, and not the machine."""
+    """What takes too much CPU time or memory fails here, and not the machine."""
     limits = resource.getrlimit(resource.RLIMIT_DATA)
     now = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_DATA, (now + MOST_MEMORY_BYTES, limits[1]))
 
     def too_long(*_: object) -> None:
-        raise TimeoutError(f"it took more than {LONGEST_S} s")
+        raise TimeoutError(f"it took more than {LONGEST_S} s of CPU time")
 
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(LONGEST_S)
+    before = signal.signal(signal.SIGPROF, too_long)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
         resource.setrlimit(resource.RLIMIT_DATA, limits)
 
 

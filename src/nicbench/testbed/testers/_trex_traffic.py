@@ -131,9 +131,11 @@ def _stream(way: Way, groups: Mapping[str, Any]) -> StreamReading:
         duplicated=None,
         reordered=None,
         corrupted=None,
+        corrupted_copies=None,
         unattributed=None,
         corrupted_unattributed=None,
         foreign=None,
+        stale=None,
     )
     if way.latency_group is None:
         return StreamReading(name=way.name, counts=counts)
