@@ -159,7 +159,7 @@ async def test_an_error_of_another_form_is_an_error_all_the_same(error: Any) -> 
         await EngineClient(ScriptedProcess([READY, {"id": 1, "ok": False, "error": error}]), "engine").greet()
 
 
-@pytest.mark.parametrize("protocol", ["1." + "9" * 5000, "٣.١", "1.1.1", "", None, []])
+@pytest.mark.parametrize("protocol", ["1." + "9" * 5000, "\u0663.\u0661", "1.1.1", "", None, []])
 async def test_a_version_that_is_none_is_refused(protocol: Any) -> None:
     with pytest.raises(EngineError, match="protocol"):
         await EngineClient(ScriptedProcess([{**READY, "protocol": protocol}]), "engine").greet()
