@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint vm bench acceptance pages soak clean
+.PHONY: help install demo test lint vm bench acceptance pages soak fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -37,6 +37,10 @@ pages: install ## reports under axe in headless Chromium and an HTML validator (
 soak: ## many seeded cases of the checks that `make test` runs a few of
 	@scripts/setup --test
 	@scripts/check soak
+
+MINUTES ?= 1
+fuzz: install ## each fuzzer for MINUTES (1) of time, one after another; what they find is kept (needs cargo-fuzz)
+	@scripts/fuzz --minutes $(MINUTES)
 
 clean: ## removes what was built, keeps runs/
 	rm -rf .venv engine/target build/pages .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -27,3 +27,8 @@ def test_a_list_is_read_and_written(text: str, cpus: tuple[int, ...], again: str
 def test_what_is_no_list_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         parse_cpu_list(text)
+
+
+def test_the_same_cpus_named_a_thousand_times_take_no_memory() -> None:
+    with pytest.raises(ValueError, match="more CPUs than there can be"):
+        parse_cpu_list("0-8191," * 1000)

@@ -135,3 +135,31 @@ async def test_an_engine_that_died_between_two_requests_is_named_with_its_signal
     client = EngineClient(ScriptedProcess([], status=-9), "engine")
     with pytest.raises(EngineError, match="killed by signal 9"):
         await client.request("stats")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[" * 100_000,
+        '{"id": 1, "a": ' + "[" * 100_000,
+        '{"id": 1, "ok": NaN}',
+        '{"id": 1, "rate": 1e999}',
+        '{"id": 9' + "9" * 5000,
+    ],
+    ids=["deep list", "deep value", "NaN", "infinity", "number of thousands of digits"],
+)
+async def test_a_line_that_no_engine_writes_is_an_error_and_not_a_traceback(line: str) -> None:
+    with pytest.raises(EngineError, match="not a message"):
+        await EngineClient(ScriptedProcess([READY, line]), "engine").greet()
+
+
+@pytest.mark.parametrize("error", [[], "no", {"message": 5, "next": ["x"]}, None])
+async def test_an_error_of_another_form_is_an_error_all_the_same(error: Any) -> None:
+    with pytest.raises(EngineError):
+        await EngineClient(ScriptedProcess([READY, {"id": 1, "ok": False, "error": error}]), "engine").greet()
+
+
+@pytest.mark.parametrize("protocol", ["1." + "9" * 5000, "\u0663.\u0661", "1.1.1", "", None, []])
+async def test_a_version_that_is_none_is_refused(protocol: Any) -> None:
+    with pytest.raises(EngineError, match="protocol"):
+        await EngineClient(ScriptedProcess([{**READY, "protocol": protocol}]), "engine").greet()

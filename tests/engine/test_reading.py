@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
 from hdrh.histogram import HdrHistogram
 
+from nicbench.core.errors import EngineError
 from nicbench.core.trial import Looks, Reading
 from nicbench.engine.reading import parse_reading
 
@@ -173,3 +175,23 @@ def test_looks_and_frames_of_a_shared_core_are_read_and_an_older_engine_has_none
     assert old.health.cpus[0].looks is None
     assert old.latency is not None
     assert old.latency.shared_core is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "late"),
+    [
+        ({"streams": None}, [0]),
+        ({"streams": [{}]}, [0]),
+        ({"streams": [stream("0->1", received=-5)]}, [0]),
+        ({"streams": [stream("0->1", received="many")]}, [0]),
+        ({"streams": [stream("0->1")]}, []),
+        ({"streams": [stream("0->1")]}, ["late"]),
+        ({"ports": [port("t0", foreign=None)]}, [0]),
+        ({"ports": [port("t0", timestamps=[1])]}, [0]),
+        ({"health": 5}, [0]),
+        ({"capture": {"frames": 1}}, [0]),
+    ],
+)
+def test_counts_that_make_no_reading_are_an_error_of_the_engine(changed: dict[str, Any], late: list[Any]) -> None:
+    with pytest.raises(EngineError, match="make no reading"):
+        parse_reading({**drained([stream("0->1")], [port("t0")]), **changed}, late)

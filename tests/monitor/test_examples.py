@@ -13,6 +13,7 @@ from nicbench.core.errors import EngineError
 from nicbench.engine.client import PROTOCOL
 from nicbench.hosts.base import Process
 from nicbench.monitor.client import MonitorClient
+from nicbench.monitor.running import CpuWatch
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "protocol" / "examples" / "monitor").glob("*.ndjson"))
 
@@ -108,3 +109,25 @@ async def test_who_does_not_speak_the_protocol_is_refused(first: str) -> None:
     process.lines.put_nowait(first)
     with pytest.raises(EngineError, match="protocol"):
         await MonitorClient(process, lambda line: None, "here").greet()
+
+
+async def test_one_that_was_not_understood_is_ended_without_waiting_for_a_reply() -> None:
+    process = Played([[]])
+    process.lines.put_nowait("nonsense")
+    client = MonitorClient(process, lambda line: None, "here")
+    with pytest.raises(EngineError):
+        await client.greet()
+    assert await client.close() is None
+    assert process.asked == []
+
+
+async def test_an_event_that_cannot_be_understood_ends_the_conversation_with_its_line() -> None:
+    ready = json.dumps({"event": "ready", "protocol": PROTOCOL})
+    watch = CpuWatch()
+    watch.begin()
+    client = MonitorClient(
+        Played([[ready], ['{"id": 1, "ok": true}', '{"event": "series", "series": [5]}']]), watch.heard, "it"
+    )
+    await client.greet()
+    with pytest.raises(EngineError, match=r"cannot be understood.*series"):
+        await client.request("stats")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 
 import pytest
 from hypothesis import given
@@ -90,6 +91,14 @@ def test_recordings_that_were_damaged_give_figures_or_an_error_that_is_ours(kind
             if not text:
                 break
         read(KINDS[kind], job(kind, draw.choice(ASKS)), "".join(text))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_of_thousands_of_digits_gives_figures_or_an_error_that_is_ours(kind: str, draw: random.Random) -> None:
+    for text in (path.read_text() for path in RECORDED if path.name.startswith(kind)):
+        numbers = list(re.finditer(r"\d+", text))
+        for found in draw.sample(numbers, min(8, len(numbers))):
+            read(KINDS[kind], job(kind, draw.choice(ASKS)), f"{text[: found.start()]}{'9' * 5000}{text[found.end() :]}")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -24,6 +24,8 @@ def parse_cpu_list(text: str) -> tuple[int, ...]:
         if not 0 <= start <= end < _MOST_CPUS:
             raise ValueError(f"{part[:20]!r} is no range of CPUs")
         cpus.extend(range(start, end + 1))
+        if len(cpus) > 2 * _MOST_CPUS:
+            raise ValueError(f"{text[:20]!r} names more CPUs than there can be")
     return tuple(dict.fromkeys(cpus))
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import signal
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic_core import from_json
+
 from nicbench.core.errors import EngineError, HostError
 from nicbench.hosts.base import Process
+from nicbench.store.reading import refuse_absurd_numbers
 
 # The minor number is the oldest that this controller works with (protocol/README.md, "Versions").
 PROTOCOL = "1.1"
@@ -18,6 +22,7 @@ PROTOCOL = "1.1"
 REPLY_TIMEOUT_S = 30.0
 # An engine without a request for 10 s ends, and between trials a slow machine may be busy for longer.
 RENEW_AFTER_S = 3.0
+_VERSION = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})")
 
 # libbpf and libxdp print lines with these prefixes at every ordinary start.
 _CHATTER_PREFIXES = ("libbpf: ", "libxdp: ")
@@ -45,8 +50,32 @@ def explain_wrong_protocol(theirs: str) -> str | None:
 
 def _parse_version(version: str) -> tuple[int, int] | None:
     """Major and minor number of a version; None where the text is not one."""
-    parts = version.split(".")
-    return (int(parts[0]), int(parts[1])) if len(parts) == 2 and all(part.isdecimal() for part in parts) else None
+    found = _VERSION.fullmatch(version)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def parse_message(line: str) -> dict[str, Any] | None:
+    """The object in a line of an engine; None where there is none, or it holds a number that cannot be."""
+    content = line.encode(errors="replace")
+    try:
+        message = from_json(content)
+        refuse_absurd_numbers(content)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def error_of(reply: dict[str, Any], command: str, place: str) -> EngineError:
+    """The error in a reply, whatever the reply holds in its place."""
+    error = reply.get("error")
+    said = error if isinstance(error, dict) else {}
+    next_step = said.get("next")
+    return EngineError(
+        str(said.get("message", f"refused {command}")),
+        kind=str(said.get("kind", "unknown")),
+        place=place,
+        next_step=next_step if isinstance(next_step, str) else None,
+    )
 
 
 class EngineClient:
@@ -158,23 +187,14 @@ class EngineClient:
     def _require_ok(self, command: str, reply: dict[str, Any]) -> dict[str, Any]:
         if reply.get("ok"):
             return reply
-        error = reply.get("error") or {}
-        raise EngineError(
-            str(error.get("message", f"refused {command}")),
-            kind=str(error.get("kind", "unknown")),
-            place=self._name,
-            next_step=error.get("next"),
-        )
+        raise error_of(reply, command, self._name)
 
     async def _next_message(self, within_s: float) -> dict[str, Any]:
         line = await self._process.read_line(timeout_s=within_s)
         if line is None:
             raise await self._describe_exit()
-        try:
-            message = json.loads(line)
-        except ValueError:
-            message = None
-        if not isinstance(message, dict):
+        message = parse_message(line)
+        if message is None:
             raise EngineError(f"wrote a line that is not a message: {line[:200]!r}", kind="protocol", place=self._name)
         return message
 

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nicbench.core.base import Frozen
+from nicbench.core.errors import EngineError
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -93,7 +94,21 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     """Translates the reply to ``drain`` and the ``late`` counts of ``settle``, one per stream, into a ``Reading``.
 
     A frame that came after the drain is late, not lost (protocol, "Meanings"), so it is taken off ``lost`` here.
+    EngineError where the replies are no reading, or a count is below 0.
     """
+    try:
+        reading = _reading(drain, late)
+        for counts in (reading.counts, *(stream.counts for stream in reading.streams)):
+            if any(number is not None and number < 0 for number in counts.model_dump().values()):
+                raise ValueError("a count is below 0")
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        step = "build engine and controller from the same source: `make install`"
+        raise EngineError(f"the engine's counts make no reading: {why}", kind="protocol", next_step=step) from error
+    return reading
+
+
+def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     streams = tuple(_stream(raw, count) for raw, count in zip(drain["streams"], late, strict=True))
     ports = tuple(
         PortReading(

@@ -211,7 +211,7 @@ def _time_of(file: _File, line: _Line) -> int:
     try:
         hours, minutes, seconds = (int(part) for part in clock.split(":"))
         written = datetime(int(year), _MONTHS.index(month) + 1, int(day), hours, minutes, seconds)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         why = f"ZZZZ: {quote(','.join(line.fields))} is no time"
         raise file.wrong(line.place(0), why, "nmon writes ZZZZ,T0001,23:59:59,31-DEC-2026") from error
     return int((written - datetime(1970, 1, 1)).total_seconds())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nicbench.core.errors import EngineError, HostError
-from nicbench.engine.client import PROTOCOL, explain_wrong_protocol
+from nicbench.engine.client import PROTOCOL, error_of, explain_wrong_protocol, parse_message
 from nicbench.hosts.base import Process
 from nicbench.store.monitor_samples import SAMPLE
 
@@ -73,18 +73,14 @@ class MonitorClient:
             self._waiting.pop(number, None)
         if reply.get("ok"):
             return reply
-        error = reply.get("error") or {}
-        raise EngineError(
-            str(error.get("message", f"refused {command}")),
-            kind=str(error.get("kind", "unknown")),
-            place=self._place,
-            next_step=error.get("next"),
-        )
+        raise error_of(reply, command, self._place)
 
     async def close(self) -> dict[str, Any] | None:
         """The reply to ``close``, which says what it cost; None where it was gone already. Never raises."""
         reply = None
         try:
+            if self._reader is None:
+                raise HostError("it was never understood", place=self._place)  # nobody reads what it replies
             reply = await self.request("close")
             await self._process.wait(timeout_s=5.0)
         except (HostError, EngineError):
@@ -98,7 +94,7 @@ class MonitorClient:
 
     async def _read(self) -> None:
         """Until the monitor ends. A line that is no message ends it, too: what follows could not be trusted."""
-        reason = "ended"
+        reason, line = "ended", None
         try:
             while (line := await self._process.read_line()) is not None:
                 if line.startswith(SAMPLE):
@@ -114,6 +110,8 @@ class MonitorClient:
                     break
         except HostError as error:
             reason = error.message
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            reason = f"wrote a line that cannot be understood ({type(error).__name__}): {(line or '')[:200]!r}"
         tail = self._process.stderr_tail()
         self._death = EngineError(f"{reason}" + (f"; its last words: {tail}" if tail else ""), place=self._place)
         for future, _ in self._waiting.values():
@@ -130,8 +128,4 @@ class MonitorClient:
 
 def _message(line: str) -> dict[str, Any]:
     """An empty one where the line is none."""
-    try:
-        message = json.loads(line)
-    except ValueError:
-        return {}
-    return message if isinstance(message, dict) else {}
+    return parse_message(line) or {}

@@ -15,6 +15,7 @@ from nicbench.workloads.base import WorkloadError, last_words
 
 NANOSECONDS_PER_MICROSECOND = 1000
 _QUOTED_CHARACTERS = 80
+_MOST_DIGITS = 30
 
 
 def json_object(text: str, tool: str) -> Mapping[str, Any]:
@@ -114,6 +115,13 @@ def number_of(text: str, what: str) -> float:
         return finite(float(text), what)
     except ValueError:
         raise WorkloadError(f"the output of {what} is no number: {last_words(text[:_QUOTED_CHARACTERS])!r}") from None
+
+
+def count_of(text: str, what: str) -> int:
+    """Parses the digits of a count. WorkloadError where there are more of them than any count has."""
+    if len(text) > _MOST_DIGITS:
+        raise WorkloadError(f"the output of {what} has a count of {len(text)} digits")
+    return int(text)
 
 
 def _refuse_constant(name: str) -> NoReturn:

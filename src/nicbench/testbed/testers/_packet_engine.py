@@ -215,7 +215,7 @@ class PacketsTester(Tester):
         finally:
             if beside is not None:
                 beside.cancel()
-        return _with_phases(parse_reading(drained, settled["late"]), phases)
+        return _with_phases(parse_reading(drained, settled.get("late", ())), phases)
 
     async def _drain_and_settle(
         self, number: int, request: TrialRequest, duration_s: float

@@ -17,7 +17,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.round import Figures, Flow, Job, JobSpec, StreamFigures
 from nicbench.workloads.base import Command, End, Listening, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tool_output import number_of
+from nicbench.workloads.tool_output import count_of, number_of
 
 _FIRST_VERSION: Final = (2, 1)  # --full-duplex, and -R of UDP
 _MOST_STREAMS: Final = 128
@@ -89,7 +89,7 @@ class Iperf(Workload):
         return None
 
     def refusal_of_version(self, ask: JobSpec, version: str) -> str | None:
-        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+        numbers = tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:2])
         if numbers < _FIRST_VERSION:
             return f"iperf {version} prints reports that are not read here; 2.1 and later do"
         return None
@@ -150,7 +150,7 @@ class Iperf(Workload):
         mss = _MSS.search(client.stdout)
         return Figures(
             flows=tuple(_flow(way, ask, ends) for way in ways),
-            mss_bytes=None if mss is None else int(mss[1]),
+            mss_bytes=None if mss is None else count_of(mss[1], "iperf"),
         )
 
 
@@ -170,11 +170,11 @@ def _rate(ask: JobSpec) -> Command:
 
 def _reports(text: str, end: Literal["client", "server"], ask: JobSpec) -> Iterator[_Report]:
     """Yields what one end printed of each stream. The client's port is its own, or the other one at the server."""
-    ports = {found[1]: int(found[2 if end == "client" else 3]) for found in _PORTS.finditer(text)}
+    ports = {found[1]: count_of(found[2 if end == "client" else 3], "iperf") for found in _PORTS.finditer(text)}
     for found in _REPORT.finditer(text):
         way: _WAY = "reverse" if found[1] or ask.direction == "reverse" else "forward"
         begin_s, end_s, rate = (number_of(found[number], "iperf") for number in (3, 4, 6))
-        yield _Report(ports.get(found[2]), way, int(found[5]), rate, begin_s, end_s, found[7])
+        yield _Report(ports.get(found[2]), way, count_of(found[5], "iperf"), rate, begin_s, end_s, found[7])
 
 
 def _flow(way: _WAY, ask: JobSpec, ends: dict[str, tuple[_Report, ...]]) -> Flow:
@@ -198,8 +198,8 @@ def _flow(way: _WAY, ask: JobSpec, ends: dict[str, tuple[_Report, ...]]) -> Flow
         received_bits_per_s=_rate_of(received),
         duration_s=_duration_s(received or sent),
         retransmissions=None if is_udp or not sent else sum(_retransmissions(each) for each in sent),
-        datagrams=sum(int(found[3]) for found in losses) if losses else None,
-        lost_datagrams=sum(int(found[2]) for found in losses) if losses else None,
+        datagrams=sum(count_of(found[3], "iperf") for found in losses) if losses else None,
+        lost_datagrams=sum(count_of(found[2], "iperf") for found in losses) if losses else None,
         jitter_s=sum(number_of(found[1], "iperf") for found in losses) / len(losses) / 1000 if losses else None,
         streams=tuple(
             StreamFigures(
@@ -240,4 +240,4 @@ def _rate_among(report: _Report | None, reports: tuple[_Report, ...]) -> float |
 
 def _retransmissions(report: _Report) -> int:
     found = _SENT_TCP.match(report.rest)
-    return int(found[1]) if found else 0
+    return count_of(found[1], "iperf") if found else 0

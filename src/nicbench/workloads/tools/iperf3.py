@@ -306,4 +306,4 @@ def _seconds(milliseconds: float | None) -> float | None:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version)[:3])

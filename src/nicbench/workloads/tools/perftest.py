@@ -16,7 +16,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.round import Basis, Figures, Flow, Job, JobSpec, RequestLatency
 from nicbench.workloads.base import MEBIBYTE, Command, End, Listening, Output, Workload, WorkloadError, last_words
-from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, latency_of, number_of
+from nicbench.workloads.tool_output import NANOSECONDS_PER_MICROSECOND, count_of, latency_of, number_of
 
 _MOST_PAIRS: Final = 16384  # MAX_QP_NUM
 _LARGEST_MESSAGE: Final = 2**31 - 1
@@ -167,7 +167,8 @@ class Perftest(Workload):
         average = values[1]
         if average <= 0:
             raise WorkloadError(f"perftest says 0.00 MB/s of {iterations} messages, which it does now and then")
-        return Figures(flows=(_flow(job.ask, average * MEBIBYTE * 8, int(size) * int(iterations)),), notes=notes)
+        message_bytes = count_of(size, "perftest") * count_of(iterations, "perftest")
+        return Figures(flows=(_flow(job.ask, average * MEBIBYTE * 8, message_bytes),), notes=notes)
 
 
 def _table(text: str) -> tuple[str, str, str, str]:

@@ -1,0 +1,1 @@
+"""Fuzzers of what nicbench reads from others; CONTRIBUTING.md says how they are run."""
