@@ -229,7 +229,7 @@ def _link_down(trex: Any) -> None:
 
 
 def _refused(trex: Any) -> None:
-    trex.SERVER.refuses = True
+    trex.SERVER.refuses = trex.SILENT
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ class Sending:
         self.streams, self.duration_s = streams, duration_s
         load = sum(stream.mode.pps for _, stream in streams)
         self._share = min(1.0, truth.limit / load) if load else 1.0
-        self._length_s = 0.0 if duration_s < 0 else duration_s * truth.time_factor / self._share
+        self.length_s = 0.0 if duration_s < 0 else duration_s * truth.time_factor / self._share
         self._begun = time.monotonic() + truth.start_takes_s / 2
         self._told_after_s = truth.end_told_after_s
         self._stopped: float | None = None
@@ -113,14 +113,14 @@ class Sending:
     def progress(self) -> float:
         """The share of its frames that were sent."""
         now = time.monotonic() if self._stopped is None else self._stopped
-        return 1.0 if self._length_s == 0.0 else min(1.0, max(0.0, (now - self._begun) / self._length_s))
+        return 1.0 if self.length_s == 0.0 else min(1.0, max(0.0, (now - self._begun) / self.length_s))
 
     def stop(self) -> None:
         self._stopped = time.monotonic() if self._stopped is None else self._stopped
 
     def is_active(self) -> bool:
-        ended = self._begun + self._length_s + self._told_after_s
-        return self._stopped is None and self._length_s > 0.0 and time.monotonic() < ended
+        ended = self._begun + self.length_s + self._told_after_s
+        return self._stopped is None and self.length_s > 0.0 and time.monotonic() < ended
 
     def frames(self, stream: STLStream) -> int:
         if isinstance(stream.mode, STLTXSingleBurst):
@@ -137,13 +137,14 @@ class Session:
         self._connected = False
 
     def _alive(self, call: str) -> None:
-        self._server.calls.append(call)
+        if self._owner != "nicbench-watch":
+            self._server.calls.append(call)
         if self._server.dead or not self._connected:
             raise TRexError(SILENT)
 
     def connect(self) -> None:
-        if self._server.refuses is not None:
-            raise TRexError(self._server.refuses)
+        if self._server.refuses is not None or self._server.dead:
+            raise TRexError(self._server.refuses or SILENT)
         self._connected = True
 
     def disconnect(self) -> None:
@@ -271,7 +272,7 @@ class Session:
             own = [stream for port, stream in sending.streams if port == number]
             sent = [sending.frames(stream) for stream in own]
             left = sum(sent) - int(sum(sent) * truth.dropped_in_queue)
-            lasted = sending.duration_s * truth.time_factor * sending.progress()
+            lasted = sending.length_s * sending.progress()
             passes = left if sending.duration_s < 0 else min(left, int(truth.capacity * lasted) + truth.queue)
             lost = sum(sent) - passes
             parts = [round(lost * frames / sum(sent)) if sum(sent) else 0 for frames in sent]
