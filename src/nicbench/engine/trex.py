@@ -32,12 +32,13 @@ class TrexError(EngineError):
 
 
 class TrexClient:
-    """A client process. Its requests are answered one after the other."""
+    """A client process, in a Python of the version ``python``. Its requests are answered one after the other."""
 
     def __init__(self, process: Process, place: str) -> None:
         self._process = process
         self._place = place
         self._last = 0
+        self.python = ""
 
     @classmethod
     async def start(cls, host: Host, python: str, folder: str, place: str) -> Self:
@@ -48,7 +49,7 @@ class TrexClient:
         try:
             # Isolated (-I): neither this folder nor PYTHONPATH is where modules are looked for.
             client = cls(await host.start((python, "-I", "-c", _PROGRAM)), place)
-            await client.ask("load", client=folder)
+            client.python = (await client.ask("load", client=folder))["python"]
         except NotReadyError as error:
             raise NotReadyError(
                 f"there is no {python}", place="tester, python", next_step="name an interpreter that is installed"

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -276,7 +276,9 @@ class Session:
             passes = left if sending.duration_s < 0 else min(left, int(truth.capacity * lasted) + truth.queue)
             lost = sum(sent) - passes
             parts = [round(lost * frames / sum(sent)) if sum(sent) else 0 for frames in sent]
-            found[number] = list(zip(own, sent, [each - part for each, part in zip(sent, parts, strict=True)], strict=True))
+            found[number] = list(
+                zip(own, sent, [each - part for each, part in zip(sent, parts, strict=True)], strict=True)
+            )
         return found
 
     def _counts(self, group: Any, number: int, far: int, sent: int, received: int) -> dict[str, dict[Any, Any]]:
@@ -367,12 +369,9 @@ def serving(address: str) -> Iterator[None]:
 
 def _answer(connection: Connection) -> None:
     session = Session()
-    with connection:
+    with connection, suppress(EOFError, OSError):  # the client ended, or was killed
         while True:
-            try:
-                name, given, named = connection.recv()
-            except (EOFError, OSError):
-                return
+            name, given, named = connection.recv()
             try:
                 reply = (True, getattr(session, name)(*given, **named))
             except Exception as error:

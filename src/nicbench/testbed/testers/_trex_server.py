@@ -91,6 +91,7 @@ class TrexServer:
             description={
                 "engine": {"engine": "TRex", "version": self._version["version"], "mode": self._version["mode"]},
                 "server": f"{self._options.server}:{self._options.sync_port}",
+                "client_python": self._client.python,
                 "ports": [
                     {
                         "name": self._names[number],
