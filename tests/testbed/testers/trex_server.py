@@ -24,10 +24,10 @@ FAKE = Path(__file__).parent / "fake_trex"
 sys.path.append(str(FAKE / "automation/trex_control_plane/interactive"))
 
 from trex.stl.api import (  # noqa: E402
+    StatNotAvailable,
     STLFlowLatencyStats,
     STLStream,
     STLTXSingleBurst,
-    StatNotAvailable,
     TRexError,
     TRexTimeoutError,
 )
