@@ -27,6 +27,8 @@ class LimitedBy(StrEnum):
     DUT = "dut"
     TESTER = "tester"
     LINE_RATE = "line_rate"
+    MAXIMUM_LOAD = "maximum_load"
+    """The highest load that the bench file had the search try."""
 
 
 PASSES_NOTHING = "passes nothing"

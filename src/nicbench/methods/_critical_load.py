@@ -13,6 +13,7 @@ from nicbench.core.quantity import FramesPerSecond, Ratio
 from nicbench.core.result import LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, Narrowing, ResultTable
 from nicbench.core.trial import Purpose
+from nicbench.methods._loads import highest_load
 from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context
@@ -21,7 +22,21 @@ from nicbench.search.base import Goal, Limits, Outcome
 
 PART = "critical-load"
 LAST = "estimate"
-_WORDS = MappingProxyType({LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"})
+_WORDS = MappingProxyType(
+    {
+        LimitedBy.DUT: "DUT",
+        LimitedBy.TESTER: "tester",
+        LimitedBy.LINE_RATE: "line rate",
+        LimitedBy.MAXIMUM_LOAD: "maximum load",
+    }
+)
+_MOST = MappingProxyType(
+    {
+        LimitedBy.TESTER: "more than what the tester sends cannot be offered",
+        LimitedBy.LINE_RATE: "more than the line rate cannot be offered",
+        LimitedBy.MAXIMUM_LOAD: "more than the maximum load was not to be offered",
+    }
+)
 # A number of trials that even the longest duration cannot reach.
 _TRIALS = 10**6
 
@@ -38,6 +53,7 @@ class CriticalLoadChoice(Frozen):
     first_trial: Duration = 5.1
     longer_by: Pause = 0.1
     minimum_load: FramesPerSecond = 1000.0
+    maximum_load: FramesPerSecond | None = None
 
     def course(self, times: TrialTimes) -> Course:
         """Returns the course of the search in time, with the pauses of the trials."""
@@ -55,11 +71,11 @@ async def search_critical_load(
     """Searches at one frame size; returns the estimate after each trial, then the final one."""
     line_rate = context.line_rate_frames_per_s(size)
     ceiling = await context.ceiling_frames_per_s(size)
-    maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
+    maximum, limited_by = highest_load(line_rate, ceiling, choice.maximum_load)
     limits = Limits(
         minimum_load_frames_per_s=min(choice.minimum_load, maximum / 2),
         maximum_load_frames_per_s=maximum,
-        maximum_limited_by=LimitedBy.TESTER if maximum < line_rate else LimitedBy.LINE_RATE,
+        maximum_limited_by=limited_by,
         trial_duration_s=choice.first_trial,
         maximum_trials=_TRIALS,
     )
@@ -195,8 +211,8 @@ def _limit_words(outcome: Outcome) -> str | None:
     rate = outcome.rate
     said = [rate.reason_null] if rate.reason_null else list(outcome.notes)
     if rate.at_least:
-        most = "the line rate" if rate.limited_by is LimitedBy.LINE_RATE else "what the tester sends"
-        said.insert(0, f"more than {most} cannot be offered" if rate.limited_by else "it may lie above all loads tried")
+        most = _MOST.get(rate.limited_by) if rate.limited_by else None
+        said.insert(0, most or "it may lie above all loads tried")
     return "; ".join(said) or None
 
 

@@ -9,7 +9,7 @@ and a trial that the tester made invalid is not the DUT's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -30,6 +30,7 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
+from nicbench.methods._loads import highest_load
 from nicbench.methods._rate_columns import (
     AT_CLOCK,
     BORNE_BY_HALF,
@@ -94,8 +95,16 @@ class SearchChoice(Frozen):
     precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
+    maximum_load: FramesPerSecond | None = None
+    """The highest load tried, where a tester has a ceiling that is not measured; the line rate, if none."""
     validation: Validation = FULL_TRIAL_S
     """The duration of the validation trial in seconds; 0 is none, the default in a lab that nicbench sets up itself."""
+
+    @model_validator(mode="after")
+    def _check_loads(self) -> Self:
+        if self.maximum_load is not None and self.maximum_load <= self.minimum_load:
+            raise ValueError("`maximum_load` is not above `minimum_load`: there is nothing to search between them")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -276,12 +285,11 @@ class Throughput(FrameMethod):
         ceiling = await context.ceiling_frames_per_s(size)
         if ceiling is not None and ceiling <= 0.0:
             return self._without_tester(size, line_rate)
-        tester_first = ceiling is not None and ceiling < line_rate
-        maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
+        maximum, limited_by = highest_load(line_rate, ceiling, options.maximum_load)
         limits = Limits(
             minimum_load_frames_per_s=min(options.minimum_load, maximum / 2),
             maximum_load_frames_per_s=maximum,
-            maximum_limited_by=LimitedBy.TESTER if tester_first else LimitedBy.LINE_RATE,
+            maximum_limited_by=limited_by,
             precision=options.precision,
             trial_duration_s=times.duration,
             validation_duration_s=options.validation_s(times.duration),

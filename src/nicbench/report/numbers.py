@@ -15,7 +15,12 @@ UNKNOWN = "\u2013"  # an en dash: never a zero
 THIN_SPACE = "\u202f"
 _SIGNIFICANT_DIGITS = 3
 
-LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
+LIMITS = {
+    LimitedBy.DUT: "DUT",
+    LimitedBy.TESTER: "tester",
+    LimitedBy.LINE_RATE: "line rate",
+    LimitedBy.MAXIMUM_LOAD: "maximum load",
+}
 
 
 # A lower rate is not one of a DUT but the end of a search that went down to its minimum load.

@@ -111,6 +111,17 @@ def test_every_search_finds_the_rate_of_the_dut_behind_trex(search: str, trex: A
     assert not any(port.promiscuous or port.streams for port in trex.SERVER.ports.values())
 
 
+def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_path: Path) -> None:
+    text = bench(THROUGHPUT, search="bisect").replace("validation: 0 s", "validation: 0 s, maximum_load: 8 kpps")
+    status, folder = run(tmp_path, text)
+    assert status == 0
+    (result,) = results(folder)
+    assert rate(result).limited_by is LimitedBy.MAXIMUM_LOAD
+    assert rate(result).value == 8000
+    assert folder is not None
+    assert {trial.request.load_frames_per_s for trial in folder.journal.trials().values()} == {8000}
+
+
 def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex: Any, tmp_path: Path) -> None:
     status, folder = run(tmp_path, bench(THROUGHPUT + LATENCY + LOSS), with_report=True)
     assert status == 0

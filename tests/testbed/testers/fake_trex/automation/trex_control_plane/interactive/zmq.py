@@ -9,7 +9,7 @@ from typing import Any
 SUB, SUBSCRIBE, RCVTIMEO = 2, 6, 27
 
 
-class Again(Exception):
+class Again(Exception):  # noqa: N818 - its name there
     """Nothing came."""
 
 
