@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nicbench.testbed.testers._trex_time import SendingTime, sending_time, worst
 
 
-def readings(begun: float, ended: float, frames: int, every_s: float = 0.002) -> dict[str, tuple[float, float, int]]:
+def readings(begun: float, ended: float, frames: int, every_s: float = 0.002) -> dict[str, Any]:
     """Those of a port that sent evenly from ``begun`` to ``ended``, each reading taking a tenth of its interval."""
 
     def read(at: float) -> tuple[float, float, int]:
@@ -19,8 +21,8 @@ def readings(begun: float, ended: float, frames: int, every_s: float = 0.002) ->
     first = next(number for number, one in enumerate(all_of_them) if one[2] > 0)
     return {
         "none": all_of_them[first - 1],
-        "first": all_of_them[first],
-        "before_last": all_of_them[after - 1],
+        "beginning": all_of_them[first : first + 10],
+        "ending": all_of_them[after - 10 : after],
         "last": all_of_them[after],
     }
 
@@ -38,8 +40,8 @@ def test_a_burst_at_the_beginning_is_seen_by_what_it_takes_from_the_time() -> No
     """50 ms of traffic leave at once, and the rest at its rate: the load was higher than asked."""
     burst = {
         "none": (0.999, 0.9991, 0),
-        "first": (1.001, 1.0011, 1020),
-        "before_last": (1.949, 1.9491, 19_990),
+        "beginning": [(1.001, 1.0011, 1020)],
+        "ending": [(1.949, 1.9491, 19_990)],
         "last": (1.951, 1.9511, 20_000),
     }
     time = sending_time(burst, 20_000, 1.0)
@@ -48,12 +50,32 @@ def test_a_burst_at_the_beginning_is_seen_by_what_it_takes_from_the_time() -> No
 
 
 def test_counters_that_could_not_be_read_in_time_leave_it_uncertain() -> None:
-    late = readings(0.5, 1.5, 20_000) | {"before_last": (1.0, 1.0001, 0), "last": (1.6, 1.6001, 20_000)}
+    late = readings(0.5, 1.5, 20_000) | {"ending": [(1.0, 1.0001, 0)], "last": (1.6, 1.6001, 20_000)}
     assert sending_time(late, 20_000, 1.0).uncertainty_ns == pytest.approx(3e8, rel=0.01)
 
 
+def test_a_reading_that_was_answered_late_does_not_blur_the_time() -> None:
+    """The server answers nothing while it starts a transmission."""
+    blurred = readings(0.5, 1.5, 20_000)
+    before, after, frames = blurred["beginning"][0]
+    blurred["beginning"][0] = (before - 0.02, after, frames)
+    time = sending_time(blurred, 20_000, 1.0)
+    assert time.taken_ns / 1e9 == pytest.approx(1.0, abs=2e-4)
+    assert time.uncertainty_ns <= 250_000
+
+
+def test_a_reading_after_the_end_says_nothing_of_the_beginning() -> None:
+    """Where the server answered nothing for long, the first readings with frames are the last ones too."""
+    stalled = readings(0.5, 1.5, 20_000)
+    stalled["beginning"] = [stalled["beginning"][0], stalled["last"], (1.6, 1.6, 20_000)]
+    time = sending_time(stalled, 20_000, 1.0)
+    assert time.taken_ns / 1e9 == pytest.approx(1.0, abs=2e-4)
+
+
 def test_a_port_that_sent_nothing_took_the_time_it_was_given() -> None:
-    assert sending_time({"none": (1.0, 1.1, 0)}, 20_000, 2.0) == SendingTime(2 * 10**9, 0, 0)
+    assert sending_time(
+        {"none": (1.0, 1.1, 0), "beginning": [], "ending": [], "last": None}, 20_000, 2.0
+    ) == SendingTime(2 * 10**9, 0, 0)
 
 
 def test_the_port_that_missed_its_time_most_stands_for_all() -> None:

@@ -126,7 +126,7 @@ class Session:
         return {
             "statistics": plain(client.get_stats(ports)),
             "groups": plain(client.get_pgid_stats([stream["group"] for stream in streams])),
-            "sent": watch.readings,
+            "sent": {port: readings.plain() for port, readings in watch.readings.items()},
             "stopped": stopped,
             "cpu_shares": cpu_shares,
             "links_changed": sorted(down | changed | self._down(ports)),

@@ -9,16 +9,49 @@ from typing import Any, Dict, List, Optional, Sequence
 STEP_S = 0.001
 """So often the counters are read."""
 
+_KEPT = 10
+"""So many readings at the beginning and at the end: the server answers some of them late."""
+
 Reading = List[float]
 """``[from_s, to_s, frames]``: when it was asked for, when it was there, and how many frames had been sent."""
+
+
+class Readings:
+    """The readings of one port that bound its transmission.
+
+    ``none`` is the last one before the first frame, ``beginning`` are the first with frames, ``ending`` the latest
+    without the last frame, and ``last`` is the first with all of them.
+    """
+
+    def __init__(self) -> None:
+        self.none: Optional[Reading] = None
+        self.beginning: List[Reading] = []
+        self.ending: List[Reading] = []
+        self.last: Optional[Reading] = None
+        self._newest: Optional[Reading] = None
+
+    def add(self, now: Reading) -> None:
+        """Adds the newest."""
+        if now[2] == 0:
+            self.none = now
+            return
+        if len(self.beginning) < _KEPT:
+            self.beginning.append(now)
+        if self.last is None or now[2] != self.last[2]:
+            if self._newest is not None:
+                self.ending = [*self.ending, self._newest][-_KEPT:]
+            self.last = now
+        self._newest = now
+
+    def plain(self) -> Dict[str, Any]:
+        """As plain data."""
+        return {"none": self.none, "beginning": self.beginning, "ending": self.ending, "last": self.last}
 
 
 class Watch:
     """Reads how many frames each port has sent, in a thread and by a connection of its own, and when that was.
 
-    ``groups`` are the numbers of the packet groups of each port. Of the readings of a port it keeps those that bound
-    its transmission: ``none``, the last one before the first frame; ``first``, the first one with frames;
-    ``before_last``, the last one before the last frame; ``last``, the first one with all of them.
+    ``groups`` are the numbers of the packet groups of each port, ``readings`` what is kept of each.
     """
 
     def __init__(self, client: Any, groups: Dict[int, Sequence[int]]) -> None:
@@ -29,7 +62,7 @@ class Watch:
         self._ended = threading.Event()
         self._resting_until = 0.0
         self._error: Optional[Exception] = None
-        self.readings: Dict[int, Dict[str, Reading]] = {port: {} for port in groups}
+        self.readings = {port: Readings() for port in groups}
 
     def begin(self) -> None:
         """Reads the counters once, before anything is sent, and goes on by itself."""
@@ -54,11 +87,11 @@ class Watch:
 
     def have_begun(self) -> bool:
         """Whether every port has sent a frame."""
-        return all("first" in readings for readings in self.readings.values())
+        return all(readings.last is not None for readings in self.readings.values())
 
     def last_change_s(self) -> float:
-        """When the latest of the counters moved last."""
-        return max(readings["last"][1] for readings in self.readings.values())
+        """When the latest of the counters moved last; 0 where none did."""
+        return max(readings.last[1] if readings.last else 0.0 for readings in self.readings.values())
 
     def _run(self) -> None:
         while not self._ended.wait(STEP_S):
@@ -76,17 +109,7 @@ class Watch:
         after = time.monotonic()
         for port, numbers in self._groups.items():
             sent = sum(int(flows.get(number, {}).get("tx_pkts", {}).get(port, 0)) for number in numbers)
-            _note(self.readings[port], [before, after, sent])
-
-
-def _note(readings: Dict[str, Reading], now: Reading) -> None:
-    if now[2] == 0:
-        readings["none"] = readings["last"] = readings["newest"] = now
-        return
-    readings.setdefault("first", now)
-    if now[2] != readings["last"][2]:
-        readings["before_last"], readings["last"] = readings["newest"], now
-    readings["newest"] = now
+            self.readings[port].add([before, after, sent])
 
 
 class EventSocket:

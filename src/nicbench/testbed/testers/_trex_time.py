@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 Counted = Sequence[float]
 """A reading of a counter: when it was asked for and when it was there, in seconds, and the frames sent by then."""
@@ -29,19 +30,23 @@ class _Moment:
     uncertainty_s: float
 
 
-def sending_time(readings: Mapping[str, Counted], frames_per_s: float, asked_s: float) -> SendingTime:
+def sending_time(readings: Mapping[str, Any], frames_per_s: float, asked_s: float) -> SendingTime:
     """That of one port which was asked to send at this rate for so long.
 
-    ``readings`` are those of ``trex_process.watch.Watch``. Between two of them frames leave at the rate: so each end is
-    known better than to the time between them, unless a burst or a pause puts it outside of it. A port that has sent
-    nothing took the time that it was given.
+    ``readings`` are those of ``trex_process.watch.Readings``. Frames leave at the rate: so each end is known from the
+    reading near it that the server answered soonest, unless a burst or a pause puts it outside of the bounds. A port
+    that has sent nothing took the time that it was given.
     """
-    if "before_last" not in readings:
+    last, beginning = readings["last"], readings["beginning"]
+    if last is None:
         return SendingTime(round(1e9 * asked_s), 0, 0)
-    none, first = readings.get("none", readings["first"]), readings["first"]
-    before_last, last = readings["before_last"], readings["last"]
-    begun = _between(none[0], first[1], first, -first[2] / frames_per_s)
-    ended = _between(before_last[0], last[1], before_last, (last[2] - before_last[2]) / frames_per_s)
+    none = readings["none"] or beginning[0]
+    ending = readings["ending"] or [none]
+    # A reading with all frames does not say when the last of them left.
+    first = min([one for one in beginning if one[2] < last[2]] or beginning[:1], key=_length_s)
+    begun = _between(none[0], beginning[0][1], first, -first[2] / frames_per_s)
+    near = min(ending, key=_length_s)
+    ended = _between(ending[-1][0], last[1], near, (last[2] - near[2]) / frames_per_s)
     taken_s = max(0.0, ended.at_s - begun.at_s)
     return SendingTime(
         taken_ns=round(1e9 * taken_s),
@@ -53,6 +58,11 @@ def sending_time(readings: Mapping[str, Counted], frames_per_s: float, asked_s: 
 def worst(times: Sequence[SendingTime]) -> SendingTime:
     """That of the port which missed its time most."""
     return max(times, key=lambda time: (abs(time.overtime_ns), time.uncertainty_ns))
+
+
+def _length_s(reading: Counted) -> float:
+    """How long the server took to answer."""
+    return reading[1] - reading[0]
 
 
 def _between(earliest_s: float, latest_s: float, known: Counted, offset_s: float) -> _Moment:
