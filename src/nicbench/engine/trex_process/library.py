@@ -53,8 +53,8 @@ def python_version() -> str:
 
 
 def words_of(error: object) -> str:
-    """The message of a TRex error on one line, without the colours of its console."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    """The message of a TRex error on one line, without the colours of its console and other steering characters."""
+    text = re.sub(r"\x1b\[[0-9;]*m|[\x00-\x08\x0e-\x1f\x7f-\x9f]", "", str(error))
     return " ".join(text.split()) or type(error).__name__
 
 
