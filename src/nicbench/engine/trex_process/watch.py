@@ -7,7 +7,9 @@ import time
 from typing import Any, Dict, List, Optional, Sequence
 
 STEP_S = 0.001
-"""So often the counters are read."""
+"""So often the counters are read around the beginning and the end."""
+_SELDOM_S = 0.05
+"""So often they are read between, in case that the server does not answer at the end."""
 
 _KEPT = 10
 """So many readings at the beginning and at the end: the server answers some of them late."""
@@ -49,7 +51,7 @@ class Readings:
 
 
 class Watch:
-    """Reads how many frames each port has sent, in a thread and by a connection of its own, and when that was.
+    """Reads how many frames each port has sent, and when that was: in a thread and by a connection of its own.
 
     ``groups`` are the numbers of the packet groups of each port, ``readings`` what is kept of each.
     """
@@ -70,7 +72,7 @@ class Watch:
         self._thread.start()
 
     def rest_until(self, when_s: float) -> None:
-        """Reads nothing until then (monotonic)."""
+        """Reads them seldom until then (monotonic)."""
         self._resting_until = when_s
 
     def end(self) -> None:
@@ -94,9 +96,7 @@ class Watch:
         return max(readings.last[1] if readings.last else 0.0 for readings in self.readings.values())
 
     def _run(self) -> None:
-        while not self._ended.wait(STEP_S):
-            if time.monotonic() < self._resting_until:
-                continue
+        while not self._ended.wait(min(_SELDOM_S, max(STEP_S, self._resting_until - time.monotonic()))):
             try:
                 self._read()
             except Exception as error:

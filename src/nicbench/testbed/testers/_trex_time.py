@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+_NEAR: Final = 5
+"""So many readings say where an end lies: a server that is held up sends later than the earlier ones foretell."""
 
 Counted = Sequence[float]
 """A reading of a counter: when it was asked for and when it was there, in seconds, and the frames sent by then."""
@@ -33,20 +36,15 @@ class _Moment:
 def sending_time(readings: Mapping[str, Any], frames_per_s: float, asked_s: float) -> SendingTime:
     """That of one port which was asked to send at this rate for so long.
 
-    ``readings`` are those of ``trex_process.watch.Readings``. Frames leave at the rate: so each end is known from the
-    reading near it that the server answered soonest, unless a burst or a pause puts it outside of the bounds. A port
-    that has sent nothing took the time that it was given.
+    ``readings`` are those of ``trex_process.watch.Readings``. A port that has sent nothing took the time that it was
+    given.
     """
     last, beginning = readings["last"], readings["beginning"]
     if last is None:
         return SendingTime(round(1e9 * asked_s), 0, 0)
     none = readings["none"] or beginning[0]
-    ending = readings["ending"] or [none]
-    # A reading with all frames does not say when the last of them left.
-    first = min([one for one in beginning if one[2] < last[2]] or beginning[:1], key=_length_s)
-    begun = _between(none[0], beginning[0][1], first, -first[2] / frames_per_s)
-    near = min(ending, key=_length_s)
-    ended = _between(ending[-1][0], last[1], near, (last[2] - near[2]) / frames_per_s)
+    begun = _beginning(none, beginning, last, frames_per_s)
+    ended = _end(readings["ending"] or [none], last, frames_per_s)
     taken_s = max(0.0, ended.at_s - begun.at_s)
     return SendingTime(
         taken_ns=round(1e9 * taken_s),
@@ -55,20 +53,36 @@ def sending_time(readings: Mapping[str, Any], frames_per_s: float, asked_s: floa
     )
 
 
+def _beginning(none: Counted, beginning: Sequence[Counted], last: Counted, frames_per_s: float) -> _Moment:
+    """When the first frame left: of the readings with frames, those that the server answered soonest say it best.
+
+    It is held up while it starts a transmission, so that the readings before and after may be far apart.
+    """
+    # A reading with all frames does not say when the last of them left, and so not when the first did.
+    known = [one for one in beginning if one[2] < last[2]] or beginning[:1]
+    earliest = max([none[0], *(one[0] - one[2] / frames_per_s for one in known[:_NEAR])])
+    latest = min([beginning[0][1], *(one[1] - one[2] / frames_per_s for one in known)])
+    if earliest <= latest:
+        return _middle(earliest, latest)
+    return _middle(none[0], beginning[0][1])  # frames came faster than at the rate, or were held up
+
+
+def _end(ending: Sequence[Counted], last: Counted, frames_per_s: float) -> _Moment:
+    """When the last frame left. After any reading a server that is held up may have sent the rest later."""
+    left = [(one, (last[2] - one[2]) / frames_per_s) for one in ending]
+    earliest = max(one[0] + rest_s for one, rest_s in left)
+    latest = last[1]
+    if earliest > latest:
+        return _middle(ending[-1][0], latest)  # frames came faster than at the rate
+    likely = min([latest, *(one[1] + rest_s for one, rest_s in left[-_NEAR:])])
+    at_s = (earliest + max(earliest, likely)) / 2
+    return _Moment(at_s, max(at_s - earliest, latest - at_s))
+
+
+def _middle(earliest_s: float, latest_s: float) -> _Moment:
+    return _Moment((earliest_s + latest_s) / 2, (latest_s - earliest_s) / 2)
+
+
 def worst(times: Sequence[SendingTime]) -> SendingTime:
     """That of the port which missed its time most."""
     return max(times, key=lambda time: (abs(time.overtime_ns), time.uncertainty_ns))
-
-
-def _length_s(reading: Counted) -> float:
-    """How long the server took to answer."""
-    return reading[1] - reading[0]
-
-
-def _between(earliest_s: float, latest_s: float, known: Counted, offset_s: float) -> _Moment:
-    """The moment ``offset_s`` from a reading, within its bounds."""
-    at_s = (known[0] + known[1]) / 2 + offset_s
-    half_s = (known[1] - known[0]) / 2
-    if earliest_s - half_s <= at_s <= latest_s + half_s:
-        return _Moment(min(max(at_s, earliest_s), latest_s), half_s)
-    return _Moment((earliest_s + latest_s) / 2, (latest_s - earliest_s) / 2)
