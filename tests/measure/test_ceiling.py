@@ -15,7 +15,8 @@ from nicbench.core.pattern import Pattern, Ways, ways_of
 from nicbench.core.trial import CALIBRATION, Latency, Purpose, Reading, Trial, TrialRequest
 from nicbench.measure.ceiling import FLOODS, Ceilings
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trials import TrialMaker, TrialSetup
+from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.labs.base import CoreMap, Testbed

@@ -15,8 +15,9 @@ from nicbench.core.trial import Reading
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.samples import SampleLog, TestSetting
+from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
-from nicbench.measure.trials import TrialMaker, TrialSetup
+from nicbench.measure.trials import TrialMaker
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.frame_loss import FrameLoss
 from nicbench.methods.throughput import SearchChoice, Throughput

@@ -16,7 +16,8 @@ from nicbench.core.verdict import Reason
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.frame_context import TrialRepeats
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trials import TrialMaker, TrialSetup
+from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.trials import TrialMaker
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester

@@ -20,7 +20,7 @@ from typing import Final
 BITS_32: Final = (1 << 32) - 1
 BITS_64: Final = (1 << 64) - 1
 ALL_PROTOCOLS: Final = 3
-ETHERNET, IP_LENGTH, UDP = 14, 16, 34
+ETHERNET, IP_LENGTH, ADDRESSES, UDP = 14, 16, 26, 34
 SIGNATURE: Final = UDP + 8
 SIGNATURE_BYTES: Final = 16
 # Little beside the trial's own load, so that no queue on the way is longer for it.
@@ -71,6 +71,7 @@ class Hostile:
         self._ours = ours
         self._signer = Signer(run_key, trial)
         self._stranger = Signer(run_key ^ 1, trial)
+        self._earlier = Signer(run_key, trial - 1)
         self._random = random.Random(trial)
         foreign, between_ours = "foreign", "corrupted_unattributed"
         self.kinds: list[tuple[str, Callable[[], bytes]]] = [
@@ -83,6 +84,8 @@ class Hostile:
             (foreign, self._of_absurd_flow),
             (foreign, self._of_absurd_sequence),
             (foreign, self._noise),
+            ("stale", self._of_the_trial_before),
+            ("corrupted_copies", self._with_scrambled_addresses),
         ]
 
     def _cut_in_headers(self) -> bytes:
@@ -115,6 +118,13 @@ class Hostile:
         """Half of the numbers are before the first one: those were never sent."""
         return bytes(self._signed(self._signer.sign(0, self._random.randrange((1 << 31) + (1 << 24), 1 << 32))))
 
+    def _of_the_trial_before(self) -> bytes:
+        return bytes(self._signed(self._earlier.sign(0, self._random.randrange(1 << 16))))
+
+    def _with_scrambled_addresses(self) -> bytes:
+        """The signature as it came, behind addresses and ports of nobody."""
+        return self._ours[:ADDRESSES] + self._random.randbytes(12) + self._ours[ADDRESSES + 12 :]
+
     def _noise(self) -> bytes:
         """Of a type for experiments (IEEE 802.1, 0x88B5)."""
         return self._ours[:12] + b"\x88\xb5" + self._random.randbytes(self._random.randrange(1, 1400))
@@ -135,7 +145,7 @@ def first_of_trial(device: str, signer: Signer) -> bytes:
 
 def main(heard: str, sent: str, run_key: int, trial: int, seconds: float) -> None:
     hostile = Hostile(first_of_trial(heard, Signer(run_key, trial)), run_key, trial)
-    counts = {"foreign": 0, "corrupted_unattributed": 0}
+    counts = {kind: 0 for kind, _ in hostile.kinds}
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
         sender.bind((sent, 0))
         end = time.monotonic() + seconds

@@ -110,8 +110,7 @@ VERIFIED_ONCE int count_corrupted(const struct place *place, const struct frame 
 	event.numbers[0] = line->next;
 	switch (observe_rare(line, frame->signature.sequence, &observed)) {
 	case DUPLICATE:
-		tally->duplicated++;
-		add_saturating(&line->duplicated);
+		tally->corrupted_copies++;
 		return 0;
 	case IMPOSSIBLE:
 		count_foreign(place);
@@ -218,13 +217,16 @@ VERIFIED_ONCE int count_irregular(const struct place *place, const struct frame 
 		tally->duplicated++;
 		add_saturating(&line->duplicated);
 		return -1;
+	case ALTERED_COPY:
+		tally->corrupted_copies++;
+		return -1;
 	default:
 		count_foreign(place);
 		return -1;
 	}
 }
 
-static __always_inline void count_whole(const struct place *place, const struct frame *frame,
+static __always_inline void count_whole(struct xdp_md *context, const struct place *place, const struct frame *frame,
 					const struct stream *stream, struct tally *tally, struct line *line)
 {
 	struct observed observed = { .index = frame->index };
@@ -233,6 +235,9 @@ static __always_inline void count_whole(const struct place *place, const struct 
 	__u64 latency_ns = age_ns;
 	__u32 short_ns;
 
+	// No copy of what was sent: somebody took our signature for it.
+	if (arrival == DUPLICATE && !tally->is_rewritten && !has_own_addresses(context, place, stream))
+		arrival = ALTERED_COPY;
 	observed.arrival = arrival;
 	if (arrival != NEXT)
 		in_order = count_irregular(place, frame, tally, line, &observed);
@@ -254,6 +259,8 @@ static __always_inline void count_whole(const struct place *place, const struct 
 	if (in_order)
 		count_variation(tally, line, short_ns);
 	count_arrival(tally, place->now_ns);
+	if (!tally->received)
+		tally->is_rewritten = !has_own_addresses(context, place, stream);
 	tally->received++;
 	if (latency_ns > 0xFFFFFFFE) {
 		if (!tally->beyond_least_ns || latency_ns < tally->beyond_least_ns)

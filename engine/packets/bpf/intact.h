@@ -143,6 +143,54 @@ static __always_inline struct wide value_of(const struct field *field, __u32 flo
 	return add_wide(first, product(index, field->step));
 }
 
+// Addresses, and ports where they can be seen. What agrees goes to the engine, which looks at the rest.
+VERIFIED_ONCE int is_addressed_as_ours(const struct shard *shard, const struct stream *stream, __u32 length)
+{
+	int has_options;
+
+	if (!shard || !stream || !stream->is_here || length < stream->address_length)
+		return 0;
+	has_options = byte_at(shard, ETHERNET_BYTES) != 0x45;
+	for (__u32 number = 0; number < MOST_WORDS; number++) {
+		const struct word *word = &stream->address_word[number];
+		__u32 at = word->at & (SCRATCH_BYTES - 8);
+
+		if (number >= stream->address_words)
+			break;
+		if ((*(const __u64 *)&shard->scratch[at] ^ word->value) & word->mask)
+			return 0;
+	}
+	for (__u32 number = 0; number < MOST_FIELDS; number++) {
+		const struct field *field = &stream->address_field[number];
+		struct wide distance, found = { 0, 0 }, first = { field->first_high, field->first_low };
+
+		if (number >= stream->address_fields)
+			break;
+		if (field->is_behind_options && has_options)
+			continue;
+		read_field(shard, field, &found);
+		distance = subtract_wide(found, first);
+		if (distance.high > field->span_high ||
+		    (distance.high == field->span_high && distance.low > field->span_low))
+			return 0;
+	}
+	return 1;
+}
+
+// Of a whole frame: whether it is addressed as its stream sends it.
+VERIFIED_ONCE int has_own_addresses(struct xdp_md *context, const struct place *place, const struct stream *stream)
+{
+	struct shard *shard;
+
+	if (!place || !stream)
+		return 0;
+	shard = AT(shards, place->number);
+	if (!shard)
+		return 0;
+	copy_front(context, shard, place->length);
+	return is_addressed_as_ours(shard, stream, place->length);
+}
+
 VERIFIED_ONCE int has_field(const struct shard *shard, const struct field *field, __u32 flow)
 {
 	struct wide found = { 0, 0 }, sent;

@@ -6,7 +6,7 @@
 #define BITS 64
 #define NO_LATENCY 0xFFFFFFFFU
 
-enum arrival { NEXT, AHEAD, LATE_IN_ORDER, TOO_OLD, DUPLICATE, IMPOSSIBLE };
+enum arrival { NEXT, AHEAD, LATE_IN_ORDER, TOO_OLD, DUPLICATE, IMPOSSIBLE, ALTERED_COPY };
 
 struct observed {
 	__u64 number; // AHEAD: how many were jumped over. LATE_IN_ORDER: the whole sequence.

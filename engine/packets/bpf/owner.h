@@ -6,6 +6,7 @@
 #define MARK_FACTOR 0x9E3779B1U
 #define MARK_INVERSE 0x0E8B2F51U
 #define EARLIER_TRIALS (1U << 10)
+#define LEARNING (1U << 30)
 
 enum owner { NOBODY, OURS, EARLIER };
 
@@ -26,6 +27,8 @@ static __always_inline enum owner read_signature(__u64 front, __u64 lower, struc
 	trial = mark * MARK_INVERSE;
 	trial = (trial ^ trial >> 16) * MARK_INVERSE;
 	if (trial >= 1 && trial < configuration.trial && configuration.trial - trial <= EARLIER_TRIALS)
+		return EARLIER;
+	if (trial - LEARNING < EARLIER_TRIALS)
 		return EARLIER;
 	return NOBODY;
 }

@@ -32,40 +32,6 @@ VERIFIED_ONCE __u32 search_stream(__u32 flow)
 	return NOWHERE;
 }
 
-// Addresses, and ports where they can be seen. What agrees goes to the engine, which looks at the rest.
-VERIFIED_ONCE int is_addressed_as_ours(const struct shard *shard, const struct stream *stream, __u32 length)
-{
-	int has_options;
-
-	if (!shard || !stream || !stream->is_here || length < stream->address_length)
-		return 0;
-	has_options = byte_at(shard, ETHERNET_BYTES) != 0x45;
-	for (__u32 number = 0; number < MOST_WORDS; number++) {
-		const struct word *word = &stream->address_word[number];
-		__u32 at = word->at & (SCRATCH_BYTES - 8);
-
-		if (number >= stream->address_words)
-			break;
-		if ((*(const __u64 *)&shard->scratch[at] ^ word->value) & word->mask)
-			return 0;
-	}
-	for (__u32 number = 0; number < MOST_FIELDS; number++) {
-		const struct field *field = &stream->address_field[number];
-		struct wide distance, found = { 0, 0 }, first = { field->first_high, field->first_low };
-
-		if (number >= stream->address_fields)
-			break;
-		if (field->is_behind_options && has_options)
-			continue;
-		read_field(shard, field, &found);
-		distance = subtract_wide(found, first);
-		if (distance.high > field->span_high ||
-		    (distance.high == field->span_high && distance.low > field->span_low))
-			return 0;
-	}
-	return 1;
-}
-
 struct addressed {
 	__u32 shard;
 	__u32 length;
@@ -172,7 +138,7 @@ static __always_inline int judge_ours(struct xdp_md *context, const struct place
 	} else if (place->phase == AFTER_DRAIN) {
 		count_late(&frame, tally, line);
 	} else {
-		count_whole(place, &frame, stream, tally, line);
+		count_whole(context, place, &frame, stream, tally, line);
 	}
 	return XDP_DROP;
 }
@@ -238,10 +204,13 @@ static __always_inline int judge(struct xdp_md *context, const enum role role)
 		repeat(&place, &signature);
 	if (role == HAND_OVER && owner == OURS && place.phase != IDLE && hand_over(context, now_ns) == XDP_REDIRECT)
 		return XDP_REDIRECT;
+	if (place.phase == RUNNING)
+		shard->arrived++;
 	if (owner == OURS)
 		return judge_ours(context, &place, shard, &signature);
 	if (owner == EARLIER) {
-		shard->earlier++;
+		if (place.phase == RUNNING)
+			shard->stale++;
 		return XDP_DROP;
 	}
 	return judge_unknown(context, &place);

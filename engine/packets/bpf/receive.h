@@ -153,7 +153,7 @@ struct hole {
 
 // As StreamTally, Arrivals and Series in analyser/. Times are since the trial began.
 struct tally {
-	__u64 received, duplicated, reordered, corrupted, late, unattributed;
+	__u64 received, duplicated, reordered, corrupted, corrupted_copies, late, unattributed;
 	__u64 variation_maximum_ns, unpaired;
 	__s64 missing;
 	__u64 last_jump_ns; // Counted from 1; 0: none.
@@ -162,6 +162,7 @@ struct tally {
 	__u64 first_ns, last_ns, silence_from_ns, silence_to_ns;
 	__u64 interval, interval_end_ns, received_before;
 	__s64 missing_before;
+	__u64 is_rewritten; // The first frame that was received had other addresses than were sent.
 };
 
 struct interval {
@@ -175,8 +176,8 @@ struct histogram_block {
 
 // What one receive queue counted beside its streams.
 struct shard {
-	__u64 foreign, unattributed, last_ns;
-	__u64 passed, earlier, events_lost, captured, last_stream;
+	__u64 arrived, foreign, unattributed, stale, last_ns;
+	__u64 passed, events_lost, captured, last_stream;
 	// Frames that the history has seen, up to which they were handed over, and how many more are wanted.
 	__u64 seen, handed_over, wanted;
 	__u64 stamped, unstamped, implausible, before_stamp, before_stamp_maximum_ns;

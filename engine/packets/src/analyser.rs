@@ -29,7 +29,7 @@ use crate::latency::LatencyCounts;
 use crate::port::Frame;
 use crate::signature::{SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::sys::prefetch::prefetch;
-use crate::template::Template;
+use crate::template::{AddressCheck, Template};
 use crate::traffic::OtherSearches;
 use detail::{Grouping, check_memory, groupings};
 use intervals::Intervals;
@@ -56,6 +56,8 @@ pub struct Analyser {
     /// Where signatures may be other than in the payload of UDP or TCP.
     other_searches: OtherSearches,
     expected: Vec<Expected>,
+    /// By stream: how its frames are addressed.
+    addresses: Vec<AddressCheck>,
     flows: FlowTable,
     streams: Vec<StreamTally>,
     groupings: Vec<Grouping>,
@@ -102,6 +104,7 @@ impl Analyser {
         Ok(Self {
             signer,
             other_searches,
+            addresses: expected.iter().map(|stream| AddressCheck::new(&stream.template)).collect(),
             flows: FlowTable::new(flows, detail.reordering_n as usize),
             streams: vec![StreamTally::default(); expected.len()],
             groupings,
@@ -186,9 +189,7 @@ impl Analyser {
 
     #[inline(always)]
     fn analyse_each(&mut self, port: usize, frames: &[Frame], now_ns: u64, time_ns: impl Fn(usize) -> u64) {
-        if !self.after_drain {
-            self.intervals.advance(now_ns, &self.streams);
-        }
+        self.count_arrived(port, frames.len(), now_ns);
         if self.capture.is_some() {
             return self.analyse_and_capture(port, frames, time_ns);
         }
@@ -213,6 +214,17 @@ impl Analyser {
     }
 
     #[inline]
+    fn count_arrived(&mut self, port: usize, frames: usize, now_ns: u64) {
+        if self.after_drain {
+            return;
+        }
+        self.intervals.advance(now_ns, &self.streams);
+        if let Some(tally) = self.ports.get_mut(port) {
+            tally.arrived += frames as u64;
+        }
+    }
+
+    #[inline]
     fn look_at_arrivals(&mut self, now_ns: u64) {
         if !self.after_drain {
             self.arrivals.iter_mut().zip(&self.streams).for_each(|(one, tally)| one.look(tally.received, now_ns));
@@ -221,9 +233,7 @@ impl Analyser {
 
     /// Judges one frame, as a burst of one.
     pub fn analyse(&mut self, port: usize, frame: &[u8], now_ns: u64) {
-        if !self.after_drain {
-            self.intervals.advance(now_ns, &self.streams);
-        }
+        self.count_arrived(port, 1, now_ns);
         self.analyse_one(port, frame, now_ns);
     }
 
@@ -262,7 +272,7 @@ impl Analyser {
         let in_order = if arrival == Arrival::Next {
             true
         } else {
-            match self.count_irregular(index, port, signature, arrival, now_ns) {
+            match self.count_irregular(index, (port, frame), signature, arrival, now_ns) {
                 Some(in_order) => in_order,
                 None => return,
             }
@@ -283,6 +293,7 @@ impl Analyser {
                 Variation::Unknown => tally.unpaired += 1,
             }
         }
+        let is_first = tally.received == 0;
         tally.received += 1;
         if latency_ns > LONGEST_KEPT_NS {
             tally.record_beyond(latency_ns);
@@ -297,6 +308,9 @@ impl Analyser {
             if let Some(counts) = self.shared_counts.get_mut(index) {
                 counts.record(latency_ns);
             }
+        }
+        if is_first {
+            self.note_addresses(index, frame);
         }
     }
 

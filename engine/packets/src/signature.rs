@@ -17,6 +17,9 @@ pub const TIME_MASK: u64 = (1 << 40) - 1;
 /// signature looks like one of so many trials in one case of four million.
 const EARLIER_TRIALS: u32 = 1 << 10;
 
+/// Numbers from here on are of learning frames between trials: to every trial they are earlier.
+const LEARNING: u32 = 1 << 30;
+
 const MARK_FACTOR: u32 = 0x9E37_79B1;
 
 /// What a valid signature says of its frame.
@@ -94,7 +97,8 @@ impl Signer {
             return Owner::Ours(signature);
         }
         let trial = trial_of(mark);
-        if trial >= 1 && trial < self.trial && self.trial - trial <= EARLIER_TRIALS {
+        let is_before = trial >= 1 && trial < self.trial && self.trial - trial <= EARLIER_TRIALS;
+        if is_before || trial.wrapping_sub(LEARNING) < EARLIER_TRIALS {
             return Owner::EarlierTrial;
         }
         Owner::Unknown
@@ -191,7 +195,7 @@ mod tests {
 
     #[test]
     fn frames_of_earlier_trials_of_this_run_are_known_as_such() {
-        for earlier in [1, 2, 99] {
+        for earlier in [1, 2, 99, LEARNING + 1] {
             assert_eq!(Signer::new(7, 100).read(&written(7, earlier, SAMPLE)), Owner::EarlierTrial);
         }
         assert_eq!(Signer::new(7, 100).read(&written(7, 101, SAMPLE)), Owner::Unknown);

@@ -14,7 +14,7 @@ use crate::traffic::{Captured, Choice, Layered, Shape, SignatureSearch, layered}
 mod intact;
 mod udp;
 
-pub use intact::{AddressBits, AddressRange, Intactness};
+pub use intact::{AddressBits, AddressCheck, AddressRange, Intactness};
 pub use udp::{UdpTemplate, minimum_frame_bytes as minimum_udp_frame_bytes};
 
 /// What the frames of a stream are made of.
@@ -145,7 +145,10 @@ impl Template {
                 layered.write_flow(choice.flow, frame);
                 layered.shape(choice.shape).write_lengths(frame);
             }
-            Self::Captured(captured) => frame.copy_from_slice(captured.frame(choice.shape)),
+            Self::Captured(captured) => {
+                frame.copy_from_slice(captured.frame(choice.shape));
+                captured.shape(choice.shape).write_lengths(frame);
+            }
         }
     }
 

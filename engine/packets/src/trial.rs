@@ -144,7 +144,9 @@ impl Trial {
             counters.insert("completions".into(), change.completed);
             PortReading {
                 name: facts.name.clone(),
+                arrived: Some(tally.arrived),
                 foreign: tally.foreign,
+                stale: tally.stale,
                 corrupted_unattributed: tally.corrupted_unattributed,
                 receive_overrun: change.receive_overrun,
                 counters,
@@ -240,6 +242,7 @@ impl Trial {
             duplicated: tally.duplicated,
             reordered: tally.reordered,
             corrupted: tally.corrupted,
+            corrupted_copies: tally.corrupted_copies,
             unattributed: losses.unattributed,
             checked_bytes: Some(received.checked_bytes),
             maximum_burst: counts.maximum_burst,

@@ -62,6 +62,9 @@ pub struct StreamReading {
     pub reordered: u64,
     /// Ours, with a broken payload or length.
     pub corrupted: u64,
+    /// Not as they were sent, and their sequence came already.
+    #[serde(default)]
+    pub corrupted_copies: u64,
     /// Missing here, and a frame of these addresses came with a broken signature.
     #[serde(default)]
     pub unattributed: u64,
@@ -164,8 +167,14 @@ pub struct SharedCoreReading {
 pub struct PortReading {
     /// As in `configure`.
     pub name: String,
+    /// Every frame that came by the end of the drain; `None` where the engine is older than this count.
+    #[serde(default)]
+    pub arrived: Option<u64>,
     /// Not ours.
     pub foreign: u64,
+    /// Of an earlier trial of this run.
+    #[serde(default)]
+    pub stale: u64,
     /// Addressed as ours, signature broken.
     pub corrupted_unattributed: u64,
     /// Lost by the tester itself.

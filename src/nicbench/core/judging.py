@@ -77,6 +77,11 @@ class Thresholds(Frozen):
         "share of the intended frames",
         "frames that the kernel took from the tester and threw away before the wire: they would be charged to the DUT",
     )
+    unlearnt_flow_share: float = _threshold(
+        1.0,
+        "share of the flows",
+        "flows of which no learning frame came back before the trial; by default that is told and spoils no trial",
+    )
 
     tester_cpu_share: float = _threshold(
         0.95,

@@ -26,6 +26,8 @@ class Counts(Frozen):
     duplicated: int | None = 0
     reordered: int | None = 0
     corrupted: int | None = 0
+    corrupted_copies: int | None = 0
+    """Frames that are not as they were sent, of sequences that came already: charged to nobody."""
     unattributed: int | None = 0
     """Missing frames in whose place one with a broken signature came: neither lost nor received.
 
@@ -33,6 +35,8 @@ class Counts(Frozen):
     """
     corrupted_unattributed: int | None = 0
     foreign: int | None = 0
+    stale: int | None = 0
+    """Frames of earlier trials of this run."""
 
     @property
     def unsent(self) -> int:
@@ -63,6 +67,32 @@ class Counts(Frozen):
 def _sum(parts: list[int | None]) -> int | None:
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None
+
+
+class TransmitGaps(Frozen):
+    """The gaps between a stream's frames as each sender handed them to the port, in nanoseconds; 0 within a burst.
+
+    ``histogram`` is HdrHistogram V2 in base64.
+    """
+
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    histogram: str
+
+
+class LearntFlows(Frozen):
+    """What came back of the flows of one stream when learning frames of each of them were sent before a trial."""
+
+    stream: str
+    transmit_port: int
+    receive_port: int
+    flows: int
+    silent: int
+    """The flows of which no frame came back, not even of the last and longest attempt."""
+    frames_per_flow: int
+    """The learning frames of each flow that were sent in all attempts together."""
 
 
 # What the receiver knows of a stream beyond its counts and latency (see protocol/README.md, ``drain``).

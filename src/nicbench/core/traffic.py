@@ -22,7 +22,7 @@ from nicbench.core.frame_size import (
     mean_bytes,
 )
 from nicbench.core.pattern import Pattern
-from nicbench.core.quantity import FramesPerSecond, Ratio
+from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
 
 LARGEST_PORT: Final = 65_535
 VXLAN_PORT: Final = 4789  # RFC 7348 section 8
@@ -188,6 +188,19 @@ class StreamSpec(Frames):
         return self
 
 
+class Learning(Frozen):
+    """How the DUT is taught the flows before a trial counts anything (RFC 2544 section 23: learning frames)."""
+
+    flows: Literal["all", "few"] = "all"
+    """``few``: only some frames of each way, which prove that it passes any."""
+    rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] = 10_000.0
+    """Of each port that sends."""
+    attempts: int = Field(default=3, ge=1, le=8)
+    """Each sends twice as many frames of every flow as the one before, until all flows return."""
+    again_after: Annotated[Seconds, Field(ge=0.0, le=86_400.0)] = 10.0
+    """Flows of which no frame went out for so long are taught again before the next trial."""
+
+
 class Traffic(Frames):
     """The frames of every test. Flows differ in addresses, and in the fields for which that is declared."""
 
@@ -195,6 +208,7 @@ class Traffic(Frames):
     bidirectional: bool = False
     pattern: Pattern = Pattern.ONE_TO_ONE
     """Which port sends to which."""
+    learning: Learning = Learning()
     mixes: dict[MixName, MixSizes] = Field(default_factory=dict)
     streams: tuple[StreamSpec, ...] = Field(default=(), max_length=MOST_STREAMS)
 

@@ -17,10 +17,12 @@ from nicbench.core.reading import (
     FlowReport,
     Flows,
     Intervals,
+    LearntFlows,
     MachineHealth,
     Reordering,
     SampleOrder,
     Stamps,
+    TransmitGaps,
     Variation,
 )
 from nicbench.core.verdict import Sample
@@ -227,19 +229,6 @@ class Health(Frozen):
         return self.longest_gap_ns if self.longest_gap_ns is not None else abs(self.overtime_ns or 0)
 
 
-class TransmitGaps(Frozen):
-    """The gaps between a stream's frames as each sender handed them to the port, in nanoseconds; 0 within a burst.
-
-    ``histogram`` is HdrHistogram V2 in base64.
-    """
-
-    count: int
-    minimum_ns: int
-    mean_ns: float
-    maximum_ns: int
-    histogram: str
-
-
 class StreamReading(Frozen):
     """The reading of one stream of a trial."""
 
@@ -268,7 +257,10 @@ class PortReading(Frozen):
     """The reading of one port of the tester: counters are differences over the trial. None is unknown."""
 
     name: str
+    arrived: int | None = None
+    """Every frame that came by the end of the drain: each is in one count of a stream or of the port."""
     foreign: int | None = None
+    stale: int | None = None
     corrupted_unattributed: int | None = None
     receive_overrun: int | None = None
     counters: dict[str, int] = Field(default_factory=dict)
@@ -361,6 +353,8 @@ class Reading(Frozen):
     sent_while_sending: int | None = None
     drain_s: float | None = Field(default=None, exclude_if=lambda drain_s: drain_s is None)
     """The time that frames had to arrive after the transmission, where it was longer than what was asked for."""
+    learning: tuple[LearntFlows, ...] = Field(default=(), exclude_if=lambda learnt: not learnt)
+    """What came back of every stream's flows before the trial, when the DUT was taught them last."""
     counts: Counts
     streams: tuple[StreamReading, ...]
     ports: tuple[PortReading, ...]

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     TRANSMIT_REFUSED = "transmit_refused"  # the kernel threw away frames that the tester had handed over
     LINK_CHANGED = "link_changed"
     LATE = "late"  # frames came after the drain: it was shorter than the DUT's delay
+    UNLEARNT = "unlearnt"  # flows did not pass before the trial, and a threshold forbids it
     PEER_FAILED = "peer_failed"
     HARDWARE = "hardware"  # a link, bus, cooler or card had errors
     CONTRADICTED = "contradicted"  # the tools of a port and its byte counters do not agree

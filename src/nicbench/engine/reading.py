@@ -18,6 +18,7 @@ from nicbench.core.reading import (
     Reordering,
     Stamps,
     TransmitDelay,
+    TransmitGaps,
     Variation,
 )
 from nicbench.core.trial import (
@@ -29,7 +30,6 @@ from nicbench.core.trial import (
     Reading,
     SharedCore,
     StreamReading,
-    TransmitGaps,
     WorkerHealth,
 )
 from nicbench.stats.latency import add_percentiles, merge
@@ -98,7 +98,9 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     ports = tuple(
         PortReading(
             name=raw["name"],
+            arrived=raw.get("arrived"),
             foreign=raw["foreign"],
+            stale=raw.get("stale"),
             corrupted_unattributed=raw["corrupted_unattributed"],
             receive_overrun=raw["receive_overrun"],
             counters=raw.get("counters", {}),
@@ -110,6 +112,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     total = Counts.sum_of(stream.counts for stream in streams).model_copy(
         update={
             "foreign": sum(raw["foreign"] for raw in drain["ports"]),
+            "stale": sum(raw.get("stale", 0) for raw in drain["ports"]),
             "corrupted_unattributed": sum(raw["corrupted_unattributed"] for raw in drain["ports"]),
         }
     )
@@ -129,6 +132,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
 def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
     counts = {name: raw[name] for name in _STREAM_COUNTS}
     counts["lost"] = max(0, raw["lost"] - late)
+    counts["corrupted_copies"] = raw.get("corrupted_copies", 0)
     counts["unattributed"] = raw.get("unattributed", 0)
     return StreamReading(
         name=raw["name"],

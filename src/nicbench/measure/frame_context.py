@@ -25,6 +25,7 @@ from nicbench.core.trial import Latency, Trial, TrialRequest
 from nicbench.core.units import format_rate, line_rate_frames_per_s
 from nicbench.core.verdict import Finding, Reason
 from nicbench.measure.ceiling import Ceilings
+from nicbench.measure.learning import add_unlearnt
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
 from nicbench.measure.tester_shares import TesterShares
 from nicbench.measure.trials import TrialMaker
@@ -287,7 +288,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         behind = [self._trials[name] for name in result.trials if name in self._trials]
         ways = self._offered.ways
         completed = add_near_limits(add_ports(add_basis(super().complete(result), ways), ways, behind))
-        completed = _say_share(completed, behind)
+        completed = add_unlearnt(_say_share(completed, behind), behind, self._maker.port_names)
         return _without_shares(completed) if self._offered.link_is_nominal else completed
 
     def _publish_ceiling(self, size: Size, rate_frames_per_s: float) -> None:

@@ -50,6 +50,8 @@ class Evidence(Frozen):
     dut_waiting_share: float | None = None
     hardware: tuple[HealthEvent, ...] = ()
     """What rose in the machines' hardware: links, buses, heat."""
+    unlearnt_share: float = 0.0
+    """The flows of which no learning frame came back before the trial; of its own frames it says nothing."""
     peer_failure: str | None = None
     outlasted_drain_s: float | None = None
     """The drain, where any frame came after it; how many did is not among the evidence."""
@@ -103,6 +105,9 @@ class Evidence(Frozen):
                 for event in (reading.machine.events if reading.machine is not None else ())
                 if event.measure is not Measure.LINK or not link_may_change
             ),
+            unlearnt_share=_share(
+                sum(each.silent for each in reading.learning), sum(each.flows for each in reading.learning)
+            ),
             peer_failure=peer_failure,
             outlasted_drain_s=(reading.drain_s or drain_s) if reading.counts.late and not link_may_change else None,
         )
@@ -127,6 +132,14 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     yield from _clock(evidence, thresholds)
     yield from _tester(evidence, thresholds)
     yield from _hardware(evidence, thresholds)
+    if evidence.unlearnt_share > thresholds.unlearnt_flow_share:
+        yield Finding(
+            reason=Reason.UNLEARNT,
+            threshold="unlearnt_flow_share",
+            value=evidence.unlearnt_share,
+            limit=thresholds.unlearnt_flow_share,
+            text=f"{_percent(evidence.unlearnt_share)} of the flows did not pass before the trial",
+        )
     if (drain_s := evidence.outlasted_drain_s) is not None:
         yield Finding(
             reason=Reason.LATE,

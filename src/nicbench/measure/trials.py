@@ -6,60 +6,32 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 
-from nicbench.core.errors import EngineError, HostError, NicbenchError
-from nicbench.core.events import Note, TrialFinished, TrialStarted
-from nicbench.core.frame_size import words_of
+from nicbench.core.errors import EngineError, NicbenchError
+from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
-from nicbench.core.pattern import Way, forward_of
 from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
-from nicbench.hosts.base import Host
-from nicbench.measure.health.reader import HealthReader, Snapshot, compare
+from nicbench.measure.health.reader import Snapshot, compare
+from nicbench.measure.learning import OF_THE_TESTER, Learner, dead_dut_error
 from nicbench.measure.ledger.base import Side
 from nicbench.measure.ledger.losses import add_ledger, add_left_to_kernel, add_overruns
-from nicbench.measure.ledger.reader import Counters, LedgerReader
+from nicbench.measure.ledger.reader import Counters
 from nicbench.measure.samples import Maker, SampleLog, Slot
+from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.stats.looks import CoreLooks, sum_looks
-from nicbench.testbed.duts.base import Addressing, FrameDut
-from nicbench.testbed.testers.base import Tester
+from nicbench.testbed.duts.base import FrameDut
 
 PortQueues = tuple[tuple[int, ...], ...]
 """Frames by port and queue."""
 
 _DYING_S = 0.5
-_OF_THE_TESTER = (Purpose.CEILING, Purpose.TESTER_LATENCY)
 _LONGER_DRAIN = 2.0
 _LEAST_LONGER_DRAIN_S = 0.5
 """Where frames came late, the next trial waits so many times as long for them, and no less than this."""
-UNTIL_FRAMES_COME_BACK_S = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrialSetup:
-    """What trials are made with: tester and DUT, and what is read on their hosts around each trial."""
-
-    tester: Tester
-    dut: FrameDut
-    addressing: tuple[Addressing, ...] = ()
-    """With what frames are addressed on each way between the tester's ports."""
-    dut_cpus: Collection[int] = ()
-    """The cores on which the DUT works in the kernel: other programs on them disturb a trial."""
-    hosts: Mapping[str, Host] = field(default_factory=dict)
-    """Those on which a command may run in the midst of a trial: ``dut``, ``tester``, ``local``."""
-    ledger: LedgerReader = field(default_factory=LedgerReader)
-    health: HealthReader | None = None
-    port_names: tuple[str, ...] = ()
-    """The names of the tester's ports, by their numbers in ``addressing``."""
-    smallest_frame_bytes: int = 64
-    """The smallest frame that tester and traffic allow."""
 
 
 class TrialMaker(Maker[Trial, TrialRequest]):
@@ -69,7 +41,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         super().__init__(log)
         self._setup = setup
         self._thresholds = thresholds
-        self._too_long: set[float] = set()
+        self._learner = Learner(setup, log.bus)
         self._drain_s = max(map(_drain_after, log.journaled.values()), default=0.0)
 
     def started_event(self, slot: Slot, request: TrialRequest) -> TrialStarted:
@@ -109,7 +81,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             verdict=judge(evidence, self._thresholds, adjusts=request.adjusts),
         )
         self._drain_s = max(self._drain_s, _drain_after(trial))
-        return trial, None if failure is None else _dead_dut_error(failure, f"{slot.test}, trial {trial.id}")
+        self._learner.note(trial)
+        return trial, None if failure is None else dead_dut_error(failure, f"{slot.test}, trial {trial.id}")
 
     def _with_longer_drain(self, request: TrialRequest) -> TrialRequest:
         """The request with the drain that earlier trials showed to be needed."""
@@ -119,7 +92,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         """What was read of the trial; and how the DUT died in it, whose counters are then gone."""
         dut = self._setup.dut
         await dut.begin_trial(slot.number)
-        await self._learn(slot, request)
+        learnt = await self._learner.learn(slot, request)
         hardware = await self._read_hardware()
         counters = await self._read_counters(request)
         drops, left, overruns = await dut.drops(), await dut.left_to_kernel(), await dut.overruns()
@@ -132,8 +105,9 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             await asyncio.sleep(_DYING_S)
             if (failure := await dut.failure()) is not None:
                 place = f"{slot.test}, before trial {Trial.id_of(slot.number)} was read"
-                raise _dead_dut_error(failure, place) from error
+                raise dead_dut_error(failure, place) from error
             raise
+        reading = reading.model_copy(update={"learning": learnt})
         if (failure := await dut.failure()) is not None:
             return reading, failure
         waiting = _share_of_time(waited, await dut.waiting_ns(), time.monotonic_ns() - began)
@@ -150,62 +124,6 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             reading = reading.model_copy(update={"dut_work": worked.subtract(work)})
         return reading, None
 
-    async def _learn(self, slot: Slot, request: TrialRequest) -> None:
-        """Sends the learning frames; HostError where of some way none of them comes back, also after a while.
-
-        A trial would charge the DUT with what a pulled cable or a lost route did.
-        """
-        place = f"{slot.test}, before trial {Trial.id_of(slot.number)}"
-        silent = await self._silent_ways(slot, request)
-        if not silent or await self._is_only_too_long(slot, request):
-            return
-        for wait_s in UNTIL_FRAMES_COME_BACK_S:
-            if (failure := await self._setup.dut.failure()) is not None:
-                raise _dead_dut_error(failure, place)
-            if request.purpose not in _OF_THE_TESTER:
-                with contextlib.suppress(NicbenchError):  # what cannot be mended yet shows in that nothing comes back
-                    await self._setup.dut.mend()
-            patient = request.model_copy(update={"settle_s": max(request.settle_s, wait_s)})
-            if not (silent := await self._silent_ways(slot, patient)):
-                self.log.bus.publish(Note(level="warning", text=f"{place}: no learning frame came back at first"))
-                return
-            if await self._is_only_too_long(slot, patient):
-                return
-        names = self._setup.port_names
-        ways = ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(silent))
-        raise HostError(
-            f"nothing comes back {ways}: none of the learning frames, for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
-            place=place,
-            next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
-            "routes); what was measured is kept, and `nicbench resume` goes on from there",
-        )
-
-    async def _silent_ways(self, slot: Slot, request: TrialRequest) -> frozenset[Way]:
-        """Sends learning frames, and gives the ways of the trial on which none came back."""
-        setup = self._setup
-        return await setup.tester.learn(slot.number, request, setup.addressing) & self._counted_ways(request)
-
-    async def _is_only_too_long(self, slot: Slot, request: TrialRequest) -> bool:
-        """Whether the smallest frames come back where those of the trial do not: the DUT does not take their size."""
-        smallest = self._setup.smallest_frame_bytes
-        if request.frame_bytes == smallest:
-            return False
-        proof = request.model_copy(update={"frame_bytes": smallest, "mix": None})
-        if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, request):
-            return False  # a path that comes back just now is asked once more for the trial's size
-        if request.frame_bytes not in self._too_long:
-            self._too_long.add(request.frame_bytes)
-            text = (
-                f"{slot.test}: no learning frame of {words_of(request.size)} comes back; those of {smallest} bytes do"
-            )
-            self.log.bus.publish(Note(level="warning", text=text))
-        return True
-
-    def _counted_ways(self, request: TrialRequest) -> frozenset[Way]:
-        """The ways whose frames the trial counts."""
-        ways = [(way.transmit, way.receive) for way in self._setup.addressing]
-        return frozenset(ways if request.bidirectional else forward_of(ways))
-
     async def _send(self, slot: Slot, request: TrialRequest) -> Reading:
         """The transmission itself, with whatever is done to the DUT meanwhile."""
         if request.interruption is not None:
@@ -214,14 +132,14 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
     def _receivers(self, request: TrialRequest) -> set[int]:
         """The ports at which frames of the trial are to arrive."""
-        return {receive for _, receive in self._counted_ways(request)}
+        return {way.receive for way in self._setup.counted_ways(request)}
 
     async def _read_hardware(self) -> Snapshot | None:
         return await self._setup.health.read() if self._setup.health is not None else None
 
     async def _read_counters(self, request: TrialRequest) -> Counters:
         """Those of the hosts; none in trials of the tester alone, whose frames end in a sink."""
-        return Counters() if request.purpose in _OF_THE_TESTER else await self._setup.ledger.read()
+        return Counters() if request.purpose in OF_THE_TESTER else await self._setup.ledger.read()
 
     async def _read_work(self, request: TrialRequest) -> DutWork | None:
         """The DUT's own account of its work, where the trial asks for it."""
@@ -245,6 +163,11 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     def ports(self) -> int:
         """How many of the tester's ports its frames leave or come to."""
         return len({port for way in self._setup.addressing for port in (way.transmit, way.receive)})
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        """The names of the tester's ports, by their numbers."""
+        return self._setup.port_names
 
     def looks(self, trial: Trial) -> CoreLooks:
         """Returns what the looks at the DUT's cores found in a trial."""
@@ -277,13 +200,4 @@ def _subtract(before: PortQueues, after: PortQueues) -> PortQueues:
         return ()
     return tuple(
         tuple(max(0, end - start) for start, end in zip(*pair, strict=True)) for pair in zip(before, after, strict=True)
-    )
-
-
-def _dead_dut_error(failure: str, place: str) -> HostError:
-    """The run ends where its DUT does: nothing that follows would be measured on it."""
-    return HostError(
-        f"the DUT {failure}",
-        place=place,
-        next_step="what was measured is kept; fix the DUT, and `nicbench resume` goes on from there",
     )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Size, size_label, size_parameters
@@ -13,30 +12,20 @@ from nicbench.core.quantity import FramesPerSecond, Ratio
 from nicbench.core.result import LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, Narrowing, ResultTable
 from nicbench.core.trial import Purpose
-from nicbench.methods._loads import highest_load
 from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context
 from nicbench.search import COVERAGE, Course, CriticalLoadSearch, Estimate
-from nicbench.search.base import Goal, Limits, Outcome
+from nicbench.search.base import Goal, Limits, Outcome, check_loads, highest_load
 
 PART = "critical-load"
 LAST = "estimate"
-_WORDS = MappingProxyType(
-    {
-        LimitedBy.DUT: "DUT",
-        LimitedBy.TESTER: "tester",
-        LimitedBy.LINE_RATE: "line rate",
-        LimitedBy.MAXIMUM_LOAD: "maximum load",
-    }
-)
-_MOST = MappingProxyType(
-    {
-        LimitedBy.TESTER: "more than what the tester sends cannot be offered",
-        LimitedBy.LINE_RATE: "more than the line rate cannot be offered",
-        LimitedBy.MAXIMUM_LOAD: "more than the maximum load was not to be offered",
-    }
-)
+_OPEN_ABOVE: Final[dict[LimitedBy | None, str]] = {
+    LimitedBy.LINE_RATE: "more than the line rate cannot be offered",
+    LimitedBy.TESTER: "more than what the tester sends cannot be offered",
+    LimitedBy.MAXIMUM_LOAD: "more than the highest load that was asked for was not tried",
+}
+_OPEN: Final = "it may lie above all loads tried"
 # A number of trials that even the longest duration cannot reach.
 _TRIALS = 10**6
 
@@ -54,6 +43,11 @@ class CriticalLoadChoice(Frozen):
     longer_by: Pause = 0.1
     minimum_load: FramesPerSecond = 1000.0
     maximum_load: FramesPerSecond | None = None
+
+    @model_validator(mode="after")
+    def _loads_are_in_order(self) -> Self:
+        check_loads(self.minimum_load, self.maximum_load)
+        return self
 
     def course(self, times: TrialTimes) -> Course:
         """Returns the course of the search in time, with the pauses of the trials."""
@@ -104,7 +98,7 @@ async def search_critical_load(
                 "critical_load_percent_of_line_rate": _percent(outcome.rate.value, line_rate),
                 **_model_values(last),
                 **rates,
-                "limited_by": _WORDS[outcome.rate.limited_by] if outcome.rate.limited_by else None,
+                "limited_by": outcome.rate.limited_by.words if outcome.rate.limited_by else None,
                 "search_trials": len(found.trial_ids),
                 "search_traffic_s": found.traffic_s,
                 "limit": _limit_words(outcome),
@@ -211,8 +205,7 @@ def _limit_words(outcome: Outcome) -> str | None:
     rate = outcome.rate
     said = [rate.reason_null] if rate.reason_null else list(outcome.notes)
     if rate.at_least:
-        most = _MOST.get(rate.limited_by) if rate.limited_by else None
-        said.insert(0, most or "it may lie above all loads tried")
+        said.insert(0, _OPEN_ABOVE.get(rate.limited_by, _OPEN))
     return "; ".join(said) or None
 
 

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from nicbench.core.described import Unit, Words
 from nicbench.core.frame_size import Size, label_of, mean_bytes, size_label, words_of
 from nicbench.core.pattern import Pattern
-from nicbench.core.result import Bounded, LimitedBy
+from nicbench.core.result import Bounded
 from nicbench.core.trial import Trial
 from nicbench.core.units import Percent, format_bits_per_s, format_rate, l1_bits_per_s, parse_rate
 from nicbench.methods.base import Context
@@ -101,16 +101,6 @@ def highest_frames_per_s(line_rate_frames_per_s: float, ceiling_frames_per_s: fl
     if ceiling_frames_per_s is None:
         return line_rate_frames_per_s
     return min(line_rate_frames_per_s, ceiling_frames_per_s)
-
-
-def highest_load(
-    line_rate_frames_per_s: float, ceiling_frames_per_s: float | None, given_frames_per_s: float | None
-) -> tuple[float, LimitedBy]:
-    """Returns the highest load of a search, and what sets it: line, tester, or the bench file's `maximum_load`."""
-    highest = highest_frames_per_s(line_rate_frames_per_s, ceiling_frames_per_s)
-    if given_frames_per_s is not None and given_frames_per_s < highest:
-        return given_frames_per_s, LimitedBy.MAXIMUM_LOAD
-    return highest, LimitedBy.TESTER if highest < line_rate_frames_per_s else LimitedBy.LINE_RATE
 
 
 async def full_rate(context: Context, size: Size, of: float | str, *, most_line_rates: float = 1.0) -> FullLoad:

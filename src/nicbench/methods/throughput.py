@@ -30,7 +30,6 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
-from nicbench.methods._loads import highest_load
 from nicbench.methods._rate_columns import (
     AT_CLOCK,
     BORNE_BY_HALF,
@@ -54,7 +53,7 @@ from nicbench.methods._rate_columns import (
 from nicbench.methods._results import measure_sizes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
-from nicbench.search.base import Estimate, Limits, Outcome, Search
+from nicbench.search.base import Estimate, Limits, Outcome, Search, check_loads, highest_load
 from nicbench.search.base import Goal as SearchGoal
 
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
@@ -96,15 +95,9 @@ class SearchChoice(Frozen):
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
     maximum_load: FramesPerSecond | None = None
-    """The highest load tried, where a tester has a ceiling that is not measured; the line rate, if none."""
+    """The highest load tried; None is what the link and the tester can do."""
     validation: Validation = FULL_TRIAL_S
     """The duration of the validation trial in seconds; 0 is none, the default in a lab that nicbench sets up itself."""
-
-    @model_validator(mode="after")
-    def _check_loads(self) -> Self:
-        if self.maximum_load is not None and self.maximum_load <= self.minimum_load:
-            raise ValueError("`maximum_load` is not above `minimum_load`: there is nothing to search between them")
-        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -127,6 +120,11 @@ class SearchChoice(Frozen):
         if unknown:
             raise ValidationError.from_exception_data("search", unknown)
         return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
+
+    @model_validator(mode="after")
+    def _loads_are_in_order(self) -> Self:
+        check_loads(self.minimum_load, self.maximum_load)
+        return self
 
     def build(self) -> Search:
         """Returns the search."""

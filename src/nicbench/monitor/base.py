@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from nicbench.core.monitor import MonitorPlan
 from nicbench.core.pattern import Way
+from nicbench.core.reading import LearntFlows
 from nicbench.core.round import MachineCpu
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -57,6 +58,11 @@ class WatchedTester(Tester):
 
     async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
         return await self._tester.learn(number, request, addressing)
+
+    async def teach(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
+    ) -> tuple[LearntFlows, ...]:
+        return await self._tester.teach(number, request, addressing, frames_per_flow)
 
     async def trial(
         self,

@@ -33,7 +33,8 @@ from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.port_bytes import interfaces_of
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trials import TrialMaker, TrialSetup
+from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.trials import TrialMaker
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
@@ -256,6 +257,7 @@ class FrameRig(Rig[LiveFrameContext]):
             health=await HealthReader.of(testbed),
             port_names=tuple(port.name for port in testbed.tester_ports),
             smallest_frame_bytes=max(64, self._facts.minimum_frame_bytes),
+            learning=setting.bench.traffic.learning,
         )
         log = SampleLog(setting.folder.journal.trials(), setting.bus, setting.turn, setting.began)
         self._maker = TrialMaker(setup, setting.thresholds, log)

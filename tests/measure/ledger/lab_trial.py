@@ -13,10 +13,12 @@ from nicbench.bench_file import parse
 from nicbench.core.events import Bus
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Way
+from nicbench.core.traffic import Learning
 from nicbench.core.trial import Purpose, Reading, TrialRequest
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.samples import SampleLog
-from nicbench.measure.trials import TrialMaker, TrialSetup
+from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.trials import TrialMaker
 from nicbench.stages.testbed import lay_out_ways, make_dut, make_testbed
 from nicbench.stages.tester import make_tester
 from nicbench.testbed.duts.base import Addressing, Dut
@@ -87,7 +89,7 @@ class Lab:
         await tester.start()
         try:
             ledger = await LedgerReader.of(self.testbed)
-            setup = TrialSetup(tester, self.dut, self.addressing, ledger=ledger)
+            setup = TrialSetup(tester, self.dut, self.addressing, ledger=ledger, learning=Learning(flows="few"))
             maker = TrialMaker(setup, Thresholds(), SampleLog({}, Bus()))
             # Learning frames are lost at the same places, perhaps all of them; the witness must not see them either.
             await tester.learn(1, request, self.addressing)

@@ -13,7 +13,7 @@ impl Analyser {
     pub(super) fn count_irregular(
         &mut self,
         index: usize,
-        port: usize,
+        (port, frame): (usize, &[u8]),
         signature: Signature,
         arrival: Arrival,
         now_ns: u64,
@@ -40,6 +40,11 @@ impl Analyser {
                 self.flows.count(signature.flow, |line| &mut line.reordered);
                 Some(false)
             }
+            Arrival::Duplicate if !tally.is_rewritten && !self.addresses[index].agree(frame) => {
+                // No copy of what was sent: somebody took our signature for it.
+                tally.corrupted_copies += 1;
+                None
+            }
             Arrival::Duplicate => {
                 tally.duplicated += 1;
                 self.flows.count(signature.flow, |line| &mut line.duplicated);
@@ -61,10 +66,8 @@ impl Analyser {
         let arrival = self.flows.observe_broken(signature.flow, signature.sequence);
         let tally = &mut self.streams[index];
         match arrival {
-            Arrival::Duplicate | Arrival::Impossible => {
-                self.count_irregular(index, port, signature, arrival, now_ns);
-                return;
-            }
+            Arrival::Duplicate => return tally.corrupted_copies += 1,
+            Arrival::Impossible => return self.count_foreign(port),
             Arrival::Ahead(jumped) => tally.jump(jumped, sent_ns(signature, now_ns)),
             Arrival::BehindBroken | Arrival::Reordered(_) => tally.missing -= 1,
             Arrival::Next => {}
@@ -79,6 +82,19 @@ impl Analyser {
             Arrival::Duplicate => {}
             Arrival::Impossible => self.count_foreign(port),
             _ => self.streams[index].late += 1,
+        }
+    }
+
+    /// Notes of the first frame that a stream received whether its addresses are those that were sent.
+    #[cold]
+    pub(super) fn note_addresses(&mut self, index: usize, frame: &[u8]) {
+        self.streams[index].is_rewritten = !self.addresses[index].agree(frame);
+    }
+
+    #[cold]
+    fn count_stale(&mut self, port: usize) {
+        if let Some(tally) = self.ports.get_mut(port).filter(|_| !self.after_drain) {
+            tally.stale += 1;
         }
     }
 
@@ -108,7 +124,7 @@ impl Analyser {
                 self.offset = offset;
                 self.analyse_ours(port, frame, signature, now_ns);
             }
-            Some(_) => {}
+            Some(_) => self.count_stale(port),
             None => self.analyse_unknown(port, frame),
         }
     }

@@ -10,6 +10,10 @@ pub struct StreamTally {
     pub duplicated: u64,
     pub reordered: u64,
     pub corrupted: u64,
+    /// Frames that are not as they were sent, of sequences that came already.
+    pub corrupted_copies: u64,
+    /// The first frame that was received had other addresses than were sent: so the DUT may rewrite those of all.
+    pub is_rewritten: bool,
     /// First copies, intact, that came after the drain.
     pub late: u64,
     /// Frames with this stream's addresses and a broken signature.
@@ -77,6 +81,8 @@ impl StreamTally {
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.corrupted += other.corrupted;
+        self.corrupted_copies += other.corrupted_copies;
+        self.is_rewritten |= other.is_rewritten;
         self.late += other.late;
         self.unattributed += other.unattributed;
         self.reordering.merge(&other.reordering);
@@ -95,13 +101,19 @@ impl StreamTally {
 /// Frames that belong to no stream, of one port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortTally {
+    /// Every frame that came by the end of the drain; each is in one count of a stream or of the port.
+    pub arrived: u64,
     pub foreign: u64,
     pub corrupted_unattributed: u64,
+    /// Of an earlier trial of this run.
+    pub stale: u64,
 }
 
 impl PortTally {
     pub fn merge(&mut self, other: &Self) {
+        self.arrived += other.arrived;
         self.foreign += other.foreign;
         self.corrupted_unattributed += other.corrupted_unattributed;
+        self.stale += other.stale;
     }
 }

@@ -109,7 +109,7 @@ fn a_broken_signature_between_our_addresses_is_corrupted_without_a_stream() {
     let mut broken = frame(2, 0, 0, 0);
     broken[43] ^= 1;
     analyser.analyse(1, &broken, 1);
-    assert_eq!(analyser.ports()[1], PortTally { foreign: 0, corrupted_unattributed: 1 });
+    assert_eq!(analyser.ports()[1], PortTally { arrived: 1, corrupted_unattributed: 1, ..PortTally::default() });
 }
 
 #[test]
@@ -123,10 +123,14 @@ fn frames_that_nobody_of_ours_sent_are_foreign_however_short() {
 }
 
 #[test]
-fn frames_of_an_earlier_trial_are_neither_received_nor_foreign() {
+fn frames_of_an_earlier_trial_are_stale_and_neither_received_nor_foreign() {
     let mut analyser = analyser(9);
     analyser.analyse(1, &frame(8, 0, 0, 0), 1);
-    assert_eq!((analyser.streams()[0].received, analyser.ports()[1]), (0, PortTally::default()));
+    let stale = PortTally { arrived: 1, stale: 1, ..PortTally::default() };
+    assert_eq!((analyser.streams()[0].received, analyser.ports()[1]), (0, stale));
+    analyser.end_drain();
+    analyser.analyse(1, &frame(8, 0, 0, 0), 2);
+    assert_eq!(analyser.ports()[1], stale);
 }
 
 #[test]
@@ -168,7 +172,7 @@ fn broken_signatures_of_streams_between_the_same_addresses_go_to_those_that_miss
 }
 
 #[test]
-fn a_copy_of_a_broken_frame_is_a_duplicate_whichever_comes_first() {
+fn of_a_broken_and_a_whole_copy_the_first_decides_and_a_broken_one_is_no_duplicate() {
     for broken_first in [true, false] {
         let mut analyser = analyser(2);
         let mut both = [broken(0), frame(2, 0, 0, 0)];
@@ -178,8 +182,35 @@ fn a_copy_of_a_broken_frame_is_a_duplicate_whichever_comes_first() {
         both.iter().for_each(|frame| analyser.analyse(1, frame, 1));
         let tally = &analyser.streams()[0];
         assert_eq!((tally.corrupted, tally.received), if broken_first { (1, 0) } else { (0, 1) });
-        assert_eq!((tally.duplicated, analyser.losses(&[1])[0].lost), (1, 0));
+        assert_eq!((tally.duplicated, tally.corrupted_copies), if broken_first { (1, 0) } else { (0, 1) });
+        assert_eq!(analyser.losses(&[1])[0].lost, 0);
     }
+}
+
+/// With other addresses and ports, as somebody who scrambles headers leaves it, or a device that translates them.
+fn readdressed(sequence: u32) -> Vec<u8> {
+    let mut other = frame(2, 0, sequence, 0);
+    other[26..38].iter_mut().for_each(|byte| *byte ^= 0x55);
+    other
+}
+
+#[test]
+fn a_second_frame_with_addresses_that_nobody_sent_is_no_duplicate() {
+    let mut analyser = analyser(2);
+    for frame in [frame(2, 0, 0, 0), readdressed(0), frame(2, 0, 0, 0), frame(2, 0, 1, 0), readdressed(1)] {
+        analyser.analyse(1, &frame, 1);
+    }
+    let tally = &analyser.streams()[0];
+    assert_eq!((tally.received, tally.duplicated, tally.corrupted_copies), (2, 1, 2));
+    assert_eq!(analyser.ports()[1], PortTally { arrived: 5, ..PortTally::default() });
+}
+
+#[test]
+fn copies_that_a_device_makes_of_frames_whose_addresses_it_translates_are_duplicates() {
+    let mut analyser = analyser(2);
+    (0..3).for_each(|_| analyser.analyse(1, &readdressed(0), 1));
+    let tally = &analyser.streams()[0];
+    assert_eq!((tally.received, tally.duplicated, tally.corrupted_copies), (1, 2, 0));
 }
 
 #[test]
@@ -198,7 +229,10 @@ fn a_frame_whose_header_is_broken_is_corrupted_because_its_signature_is_ours() {
         broken[position] ^= 0x10;
         analyser.analyse(1, &broken, 1);
     }
-    assert_eq!((analyser.streams()[0].corrupted, analyser.ports()[1]), (5, PortTally::default()));
+    assert_eq!(
+        (analyser.streams()[0].corrupted, analyser.ports()[1]),
+        (5, PortTally { arrived: 5, ..PortTally::default() })
+    );
 }
 
 #[test]

@@ -4,6 +4,10 @@ use crate::error::{EngineError, ErrorKind};
 use crate::signature::SIGNATURE_BYTES;
 use crate::template::Template;
 use crate::traffic::{FrameChecksum, SignatureSearch, VariedField};
+use crate::wire::{Ethernet, Header};
+
+/// Of a header of IPv4: version, and its length in words.
+const FIRST_BYTE_WITHOUT_OPTIONS: u8 = 0x45;
 
 /// What [`Template::is_intact`] looks at.
 #[derive(Debug, Clone)]
@@ -45,6 +49,28 @@ pub struct AddressRange {
     pub span: u128,
     /// It moves with the options of IPv4.
     pub is_behind_options: bool,
+}
+
+/// Whether frames have a stream's addresses and ports, by what the program in the kernel can tell as well: a field that
+/// is varied in steps may have a value between them, and ports behind options are not looked at.
+#[derive(Debug, Clone)]
+pub enum AddressCheck {
+    Bits(AddressBits),
+    /// Frames of a file, which no program in the kernel receives.
+    Whole(Template),
+}
+
+impl AddressCheck {
+    pub fn new(template: &Template) -> Self {
+        template.address_bits().map_or_else(|| Self::Whole(template.clone()), Self::Bits)
+    }
+
+    pub fn agree(&self, frame: &[u8]) -> bool {
+        match self {
+            Self::Bits(bits) => bits.agree(frame),
+            Self::Whole(template) => template.is_addressed_as_ours(frame),
+        }
+    }
 }
 
 impl Template {
@@ -104,6 +130,21 @@ impl Intactness {
 }
 
 impl AddressBits {
+    /// Whether a frame has them: `is_addressed_as_ours` of the program in the kernel.
+    pub fn agree(&self, frame: &[u8]) -> bool {
+        let byte = |at: usize| frame.get(at).copied().unwrap_or(0);
+        let has_options = byte(Ethernet::BYTES) != FIRST_BYTE_WITHOUT_OPTIONS;
+        let is_in = |range: &AddressRange| {
+            let bytes = (range.at..range.at + range.bytes).map(byte);
+            let whole = bytes.fold(0u128, |number, byte| number << 8 | u128::from(byte));
+            (whole >> range.shift & range.mask).wrapping_sub(range.first) <= range.span
+        };
+        let masked = self.mask.iter().zip(&self.value).enumerate();
+        frame.len() >= self.length
+            && masked.clone().all(|(at, (mask, value))| (byte(at) ^ value) & mask == 0)
+            && self.ranges.iter().all(|range| range.is_behind_options && has_options || is_in(range))
+    }
+
     /// Asks for these bits at `at`.
     pub fn require(&mut self, at: usize, value: &[u8], mask: &[u8]) {
         let end = (at + value.len()).max(self.value.len());

@@ -356,11 +356,7 @@ impl Receiver {
         let mut counters = self.totals.clone();
         let shards = if self.tables.config().is_ready == 0 { 0 } else { self.shards };
         for shard in (0..shards).map(|number| self.tables.shards.get(number)) {
-            for (name, count) in [
-                ("passed_to_kernel", shard.passed),
-                ("of_earlier_trials", shard.earlier),
-                ("events_lost", shard.events_lost),
-            ] {
+            for (name, count) in [("passed_to_kernel", shard.passed), ("events_lost", shard.events_lost)] {
                 *counters.entry(name.to_owned()).or_default() += count;
             }
         }

@@ -22,9 +22,11 @@ struct Counts {
     duplicated: u64,
     reordered: u64,
     corrupted: u64,
+    corrupted_copies: u64,
     late: u64,
     unattributed: u64,
     foreign: u64,
+    stale: u64,
     latency_sum_ns: u128,
 }
 
@@ -34,6 +36,8 @@ struct Record {
     counts: Counts,
     seen: HashMap<(u32, u32), ()>,
     greatest: HashMap<u32, u32>,
+    /// Whether the first frame had other addresses than were sent.
+    is_rewritten: bool,
     after_drain: bool,
 }
 
@@ -54,18 +58,34 @@ impl Record {
         *greatest = sequence.max(*greatest);
     }
 
+    /// Whole, but for its addresses.
+    fn readdressed(&mut self, flow: u32, sequence: u32, latency_ns: u64) {
+        let is_copy = self.seen.contains_key(&(flow, sequence));
+        if is_copy && !self.is_rewritten {
+            self.counts.corrupted_copies += u64::from(!self.after_drain);
+            return;
+        }
+        let is_first = self.counts.received == 0;
+        self.whole(flow, sequence, latency_ns);
+        self.is_rewritten |= is_first && self.counts.received == 1;
+    }
+
     fn broken(&mut self, flow: u32, sequence: u32) {
         if self.after_drain {
             return;
         }
         match self.seen.insert((flow, sequence), ()) {
-            Some(()) => self.counts.duplicated += 1,
+            Some(()) => self.counts.corrupted_copies += 1,
             None => self.counts.corrupted += 1,
         }
     }
 
     fn unattributed(&mut self) {
         self.counts.unattributed += u64::from(!self.after_drain);
+    }
+
+    fn stale(&mut self) {
+        self.counts.stale += u64::from(!self.after_drain);
     }
 
     fn foreign(&mut self) {
@@ -115,9 +135,11 @@ fn counts(analyser: &Analyser) -> Counts {
         duplicated: tally.duplicated,
         reordered: tally.reordered,
         corrupted: tally.corrupted,
+        corrupted_copies: tally.corrupted_copies,
         late: tally.late,
         unattributed: tally.unattributed,
         foreign: port.foreign,
+        stale: port.stale,
         latency_sum_ns: analyser.outcome(0).latency.sum_ns,
     }
 }
@@ -147,7 +169,7 @@ fn arrival(
     let mut frame = make(RUN_KEY, TRIAL, flow, sequence);
     let (offset, length) = (template.signature_offset(), frame.len());
     let bit = 1 << random.below(8);
-    match random.below(30) {
+    match random.below(31) {
         // Truncated: within the signature, within the payload, within the headers.
         0 => {
             frame.truncate(offset + random.below(16) as usize);
@@ -185,7 +207,10 @@ fn arrival(
             frame[offset - 5] ^= bit; // the destination port
             record.foreign();
         }
-        8 => frame = make(RUN_KEY, TRIAL - 1 - random.below(900) as u32, flow, sequence),
+        8 => {
+            frame = make(RUN_KEY, TRIAL - 1 - random.below(900) as u32, flow, sequence);
+            record.stale();
+        }
         // Flows and sequences that never were.
         9 => {
             frame = make(RUN_KEY, TRIAL, flows + random.below(1 << 20) as u32, sequence);
@@ -228,6 +253,11 @@ fn arrival(
             } else {
                 record.whole(flow, sequence, latency_ns);
             }
+        }
+        // Another destination port.
+        16 => {
+            frame[offset - 5] ^= bit;
+            record.readdressed(flow, sequence, latency_ns);
         }
         _ => record.whole(flow, sequence, latency_ns),
     }

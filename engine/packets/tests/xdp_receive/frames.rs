@@ -126,6 +126,15 @@ impl Case {
                 }
                 frame
             }
+            16 => {
+                // A copy with addresses and ports that nobody sent, mostly.
+                let again = sequence.saturating_sub(random.below(3));
+                frame = self.make(index, flow, again, time_ns, Signer::new(RUN_KEY, TRIAL));
+                for byte in &mut frame[22..38] {
+                    *byte ^= random.bits() as u8;
+                }
+                frame
+            }
             _ => frame,
         }
     }

@@ -83,6 +83,7 @@ fn compare(receiver: &mut Receiver, seed: u64) -> u64 {
     let mut pool = FramePool::default();
     for arrived in 0..arrivals {
         if arrived == drained {
+            check_sum(&receiver.analyser().expect("an analyser"), arrived);
             analyser.end_drain();
             receiver.end_drain();
         }
@@ -104,6 +105,15 @@ fn compare(receiver: &mut Receiver, seed: u64) -> u64 {
     }
     check(receiver, &analyser, &case, &format!("seed {seed}"));
     arrivals
+}
+
+/// Every frame that came before the drain ended is in one count.
+fn check_sum(kernel: &Analyser, arrived: u64) {
+    let of_streams = kernel.streams().iter();
+    let counted = of_streams.map(|tally| tally.received + tally.duplicated + tally.corrupted + tally.corrupted_copies);
+    let of_ports = kernel.ports().iter().map(|tally| tally.foreign + tally.corrupted_unattributed + tally.stale);
+    assert_eq!(counted.sum::<u64>() + of_ports.sum::<u64>(), arrived, "{kernel:?}");
+    assert_eq!(kernel.ports()[PORT].arrived, arrived);
 }
 
 fn check(receiver: &mut Receiver, analyser: &Analyser, case: &Case, place: &str) {

@@ -92,8 +92,10 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     yield cell(whole(counts.duplicated))
     yield cell(whole(counts.reordered))
     unknown = f" + {whole(counts.corrupted_unattributed)} of no known flow" if counts.corrupted_unattributed else ""
-    yield cell(f"{whole(counts.corrupted)}{unknown}")
-    yield cell(whole(counts.foreign))
+    copies = f" + {whole(counts.corrupted_copies)} copies" if counts.corrupted_copies else ""
+    yield cell(f"{whole(counts.corrupted)}{unknown}{copies}")
+    stale = f" + {whole(counts.stale)} of earlier trials" if counts.stale else ""
+    yield cell(f"{whole(counts.foreign)}{stale}")
     yield cell(milliseconds(health.longest_gap_ns))
     yield cell(milliseconds(health.total_gap_ns))
     clocks = health.core_clock_hz

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
@@ -65,6 +66,25 @@ def phase_requests(
         numbers += [number] * len(own)
         begins_s += phase.duration_s
     return streams, numbers
+
+
+def learning_requests(
+    traffic: Traffic, ways: Sequence[Addressing], size: Size, frames_per_flow: int, fewest: int
+) -> list[dict[str, Any]]:
+    """Streams of so many frames of every flow, and of the fewest at least; each port that sends has the rate for it."""
+    none = [0.0] * len(traffic.port_streams())
+    requests = [one for way in ways for one in stream_requests(traffic, way, size, none, 0.0)]
+    of_port: Counter[int] = Counter()
+    for one in requests:
+        of_port[one["transmit_port"]] += one.get("flows", 1)
+    return [
+        {
+            **one,
+            "rate_frames_per_s": traffic.learning.rate * one.get("flows", 1) / of_port[one["transmit_port"]],
+            "frames": max(fewest, frames_per_flow * one.get("flows", 1)),
+        }
+        for one in requests
+    ]
 
 
 def _parts(frames: int | None, rates_frames_per_s: Sequence[float]) -> list[int | None]:

@@ -12,22 +12,23 @@ from typing import Any
 from nicbench.core.errors import EngineError
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
+from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
-from nicbench.core.trial import Purpose, Reading, TrialRequest
+from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.binaries import deploy_file
 from nicbench.engine.client import EngineClient
 from nicbench.engine.reading import parse_reading
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_streams import phase_requests, stream_requests
+from nicbench.testbed.testers._engine_streams import learning_requests, phase_requests, stream_requests
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 # RFC 2544 section 23: "learning frames" teach bridges and caches both ends before the transmission.
 LEARNING_FRAMES = 8
 LEARNING_S = 0.01
-# The engine takes each number once. Those of trials and their learning frames count upwards from 1; learning frames
-# that are sent once more before a trial have the numbers above this.
-_LEARNT_AGAIN = 2**30
+# The engine takes each number once. Those of trials and their learning frames count upwards from 1; further learning
+# frames before a trial have the numbers from this on, which the engine knows as earlier ones (protocol: ``start``).
+_FURTHER_LEARNING = 2**30
 # The time beyond its duration that a transmission may take before the engine counts as dead.
 GRACE_S = 15.0
 # The time that a burst may take, as a multiple of what its rate needs.
@@ -83,7 +84,7 @@ class PacketsTester(Tester):
         self._options = options
         self._client: EngineClient | None = None
         self._learnt_for: int | None = None
-        self._learnt_again = 0
+        self._further_learning = 0
 
     @property
     def folder_elsewhere(self) -> str | None:
@@ -150,10 +151,32 @@ class PacketsTester(Tester):
             addressing = _between_two_ports(addressing)
         own_number = 2 * number - 1
         if self._learnt_for == number:
-            self._learnt_again += 1
-            own_number = _LEARNT_AGAIN + self._learnt_again
+            own_number = self._further_number()
         self._learnt_for = number
         return await self._learn(own_number, request, addressing)
+
+    async def teach(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
+    ) -> tuple[LearntFlows, ...]:
+        self._learnt_for = number
+        counted = addressing if request.bidirectional else _forward(addressing)
+        others = tuple(way for way in addressing if way not in counted)
+        streams = learning_requests(self._options.traffic, counted, request.size, frames_per_flow, LEARNING_FRAMES)
+        duration_s = LEARNING_S + max(BURST_ROOM * one["frames"] / one["rate_frames_per_s"] for one in streams)
+        few = [{**one, "frames": LEARNING_FRAMES} for one in self._few_frames(others, request.size)]
+        read = await self._send_learning(self._further_number(), request, [*streams, *few], duration_s)
+        return tuple(
+            LearntFlows(
+                stream=one["name"],
+                transmit_port=one["transmit_port"],
+                receive_port=one["receive_port"],
+                flows=reading.flows.flows,
+                silent=reading.flows.silent + max(0, reading.flows.flows - reading.counts.sent),
+                frames_per_flow=frames_per_flow,
+            )
+            for one, reading in zip(streams, read, strict=False)
+            if reading.flows is not None
+        )
 
     async def trial(
         self,
@@ -249,16 +272,29 @@ class PacketsTester(Tester):
 
     async def _learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
         """Sends a few uncounted frames on every way and its reverse, waits, and gives the ways they did not pass."""
-        client = self._require_client()
-        learning_rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.port_streams()]
-        streams = self._streams(addressing, request.size, learning_rates, LEARNING_S)
-        await client.request("start", trial=number, duration_s=LEARNING_S, streams=streams)
-        await client.wait_for("transmitted", within_s=GRACE_S, trial=number)
-        drained = await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+        streams = self._few_frames(addressing, request.size)
         ways = [(stream["transmit_port"], stream["receive_port"]) for stream in streams]
-        read = [stream.counts for stream in parse_reading(drained, [0] * len(streams)).streams]
+        read = [one.counts for one in await self._send_learning(number, request, streams, LEARNING_S)]
         passed = {way for way, counts in zip(ways, read, strict=True) if counts.received or counts.corrupted}
         return frozenset(ways) - passed
+
+    def _few_frames(self, ways: Sequence[Addressing], size: Size) -> list[dict[str, Any]]:
+        rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.port_streams()]
+        return self._streams(ways, size, rates, LEARNING_S)
+
+    async def _send_learning(
+        self, number: int, request: TrialRequest, streams: list[dict[str, Any]], duration_s: float
+    ) -> tuple[StreamReading, ...]:
+        """Sends streams that no trial counts, waits the settle time, and gives what came of each."""
+        client = self._require_client()
+        await client.request("start", trial=number, duration_s=duration_s, streams=streams)
+        await client.wait_for("transmitted", within_s=duration_s + GRACE_S, trial=number)
+        drained = await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
+        return parse_reading(drained, [0] * len(streams)).streams
+
+    def _further_number(self) -> int:
+        self._further_learning += 1
+        return _FURTHER_LEARNING + self._further_learning
 
     def _rates(self, loaded: Sequence[Addressing], load_frames_per_s: float | None) -> tuple[float, ...]:
         """The rates of the streams of each way, which carries its share of the busiest port's load."""

@@ -150,9 +150,11 @@ def _stream(way: Way, groups: Mapping[str, Any], share_that_left: float) -> Stre
         duplicated=None,
         reordered=None,
         corrupted=None,
+        corrupted_copies=None,
         unattributed=None,
         corrupted_unattributed=None,
         foreign=None,
+        stale=None,
     )
     if way.latency_group is None:
         return StreamReading(name=way.name, counts=counts)

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.pattern import Way
+from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Ability, Traffic
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -66,6 +67,16 @@ class Tester(ABC):
         frames are in none of the differences. A tester that sends them in ``trial`` does not override this.
         """
         return frozenset()
+
+    async def teach(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
+    ) -> tuple[LearntFlows, ...]:
+        """Sends learning frames of every flow that trial ``number`` counts, and gives what came back of each stream.
+
+        The other ways carry a few, as in ``learn``. It waits the settle time. A tester that does not tell flows apart
+        sends nothing and gives nothing.
+        """
+        return ()
 
     @abstractmethod
     async def trial(

@@ -210,6 +210,7 @@ pub struct Tally {
     pub duplicated: u64,
     pub reordered: u64,
     pub corrupted: u64,
+    pub corrupted_copies: u64,
     pub late: u64,
     pub unattributed: u64,
     pub variation_maximum_ns: u64,
@@ -228,6 +229,7 @@ pub struct Tally {
     pub interval_end_ns: u64,
     pub received_before: u64,
     pub missing_before: i64,
+    pub is_rewritten: u64,
 }
 
 /// What a stream received in one interval.
@@ -249,11 +251,12 @@ pub struct HistogramBlock {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Shard {
+    pub arrived: u64,
     pub foreign: u64,
     pub unattributed: u64,
+    pub stale: u64,
     pub last_ns: u64,
     pub passed: u64,
-    pub earlier: u64,
     pub events_lost: u64,
     pub captured: u64,
     pub last_stream: u64,

@@ -12,7 +12,9 @@ impl Receiver {
         let config = self.tables.config();
         let closed = (shard.last_ns / config.interval_ns.max(1)).min(trial.sizes.intervals as u64 - 1) as usize;
         let mut port = events.port;
+        port.arrived = shard.arrived;
         port.foreign += shard.foreign;
+        port.stale = shard.stale;
         port.corrupted_unattributed += shard.unattributed;
         let mut streams = vec![CountedStream::default(); trial.order.len()];
         for (place, index) in trial.order.iter().enumerate() {
@@ -65,6 +67,8 @@ fn add_tally(stream: &mut CountedStream, tally: &Tally) {
     ours.duplicated = tally.duplicated;
     ours.reordered += tally.reordered;
     ours.corrupted = tally.corrupted;
+    ours.corrupted_copies = tally.corrupted_copies;
+    ours.is_rewritten = tally.is_rewritten != 0;
     ours.late = tally.late;
     ours.unattributed += tally.unattributed;
     ours.variation_maximum_ns = tally.variation_maximum_ns as u32;

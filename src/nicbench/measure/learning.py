@@ -1,0 +1,208 @@
+"""Learning frames before each trial: they prove that every way passes frames, and teach the DUT every flow.
+
+Bridges, firewalls, address translation and switches in software set up a flow when its first frame comes, and may drop
+or delay that frame. So each flow is sent before a trial counts anything, until frames of all flows have come back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import Final
+
+from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.events import Bus, Note
+from nicbench.core.frame_size import words_of
+from nicbench.core.pattern import Way
+from nicbench.core.reading import LearntFlows
+from nicbench.core.result import Result
+from nicbench.core.trial import Purpose, Trial, TrialRequest
+from nicbench.core.verdict import Reason
+from nicbench.measure.samples import Slot
+from nicbench.measure.trial_setup import TrialSetup
+
+OF_THE_TESTER: Final = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+UNTIL_FRAMES_COME_BACK_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+"""So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
+_FORGETS: Final = {Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.UNLEARNT}
+"""After such a trial nobody knows which flows the DUT still has."""
+
+
+class _Proof(Enum):
+    """How the proof ended that frames come back."""
+
+    PASSES = auto()
+    CAME_BACK = auto()  # nothing did at first
+    TOO_LONG = auto()  # only smaller frames do
+
+
+class Learner:
+    """Sends the learning frames of one run, one trial after the other."""
+
+    def __init__(self, setup: TrialSetup, bus: Bus) -> None:
+        self._setup = setup
+        self._bus = bus
+        self._too_long: set[float] = set()
+        self._said: set[tuple[str, str]] = set()
+        self._taught_for = ""
+        self._last_s: float | None = None
+        """When every flow had a frame last (monotonic); None where the DUT knows none of them."""
+        self._learnt: tuple[LearntFlows, ...] = ()
+
+    async def learn(self, slot: Slot, request: TrialRequest) -> tuple[LearntFlows, ...]:
+        """Sends them, and gives what came back when every flow was sent last; nothing where flows are not taught.
+
+        HostError where of some way nothing comes back, also after a while: a trial would charge the DUT with what a
+        pulled cable or a lost route did.
+        """
+        if request.purpose in OF_THE_TESTER or self._setup.learning.flows == "few":
+            await self._prove(slot, request)
+            return ()
+        is_due = self._is_due(slot, request)
+        learnt = await self._teach(slot, request) if is_due else ()
+        if not learnt or _silent_ways(learnt):
+            proof = await self._prove(slot, request)
+            if proof is _Proof.TOO_LONG:
+                return ()
+            if proof is _Proof.CAME_BACK:
+                is_due, learnt = True, ()
+        if is_due:
+            self._learnt = await self._teach_rest(slot, request, learnt)
+            self._taught_for, self._last_s = slot.test, time.monotonic()
+            self._say(slot)
+        return self._learnt
+
+    def note(self, trial: Trial) -> None:
+        """Takes notice of a trial: its frames keep the flows alive, or whatever happened in it made the DUT forget."""
+        request, streams = trial.request, trial.reading.streams
+        if request.purpose in OF_THE_TESTER:
+            return
+        if request.interruption is not None or _FORGETS & set(trial.verdict.reasons):
+            self._last_s = None
+        elif self._last_s is not None and all(
+            stream.flows is not None and stream.counts.sent >= stream.flows.flows for stream in streams
+        ):
+            self._last_s = time.monotonic() - (trial.reading.drain_s or request.drain_s) - request.settle_s
+
+    def _is_due(self, slot: Slot, request: TrialRequest) -> bool:
+        """Whether every flow is to be sent: before each test, and where the DUT may have forgotten."""
+        if self._last_s is None or slot.test != self._taught_for:
+            return True
+        return time.monotonic() + request.settle_s - self._last_s > self._setup.learning.again_after
+
+    async def _teach(
+        self, slot: Slot, request: TrialRequest, attempt: int = 0, before: int = 0
+    ) -> tuple[LearntFlows, ...]:
+        """One attempt; ``before`` counts the frames of each flow that were sent already."""
+        setup, frames = self._setup, 2**attempt
+        learnt = await setup.tester.teach(slot.number, request, setup.addressing, frames)
+        return tuple(each.model_copy(update={"frames_per_flow": before + frames}) for each in learnt)
+
+    async def _teach_rest(
+        self, slot: Slot, request: TrialRequest, learnt: tuple[LearntFlows, ...]
+    ) -> tuple[LearntFlows, ...]:
+        """Further attempts, where some flows do not pass after the first one, or it was in vain."""
+        for attempt in range(1 if learnt else 0, self._setup.learning.attempts):
+            if learnt and not any(each.silent for each in learnt):
+                break
+            before = max((each.frames_per_flow for each in learnt), default=0)
+            learnt = await self._teach(slot, request, attempt, before)
+            if not learnt:
+                break
+        return learnt
+
+    def _say(self, slot: Slot) -> None:
+        """Warns of flows that do not pass, once in a test."""
+        for each in self._learnt:
+            if not each.silent:
+                continue
+            said = _say_silent(each, self._setup.port_names)
+            if (slot.test, said) not in self._said:
+                self._said.add((slot.test, said))
+                frames = f"none of {each.frames_per_flow} learning frames of each of them came back"
+                place = f"{slot.test}, before trial {Trial.id_of(slot.number)}"
+                self._bus.publish(Note(level="warning", text=f"{place}: {said}: {frames}"))
+
+    async def _prove(self, slot: Slot, request: TrialRequest) -> _Proof:
+        """Sends a few learning frames on every way until some come back of each."""
+        place = f"{slot.test}, before trial {Trial.id_of(slot.number)}"
+        silent = await self._silent_ways(slot, request)
+        if not silent:
+            return _Proof.PASSES
+        if await self._is_only_too_long(slot, request):
+            return _Proof.TOO_LONG
+        for wait_s in UNTIL_FRAMES_COME_BACK_S:
+            if (failure := await self._setup.dut.failure()) is not None:
+                raise dead_dut_error(failure, place)
+            if request.purpose not in OF_THE_TESTER:
+                with contextlib.suppress(NicbenchError):  # what cannot be mended yet shows in that nothing comes back
+                    await self._setup.dut.mend()
+            patient = request.model_copy(update={"settle_s": max(request.settle_s, wait_s)})
+            if not (silent := await self._silent_ways(slot, patient)):
+                self._bus.publish(Note(level="warning", text=f"{place}: no learning frame came back at first"))
+                return _Proof.CAME_BACK
+            if await self._is_only_too_long(slot, patient):
+                return _Proof.TOO_LONG
+        names = self._setup.port_names
+        ways = ", ".join(f"from port {names[one]} to {names[other]}" for one, other in sorted(silent))
+        raise HostError(
+            f"nothing comes back {ways}: none of the learning frames, for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",
+            place=place,
+            next_step="check the cables, the links, and that the DUT forwards on every way (addresses, neighbours, "
+            "routes); what was measured is kept, and `nicbench resume` goes on from there",
+        )
+
+    async def _silent_ways(self, slot: Slot, request: TrialRequest) -> frozenset[Way]:
+        """Sends a few learning frames, and gives the ways of the trial on which none came back."""
+        setup = self._setup
+        counted = {(way.transmit, way.receive) for way in setup.counted_ways(request)}
+        return await setup.tester.learn(slot.number, request, setup.addressing) & counted
+
+    async def _is_only_too_long(self, slot: Slot, request: TrialRequest) -> bool:
+        """Whether the smallest frames come back where those of the trial do not: the DUT does not take their size."""
+        smallest = self._setup.smallest_frame_bytes
+        if request.frame_bytes == smallest:
+            return False
+        proof = request.model_copy(update={"frame_bytes": smallest, "mix": None})
+        if await self._silent_ways(slot, proof) or not await self._silent_ways(slot, request):
+            return False  # a path that comes back just now is asked once more for the trial's size
+        if request.frame_bytes not in self._too_long:
+            self._too_long.add(request.frame_bytes)
+            text = (
+                f"{slot.test}: no learning frame of {words_of(request.size)} comes back; those of {smallest} bytes do"
+            )
+            self._bus.publish(Note(level="warning", text=text))
+        return True
+
+
+def add_unlearnt(result: Result, trials: Iterable[Trial], port_names: tuple[str, ...]) -> Result:
+    """The result with the flows that did not pass before its trials: what they lose is in its figures."""
+    silent = (each for trial in trials for each in trial.reading.learning if each.silent)
+    said = tuple(dict.fromkeys(f"{_say_silent(each, port_names)}, as learning frames showed" for each in silent))
+    return result.model_copy(update={"disturbances": (*result.disturbances, *said)}) if said else result
+
+
+def _say_silent(learnt: LearntFlows, port_names: tuple[str, ...]) -> str:
+    """Says how many flows of a stream do not pass, and where."""
+    from_port, to_port = (port_names[each] for each in (learnt.transmit_port, learnt.receive_port))
+    stream = learnt.stream.partition(" ")[2]
+    of_stream = f" of stream {stream}" if stream else ""
+    return f"{learnt.silent} of {learnt.flows} flows{of_stream} do not pass from port {from_port} to {to_port}"
+
+
+def _silent_ways(learnt: Iterable[LearntFlows]) -> frozenset[Way]:
+    """The ways on which nothing came back."""
+    learnt = tuple(learnt)
+    passed = {(each.transmit_port, each.receive_port) for each in learnt if each.silent < each.flows}
+    return frozenset((each.transmit_port, each.receive_port) for each in learnt) - passed
+
+
+def dead_dut_error(failure: str, place: str) -> HostError:
+    """The run ends where its DUT does: nothing that follows would be measured on it."""
+    return HostError(
+        f"the DUT {failure}",
+        place=place,
+        next_step="what was measured is kept; fix the DUT, and `nicbench resume` goes on from there",
+    )

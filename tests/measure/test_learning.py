@@ -1,0 +1,189 @@
+"""Every flow is taught before a trial, as often as it takes; flows that do not pass are told, and spoil no trial."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from nicbench.core.errors import HostError
+from nicbench.core.events import Bus, Note
+from nicbench.core.judging import Thresholds
+from nicbench.core.pattern import Way
+from nicbench.core.reading import LearntFlows
+from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.traffic import Learning, Traffic
+from nicbench.core.trial import Interruption, Purpose, Trial, TrialRequest
+from nicbench.core.verdict import Reason
+from nicbench.measure import learning as module
+from nicbench.measure.learning import add_unlearnt
+from nicbench.measure.samples import SampleLog
+from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.trials import TrialMaker
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
+from nicbench.testbed.fake_tester import FakeTester
+from nicbench.testbed.testers._engine_streams import learning_requests
+
+FLOWS = 8192
+REQUEST = TrialRequest(
+    frame_bytes=64, load_frames_per_s=1000.0, duration_s=1.0, drain_s=0.1, settle_s=0.1, purpose=Purpose.SEARCH
+)
+WAY = Addressing(0, 1, "02:00:00:00:00:01", "02:00:00:00:00:02", 4, "198.18.0.1", "198.19.0.1")
+BACK = Addressing(1, 0, "02:00:00:00:00:02", "02:00:00:00:00:01", 4, "198.19.0.1", "198.18.0.1")
+
+
+@dataclass
+class Opening(FakeTester):
+    """Before a DUT that drops the first ``drops`` frames of each flow, and passes nothing of the ``blocked`` ones."""
+
+    drops: int = 0
+    blocked: int = 0
+    sent: int = 0
+    taught: list[int] = field(default_factory=list)
+    """The frames of each flow, by attempt."""
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        self.sent += 1
+        return frozenset() if self.sent > self.drops and self.blocked < FLOWS else frozenset({(0, 1)})
+
+    async def teach(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
+    ) -> tuple[LearntFlows, ...]:
+        self.taught.append(frames_per_flow)
+        self.sent += frames_per_flow
+        silent = self.blocked if self.sent > self.drops else FLOWS
+        name = "0->1"
+        return (
+            LearntFlows(
+                stream=name,
+                transmit_port=0,
+                receive_port=1,
+                flows=FLOWS,
+                silent=silent,
+                frames_per_flow=frames_per_flow,
+            ),
+        )
+
+
+@dataclass
+class Bench:
+    """Trials by one maker, and the notes that it published."""
+
+    tester: FakeTester
+    learning: Learning = field(default_factory=Learning)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        bus = Bus()
+        bus.subscribe(lambda event: self.notes.append(event.text) if isinstance(event, Note) else None)
+        setup = TrialSetup(
+            self.tester,
+            Simulated(SimulatedOptions()),
+            (WAY, BACK),
+            port_names=("t0", "t1"),
+            learning=self.learning,
+        )
+        self.maker = TrialMaker(setup, self.thresholds, SampleLog({}, bus))
+        self.made = 0
+
+    async def trial(self, test: str = "t", request: TrialRequest = REQUEST) -> Trial:
+        self.made += 1
+        return await self.maker.make(f"{test}/{self.made}/0", test, {}, request, 0)
+
+
+async def test_where_all_flows_pass_at_once_each_is_sent_once() -> None:
+    tester = Opening(1e9)
+    bench = Bench(tester)
+    trial = await bench.trial()
+    assert (tester.taught, bench.notes) == ([1], [])
+    assert [(each.flows, each.silent) for each in trial.reading.learning] == [(FLOWS, 0)]
+    assert Trial.model_validate_json(trial.model_dump_json()) == trial
+
+
+async def test_flows_are_sent_again_until_all_return() -> None:
+    tester = Opening(1e9, drops=1)
+    bench = Bench(tester)
+    (learnt,) = (await bench.trial()).reading.learning
+    assert tester.taught == [1, 2]
+    assert (learnt.silent, learnt.frames_per_flow) == (0, 3)
+
+
+async def test_flows_that_never_pass_are_told_and_the_trial_is_valid() -> None:
+    bench = Bench(Opening(1e9, blocked=12))
+    trials = [await bench.trial(), await bench.trial()]
+    assert [trial.verdict.valid for trial in trials] == [True, True]
+    said = "12 of 8192 flows do not pass from port t0 to t1"
+    assert bench.notes == [f"t, before trial t0001: {said}: none of 7 learning frames of each of them came back"]
+    # A trial for which flows were not sent again bears what is known of them.
+    assert trials[1].reading.learning == trials[0].reading.learning
+    told = add_unlearnt(result(), trials, ("t0", "t1"))
+    assert (told.disturbances, told.verdict) == ((f"{said}, as learning frames showed",), ResultVerdict.VALID)
+
+
+def result() -> Result:
+    return Result(id="t/64", method="throughput", parameters={}, verdict=ResultVerdict.VALID, values={}, trials=())
+
+
+async def test_a_threshold_makes_trials_invalid_before_which_flows_did_not_pass() -> None:
+    tester = Opening(1e9, blocked=12)
+    bench = Bench(tester, thresholds=Thresholds(unlearnt_flow_share=0.001))
+    verdict = (await bench.trial()).verdict
+    assert verdict.reasons == (Reason.UNLEARNT,)
+    assert verdict.findings[0].text == "0.15 % of the flows did not pass before the trial"
+    await bench.trial()
+    assert tester.taught == [1, 2, 4] * 2  # the repeat teaches anew
+    assert (
+        await Bench(Opening(1e9, blocked=8), thresholds=Thresholds(unlearnt_flow_share=0.001)).trial()
+    ).verdict.valid
+
+
+async def test_where_no_flow_passes_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNTIL_FRAMES_COME_BACK_S", (0.0, 0.0))
+    with pytest.raises(HostError, match="nothing comes back from port t0 to t1"):
+        await Bench(Opening(1e9, blocked=FLOWS)).trial()
+
+
+async def test_flows_are_taught_again_where_the_dut_may_have_forgotten_them() -> None:
+    tester = Opening(1e9)
+    bench = Bench(tester)
+    await bench.trial()
+    await bench.trial()
+    assert len(tester.taught) == 1
+    await bench.trial("another test")
+    assert len(tester.taught) == 2
+    reset = Interruption(command=("true",), on="dut", after_s=0.0, timeout_s=1.0)
+    bench.maker._learner.note(trial_of(await bench.trial("another test"), reset))
+    await bench.trial("another test")
+    assert len(tester.taught) == 3
+    always = Bench(tester, Learning(again_after=0.0))
+    await always.trial()
+    await always.trial()
+    assert len(tester.taught) == 5
+
+
+def trial_of(trial: Trial, interruption: Interruption) -> Trial:
+    return trial.model_copy(update={"request": trial.request.model_copy(update={"interruption": interruption})})
+
+
+async def test_few_frames_are_a_proof_and_teach_nothing() -> None:
+    tester = Opening(1e9)
+    trial = await Bench(tester, Learning(flows="few")).trial()
+    assert (tester.taught, tester.sent, trial.reading.learning) == ([], 1, ())
+    assert "learning" not in trial.model_dump(mode="json")["reading"]
+    ceiling = REQUEST.model_copy(update={"purpose": Purpose.CEILING})
+    await Bench(tester).trial(request=ceiling)
+    assert tester.taught == []
+
+
+def test_each_port_sends_every_flow_at_the_rate_and_all_streams_end_together() -> None:
+    streams = [{"name": "a", "share": 0.5, "flows": 300, "burst_frames": 9}, {"name": "b", "share": 0.5, "flows": 100}]
+    traffic = Traffic.model_validate({"streams": streams, "learning": {"rate": 2000.0}})
+    for frames_per_flow in (1, 4):
+        asked = learning_requests(traffic, (WAY, BACK), 64, frames_per_flow, 8)
+        assert [one["frames"] for one in asked] == [300 * frames_per_flow, 100 * frames_per_flow] * 2
+        assert [one["rate_frames_per_s"] for one in asked] == [1500.0, 500.0] * 2
+        assert not any("burst_frames" in one for one in asked)
+    (one,) = learning_requests(Traffic(flows=1), (WAY,), 64, 1, 8)
+    assert one["frames"] == 8
