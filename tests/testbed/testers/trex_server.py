@@ -24,6 +24,7 @@ FAKE = Path(__file__).parent / "fake_trex"
 sys.path.append(str(FAKE / "automation/trex_control_plane/interactive"))
 
 from trex.stl.api import (  # noqa: E402
+    OwnedPort,
     StatNotAvailable,
     STLFlowLatencyStats,
     STLStream,
@@ -216,10 +217,12 @@ class Session:
                 "src_mac": port.mac,
                 "prom": "on" if port.promiscuous else "off",
                 "prom_supported": "yes",
-                "owner": port.owner,
             }
             for number in ports
         ]
+
+    def get_port(self, number: int) -> OwnedPort:
+        return OwnedPort(self._server.ports[number].owner)
 
     def remove_all_streams(self, ports: list[int]) -> None:
         self._alive("remove_all_streams")

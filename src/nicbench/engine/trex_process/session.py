@@ -18,7 +18,7 @@ _QUIET_S = 0.05
 _EVENT_WITHIN_S = 3.0
 # TRex reports the utilisation of its cores over the last second.
 _CPU_WINDOW_S = 1.0
-_KNOWN_OF_A_PORT = ("link", "speed", "src_mac", "prom", "prom_supported", "driver", "description", "owner")
+_KNOWN_OF_A_PORT = ("link", "speed", "src_mac", "prom", "prom_supported", "driver", "description")
 _LINK = re.compile(r"port (\d+) attributes changed.*\blink:", re.IGNORECASE)
 _TAKEN = re.compile(r"port (\d+) was (?:forcely |forcibly )?taken by (.+)", re.IGNORECASE)
 
@@ -146,7 +146,7 @@ class Session:
 
     def do_free(self, ports: List[int], promiscuous: List[int], owner: str) -> Fields:
         """Takes ports from ``owner``, who is gone, and releases them; gives those that others hold by now."""
-        held = [info.get("owner") for info in self._client.get_port_info(ports)]
+        held = [self._client.get_port(port).get_owner() for port in ports]
         ours = [port for port, holder in zip(ports, held) if holder == owner]
         if ours:
             self._client.acquire(ours, force=True)

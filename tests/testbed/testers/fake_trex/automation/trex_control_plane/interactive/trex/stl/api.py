@@ -28,6 +28,16 @@ class StatNotAvailable:
         return "N/A"
 
 
+class OwnedPort:
+    """A port, of which the client knows who holds it: this is in no ``get_port_info``."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    def get_owner(self) -> str:
+        return self._owner
+
+
 class STLTXCont:
     def __init__(self, pps: float) -> None:
         self.pps = pps
