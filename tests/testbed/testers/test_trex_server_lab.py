@@ -90,7 +90,8 @@ async def test_the_time_in_which_a_real_server_sent_is_the_time_in_which_the_dut
             subprocess.run(run, check=True, capture_output=True)
     (run_folder,) = (tmp_path / "runs").iterdir()
     trials = [trial.reading for trial in RunFolder.open(run_folder).journal.trials().values()]
-    known = [one for one in trials if (one.health.time_uncertainty_ns or 0) < 0.005 * one.transmit_ns]
-    assert known
-    found = [(one.counts.received - BURST) * 1e9 / one.transmit_ns for one in known]
-    assert statistics.median(found) == pytest.approx(RATE, rel=0.01)
+    beyond = []
+    for one in trials:
+        witness_ns = 1e9 * (one.counts.received - BURST) / RATE
+        beyond.append(abs(one.transmit_ns - witness_ns) - (one.health.time_uncertainty_ns or 0))
+    assert statistics.median(beyond) < 0.01e9  # a server that sleeps and a busy machine leave some uncertain
