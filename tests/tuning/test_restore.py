@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.owner import Owner, start_ticks_of_stat, this_process
 from nicbench.tuning.record import Entry, Record, record_path, save_record
 from nicbench.tuning.restore import find_kept_runs, restore, restore_stale
@@ -93,6 +96,30 @@ async def test_after_a_reboot_a_record_is_only_forgotten(machine: Machine) -> No
     assert "rebooted" in said
     assert machine.host.writes == []
     assert not machine.runtime.exists()
+
+
+async def test_after_a_reboot_what_is_on_another_machine_is_still_undone(machine: Machine) -> None:
+    machine.leave("run", this_process().model_copy(update={"boot_id": "another"}))
+    path = record_path(machine.runtime, "run")
+    written = json.loads(path.read_text())
+    held = {
+        "kind": "free_trex_ports",
+        "client": "/nowhere",
+        "python": sys.executable,
+        "server": "192.0.2.10",
+        "sync_port": 4501,
+        "async_port": 4500,
+        "owner": "nicbench@lab/run",
+        "ports": [0, 1],
+        "promiscuous": [],
+    }
+    written["entries"].append({"host": {"kind": "local"}, "undo": held})
+    path.write_text(json.dumps(written))
+
+    _, trouble = await restore("run", machine.runtime, lambda _: LocalHost())
+    assert "ports 0, 1 of TRex at 192.0.2.10:4501" in trouble  # it was tried, and nothing else
+    assert machine.host.writes == []
+    assert path.exists()
 
 
 async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine: Machine) -> None:

@@ -94,9 +94,10 @@ class Thresholds(Frozen):
         "of a generator that tells it (TRex): so often a transmit queue had no room, and frames left later than due",
     )
     tester_overtime_share: float = _threshold(
-        0.02,
+        0.005,
         "share of the asked time",
-        "of a generator that tells it (TRex): the transmission lasted longer, so the load was lower than asked",
+        "of a generator that tells it (TRex): the transmission took more or less time, so that the load was another "
+        "than asked, or its time is not known so exactly",
     )
 
     start_spread_share: float = _threshold(

@@ -219,12 +219,14 @@ class Health(Frozen):
     queue_full: int | None = None
     """How often a transmit queue was full, as the generator reports it: frames were then sent late."""
     overtime_ns: int | None = None
-    """How much longer than requested the generator took to send."""
+    """How much longer than requested the generator took to send; negative where it took less."""
+    time_uncertainty_ns: int | None = Field(default=None, exclude_if=lambda value: value is None)
+    """How exactly that is known."""
 
     @property
     def held_up_ns(self) -> int:
         """For how long the load may have been another: a gap of our own engine, or another generator's overtime."""
-        return self.longest_gap_ns if self.longest_gap_ns is not None else self.overtime_ns or 0
+        return self.longest_gap_ns if self.longest_gap_ns is not None else abs(self.overtime_ns or 0)
 
 
 class StreamReading(Frozen):

@@ -112,7 +112,7 @@ class TrialRepeats(RepeatRule[Trial]):
         worst = max((_times_its_limit(finding) for finding in sample.verdict.findings), default=0.0)
         health = sample.reading.health
         if health.total_gap_ns is None:
-            return worst, health.overtime_ns or 0, health.queue_full or 0
+            return worst, abs(health.overtime_ns or 0), health.queue_full or 0
         return worst, health.total_gap_ns, health.longest_gap_ns or 0
 
     def useless(self, sample: Trial) -> str | None:

@@ -44,6 +44,7 @@ class Evidence(Frozen):
     cpu_share: float | None = None
     queue_full: int | None = None
     overtime_ns: int | None = None
+    time_uncertainty_ns: int | None = None
     ports: tuple[PortEvidence, ...] = ()
     dut_cpus: tuple[CpuTime, ...] = ()
     dut_waiting_share: float | None = None
@@ -86,6 +87,7 @@ class Evidence(Frozen):
             cpu_share=health.cpu_share,
             queue_full=health.queue_full,
             overtime_ns=None if link_was_down else health.overtime_ns,
+            time_uncertainty_ns=None if link_was_down else health.time_uncertainty_ns,
             ports=tuple(
                 PortEvidence(
                     name=port.name,
@@ -182,7 +184,9 @@ def _generator(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     cpu = evidence.cpu_share or 0.0
     full = _share(evidence.queue_full or 0, evidence.intended)
     asked_ns = evidence.transmit_ns - (evidence.overtime_ns or 0)
-    overtime = _share(evidence.overtime_ns or 0, asked_ns)
+    overtime = _share(abs(evidence.overtime_ns or 0), asked_ns)
+    unknown = _share(evidence.time_uncertainty_ns or 0, asked_ns)
+    more, lower = ("more", "lower") if (evidence.overtime_ns or 0) > 0 else ("less", "higher")
     rows = (
         ("tester_cpu_share", cpu, f"the tester's cores were busy for {_percent(cpu)} of their time"),
         (
@@ -193,7 +197,12 @@ def _generator(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
         (
             "tester_overtime_share",
             overtime,
-            f"the tester needed {_percent(overtime)} more time than it was given: the load was lower than asked",
+            f"the tester needed {_percent(overtime)} {more} time than it was given: the load was {lower} than asked",
+        ),
+        (
+            "tester_overtime_share",
+            unknown,
+            f"for how long the tester sent is known to {_percent(unknown)} only, and the load no better",
         ),
     )
     for name, value, text in rows:

@@ -223,7 +223,7 @@ class FrameRig(Rig[LiveFrameContext]):
     def disclosure(self) -> dict[str, Any]:
         bench, testbed, traffic = self.setting.bench, self._testbed, self.setting.bench.traffic
         return {
-            "cores": asdict(testbed.cores),
+            "cores": asdict(testbed.cores if self.dut.is_set_up else replace(testbed.cores, dut=())),
             "reference_clock": self._clock.reference,
             "link_bits_per_s": testbed.link_bits_per_s,
             "link_is_nominal": testbed.link_is_nominal,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from nicbench.core.trial import CALIBRATION
 from nicbench.core.turn import Turn
 from nicbench.core.units import format_duration_s
 from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.ceiling import Ceilings, calibration_s
 from nicbench.system.xdp.tester import card_stamp_lack, xdp_lacks
 from nicbench.testbed.labs.base import Testbed
@@ -87,6 +89,9 @@ async def start_tester(
     if (folder := tester.folder_elsewhere) is not None:
         machine, command = testbed.tester.machine, ("mkdir", "-m", "700", folder)
         await changes.make(machine, RemovePath(path=folder), lambda: _run(machine, command))
+    undo = await tester.prepare()
+    if undo is not None and os.geteuid() == 0:  # records are root's, and what is changed elsewhere needs no root
+        await changes.make(LocalHost(), undo, _by_the_engine)
     facts = await tester.start()
     _check_frame_sizes(bench, facts)
     if bench.lab is None and testbed.link_is_nominal and facts.link_bits_per_s is not None:

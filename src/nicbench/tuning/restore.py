@@ -110,10 +110,11 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
         raise NotReadyError("undoing its changes needs root", place=record.run_id, next_step="run this with sudo")
     if record.owner.boot_id != boot_id():
         # Namespaces, links and sysctls ended with that boot; undoing them now would undo somebody else's.
-        forget_record(path)
-        return [
-            f"{record.run_id}: this machine has been rebooted since; its record was removed, nothing had to be undone"
-        ]
+        record = record.model_copy(update={"entries": tuple(e for e in record.entries if e.undo.outlasts_reboot)})
+        if not record.entries:
+            forget_record(path)
+            why = "this machine has been rebooted since; its record was removed, nothing had to be undone"
+            return [f"{record.run_id}: {why}"]
     pending = sum(not entry.done for entry in record.entries)
     hosts = [make_host(entry.host) for entry in record.entries if not entry.done]
     said = await stand_down(record.run_id, hosts, str(runtime))

@@ -77,6 +77,14 @@ def test_an_external_dut_on_one_link_returns_its_frames_there() -> None:
     assert only.source_address != only.destination_address
 
 
+def test_no_core_of_the_testers_machine_is_taken_for_an_external_duts() -> None:
+    """Programs that run there would disturb its trials, though it works elsewhere."""
+    testbed = described_testbed()
+    apart = replace(testbed, cores=replace(testbed.cores, shared=False))
+    assert Bridge(BridgeOptions()).cpus(apart) == (1,)
+    assert External(ExternalOptions()).cpus(apart) == ()
+
+
 def test_a_tester_port_without_a_mac_is_named() -> None:
     testbed = described_testbed()
     nameless = replace(testbed, tester_ports=(testbed.tester_ports[0], replace(testbed.tester_ports[1], mac=None)))

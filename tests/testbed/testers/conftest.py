@@ -1,4 +1,4 @@
-"""A stand-in for TRex, and runs of bench files on it."""
+"""A stand-in for a TRex server, and runs of bench files on it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from nicbench.testbed.testers._trex_server import load_api
-
-FAKE = Path(__file__).parent / "fake_trex"
+from tests.testbed.testers import trex_server
 
 
 @pytest.fixture
-def trex() -> Iterator[Any]:
-    """The stand-in's module, with a new server; another installation may be loaded afterwards."""
-    api: Any = load_api(str(FAKE))
-    api.SERVER = api.Server()
-    yield api
-    api.SERVER = api.Server()
+def trex(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The stand-in's module, with a new server."""
+    trex_server.SERVER = trex_server.Server()
+    address = str(tmp_path / "trex")
+    monkeypatch.setenv("FAKE_TREX", address)
+    with trex_server.serving(address):
+        yield trex_server

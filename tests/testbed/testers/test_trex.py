@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +16,17 @@ import pytest
 from nicbench import report
 from nicbench.cli.main import main
 from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.verdict import Reason
 from nicbench.store.folder import RunFolder
 
 FAKE = Path(__file__).parent / "fake_trex"
+NICBENCH = Path(sys.executable).with_name("nicbench")
 HEAD = f"""
 nicbench: 1
 title: TRex before a switch
 tester: {{{{kind: trex, client: {FAKE}, latency_rate: 500 pps, {{tester}}}}}}
 dut: {{{{kind: external}}}}
+thresholds: {{{{tester_overtime_share: 9}}}} # a machine of tests is busy, and trials are short
 traffic: {{{{flows: 8, {{traffic}}}}}}
 tests:
 """
@@ -29,6 +36,13 @@ THROUGHPUT = """
     frame_bytes: [64]
     search: {{kind: {search}, precision: 5 %, maximum_trials: 30, validation: 0 s}}
     trial: {{duration: 50 ms, drain: 0 s, settle: 0 s}}
+"""
+HALF_A_SECOND = """
+  - name: loss
+    method: load-sweep
+    loads: [10 %]
+    frame_bytes: [64]
+    trial: {duration: 500 ms, drain: 0 s, settle: 0 s}
 """
 LATENCY = """
   - name: latency
@@ -95,6 +109,17 @@ def test_every_search_finds_the_rate_of_the_dut_behind_trex(search: str, trex: A
     assert "not measured by this tester" in page(folder)
     assert owners(trex) == [""] * 4
     assert not any(port.promiscuous or port.streams for port in trex.SERVER.ports.values())
+
+
+def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_path: Path) -> None:
+    text = bench(THROUGHPUT, search="bisect").replace("validation: 0 s", "validation: 0 s, maximum_load: 8 kpps")
+    status, folder = run(tmp_path, text)
+    assert status == 0
+    (result,) = results(folder)
+    assert rate(result).limited_by is LimitedBy.MAXIMUM_LOAD
+    assert rate(result).value == 8000
+    assert folder is not None
+    assert {trial.request.load_frames_per_s for trial in folder.journal.trials().values()} == {8000}
 
 
 def test_a_whole_run_ends_with_a_report_that_says_what_is_a_sample(trex: Any, tmp_path: Path) -> None:
@@ -228,7 +253,15 @@ def _link_down(trex: Any) -> None:
 
 
 def _refused(trex: Any) -> None:
-    trex.SERVER.refuses = True
+    trex.SERVER.refuses = trex.SILENT
+
+
+def _of_another_release(trex: Any) -> None:
+    trex.SERVER.refuses = "RPC version mismatch: a newer client version is required"
+
+
+def _without_events(trex: Any) -> None:
+    trex.SERVER.async_port = 4600
 
 
 @pytest.mark.parametrize(
@@ -237,6 +270,8 @@ def _refused(trex: Any) -> None:
         (_another_user, ("Port 1 is already taken by 'ada'", "`force: true`"), ["", "ada", "", ""]),
         (_link_down, ("the link of port 0 is down", "check the cable"), [""] * 4),
         (_refused, ("there is no answer from a TRex server", "127.0.0.1:4501", "./t-rex-64 -i --hdrh"), [""] * 4),
+        (_of_another_release, ("are of different releases", "the server's own release, v3.06"), [""] * 4),
+        (_without_events, ("no events come from its port 4500", "correct `async_port`"), [""] * 4),
     ],
 )
 def test_a_server_that_is_not_ready_is_said_before_anything_is_sent(
@@ -267,6 +302,9 @@ def test_a_wrong_folder_and_a_wrong_port_are_named(
     assert status == 3
     assert "there is no TRex client in" in said
     assert "unpacked TRex release" in said
+    status, _ = run(tmp_path, bench(LOSS, tester="python: /nowhere/python3"))
+    assert status == 3
+    assert "there is no /nowhere/python3" in capsys.readouterr().err
     status, _ = run(tmp_path, bench(LOSS, tester="ports: [0, 7]"))
     assert status == 3
     assert "the server has no port 7" in capsys.readouterr().err
@@ -287,6 +325,97 @@ def test_what_was_measured_is_kept_where_the_server_dies_in_mid_trial(
     trex.SERVER = trex.Server()  # started again
     assert main(["resume", str(folder.path), "--no-progress", "--no-report"]) == 0
     assert owners(trex) == [""] * 4
+
+
+def test_an_end_that_is_told_late_is_no_frame_unsent(trex: Any, tmp_path: Path) -> None:
+    trex.SERVER.end_told_after_s = 0.3
+    status, folder = run(tmp_path, bench(LOSS))
+    assert status == 0
+    assert folder is not None
+    trials = folder.journal.trials().values()
+    assert {trial.reading.counts.unsent_tester for trial in trials} == {0}
+    assert all(trial.verdict.valid for trial in trials)
+
+
+def test_a_call_that_takes_long_to_start_is_none_of_the_time_in_which_frames_were_sent(
+    trex: Any, tmp_path: Path
+) -> None:
+    trex.SERVER.start_takes_s = 1.0
+    status, folder = run(tmp_path, bench(HALF_A_SECOND))
+    assert status == 0
+    assert folder is not None
+    (trial,) = folder.journal.trials().values()
+    assert trial.verdict.valid
+    assert trial.reading.transmit_ns < 0.9e9
+
+
+@pytest.mark.parametrize(("factor", "words"), [(3.0, "more time"), (0.1, "less time")])
+def test_a_transmission_of_another_length_than_asked_is_another_load(
+    factor: float, words: str, trex: Any, tmp_path: Path
+) -> None:
+    trex.SERVER.time_factor = factor
+    text = bench(HALF_A_SECOND).replace("tester_overtime_share: 9", "tester_overtime_share: 0.1")
+    status, folder = run(tmp_path, text)
+    assert status == 0
+    assert folder is not None
+    for trial in folder.journal.trials().values():
+        assert any(words in finding.text for finding in trial.verdict.findings)
+
+
+def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex: Any, tmp_path: Path) -> None:
+    """It would send every frame, only later; what it had not sent by then is unsent."""
+    trex.SERVER.limit = 1000.0
+    _, folder = run(tmp_path, bench(HALF_A_SECOND))
+    assert folder is not None
+    assert "stop" in trex.SERVER.calls
+    counts = [trial.reading.counts for trial in folder.journal.trials().values()]
+    assert all(each.unsent_tester > 0 and each.lost == 0 for each in counts)
+
+
+def test_frames_that_a_full_queue_threw_away_never_left_the_tester(trex: Any, tmp_path: Path) -> None:
+    trex.SERVER.dropped_in_queue = 0.1
+    _, folder = run(tmp_path, bench(HALF_A_SECOND))
+    assert folder is not None
+    for trial in folder.journal.trials().values():
+        counts = trial.reading.counts
+        assert counts.unsent_tester == pytest.approx(0.1 * counts.intended, abs=2)
+        assert counts.lost == 0
+
+
+def test_a_link_that_flaps_in_a_trial_is_no_loss_of_the_dut(trex: Any, tmp_path: Path) -> None:
+    trex.SERVER.at_start = lambda number: trex.SERVER.flap(1) if number == 2 else None
+    status, folder = run(tmp_path, bench(HALF_A_SECOND))
+    assert status == 0
+    assert folder is not None
+    flapped, repeated = folder.journal.trials().values()
+    assert [finding.reason for finding in flapped.verdict.findings] == [Reason.LINK_CHANGED]
+    assert repeated.verdict.valid
+
+
+def test_who_takes_a_port_in_mid_trial_is_named(trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trex.SERVER.at_start = lambda number: trex.SERVER.steal(1, "bob") if number == 2 else None
+    status, _ = run(tmp_path, bench(HALF_A_SECOND))
+    said = capsys.readouterr().err
+    assert status == 4
+    assert "bob took port 1 by force" in said
+    assert owners(trex) == ["", "bob", "", ""]
+
+
+def test_a_killed_run_leaves_its_ports_to_restore(trex: Any, tmp_path: Path) -> None:
+    (tmp_path / "bench.yaml").write_text(bench(LOSS.replace("50 ms", "60 s")))
+    command = [str(NICBENCH), "run", str(tmp_path / "bench.yaml"), "--output", str(tmp_path / "runs"), "--no-progress"]
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(trex.SERVER.starts) < 2 and running.poll() is None:
+        time.sleep(0.01)
+    running.kill()
+    running.wait()
+    (folder,) = (tmp_path / "runs").iterdir()
+    held = [port.owner for port in trex.SERVER.ports.values()]
+    assert held == [f"nicbench@{socket.gethostname()}/{folder.name}"] * 2 + [""] * 2
+    trex.SERVER.ports[1].owner = "bob"  # took it by force since
+    assert main(["restore", str(folder)]) == 0
+    assert owners(trex) == ["", "bob", "", ""]
+    assert not trex.SERVER.ports[0].promiscuous
 
 
 def test_an_interruption_gives_the_ports_back(trex: Any, tmp_path: Path) -> None:
@@ -318,6 +447,7 @@ def test_the_plan_discloses_the_server_and_its_ports(trex: Any, tmp_path: Path) 
     assert folder is not None
     plan = json.loads((folder.path / "plan.json").read_text())
     assert plan["tester"]["engine"] == {"engine": "TRex", "version": "v3.06", "mode": "STL"}
+    assert plan["tester"]["client_python"] == ".".join(map(str, sys.version_info[:3]))
     assert [port["driver"] for port in plan["tester"]["ports"]] == ["net_i40e", "net_i40e"]
     assert plan["link_bits_per_s"] == 1e7
     assert plan["link_is_nominal"] is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nicbench.core.traffic import Traffic
 from nicbench.stats.latency import histogram_of
 from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._trex_time import SendingTime
 from nicbench.testbed.testers._trex_traffic import (
     TrexStatistics,
     UnknownCountError,
@@ -39,10 +41,9 @@ def told(sent: int, received: Any, sampled: dict[str, Any] | None = None, arrive
             "flow_stats": {1: flow(sent, received), 513: flow(in_sample, in_sample), "global": {}},
             "latency": {513: {"err_cntrs": errors, "latency": sampled or {}}, "global": {"bad_hdr": 0}},
         },
-        transmit_ns=10**9,
-        overtime_ns=0,
+        time=SendingTime(taken_ns=10**9, overtime_ns=0, uncertainty_ns=1000),
         cpu_share=None,
-        links_lost=frozenset(),
+        links_changed=frozenset(),
     )
 
 
@@ -59,6 +60,14 @@ def test_both_groups_of_a_way_are_one_stream() -> None:
 def test_what_was_not_sent_is_the_testers() -> None:
     counts = reading_of([WAY], told(800, 800), NAMES).counts
     assert (counts.intended, counts.sent, counts.unsent_tester, counts.lost) == (1000, 800, 200, 0)
+
+
+def test_frames_of_groups_that_did_not_leave_the_port_are_unsent() -> None:
+    """A queue that is full throws them away behind the count of the groups."""
+    short = told(1000, 900)
+    ports = {**short.ports, 0: {**short.ports[0], "opackets": 900}}
+    counts = reading_of([WAY], replace(short, ports=ports), NAMES).counts
+    assert (counts.intended, counts.sent, counts.unsent_tester, counts.lost) == (1000, 900, 100, 0)
 
 
 def test_one_frame_more_than_intended_is_no_frame_too_many() -> None:

@@ -95,6 +95,10 @@ class External(FrameDut):
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         """Does nothing: the DUT is up already."""
 
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        """None: where an appliance works is not known, and no core of the tester's machine is the DUT's."""
+        return ()
+
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         testers = tester_macs(testbed)
         if (refusal := self.refusal(len(testers), Pattern.ONE_TO_ONE)) is not None:

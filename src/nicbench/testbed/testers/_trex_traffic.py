@@ -1,4 +1,4 @@
-"""Frames as bytes for TRex, and TRex's statistics as a ``Reading``. Pure.
+"""Frames as bytes for TRex, and TRex's statistics as a ``Reading``. Pure; when frames were sent is in ``_trex_time``.
 
 The keys are those of ``get_stats`` and ``get_pgid_stats`` of ``STLClient`` (trex-core, trex/stl/trex_stl_stats.py).
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any, Final
@@ -17,6 +17,7 @@ from nicbench.core.traffic import Frames
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
 from nicbench.stats.latency import add_percentiles, histogram_of, merge, value_counts
 from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._trex_time import SendingTime
 
 IP_OFFSET: Final = 14  # behind the Ethernet header
 _SOURCE_OFFSET, _DESTINATION_OFFSET = IP_OFFSET + 12, IP_OFFSET + 16
@@ -82,26 +83,25 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class TrexStatistics:
-    """The statistics of one trial. ``links_lost`` are ports whose link was down before or after it."""
+    """The statistics of one trial. ``links_changed`` are ports whose link was down before or after it, or changed."""
 
     ports: Mapping[Any, Any]
     groups: Mapping[str, Any]
-    transmit_ns: int
-    overtime_ns: int
+    time: SendingTime
     cpu_share: float | None
-    links_lost: frozenset[int]
+    links_changed: frozenset[int]
 
 
 def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[int, str]) -> Reading:
     """The reading of a trial; ``names`` are the names of the ports by TRex's numbers, in the testbed's order."""
-    streams = tuple(_stream(way, statistics.groups) for way in ways)
+    streams = tuple(_stream(way, statistics.groups, share) for way, share in _with_shares(ways, statistics))
     total = Counts.sum_of(stream.counts for stream in streams)
     _require_plausible(ways, total, statistics)
     ports = tuple(_port(number, name, statistics) for number, name in names.items())
     known = [port.foreign for port in ports if port.foreign is not None]
     latencies = [stream.latency for stream in streams if stream.latency]
     return Reading(
-        transmit_ns=statistics.transmit_ns,
+        transmit_ns=statistics.time.taken_ns,
         counts=total.model_copy(update={"foreign": sum(known) if len(known) == len(ports) else None}),
         streams=streams,
         ports=ports,
@@ -109,15 +109,34 @@ def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[i
         health=Health(
             cpu_share=statistics.cpu_share,
             queue_full=_number(statistics.ports.get("global", {}).get("queue_full")),
-            overtime_ns=statistics.overtime_ns,
+            overtime_ns=statistics.time.overtime_ns,
+            time_uncertainty_ns=statistics.time.uncertainty_ns,
         ),
     )
 
 
-def _stream(way: Way, groups: Mapping[str, Any]) -> StreamReading:
+def _with_shares(ways: Sequence[Way], statistics: TrexStatistics) -> Iterator[tuple[Way, float]]:
+    """Each way with the share of its frames that left the port: groups also count what a full queue threw away."""
+    for way in ways:
+        beside = [one for one in ways if one.transmit == way.transmit]
+        grouped = sum(_sent(one, statistics.groups) for one in beside)
+        left = _number(statistics.ports.get(way.transmit, {}).get("opackets"))
+        yield way, 1.0 if left is None or left >= grouped else left / grouped
+
+
+def _sent(way: Way, groups: Mapping[str, Any]) -> int:
+    """The frames of a way that TRex handed to its port."""
+    return sum(_flow_count(groups, number, "tx_pkts", way.transmit) for number in _groups_of(way))
+
+
+def _groups_of(way: Way) -> tuple[int, ...]:
+    return (way.group,) if way.latency_group is None else (way.group, way.latency_group)
+
+
+def _stream(way: Way, groups: Mapping[str, Any], share_that_left: float) -> StreamReading:
     """The reading of a way from its packet groups: the load and, where there is one, the latency sample within it."""
-    numbers = [way.group] if way.latency_group is None else [way.group, way.latency_group]
-    sent = sum(_flow_count(groups, number, "tx_pkts", way.transmit) for number in numbers)
+    numbers = _groups_of(way)
+    sent = round(_sent(way, groups) * share_that_left)
     arrived = sum(_flow_count(groups, number, "rx_pkts", way.receive) for number in numbers)
     received = min(sent, arrived)  # more than sent are copies, or frames that look like these (trex-core 650)
     counts = Counts(
@@ -234,7 +253,7 @@ def _port(number: int, name: str, statistics: TrexStatistics) -> PortReading:
         foreign=None if arrived is None else max(0, arrived - ours),
         receive_overrun=counters.get("ierrors"),
         counters=counters,
-        link_changed=number in statistics.links_lost,
+        link_changed=number in statistics.links_changed,
     )
 
 

@@ -21,6 +21,7 @@ from nicbench.core.traffic import Ability, Traffic
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed, TesterPort
+from nicbench.tuning.undo.base import Undo
 
 During = Callable[[], Coroutine[Any, Any, None]]
 """A coroutine function that changes something at the DUT while a trial's frames are sent."""
@@ -45,6 +46,13 @@ class Tester(ABC):
 
         The folder is made before the tester is started and removed with the testbed. None where it writes no files, or
         writes them on this machine.
+        """
+        return None
+
+    async def prepare(self) -> Undo | None:
+        """Connects to what sends, changes nothing, and gives the undo of what ``start`` will change on other machines.
+
+        It is written down before ``start``, which follows. None where the end of the tester undoes all by itself.
         """
         return None
 

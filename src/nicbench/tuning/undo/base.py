@@ -26,6 +26,8 @@ class Undo(Frozen):
     """Kinds that another entry of the record may have, after whose undo this one is tried again where it failed."""
     ends_with_lease: ClassVar[bool] = False
     """Whether the end of the lease on another machine undoes it: the script that lies there then need not."""
+    outlasts_reboot: ClassVar[bool] = False
+    """Whether what is to be undone is still there once the machine was rebooted, for it is on another one."""
     can_be_scripted: ClassVar[bool] = True
     """Whether a script on another machine may do it without nicbench, as far as a dry run can foresee it."""
 
