@@ -311,6 +311,7 @@ mod tests {
                 duplicated: 0,
                 reordered: 0,
                 corrupted: 0,
+                corrupted_copies: 0,
                 unattributed: 0,
                 checked_bytes: Some(18),
                 maximum_burst: 4,
