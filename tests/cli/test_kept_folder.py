@@ -64,6 +64,23 @@ def test_a_folder_that_the_message_sends_to_is_there(
     assert nicbench("resume", str(path)).status == 0
 
 
+def test_what_was_measured_before_an_error_is_shown_with_its_report(
+    nicbench: Any, run_is: Callable[..., None], one_result: Callable[..., None]
+) -> None:
+    async def broken(bench: Any, folder: Any, bus: Any) -> None:
+        one_result(bench, folder, bus)
+        raise HostError("the host is gone", place="c0")
+
+    run_is(broken)
+    ended = nicbench("run", "bench.yaml")
+    [path] = runs()
+    assert ended.status == 4
+    assert "incomplete" in ended.stdout
+    assert "DUT" in ended.stdout
+    assert f"report of what was measured: {path.resolve() / 'report.html'}" in ended.stderr
+    assert (path / "report.html").is_file()
+
+
 def test_a_run_that_was_refused_leaves_no_folder_and_speaks_of_none(nicbench: Any, run_is: Callable[..., None]) -> None:
     run_is(fails(NotReadyError("clang is missing", next_step="apt-get install clang"), output=False))
     ended = nicbench("run", "bench.yaml")

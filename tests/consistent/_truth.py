@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from nicbench.core.result import Bounded, LimitedBy, Result, Spread, Value
+from nicbench.core.result import Bounded, Result, Spread, Value
 
 from ._reading import Printed, numbers_in, plain
 
@@ -22,7 +22,6 @@ FACTORS: Final = {
     "_ratio": {"%": 0.01},
 }
 """By the end of the name of a value: how many of its own units one of the printed units is."""
-LIMITS: Final = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
 
 def factor_of(name: str, unit: str | None) -> float:
@@ -65,7 +64,7 @@ def is_interval_said(cell: str, value: Value, factor: float) -> bool:
 
 def is_limit_said(cell: str, value: Value) -> bool:
     limit = value.limited_by if isinstance(value, Bounded | Spread) else None
-    return cell == (UNKNOWN if limit is None else LIMITS[limit])
+    return cell == (UNKNOWN if limit is None else limit.words)
 
 
 def _is_number(cell: str, number: float) -> bool:

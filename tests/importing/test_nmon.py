@@ -107,6 +107,9 @@ def test_another_name_for_the_machine() -> None:
         ("ZZZZ,T0002,00:00:00,01-JAN-2027\n", "", "10:1", "CPU001: the snapshot T0002 has no time"),
         ("ZZZZ,T0002", "ZZZZ,T0001", "10:1", "ZZZZ: T0001 stands twice, first on line 7"),
         ("AAA,host,client\n", "", "1:1", "AAA: there is no line AAA,host"),
+        ("ZZZZ,T0001,", "ZZZZ,Tuesday,", "7:6", "no number of a snapshot"),
+        ("ZZZZ,T0001,", "ZZZZ,,", "7:6", "no number of a snapshot"),
+        ("ZZZZ,T0001,", f"ZZZZ,T{'1' * 5000},", "7:6", "no number of a snapshot"),
     ],
 )
 def test_what_is_wrong_is_told_with_line_column_and_section(old: str, new: str, place: str, says: str) -> None:

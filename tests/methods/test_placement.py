@@ -113,8 +113,31 @@ def test_where_the_server_ran_is_stated() -> None:
 
 def test_what_was_measured_is_said_in_words() -> None:
     results = asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context))
-    assert [result.parameters["measured"] for result in results][-1] == (
-        "s0, each port alone: TCP to the server, writes of 8192 bytes"
+    assert results[-1].parameters["measured"] == "s0, each port alone"
+    assert results[-1].parameters["traffic"] == "TCP to the server, writes of 8192 bytes"
+    (section,) = sections(results, {})
+    assert "Traffic: TCP to the server, writes of 8192 bytes." in section.table.caption
+    assert "Latency, mean" not in [column.head for column in section.table.columns]
+
+
+def test_the_answer_over_several_runs_is_what_the_place_changes() -> None:
+    results = asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context))
+    remote, local = (
+        results[-1].model_copy(
+            update={"id": f"numa/0/{where}", "parameters": {**results[-1].parameters, "nodes": where}}
+        )
+        for where in ("remote", "local")
+    )
+    rate = {"throughput_bits_per_s": Spread(median=1e8, minimum=1e8, maximum=1e8, n=2, runs=2)}
+    change = {"throughput_bits_per_s_change_percent": Spread(median=24.0, minimum=20.0, maximum=28.0, n=2, runs=2)}
+    several = (
+        remote.model_copy(update={"values": rate}),
+        local.model_copy(update={"values": {**rate, **change}}),
+    )
+    (section,) = sections(several, {})
+    assert section.sentence is not None
+    assert "processes local, a change of 24.0 (20.0 to 28.0) % against remote" in section.sentence.replace(
+        "\u00a0", " "
     )
 
 

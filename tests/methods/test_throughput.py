@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from pydantic import ValidationError
+
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.methods.base import SearchResult
-from nicbench.methods.throughput import Throughput
+from nicbench.methods.throughput import SearchChoice, Throughput
 from nicbench.search.base import Estimate, Goal, Limits, Outcome, Search
 
 from .known import KnownContext, run
@@ -28,6 +31,7 @@ class Searched(KnownContext):
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
     ) -> SearchResult:
+        self.limits = limits
         rate = Bounded(value=620_000.0, lower=620_000.0, limited_by=LimitedBy.TESTER)
         outcomes = {goal.name: Outcome(goal=goal.name, outcome="at_least", rate=rate, converged=True) for goal in goals}
         return SearchResult(outcomes=outcomes, trial_ids=(), traffic_s=1.0, ceiling_frames_per_s=self.learnt)
@@ -41,6 +45,23 @@ async def searched(learnt: float | None) -> Result:
 async def test_the_ceiling_beside_a_rate_is_the_one_that_held_it_down() -> None:
     assert (await searched(625_000.0)).values["ceiling_frames_per_s"] == 625_000.0
     assert (await searched(None)).values["ceiling_frames_per_s"] == CALIBRATED
+
+
+@pytest.mark.parametrize(
+    ("asked", "highest", "limited_by"),
+    [(50_000.0, 50_000.0, LimitedBy.MAXIMUM_LOAD), (2 * CALIBRATED, CALIBRATED, LimitedBy.TESTER)],
+    ids=["below the tester's ceiling", "above it"],
+)
+async def test_no_load_above_the_maximum_is_tried(asked: float, highest: float, limited_by: LimitedBy) -> None:
+    context = Searched(None)
+    options = Throughput.Options(frame_bytes=(64,), search=SearchChoice(maximum_load=asked))
+    await run(Throughput("t", options), context)
+    assert (context.limits.maximum_load_frames_per_s, context.limits.maximum_limited_by) == (highest, limited_by)
+
+
+def test_a_maximum_below_the_minimum_is_refused() -> None:
+    with pytest.raises(ValidationError, match="`maximum_load` \\(500 pps\\) is not above `minimum_load`"):
+        SearchChoice(maximum_load=500.0)
 
 
 async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says_why() -> None:

@@ -15,7 +15,6 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import html5lib
@@ -53,7 +52,6 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def runs(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of runs: a good one, and a copy of it that a case changes."""
     monkeypatch.setattr(resume, "conduct", lambda *_, **__: None)
-    monkeypatch.setattr(resume, "load", lambda _, **__: SimpleNamespace(measures="frames"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for name in (GOOD, BAD):
         shutil.copytree(good, tmp_path / "runs" / name)
@@ -63,21 +61,21 @@ def runs(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """What takes too long or too much memory fails here, and not the machine."""
+    """What takes too much CPU time or memory fails here, and not the machine."""
     limits = resource.getrlimit(resource.RLIMIT_DATA)
     now = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_DATA, (now + MOST_MEMORY_BYTES, limits[1]))
 
     def too_long(*_: object) -> None:
-        raise TimeoutError(f"it took more than {LONGEST_S} s")
+        raise TimeoutError(f"it took more than {LONGEST_S} s of CPU time")
 
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(LONGEST_S)
+    before = signal.signal(signal.SIGPROF, too_long)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
         resource.setrlimit(resource.RLIMIT_DATA, limits)
 
 

@@ -14,6 +14,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.over_time import cpu_chart, merge_steps, watched_figure
 from nicbench.report.html import fragment
 from nicbench.report.model import Report
+from nicbench.report.sections.watched import watched_parts
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
 from nicbench.stats.cpu import CpuStates
 from nicbench.store.monitor_samples import MonitorLog
@@ -113,3 +114,45 @@ def test_it_is_drawn_for_a_screen_and_for_a_phone(tmp_path: Path, view: Report) 
 
 def test_a_run_without_monitors_has_no_such_section(tmp_path: Path) -> None:
     assert watched_machines(tmp_path, PLAN, PHASES) == ()
+
+
+def write_links(folder: Path, metrics: tuple[str, ...], values: tuple[tuple[int, ...], ...]) -> None:
+    """Samples of a second of two sockets: one between trials, then one in each of two trials of throughput."""
+    written(folder)
+    log = MonitorLog(folder, 0)
+    log.event("local", json.dumps({"event": "ready"}))
+    named = [(metric, f"socket{socket}") for socket in range(2) for metric in metrics]
+    series = [{"series": 100 + n, "metric": metric, "of": of, "kind": "count"} for n, (metric, of) in enumerate(named)]
+    log.event("local", json.dumps({"event": "series", "series": series}))
+    for number, (trial, counts) in enumerate(zip((None, 2, 2), values, strict=True), start=1):
+        log.trial("local", trial)
+        sample = {"event": "sample", "values": [[100 + n, count] for n, count in enumerate((*counts, *counts))]}
+        log.event("local", json.dumps(sample | {"interval_ns": S, "time_ns": number * S}))
+    log.close()
+
+
+def test_links_between_sockets_tell_their_use_in_percent(tmp_path: Path, view: Report) -> None:
+    metrics = ("link_transmit_bytes", "link_used_flits", "link_possible_flits")
+    write_links(tmp_path, metrics, ((0, 0, 1000), (10 * S, 600, 1000), (20 * S, 800, 1000)))
+    (machine,) = watched_machines(tmp_path, PLAN, PHASES)
+    assert [(row.phase, row.socket) for row in machine.links] == [
+        ("throughput", "socket0"),
+        ("throughput", "socket1"),
+        (BETWEEN, "socket0"),
+        (BETWEEN, "socket1"),
+    ]
+    row = machine.links[0]
+    assert (row.sent_bytes_per_s.mean, row.sent_bytes_per_s.greatest) == (15e9, 20e9)
+    assert row.used is not None
+    assert (row.used.mean, row.used.greatest) == (pytest.approx(0.7), 0.8)
+    shown = "".join(fragment(block) for block in watched_parts((machine,), Figures(view)))
+    assert "Links used [%]" in shown
+    assert "<strong>70.0</strong>" in shown
+
+
+def test_a_link_whose_width_is_unknown_tells_what_was_sent_alone(tmp_path: Path, view: Report) -> None:
+    write_links(tmp_path, ("link_transmit_bytes",), ((0,), (10 * S,), (20 * S,)))
+    (machine,) = watched_machines(tmp_path, PLAN, PHASES)
+    assert machine.links[0].used is None
+    shown = "".join(fragment(block) for block in watched_parts((machine,), Figures(view)))
+    assert "this processor does not tell" in shown

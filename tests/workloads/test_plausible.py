@@ -43,6 +43,8 @@ def test_an_ordinary_measurement_is_believed() -> None:
         ({"received_bits_per_s": float("nan")}, "received_bits_per_s is nan"),
         ({"sent_bits_per_s": float("inf")}, "sent_bits_per_s is inf"),
         ({"retransmissions": -3}, "retransmissions is -3"),
+        ({"retransmissions": 10**400}, "retransmissions has more digits than any count"),
+        ({"retransmissions": -(10**5000)}, "retransmissions has more digits than any count"),
         ({"received_bits_per_s": 0.0, "sent_bits_per_s": 0.0}, "nothing arrived"),
         ({"received_bits_per_s": None, "sent_bits_per_s": None}, "nothing arrived"),
         ({"duration_s": 5.0, "received_bytes": None}, "it took 5 s, and 10 s were asked for"),

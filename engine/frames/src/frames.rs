@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 use crate::manifest::{Files, Manifest, NAME, Picture};
 use crate::names::Pattern;
 
+/// Frames whose sizes or places can be listed one by one: at 24 a second they last for a month.
+const MOST_LISTED: u64 = 1 << 26;
+
 /// The place of one frame in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameLocation {
@@ -40,6 +43,11 @@ impl Frames {
     pub fn from_manifest(directory: &Path, manifest: &Manifest, limit: Option<u64>) -> Result<Self, String> {
         let count = manifest.frames.min(limit.unwrap_or(u64::MAX));
         let (directory, first) = (directory.to_owned(), manifest.first);
+        let is_listed =
+            matches!(manifest.files, Files::Streamed(_)) || matches!(manifest.picture, Picture::CompressedFromBytes(_));
+        if is_listed && count > MOST_LISTED {
+            return Err(format!("{count} frames are more than {MOST_LISTED}, streamed or of varying size"));
+        }
         let sizes = || (0..count).map(|index| manifest.frame_bytes(first + index));
         Ok(match &manifest.files {
             Files::Streamed(name) => {
@@ -186,6 +194,18 @@ mod tests {
             );
             let (least, most, total) = frames.sizes().unwrap();
             assert!(least < most && total == spots[14].offset + spots[14].bytes);
+        }
+    }
+
+    #[test]
+    fn more_frames_than_can_be_listed_are_refused() {
+        for (files, picture) in [
+            (Files::Streamed("s".into()), Picture::Bytes(7)),
+            (Files::Pattern("f%d".into()), Picture::CompressedFromBytes(7)),
+        ] {
+            let manifest = Manifest::new(1, files, 5, 1 << 40, 0, picture);
+            assert!(Frames::from_manifest(Path::new("/d"), &manifest, None).is_err());
+            assert_eq!(Frames::from_manifest(Path::new("/d"), &manifest, Some(3)).unwrap().count(), 3);
         }
     }
 

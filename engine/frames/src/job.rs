@@ -208,6 +208,7 @@ fn plan_manifest(
     let files = if asked.streamed { Files::Streamed(stream_name(asked)?) } else { Files::Pattern(pattern_text(asked)) };
     let mut manifest = Manifest::new(asked.seed, files, asked.first, count, header_bytes, picture);
     manifest.content = asked.content;
+    manifest.check().map_err(|what| bad_request(&what))?;
     let as_asked_bytes = manifest.frame_bytes(asked.first);
     manifest.rounded_to_bytes = if asked.direct { ALIGNMENT as u64 } else { 1 };
     if manifest.frame_bytes(asked.first) != as_asked_bytes {

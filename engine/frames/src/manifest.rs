@@ -18,6 +18,8 @@ pub const NAME: &str = "nicbench-frames.json";
 const FORMAT: &str = "nicbench-frames 1";
 /// Longer manifests are not ours.
 const LONGEST_BYTES: u64 = 1 << 20;
+/// The greatest size and number: beyond it a manifest is a mistake, or of somebody who means harm.
+const MOST: u64 = 1 << 40;
 
 /// The manifest of a directory of frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,16 +72,39 @@ impl Manifest {
         self.header_bytes.saturating_add(picture).next_multiple_of(self.rounded_to_bytes)
     }
 
-    /// Every file that may have been written.
-    fn file_names(&self) -> Result<Vec<String>, String> {
-        match &self.files {
-            Files::Streamed(name) if is_plain(name) => Ok(vec![name.clone()]),
-            Files::Streamed(name) => Err(format!("{name:?} is not a plain file name")),
-            Files::Pattern(pattern) => {
-                let pattern = Pattern::parse(pattern)?;
-                Ok((self.first..self.first.saturating_add(self.frames)).map(|number| pattern.name(number)).collect())
-            }
+    /// Refuses numbers that no frames have: whoever may write to the directory may write the manifest.
+    pub fn check(&self) -> Result<(), String> {
+        let (Picture::Bytes(picture) | Picture::CompressedFromBytes(picture)) = self.picture;
+        let numbers = [
+            ("first", self.first),
+            ("frames", self.frames),
+            ("header_bytes", self.header_bytes),
+            ("picture", picture),
+            ("rounded_to_bytes", self.rounded_to_bytes),
+        ];
+        match numbers.into_iter().find(|(_, number)| *number > MOST) {
+            Some((name, number)) => Err(format!("{name} is {number}, and at most {MOST}")),
+            None if self.rounded_to_bytes == 0 => Err("rounded_to_bytes is 0".into()),
+            None => Ok(()),
         }
+    }
+
+    /// The files in `directory` that may have been written, however many the manifest says there are.
+    fn files_in(&self, directory: &Path) -> Result<Vec<PathBuf>, String> {
+        let pattern = match &self.files {
+            Files::Streamed(name) if is_plain(name) => return Ok(vec![directory.join(name)]),
+            Files::Streamed(name) => return Err(format!("{name:?} is not a plain file name")),
+            Files::Pattern(pattern) => Pattern::parse(pattern)?,
+        };
+        let numbers = self.first..self.first.saturating_add(self.frames);
+        let mut found = Vec::new();
+        for entry in fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))? {
+            let entry = entry.map_err(|error| format!("{}: {error}", directory.display()))?;
+            let number = entry.file_name().to_str().and_then(|name| pattern.number(name));
+            found.extend(number.filter(|number| numbers.contains(number)).map(|number| (number, entry.path())));
+        }
+        found.sort_unstable();
+        Ok(found.into_iter().map(|(_, path)| path).collect())
     }
 
     /// Saves the manifest: it is written to a temporary name and renamed.
@@ -109,7 +134,10 @@ impl Manifest {
         let found: Result<Self, String> =
             read.and_then(|_| serde_json::from_str(&text).map_err(|error| error.to_string()));
         match found {
-            Ok(manifest) if manifest.format == FORMAT && manifest.rounded_to_bytes > 0 => Ok(Some(manifest)),
+            Ok(manifest) if manifest.format == FORMAT => match manifest.check() {
+                Ok(()) => Ok(Some(manifest)),
+                Err(what) => Err(format!("{}: {what}", path.display())),
+            },
             Ok(manifest) => Err(format!("{}: its format is {:?}, not {FORMAT:?}", path.display(), manifest.format)),
             Err(error) => Err(format!("{}: {error}", path.display())),
         }
@@ -131,8 +159,7 @@ pub fn clean(directory: &Path) -> Result<Cleaned, String> {
     let mut cleaned = Cleaned::default();
     let Some(manifest) = Manifest::load(directory)? else { return Ok(cleaned) };
     let in_words = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    for name in manifest.file_names()? {
-        let path = directory.join(name);
+    for path in manifest.files_in(directory)? {
         match is_ours(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(in_words(&path, error)),

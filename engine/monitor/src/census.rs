@@ -169,7 +169,9 @@ fn cpu_states(text: &[u8], tick_ns: u64) -> (u32, Vec<(String, u64)>) {
             words.next().and_then(|label| label.strip_prefix(b"cpu")).is_some_and(|rest| number(rest).is_some());
         if is_cpu {
             cpus += 1;
-            sums.iter_mut().zip(words).for_each(|(sum, word)| *sum += number(word).unwrap_or(0));
+            sums.iter_mut().zip(words).for_each(|(sum, word)| {
+                *sum = sum.saturating_add(number(word).unwrap_or(0));
+            });
         }
     }
     (cpus, STATES.iter().zip(sums).map(|(name, ticks)| ((*name).into(), ticks.saturating_mul(tick_ns))).collect())
@@ -195,6 +197,12 @@ mod tests {
     fn census(tree: &Tree) -> Census {
         let (proc, sys) = (tree.path().join("proc"), tree.path().join("sys"));
         take_census(&CensusOptions { proc, sys, tick_ns: 10_000_000, mark: "NICBENCH_OWNER=1".into() }).unwrap()
+    }
+
+    #[test]
+    fn times_that_no_counter_holds_stay_at_its_end() {
+        let (cpus, states) = cpu_states(b"cpu0 18446744073709551615 1\ncpu1 2 1\n", 10);
+        assert_eq!((cpus, states[0].1, states[1].1), (2, u64::MAX, 20));
     }
 
     #[test]

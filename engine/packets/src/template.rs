@@ -145,7 +145,10 @@ impl Template {
                 layered.write_flow(choice.flow, frame);
                 layered.shape(choice.shape).write_lengths(frame);
             }
-            Self::Captured(captured) => frame.copy_from_slice(captured.frame(choice.shape)),
+            Self::Captured(captured) => {
+                frame.copy_from_slice(captured.frame(choice.shape));
+                captured.shape(choice.shape).write_lengths(frame);
+            }
         }
     }
 

@@ -132,6 +132,24 @@ fn checksums_that_the_capture_had_wrong_are_made_right_and_padding_stays_padding
 }
 
 #[test]
+fn lengths_that_the_capture_had_wrong_are_made_right() {
+    let path = std::env::temp_dir().join(format!("nicbench-lengths-{}.pcap", std::process::id()));
+    let mut file = std::fs::read(golden("flows.pcap")).unwrap();
+    let (records, ip, udp) = (24 + 16, 14, 34);
+    // Longer than the frame, as a card's offload leaves it, and 0.
+    file[records + ip + 2..records + ip + 4].copy_from_slice(&[0xFF, 0xF2]);
+    file[records + udp + 4..records + udp + 6].fill(0);
+    std::fs::write(&path, file).unwrap();
+    let mut request = capture("");
+    request.pcap = Some(path.to_str().unwrap().into());
+    let template = Template::new(&request).unwrap();
+    let (bytes, choice) = (written(&template, &request, 0, 0), template.choose(0, 0, 1));
+    assert_eq!((&bytes[ip + 2..ip + 4], &bytes[udp + 4..udp + 6]), (&[0u8, 68][..], &[0u8, 48][..]));
+    assert!(template.is_intact(&bytes, choice.flow, choice.sequence));
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
 fn a_file_that_cannot_be_sent_is_refused_with_the_frame_and_the_reason() {
     let folder = std::env::temp_dir().join(format!("nicbench-captures-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

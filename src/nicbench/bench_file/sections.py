@@ -211,7 +211,8 @@ class Reading:
         kind = kind_node.value if kind_node is not None else default
         if kind_node is not None and (not isinstance(kind, str) or kind not in kinds):
             where = ".".join(str(step) for step in path if isinstance(step, str))
-            message = f"there is no {where} of the {key} {quote(kind_node.plain())}"
+            one = where.removesuffix("s")  # `tests` has a list
+            message = f"there is no {one} of the {key} {quote(kind_node.plain())}"
             self.problems.append(Problem(kind_node.position, message, suggest(str(kind), list(kinds), key)))
             return None
         taken = {key, *beside}

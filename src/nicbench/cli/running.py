@@ -62,10 +62,13 @@ def conduct(
         if not resumed and not _is_worth_keeping(folder, error):
             folder.remove()  # refused before anything was measured: the folder would only clutter the list of runs
             raise ReportedError(error, None) from error
+        partial = _partial_summary(bench, folder)
+        if partial is not None and partial.results and not as_json:
+            print_summary(results(), partial)
         if with_report:
             with contextlib.suppress(NicbenchError):
-                build_report(folder)
-        raise ReportedError(_with_next_step(error, bench, folder), _partial_summary(bench, folder)) from error
+                say(f"\nreport of what was measured: {build_report(folder)}")
+        raise ReportedError(_with_next_step(error, bench, folder), partial) from error
     except Exception as error:
         raise ReportedError(CrashError.of(error, folder.path), _partial_summary(bench, folder)) from error
     finally:

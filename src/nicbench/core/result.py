@@ -27,6 +27,13 @@ class LimitedBy(StrEnum):
     DUT = "dut"
     TESTER = "tester"
     LINE_RATE = "line_rate"
+    MAXIMUM_LOAD = "maximum_load"
+    """The highest load that the bench file lets a search try. Since format 1.6."""
+
+    @property
+    def words(self) -> str:
+        """The limit as a table names it."""
+        return "DUT" if self is LimitedBy.DUT else self.value.replace("_", " ")
 
 
 PASSES_NOTHING = "passes nothing"
@@ -277,7 +284,7 @@ def title_of_test(result: Result, tests: Mapping[str, str]) -> str:
 class Summary(Frozen):
     """The content of summary.json."""
 
-    format: str = "1.5"
+    format: str = "1.6"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)

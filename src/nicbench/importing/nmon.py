@@ -62,7 +62,7 @@ class Recording:
 
 
 ENDING: Final = ".nmon"
-_SNAPSHOT: Final = re.compile(r"T\d{4,}")
+_SNAPSHOT: Final = re.compile(r"T[0-9]{4,9}")
 _CPU: Final = re.compile(r"CPU(\d{1,5})")
 _MORE: Final = re.compile(r"([A-Z]+?)\d{0,3}")
 """With many drives or interfaces nmon writes several sections: DISKBUSY, DISKBUSY1, ..."""
@@ -167,6 +167,9 @@ def _read(text: str, path: str) -> _File:
         if section == "AAA":
             file.about.setdefault(label, parsed.fields[0] if parsed.fields else "")
         elif section == "ZZZZ":
+            if not _SNAPSHOT.fullmatch(label):
+                why = f"ZZZZ: {quote(label)} is no number of a snapshot, as T0001 is"
+                raise file.wrong(Position(number, len(section) + 2), why)
             _add_once(file, file.times, label, parsed)
         elif not _is_read(section):
             file.left_out[section] = None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Size, size_label, size_parameters
@@ -17,11 +16,16 @@ from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context
 from nicbench.search import COVERAGE, Course, CriticalLoadSearch, Estimate
-from nicbench.search.base import Goal, Limits, Outcome
+from nicbench.search.base import Goal, Limits, Outcome, check_loads, highest_load
 
 PART = "critical-load"
 LAST = "estimate"
-_WORDS = MappingProxyType({LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"})
+_OPEN_ABOVE: Final[dict[LimitedBy | None, str]] = {
+    LimitedBy.LINE_RATE: "more than the line rate cannot be offered",
+    LimitedBy.TESTER: "more than what the tester sends cannot be offered",
+    LimitedBy.MAXIMUM_LOAD: "more than the highest load that was asked for was not tried",
+}
+_OPEN: Final = "it may lie above all loads tried"
 # A number of trials that even the longest duration cannot reach.
 _TRIALS = 10**6
 
@@ -38,6 +42,12 @@ class CriticalLoadChoice(Frozen):
     first_trial: Duration = 5.1
     longer_by: Pause = 0.1
     minimum_load: FramesPerSecond = 1000.0
+    maximum_load: FramesPerSecond | None = None
+
+    @model_validator(mode="after")
+    def _loads_are_in_order(self) -> Self:
+        check_loads(self.minimum_load, self.maximum_load)
+        return self
 
     def course(self, times: TrialTimes) -> Course:
         """Returns the course of the search in time, with the pauses of the trials."""
@@ -55,11 +65,11 @@ async def search_critical_load(
     """Searches at one frame size; returns the estimate after each trial, then the final one."""
     line_rate = context.line_rate_frames_per_s(size)
     ceiling = await context.ceiling_frames_per_s(size)
-    maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
+    maximum, limited_by = highest_load(line_rate, ceiling, choice.maximum_load)
     limits = Limits(
         minimum_load_frames_per_s=min(choice.minimum_load, maximum / 2),
         maximum_load_frames_per_s=maximum,
-        maximum_limited_by=LimitedBy.TESTER if maximum < line_rate else LimitedBy.LINE_RATE,
+        maximum_limited_by=limited_by,
         trial_duration_s=choice.first_trial,
         maximum_trials=_TRIALS,
     )
@@ -88,7 +98,7 @@ async def search_critical_load(
                 "critical_load_percent_of_line_rate": _percent(outcome.rate.value, line_rate),
                 **_model_values(last),
                 **rates,
-                "limited_by": _WORDS[outcome.rate.limited_by] if outcome.rate.limited_by else None,
+                "limited_by": outcome.rate.limited_by.words if outcome.rate.limited_by else None,
                 "search_trials": len(found.trial_ids),
                 "search_traffic_s": found.traffic_s,
                 "limit": _limit_words(outcome),
@@ -195,8 +205,7 @@ def _limit_words(outcome: Outcome) -> str | None:
     rate = outcome.rate
     said = [rate.reason_null] if rate.reason_null else list(outcome.notes)
     if rate.at_least:
-        most = "the line rate" if rate.limited_by is LimitedBy.LINE_RATE else "what the tester sends"
-        said.insert(0, f"more than {most} cannot be offered" if rate.limited_by else "it may lie above all loads tried")
+        said.insert(0, _OPEN_ABOVE.get(rate.limited_by, _OPEN))
     return "; ".join(said) or None
 
 

@@ -40,7 +40,8 @@ _FIGURES: Final = (
     "server_cpu_busiest_core_percent",
 )
 _CHANGE_HEAD: Final = "Change against remote"
-_LATENCY: Final = Column(value="latency_mean_ns", head="Latency, mean")
+_LATENCY: Final = Column(value="latency_mean_ns", head="Latency, mean", is_optional=True)
+_TRAFFIC: Final = Column(value="traffic", head="Traffic", form="text", is_optional=True)
 
 
 class PlacementMethod(RoundMethod):
@@ -188,7 +189,8 @@ class PlacementMethod(RoundMethod):
                 **{name: value for name, value in found.parameters.items() if name != "part"},
                 "inner_method": found.method,
                 "what": what,
-                "measured": _in_words(found),
+                "measured": _place_in_words(found),
+                "traffic": _traffic_in_words(found),
                 "nodes": where,
                 "memory_loads": memory_loads,
                 "interrupts": self.options.interrupts,
@@ -210,6 +212,7 @@ class PlacementMethod(RoundMethod):
             ),
             columns=(
                 Column(value="measured", head="Measured", form="text"),
+                _TRAFFIC,
                 Column(value="memory_loads", head="STREAM loads", form="text"),
                 Column(value="nodes", head="Processes", form="text"),
                 Column(
@@ -218,14 +221,15 @@ class PlacementMethod(RoundMethod):
                     unit="Gb/s",
                     form="gigabits",
                     is_main=True,
+                    is_optional=True,
                     better="higher",
                     comparative="faster",
                 ),
-                Column(value=f"{_RATE}_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
+                _change_of(_RATE),
                 _LATENCY,
-                Column(value="latency_mean_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
-                Column(value="latency_p50_ns", head="median"),
-                Column(value="latency_p50_ns_change_percent", head=_CHANGE_HEAD, unit="%", form="number"),
+                _change_of("latency_mean_ns"),
+                Column(value="latency_p50_ns", head="median", is_optional=True),
+                _change_of("latency_p50_ns"),
                 Column(value="latency_p90_ns", head="p90", is_optional=True),
                 Column(value="latency_p99_ns", head="p99", is_optional=True),
                 Column(value="latency_p99_9_ns", head="p99.9", is_optional=True),
@@ -234,13 +238,16 @@ class PlacementMethod(RoundMethod):
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
             ),
             sentences=(
-                f"moves {{{_RATE}}} with its processes {{nodes}}, {{{_RATE}_change_percent}} against remote ({{what}})",
                 (
-                    "answers within {latency_mean_ns} with its processes {nodes}, {latency_mean_ns_change_percent} "
-                    "against remote ({what})"
+                    f"moves {{{_RATE}}} with its processes {{nodes}}, a change of {{{_RATE}_change_percent}} against "
+                    "remote ({measured})"
                 ),
-                f"moves {{{_RATE}}} with its processes {{nodes}} ({{what}})",
-                "answers within {latency_mean_ns} with its processes {nodes} ({what})",
+                (
+                    "answers within {latency_mean_ns} with its processes {nodes}, a change of "
+                    "{latency_mean_ns_change_percent} against remote ({measured})"
+                ),
+                f"moves {{{_RATE}}} with its processes {{nodes}} ({{measured}})",
+                "answers within {latency_mean_ns} with its processes {nodes} ({measured})",
             ),
             notes=(("pinning", "Where the server ran"),),
             bars=Bars(
@@ -248,6 +255,7 @@ class PlacementMethod(RoundMethod):
                 y=_LATENCY,
                 lines=(
                     Column(value="measured", head="Measured", form="text"),
+                    _TRAFFIC,
                     Column(value="memory_loads", head="STREAM loads", unit="STREAM loads", form="text"),
                 ),
                 caption="Local to the adapter, remote from it, and on all nodes, by the number of STREAM loads.",
@@ -256,16 +264,33 @@ class PlacementMethod(RoundMethod):
 
     @classmethod
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
-        """Returns the table with bars of what was measured; of one run no change is claimed, as it has no interval."""
-        if table.bars is not None and any(_RATE in result.values for result in results):
+        """Returns the table with bars of what was measured, in which traffic that is the same in all rows is said once.
+        Of one run no change is claimed, as it has no interval.
+        """
+        bars = table.bars
+        if bars is not None and any(_RATE in result.values for result in results):
             rate = next(column for column in table.columns if column.value == _RATE)
-            table = table.model_copy(update={"bars": table.bars.model_copy(update={"y": rate})})
+            bars = bars.model_copy(update={"y": rate})
+        columns, caption = table.columns, table.caption
+        every = {result.parameters.get(_TRAFFIC.value) for result in results}
+        if len(every) == 1 and bars is not None:
+            columns = tuple(column for column in columns if column != _TRAFFIC)
+            bars = bars.model_copy(update={"lines": tuple(line for line in bars.lines if line != _TRAFFIC)})
+            caption = f"{caption} Traffic: {said}." if (said := every.pop()) else caption
+        changes = tuple(text for text in table.sentences if "change_percent" in text)
         if any(isinstance(value, Spread) for result in results for value in result.values.values()):
-            return table
-        columns = tuple(column for column in table.columns if column.head != _CHANGE_HEAD)
-        told = f"{table.caption} Of one run no change in percent is printed: several (`runs`) give intervals."
-        sentences = tuple(text for text in table.sentences if "change_percent" not in text)
-        return table.model_copy(update={"columns": columns, "caption": told, "sentences": sentences})
+            # The answer is what the place changes, wherever that is known of one.
+            known = any(name.endswith("_change_percent") for result in results for name in result.values)
+            sentences = changes if known else table.sentences
+        else:
+            columns = tuple(column for column in columns if column.head != _CHANGE_HEAD)
+            caption = f"{caption} Of one run no change in percent is printed: several (`runs`) give intervals."
+            sentences = tuple(text for text in table.sentences if text not in changes)
+        return table.model_copy(update={"columns": columns, "caption": caption, "sentences": sentences, "bars": bars})
+
+
+def _change_of(value: str) -> Column:
+    return Column(value=f"{value}_change_percent", head=_CHANGE_HEAD, unit="%", form="number", is_optional=True)
 
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:
@@ -283,13 +308,21 @@ def _methods() -> dict[str, type[RoundMethod]]:
     return {kind: method for kind, method in found if issubclass(method, RoundMethod)}
 
 
-def _in_words(found: Result) -> str:
-    """Describes what a result of the inner test is about: "s0, client c0, all ports at once: TCP, 64 B, no load"."""
+def _place_in_words(found: Result) -> str:
+    """Says of which ports and client a result of the inner test is: "s0, client c0, all ports at once"."""
     given = found.parameters
     client = f"client {given['client']}" if "client" in given else None
-    where = (given.get("port") or given.get("at_once"), client, given.get("beside"))
-    how = (given.get("mode") or given.get("transport"), given.get("message"), given.get("load"))
-    return ": ".join(text for group in (where, how) if (text := ", ".join(str(each) for each in group if each)))
+    return _listed(given.get("port") or given.get("at_once"), client, given.get("beside"))
+
+
+def _traffic_in_words(found: Result) -> str:
+    """Says what was sent for a result of the inner test: "TCP, 64 B, no load"."""
+    given = found.parameters
+    return _listed(given.get("mode") or given.get("transport"), given.get("message"), given.get("load"))
+
+
+def _listed(*texts: object) -> str:
+    return ", ".join(str(each) for each in texts if each)
 
 
 def _changes(found: Result, remote: Result | None) -> Values:

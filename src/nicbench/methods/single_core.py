@@ -34,7 +34,6 @@ _CHARGED_SHARE: Final = 0.001
 # A transmission ends within a burst of its time.
 _ROUNDING: Final = 1.001
 
-_LIMITS: Final = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
 _SIZE: Final = Column(value="size", head="Frame", unit="bytes", form="text")
 _RATE: Final = Column(
@@ -178,7 +177,7 @@ def values_of(
         "frame_rate_frames_per_s": Bounded(
             value=rate, lower=rate, upper=rate if at_limit else None, limited_by=limit, n=1
         ),
-        "limited_by": "the load" if limit is None else _LIMITS[limit],
+        "limited_by": "the load" if limit is None else limit.words,
         "line_rate_frames_per_s": basis,
         "percent_of_line_rate": 100.0 * rate / basis,
         "throughput_l2_bits_per_s": l2_bits_per_s(rate, frame_bytes),

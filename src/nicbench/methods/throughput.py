@@ -9,7 +9,7 @@ and a trial that the tester made invalid is not the DUT's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -53,7 +53,7 @@ from nicbench.methods._rate_columns import (
 from nicbench.methods._results import measure_sizes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
-from nicbench.search.base import Estimate, Limits, Outcome, Search
+from nicbench.search.base import Estimate, Limits, Outcome, Search, check_loads, highest_load
 from nicbench.search.base import Goal as SearchGoal
 
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
@@ -94,6 +94,8 @@ class SearchChoice(Frozen):
     precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
     maximum_trials: int = Field(default=60, ge=2)
     minimum_load: FramesPerSecond = 1000.0
+    maximum_load: FramesPerSecond | None = None
+    """The highest load tried; None is what the link and the tester can do."""
     validation: Validation = FULL_TRIAL_S
     """The duration of the validation trial in seconds; 0 is none, the default in a lab that nicbench sets up itself."""
 
@@ -118,6 +120,11 @@ class SearchChoice(Frozen):
         if unknown:
             raise ValidationError.from_exception_data("search", unknown)
         return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
+
+    @model_validator(mode="after")
+    def _loads_are_in_order(self) -> Self:
+        check_loads(self.minimum_load, self.maximum_load)
+        return self
 
     def build(self) -> Search:
         """Returns the search."""
@@ -276,12 +283,11 @@ class Throughput(FrameMethod):
         ceiling = await context.ceiling_frames_per_s(size)
         if ceiling is not None and ceiling <= 0.0:
             return self._without_tester(size, line_rate)
-        tester_first = ceiling is not None and ceiling < line_rate
-        maximum = min(line_rate, ceiling if ceiling is not None else line_rate)
+        maximum, limited_by = highest_load(line_rate, ceiling, options.maximum_load)
         limits = Limits(
             minimum_load_frames_per_s=min(options.minimum_load, maximum / 2),
             maximum_load_frames_per_s=maximum,
-            maximum_limited_by=LimitedBy.TESTER if tester_first else LimitedBy.LINE_RATE,
+            maximum_limited_by=limited_by,
             precision=options.precision,
             trial_duration_s=times.duration,
             validation_duration_s=options.validation_s(times.duration),

@@ -13,7 +13,6 @@ from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spread, Value, number_of
 from nicbench.core.table import Aspect, Column
 from nicbench.report.numbers import (
-    LIMITS,
     UNKNOWN,
     decimals_of,
     format_fixed,
@@ -145,7 +144,7 @@ def _interval_text(value: Value, write: Callable[[float], str]) -> str:
 
 def _limit_text(value: Value, write: Callable[[float], str]) -> str:
     limit = value.limited_by if isinstance(value, Bounded | Spread) else None
-    return UNKNOWN if limit is None else LIMITS[limit]
+    return UNKNOWN if limit is None else limit.words
 
 
 _ASPECTS: Final[Mapping[Aspect, Callable[[Value, Callable[[float], str]], str]]] = MappingProxyType(

@@ -8,14 +8,12 @@ from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
 from types import MappingProxyType
 
 from nicbench.core.forms import SCALES, Form
-from nicbench.core.result import Bounded, LimitedBy
+from nicbench.core.result import Bounded
 
 _EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
 THIN_SPACE = "\u202f"
 _SIGNIFICANT_DIGITS = 3
-
-LIMITS = {LimitedBy.DUT: "DUT", LimitedBy.TESTER: "tester", LimitedBy.LINE_RATE: "line rate"}
 
 
 # A lower rate is not one of a DUT but the end of a search that went down to its minimum load.

@@ -16,6 +16,8 @@ from nicbench.core.monitor import MonitorCost, MonitorPlan
 from nicbench.core.plan import Plan
 from nicbench.report.moved import METRICS as MOVED
 from nicbench.report.moved import MovedData, moved_data
+from nicbench.report.socket_links import METRICS as LINKS
+from nicbench.report.socket_links import SocketLinks, socket_links
 from nicbench.stats.cpu import BUSY, CpuStates, Utilisation, add_times, utilisation
 from nicbench.store import monitor_samples
 
@@ -91,6 +93,8 @@ class WatchedMachine:
     """What the monitor watched: trials, rounds, or a recording that an import brought."""
     moved: tuple[MovedData, ...] = ()
     """For a recording: what went through interfaces and drives."""
+    links: tuple[SocketLinks, ...] = ()
+    """What sockets sent each other, where the processor counts it."""
 
 
 def watched_machines(
@@ -101,22 +105,26 @@ def watched_machines(
     """
     plans = {each.host: each for each in (plan.monitors if plan else ())}
     recorded = {host for host, each in plans.items() if each.recorder is not None}
-    monitored = monitor_samples.read(folder, (*METRICS, *(MOVED if recorded else ())))
+    monitored = monitor_samples.read(folder, (*METRICS, *LINKS, *(MOVED if recorded else ())))
     if monitored is None:
         return ()
     rows = monitored.table
-    by_host = _slices(rows.filter(pc.is_in(rows["metric"], pa.array(list(METRICS)))).to_pydict())
-    machines = [
-        _view(host, by_host.get(host, {}), plans.get(host), monitored.costs.get(host), plan, phases, what)
-        for host in dict.fromkeys([*by_host, *recorded])
-    ]
-    if not recorded:
-        return tuple(machines)
-    columns = rows.filter(pc.is_in(rows["metric"], pa.array(MOVED))).to_pydict()
-    return tuple(
-        replace(each, what=RECORDING, moved=moved_data(columns, each.host)) if each.host in recorded else each
-        for each in machines
-    )
+
+    def columns_of(metrics: Iterable[str]) -> dict[str, list[object]]:
+        columns: dict[str, list[object]] = rows.filter(pc.is_in(rows["metric"], pa.array(list(metrics)))).to_pydict()
+        return columns
+
+    by_host, links, moved = _slices(columns_of(METRICS)), columns_of(LINKS), columns_of(MOVED)
+
+    def phase_of(trial: str | None) -> str:
+        return _in_words(_phase(trial, phases), what)
+
+    machines = []
+    for host in dict.fromkeys([*by_host, *recorded]):
+        view = _view(host, by_host.get(host, {}), plans.get(host), monitored.costs.get(host), plan, phases, what)
+        view = replace(view, links=socket_links(links, host, phase_of))
+        machines.append(replace(view, what=RECORDING, moved=moved_data(moved, host)) if host in recorded else view)
+    return tuple(machines)
 
 
 Cpus = dict[str, list[Slice]]
@@ -159,7 +167,7 @@ def _view(
 ) -> WatchedMachine:
     named = _name_cpus(cpus, plan)
     first = next(iter(named.values()), [])
-    order = dict.fromkeys(_phase(each, phases) for each in first)
+    order = dict.fromkeys(_phase(each.trial, phases) for each in first)
     inside = [name for name in order if name != BETWEEN]
     tables = [_table(phase, named, phases) for phase in (*inside, *([BETWEEN] if BETWEEN in order else []))]
     what = what if monitor is None or monitor.recorder is None else RECORDING
@@ -212,14 +220,14 @@ def _title(name: str, roles: Mapping[str, str]) -> str:
     return f"{title}, {roles[name]}" if name in roles else title
 
 
-def _phase(one: Slice, phases: Mapping[str, str]) -> str:
-    return BETWEEN if one.trial is None else phases.get(one.trial, _UNFINISHED)
+def _phase(trial: str | None, phases: Mapping[str, str]) -> str:
+    return BETWEEN if trial is None else phases.get(trial, _UNFINISHED)
 
 
 def _table(phase: str, named: Mapping[str, list[Slice]], phases: Mapping[str, str]) -> PhaseTable:
     rows, duration_s = [], 0.0
     for name, slices in named.items():
-        own = [each for each in slices if _phase(each, phases) == phase]
+        own = [each for each in slices if _phase(each.trial, phases) == phase]
         duration_s = max(duration_s, sum(each.end_s - each.begin_s for each in own))
         row = _row(name, own)
         if row is not None:

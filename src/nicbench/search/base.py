@@ -137,6 +137,28 @@ class Limits(Frozen):
         return self.model_copy(update={"maximum_load_frames_per_s": maximum, "maximum_limited_by": LimitedBy.TESTER})
 
 
+def highest_load(
+    line_rate_frames_per_s: float, ceiling_frames_per_s: float | None, asked_frames_per_s: float | None
+) -> tuple[float, LimitedBy]:
+    """Returns the highest load of a search, and what it is limited by: the line rate, the tester's ceiling or the load
+    that was asked for, where these are known.
+    """
+    known = (
+        (line_rate_frames_per_s, LimitedBy.LINE_RATE),
+        (ceiling_frames_per_s, LimitedBy.TESTER),
+        (asked_frames_per_s, LimitedBy.MAXIMUM_LOAD),
+    )
+    return min(((rate, limit) for rate, limit in known if rate is not None), key=lambda one: one[0])
+
+
+def check_loads(minimum_frames_per_s: float, maximum_frames_per_s: float | None) -> None:
+    """Raises ValueError where no load lies between those that a bench file gives."""
+    if maximum_frames_per_s is not None and maximum_frames_per_s <= minimum_frames_per_s:
+        raise ValueError(
+            f"`maximum_load` ({maximum_frames_per_s:g} pps) is not above `minimum_load` ({minimum_frames_per_s:g} pps)"
+        )
+
+
 class CeilingReached(Exception):  # noqa: N818 - a finding, no error
     """The tester repeatedly could not send what was asked; ``rate_frames_per_s`` is what it sent.
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from nicbench.core.round import Figures, Flow, Job, JobSpec, RequestLatency
+from nicbench.store.reading import LARGEST_WHOLE_NUMBER
 from nicbench.workloads.base import has_control_characters
 
 CEILING_BITS_PER_S: Final = 10e12
@@ -64,6 +65,8 @@ def _check_values(value: Any, name: str = "") -> Iterator[str]:
             yield from _check_values(part, name)
     elif isinstance(value, bool):
         return
+    elif isinstance(value, int) and abs(value) > LARGEST_WHOLE_NUMBER:
+        yield f"{name} has more digits than any count"
     elif isinstance(value, int | float):
         if not math.isfinite(value) or value < 0:
             yield f"{name} is {value}"

@@ -37,13 +37,13 @@ def test_a_domain_tells_cpus_memory_nodes_pins_and_virtual_functions() -> None:
     )
     assert facts["NUMA nodes of the host"] == "0 (strict); guest node 0: 0 (strict)"
     assert facts["NUMA nodes of the guest"] == "node 0: vCPUs 0-5, 8 GiB"
-    assert facts["CPU"] == "host-passthrough, 1 sockets, 1 dies, 6 cores, 1 threads"
+    assert facts["CPU"] == "host-passthrough, 1 socket, 1 die, 6 cores, 1 thread"
     assert ("vCPU 1", "5") in found["Pinned"].rows
     assert ("scheduling of vCPUs 1-3", "fifo 1") in found["Pinned"].rows
     devices = found["Network devices"].rows
-    assert devices[0] == ("PCI device", "0000:65:02.0", "", "name vfio, managed yes")
+    assert devices[0] == ("PCI device", "0000:65:02.0", "", "driver vfio, managed yes")
     assert devices[1] == ("virtual function", "0000:65:02.1", "02:00:00:00:01:01", "VLAN 42, managed yes")
-    assert devices[2] == ("bridge", "br0", "52:54:00:6b:3c:58", "virtio, 4 queues, name vhost")
+    assert devices[2] == ("bridge", "br0", "52:54:00:6b:3c:58", "virtio, 4 queues, driver vhost")
 
 
 def test_outputs_of_esxcli_are_facts_by_their_path_or_tables_by_their_ruler() -> None:

@@ -88,3 +88,30 @@ fn a_manifest_that_was_tampered_with_leads_nowhere_else() {
         assert!(victim.exists());
     }
 }
+
+#[test]
+fn numbers_that_no_frames_have_are_refused_and_cost_nothing() {
+    let folder = Folder::new("numbers");
+    for change in [
+        |manifest: &mut Manifest| manifest.frames = u64::MAX,
+        |manifest: &mut Manifest| manifest.first = u64::MAX,
+        |manifest: &mut Manifest| manifest.rounded_to_bytes = u64::MAX,
+        |manifest: &mut Manifest| manifest.picture = Picture::CompressedFromBytes(u64::MAX),
+        |manifest: &mut Manifest| manifest.rounded_to_bytes = 0,
+    ] {
+        let mut wrong = manifest();
+        change(&mut wrong);
+        wrong.save(&folder.0).unwrap();
+        assert!(Manifest::load(&folder.0).unwrap_err().contains(NAME), "{wrong:?}");
+        assert!(clean(&folder.0).is_err());
+    }
+}
+
+#[test]
+fn a_manifest_that_lists_far_more_than_there_is_removes_what_there_is() {
+    let folder = Folder::new("many");
+    Manifest { frames: 1 << 40, ..manifest() }.save(&folder.0).unwrap();
+    fs::write(folder.0.join("f007"), MARK).unwrap();
+    assert_eq!(clean(&folder.0).unwrap().removed, 1);
+    assert_eq!(folder.names(), [""; 0]);
+}

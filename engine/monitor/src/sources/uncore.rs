@@ -17,7 +17,7 @@ struct Uncore {
 /// One counter, and the sum that it is part of.
 struct One {
     counter: Counter,
-    bytes_per_count: f64,
+    scale: f64,
     sum: usize,
     /// Count, time enabled and time counted at the last reading.
     before: (u64, u64, u64),
@@ -27,7 +27,7 @@ struct One {
 struct Sum {
     metric: &'static str,
     socket: u32,
-    bytes: Option<f64>,
+    grown: Option<f64>,
     /// Cumulative, so that it is told as other counters are.
     total: f64,
     count: Count,
@@ -68,7 +68,7 @@ fn open(asked: &SourceOptions, record: &mut Record, plan: Plan, none: &str) -> R
             )
         })?;
         let sum = uncore.sum(one, record);
-        uncore.counters.push(One { counter, bytes_per_count: one.bytes, sum, before: (0, 0, 0) });
+        uncore.counters.push(One { counter, scale: one.scale, sum, before: (0, 0, 0) });
     }
     Ok(Box::new(uncore))
 }
@@ -89,7 +89,7 @@ impl Uncore {
         let known = self.sums.iter().position(|sum| (sum.metric, sum.socket) == (one.metric, one.socket));
         known.unwrap_or_else(|| {
             let count = Count::new(record, one.metric, format!("socket{}", one.socket));
-            self.sums.push(Sum { metric: one.metric, socket: one.socket, bytes: None, total: 0.0, count });
+            self.sums.push(Sum { metric: one.metric, socket: one.socket, grown: None, total: 0.0, count });
             self.sums.len() - 1
         })
     }
@@ -97,7 +97,7 @@ impl Uncore {
 
 impl Source for Uncore {
     fn sample(&mut self, moment: &mut Moment) -> Result<(), String> {
-        self.sums.iter_mut().for_each(|sum| sum.bytes = Some(0.0));
+        self.sums.iter_mut().for_each(|sum| sum.grown = Some(0.0));
         for one in &mut self.counters {
             let read = one.counter.read_full().ok();
             let now = read.as_ref().and_then(|data| {
@@ -107,11 +107,11 @@ impl Source for Uncore {
             let grown = now.and_then(|now| scaled_growth(one.before, now));
             one.before = now.unwrap_or(one.before);
             let sum = &mut self.sums[one.sum];
-            sum.bytes = sum.bytes.zip(grown).map(|(bytes, grown)| bytes + grown * one.bytes_per_count);
+            sum.grown = sum.grown.zip(grown).map(|(sum, grown)| sum + grown * one.scale);
         }
         for sum in &mut self.sums {
-            sum.total += sum.bytes.unwrap_or(0.0);
-            sum.count.put(moment.record, sum.bytes.map(|_| sum.total as u64));
+            sum.total += sum.grown.unwrap_or(0.0);
+            sum.count.put(moment.record, sum.grown.map(|_| sum.total as u64));
         }
         Ok(())
     }

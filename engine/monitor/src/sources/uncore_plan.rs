@@ -17,11 +17,11 @@ pub struct PlannedCounter {
     pub cpu: u32,
     pub kind: u32,
     pub config: u64,
-    /// Bytes that one count stands for.
-    pub bytes: f64,
+    /// What one count stands for, in the unit of the metric.
+    pub scale: f64,
 }
 
-/// An event by the words of its PMU's format, and the bytes of one count.
+/// An event by the words of its PMU's format, and what one count stands for.
 type Event = (&'static str, &'static [(&'static str, u64)], f64);
 
 /// Intel names these in `events`; a PMU has the first of each direction that it knows.
@@ -38,8 +38,17 @@ const UMC: [Event; 2] = [
 const FABRIC_CHANNELS: [u64; 8] = [0x07, 0x47, 0x87, 0xc7, 0x107, 0x147, 0x187, 0x1c7];
 /// Outbound, of up to four links, 32 bytes each.
 const FABRIC_LINKS: [u64; 4] = [0x7c7, 0x807, 0x847, 0x887];
-/// UNC_UPI_TxL_FLITS.ALL_DATA: nine flits carry a line of 64 bytes.
-const UPI: Event = ("link_transmit_bytes", &[("event", 0x02), ("umask", 0x0f)], 64.0 / 9.0);
+/// UNC_UPI_TxL_FLITS counts slots, of which a flit has three. Nine slots of data (ALL_DATA) carry a line of 64 bytes;
+/// with NON_DATA, those of requests, answers and credits, they are all that the link was used for.
+const UPI: [Event; 3] = [
+    ("link_transmit_bytes", &[("event", 0x02), ("umask", 0x0f)], 64.0 / 9.0),
+    ("link_used_flits", &[("event", 0x02), ("umask", 0x0f)], 1.0 / 3.0),
+    ("link_used_flits", &[("event", 0x02), ("umask", 0x97)], 1.0 / 3.0),
+];
+/// UNC_UPI_CLOCKTICKS: in one, every lane carries 8 bits.
+const UPI_CLOCK: (&str, &[(&str, u64)]) = ("link_possible_flits", &[("event", 0x01), ("umask", 0)]);
+const BITS_IN_A_TICK: f64 = 8.0;
+const BITS_OF_A_FLIT: f64 = 192.0;
 
 /// Counters of memory traffic.
 pub fn memory(sys: &Path, cpuinfo: &[u8]) -> Vec<PlannedCounter> {
@@ -61,8 +70,16 @@ pub fn memory(sys: &Path, cpuinfo: &[u8]) -> Vec<PlannedCounter> {
 /// Counters of traffic between sockets.
 pub fn links(sys: &Path, cpuinfo: &[u8]) -> Vec<PlannedCounter> {
     let pmus = pmus(sys);
-    let upi: Vec<PlannedCounter> =
-        pmus.iter().filter(|pmu| pmu.name.starts_with("uncore_upi_")).flat_map(|pmu| pmu.plan_event(&UPI)).collect();
+    let capacity = upi_lanes(cpuinfo).map(|lanes| {
+        let (metric, terms) = UPI_CLOCK;
+        (metric, terms, lanes * BITS_IN_A_TICK / BITS_OF_A_FLIT)
+    });
+    let events: Vec<Event> = UPI.into_iter().chain(capacity).collect();
+    let upi: Vec<PlannedCounter> = pmus
+        .iter()
+        .filter(|pmu| pmu.name.starts_with("uncore_upi_"))
+        .flat_map(|pmu| events.iter().flat_map(|event| pmu.plan_event(event)))
+        .collect();
     if upi.is_empty() { fabric(&pmus, cpuinfo, "link_transmit_bytes", &FABRIC_LINKS, 0x02, 32.0) } else { upi }
 }
 
@@ -72,7 +89,7 @@ fn fabric(
     metric: &'static str,
     codes: &[u64],
     umask: u64,
-    bytes: f64,
+    scale: f64,
 ) -> Vec<PlannedCounter> {
     // Other families give these codes another meaning.
     if !is_zen_1_to_3(cpuinfo) {
@@ -81,24 +98,38 @@ fn fabric(
     let fabrics = pmus.iter().filter(|pmu| pmu.name == "amd_df");
     let config = |pmu: &Pmu, code| Some(pmu.field("event", code)? | pmu.field("umask", umask)?);
     fabrics
-        .flat_map(|pmu| codes.iter().flat_map(move |code| pmu.plan_counter(metric, config(pmu, *code), bytes)))
+        .flat_map(|pmu| codes.iter().flat_map(move |code| pmu.plan_counter(metric, config(pmu, *code), scale)))
         .collect()
 }
 
 /// Family 17h, and of 19h the models that are Zen 3.
 fn is_zen_1_to_3(cpuinfo: &[u8]) -> bool {
+    match processor(cpuinfo) {
+        (Some(b"AuthenticAMD" | b"HygonGenuine"), Some(0x17 | 0x18), _) => true,
+        (Some(b"AuthenticAMD"), Some(0x19), Some(model)) => matches!(model, 0x00..=0x0f | 0x20..=0x5f),
+        _ => false,
+    }
+}
+
+/// The lanes of a link in one direction; `None` where it is not known of this processor.
+fn upi_lanes(cpuinfo: &[u8]) -> Option<f64> {
+    match processor(cpuinfo) {
+        // Skylake to Cooper Lake, and Ice Lake: UPI 1.
+        (Some(b"GenuineIntel"), Some(6), Some(0x55 | 0x6a | 0x6c)) => Some(20.0),
+        // Sapphire, Emerald and Granite Rapids, Sierra Forest: UPI 2.
+        (Some(b"GenuineIntel"), Some(6), Some(0x8f | 0xcf | 0xad | 0xae | 0xaf)) => Some(24.0),
+        _ => None,
+    }
+}
+
+/// Vendor, family and model.
+fn processor(cpuinfo: &[u8]) -> (Option<&[u8]>, Option<u64>, Option<u64>) {
     let value = |label: &[u8]| {
         let line = lines(cpuinfo)
             .find(|line| line.split(|byte| *byte == b':').next().is_some_and(|name| name.trim_ascii() == label))?;
         line.split(|byte| *byte == b':').nth(1).map(<[u8]>::trim_ascii)
     };
-    let family = value(b"cpu family").and_then(number);
-    let model = value(b"model").and_then(number);
-    match (value(b"vendor_id"), family, model) {
-        (Some(b"AuthenticAMD" | b"HygonGenuine"), Some(0x17 | 0x18), _) => true,
-        (Some(b"AuthenticAMD"), Some(0x19), Some(model)) => matches!(model, 0x00..=0x0f | 0x20..=0x5f),
-        _ => false,
-    }
+    (value(b"vendor_id"), value(b"cpu family").and_then(number), value(b"model").and_then(number))
 }
 
 struct Pmu {
@@ -167,14 +198,14 @@ impl Pmu {
         (scale.is_finite() && scale > 0.0).then_some((config, scale * unit))
     }
 
-    fn plan_event(&self, (metric, terms, bytes): &Event) -> Vec<PlannedCounter> {
+    fn plan_event(&self, (metric, terms, scale): &Event) -> Vec<PlannedCounter> {
         let config = terms.iter().try_fold(0, |config, (name, value)| Some(config | self.field(name, *value)?));
-        self.plan_counter(metric, config, *bytes)
+        self.plan_counter(metric, config, *scale)
     }
 
-    fn plan_counter(&self, metric: &'static str, config: Option<u64>, bytes: f64) -> Vec<PlannedCounter> {
+    fn plan_counter(&self, metric: &'static str, config: Option<u64>, scale: f64) -> Vec<PlannedCounter> {
         let Some(config) = config else { return Vec::new() };
-        let on = |&(cpu, socket)| PlannedCounter { metric, socket, cpu, kind: self.kind, config, bytes };
+        let on = |&(cpu, socket)| PlannedCounter { metric, socket, cpu, kind: self.kind, config, scale };
         self.cpus.iter().map(on).collect()
     }
 
@@ -234,7 +265,7 @@ mod tests {
     fn an_intel_server_counts_lines_of_each_controller_and_socket() {
         let tree = intel();
         let planned = memory(&tree.path().join("sys"), b"");
-        let one = |metric, socket, cpu, config| PlannedCounter { metric, socket, cpu, kind: 14, config, bytes: 64.0 };
+        let one = |metric, socket, cpu, config| PlannedCounter { metric, socket, cpu, kind: 14, config, scale: 64.0 };
         let expected = [
             one("memory_read_bytes", 0, 0, 0x0304),
             one("memory_read_bytes", 1, 28, 0x0304),
@@ -242,8 +273,25 @@ mod tests {
             one("memory_written_bytes", 1, 28, 0x0c04),
         ];
         assert_eq!(planned, expected);
-        let links = links(&tree.path().join("sys"), b"");
-        assert_eq!((links.len(), links[0].config, links[0].kind), (1, 0x0f02, 20));
+    }
+
+    #[test]
+    fn a_link_of_intel_tells_its_use_where_its_width_is_known() {
+        let tree = intel();
+        let planned = |cpuinfo: &str| {
+            let links = links(&tree.path().join("sys"), cpuinfo.as_bytes());
+            assert!(links.iter().all(|one| one.kind == 20));
+            links.into_iter().map(|one| (one.metric, one.config, (one.scale * 18.0).round())).collect::<Vec<_>>()
+        };
+        let of_model = |model: u32| format!("vendor_id : GenuineIntel\ncpu family : 6\nmodel : {model}\n");
+        let used = [
+            ("link_transmit_bytes", 0x0f02, 128.0),
+            ("link_used_flits", 0x0f02, 6.0),
+            ("link_used_flits", 0x9702, 6.0),
+        ];
+        assert_eq!(planned(&of_model(1)), used);
+        assert_eq!(planned(&of_model(0x55))[3], ("link_possible_flits", 0x01, 15.0), "5 flits in 6 ticks");
+        assert_eq!(planned(&of_model(0x8f))[3], ("link_possible_flits", 0x01, 18.0), "a flit in each tick");
     }
 
     #[test]

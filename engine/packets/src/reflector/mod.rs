@@ -3,7 +3,7 @@
 //! What it injects is what the tester must report, so it writes down the fate of each frame (`log`), and `expectation`
 //! derives from that, by nothing the tester uses, what the tester's counts must be.
 
-mod configuration;
+pub mod configuration;
 mod control;
 pub mod expectation;
 mod faulty;

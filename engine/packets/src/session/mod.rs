@@ -3,7 +3,7 @@
 mod input;
 mod lease;
 mod mailbox;
-pub(crate) mod open;
+pub mod open;
 
 use std::collections::HashSet;
 use std::sync::Arc;

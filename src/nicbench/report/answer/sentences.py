@@ -62,6 +62,7 @@ _LIMIT_CLAUSES = {
     LimitedBy.DUT: "limited by the device under test (DUT)",
     LimitedBy.TESTER: "limited by the tester: the DUT may do more",
     LimitedBy.LINE_RATE: "limited by the line rate",
+    LimitedBy.MAXIMUM_LOAD: "limited by the highest load that was asked for: the DUT may do more",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Final
 
 from nicbench.core.reading import PassedFrames, PortFigures
@@ -91,7 +92,7 @@ def section_blocks(
         yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,))
     else:
         yield every
-    yield from (caption(f"{note}.") for note in section.notes)
+    yield from _notes(section.notes)
     yield from remarks(section.doubts, "warn", "results are disturbed or incomplete: why")
     yield from remarks(section.search_notes, "", "notes on the searches")
     for each in section.rows:
@@ -102,6 +103,16 @@ def section_blocks(
         yield from _timing(section.timing)
     for further in section.further:
         yield from _further(further, section.scope)
+
+
+def _notes(notes: Sequence[str]) -> Iterator[Block]:
+    """Yields the notes; many of one kind are folded into one line, which names the kind and their number."""
+    for kind, members in groupby(notes, key=lambda note: note.partition(": ")[0]):
+        captions = tuple(caption(f"{note}.") for note in members)
+        if len(captions) > _MOST_NOTES:
+            yield FoldedBlocks(inlines(f"{kind}: {len(captions)} notes"), captions, "remarks")
+        else:
+            yield from captions
 
 
 def _caption(section: Section, report: Report) -> Iterator[str]:
@@ -122,6 +133,8 @@ def _further(further: Further, scope: str) -> Iterator[Block]:
     yield _rows(further.table.columns, further.rows)
 
 
+_MOST_NOTES: Final = 4
+"""The most notes of one kind that are shown without being asked for."""
 _NAMED: Final = frozenset({"port", "place", "client", "host"})
 """Values that are names, which are written as the bench file writes them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from nicbench.core.units import format_duration_s
 from nicbench.report.bonds import FailedLink
@@ -25,6 +26,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.over_time import failed_link_figure, moved_figure, watched_figure
 from nicbench.report.moved import MovedData
 from nicbench.report.numbers import UNKNOWN, seconds, significant
+from nicbench.report.socket_links import SocketLinks
 from nicbench.report.watched import RECORDING, WatchedMachine
 from nicbench.stats.cpu import Utilisation
 
@@ -112,6 +114,8 @@ def _machine(view: WatchedMachine, figures: Figures) -> Iterator[Block]:
     if view.phases:
         yield _phases(view)
         yield caption(_shares_words(view, is_recording=is_recording))
+    if view.links:
+        yield from _socket_links(view.links)
     for moved in view.moved:
         yield from _moved_data(moved, view.host, figures)
     yield caption(_recording_words(view) if is_recording else _sampling_words(view))
@@ -141,6 +145,36 @@ def _phases(view: WatchedMachine) -> Block:
         rows,
         "result",
     )
+
+
+def _socket_links(rows: tuple[SocketLinks, ...]) -> Iterator[Block]:
+    """Yields a table of what each socket sent to the others, and how far that used the links between them."""
+    groups = ("Sent to other sockets [GB/s]", "Links used [%]")
+    yield table(
+        (
+            (NOTHING, NOTHING, *(head(group, columns=2) for group in groups)),
+            (head("During", words=True), head("Socket", words=True), *heads(*("mean", "max") * 2)),
+        ),
+        (
+            (
+                name(phase if number == 0 else "", words=True),
+                words(row.socket.removeprefix("socket")),
+                cell(strong(significant(row.sent_bytes_per_s.mean / 1e9))),
+                cell(significant(row.sent_bytes_per_s.greatest / 1e9)),
+                cell(strong(_percent(row.used.mean)) if row.used else UNKNOWN),
+                cell(_percent(row.used.greatest) if row.used else UNKNOWN),
+            )
+            for phase, of_phase in groupby(rows, key=lambda row: row.phase)
+            for number, row in enumerate(of_phase)
+        ),
+        "result",
+    )
+    told = "Sent is data, by counters of the whole socket; the greatest value is of one sample. "
+    if any(row.used for row in rows):
+        told += "Used is the share of the flits that the links could carry: data, requests, answers and credits."
+    else:
+        told += "How far that used the links this processor does not tell."
+    yield caption(told)
 
 
 def _utilisation(used: Iterable[Utilisation | None]) -> Iterator[Cell]:

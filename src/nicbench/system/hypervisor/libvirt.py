@@ -96,14 +96,16 @@ def _facts(root: Element) -> Iterator[tuple[str, str]]:
     yield "IOMMU of the guest", "" if iommu is None else iommu.get("model", "yes")
 
 
+_PARTS_OF_A_CPU = {"sockets": "socket", "dies": "die", "cores": "core", "threads": "thread"}
+
+
 def _cpu(root: Element) -> str:
     cpu = root.find("cpu")
     if cpu is None:
         return ""
     topology = cpu.find("topology")
-    shape = "" if topology is None else ", ".join(
-        f"{topology.get(name)} {name}" for name in ("sockets", "dies", "cores", "threads") if topology.get(name)
-    )  # fmt: skip
+    counted = () if topology is None else ((topology.get(name), one) for name, one in _PARTS_OF_A_CPU.items())
+    shape = ", ".join(f"{count} {one if count == '1' else f'{one}s'}" for count, one in counted if count)
     parts = (cpu.get("mode"), cpu.findtext("model", "").strip(), shape)
     return ", ".join(part for part in parts if part)
 
@@ -173,7 +175,8 @@ _KINDS = {"hostdev": "virtual function", "vhostuser": "vhost-user", "direct": "m
 def _details(device: Element) -> str:
     driver = device.find("driver")
     drawn = {} if driver is None else dict(driver.attrib)
-    queues, rest = drawn.pop("queues", None), ", ".join(f"{name} {value}" for name, value in drawn.items())
+    queues = drawn.pop("queues", None)
+    rest = ", ".join(f"{'driver' if name == 'name' else name} {value}" for name, value in drawn.items())
     vlan = [tag.get("id", "?") for tag in device.findall("vlan/tag")]
     parts = (
         _get(device, "model", "type"),
