@@ -16,7 +16,7 @@ import pytest
 from nicbench.bench_file import load
 from nicbench.core.errors import EngineError, HostError
 from nicbench.core.events import Bus, TrialStarted
-from nicbench.measure import trials
+from nicbench.measure import learning
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 from nicbench.tuning.restore import restore
@@ -64,7 +64,7 @@ def test_an_engine_killed_in_a_trial_is_a_clear_error_and_leaves_nothing(tmp_pat
 def test_a_dut_that_never_returns_a_frame_ends_the_run_which_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "UNTIL_FRAMES_COME_BACK_S", (0.1, 0.2))
+    monkeypatch.setattr(learning, "UNTIL_FRAMES_COME_BACK_S", (0.1, 0.2))
     with pytest.raises(HostError, match="nothing comes back from port t0 to t1") as caught:
         run_bench(tmp_path, short("{kind: external, macs: ['02:00:00:00:00:01', '02:00:00:00:00:02']}"))
     assert caught.value.exit_status == 4

@@ -12,7 +12,7 @@ import pytest
 from nicbench.core.errors import EngineError, HostError
 from nicbench.core.events import Note
 from nicbench.core.verdict import Reason
-from nicbench.measure import trials
+from nicbench.measure import learning
 from nicbench.store.folder import RunFolder
 
 from .lab_bench import machine_state, make_folder, output_of, rate_of, short, trials_of
@@ -70,7 +70,7 @@ def test_a_flap_of_the_duts_port_spoils_one_trial_and_what_the_kernel_forgot_is_
 def test_a_cable_that_stays_out_ends_the_run_and_names_the_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials, "UNTIL_FRAMES_COME_BACK_S", (0.1, 0.2))
+    monkeypatch.setattr(learning, "UNTIL_FRAMES_COME_BACK_S", (0.1, 0.2))
 
     def pull() -> None:
         in_namespace("dut", "ip", "link", "set", last_port("dut"), "down")
