@@ -15,6 +15,7 @@ from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.traffic import Learning, Traffic
 from nicbench.core.trial import Interruption, Purpose, Trial, TrialRequest
 from nicbench.core.verdict import Reason
+from nicbench.hosts.fake import FakeHost
 from nicbench.measure import learning as module
 from nicbench.measure.learning import add_unlearnt
 from nicbench.measure.samples import SampleLog
@@ -24,6 +25,7 @@ from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.testers._engine_streams import learning_requests
+from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester
 
 FLOWS = 8192
 REQUEST = TrialRequest(
@@ -187,3 +189,22 @@ def test_each_port_sends_every_flow_at_the_rate_and_all_streams_end_together() -
         assert not any("burst_frames" in one for one in asked)
     (one,) = learning_requests(Traffic(flows=1), (WAY,), 64, 1, 8)
     assert one["frames"] == 8
+
+
+async def test_of_the_flows_of_a_capture_file_nothing_is_said() -> None:
+    options = PacketsOptions(
+        run_key=1,
+        ports=(),
+        worker_cpu=None,
+        watch_cpus=(),
+        virtual_clock=True,
+        huge_pages=False,
+        memory_mib=1,
+        burst=32,
+        catch_up_s=0.001,
+        latency_from="software",
+        timestamps="tsc",
+        traffic=Traffic(pcap="office.pcap"),
+    )
+    tester = PacketsTester(FakeHost("tester"), "nicbench-packets", options)
+    assert await tester.teach(1, REQUEST, (WAY,), 1) == ()  # and nothing is asked of an engine that does not run

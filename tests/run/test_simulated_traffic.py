@@ -64,6 +64,21 @@ def test_the_known_capacity_is_found_with_every_kind_of_traffic(traffic: str, si
     for trial in folder.journal.trials().values():
         counts = trial.reading.counts
         assert (counts.corrupted, counts.corrupted_unattributed, counts.foreign, counts.reordered) == (0, 0, 0, 0)
+        assert (counts.stale, counts.corrupted_copies) == (0, 0)
+        assert trial.reading.learning
+        assert all(stream.silent == 0 for stream in trial.reading.learning)
+
+
+def test_a_dut_that_loses_frames_now_and_then_learns_every_flow_all_the_same(tmp_path: Path) -> None:
+    text = BENCH.format(traffic="{flows: 2048, learning: {rate: 20 kpps}}", size=64)
+    text = text.replace("queue_frames: 64", "queue_frames: 64, loss: 5 %").replace(
+        "bisect,", "bisect, goals: {PDR: 20 %},"
+    )
+    folder = RunFolder.create(tmp_path, text, "Traffic")
+    run_whole(folder)
+    learnt = [each for trial in folder.journal.trials().values() for each in trial.reading.learning]
+    assert {each.silent for each in learnt} == {0}
+    assert max(each.frames_per_flow for each in learnt) > 1
 
 
 def test_a_mix_is_one_size_with_its_name_and_its_mean(tmp_path: Path) -> None:

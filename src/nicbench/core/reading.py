@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
 from nicbench.core.base import Frozen
@@ -93,6 +93,13 @@ class LearntFlows(Frozen):
     """The flows of which no frame came back, not even of the last and longest attempt."""
     frames_per_flow: int
     """The learning frames of each flow that were sent in all attempts together."""
+
+    def say(self, port_names: Sequence[str]) -> str:
+        """Returns in words how many flows do not pass, and where; ``port_names`` are the tester's."""
+        stream = self.stream.partition(" ")[2]
+        of_stream = f" of stream {stream}" if stream else ""
+        from_port, to_port = port_names[self.transmit_port], port_names[self.receive_port]
+        return f"{self.silent} of {self.flows} flows{of_stream} do not pass from port {from_port} to {to_port}"
 
 
 # What the receiver knows of a stream beyond its counts and latency (see protocol/README.md, ``drain``).

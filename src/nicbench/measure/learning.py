@@ -120,7 +120,7 @@ class Learner:
         for each in self._learnt:
             if not each.silent:
                 continue
-            said = _say_silent(each, self._setup.port_names)
+            said = each.say(self._setup.port_names)
             if (slot.test, said) not in self._said:
                 self._said.add((slot.test, said))
                 frames = f"none of {each.frames_per_flow} learning frames of each of them came back"
@@ -202,16 +202,8 @@ class Learner:
 def add_unlearnt(result: Result, trials: Iterable[Trial], port_names: tuple[str, ...]) -> Result:
     """The result with the flows that did not pass before its trials: what they lose is in its figures."""
     silent = (each for trial in trials for each in trial.reading.learning if each.silent)
-    said = tuple(dict.fromkeys(f"{_say_silent(each, port_names)}, as learning frames showed" for each in silent))
+    said = tuple(dict.fromkeys(f"{each.say(port_names)}, as learning frames showed" for each in silent))
     return result.model_copy(update={"disturbances": (*result.disturbances, *said)}) if said else result
-
-
-def _say_silent(learnt: LearntFlows, port_names: tuple[str, ...]) -> str:
-    """Says how many flows of a stream do not pass, and where."""
-    from_port, to_port = (port_names[each] for each in (learnt.transmit_port, learnt.receive_port))
-    stream = learnt.stream.partition(" ")[2]
-    of_stream = f" of stream {stream}" if stream else ""
-    return f"{learnt.silent} of {learnt.flows} flows{of_stream} do not pass from port {from_port} to {to_port}"
 
 
 def _silent_ways(learnt: Iterable[LearntFlows]) -> frozenset[Way]:

@@ -4,7 +4,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nicbench.compare.merged_summary import unfinished_summary
@@ -93,7 +93,7 @@ def gather(folder: RunFolder) -> Report:
         ),
         headline=headline,
         details=(*(each.sentence for each in pulled[:_MOST_PULLED]), *details),
-        statements=_statements(plan),
+        statements=(*_statements(plan), *_unlearnt(trials.values())),
         labels=_labels(plan, events),
         sections=tables,
         other_results=tuple(row for row in results if row.method not in own),
@@ -236,6 +236,21 @@ def _statements(plan: Plan | None) -> tuple[str, ...]:
         of = [one.configuration for one in each if text in one.statements]
         told += [text] if len(of) == len(each) else [f"“{name}”: {text}" for name in of]
     return tuple(told)
+
+
+def _unlearnt(trials: Iterable[Trial]) -> Iterator[str]:
+    """Yields, for each stream of which flows did not pass before trials, how many at most, and what follows."""
+    worst: dict[tuple[str, str], tuple[int, str]] = {}
+    for trial in trials:
+        names = [port.name for port in trial.reading.ports]
+        for learnt in trial.reading.learning:
+            key = trial.configuration, learnt.stream
+            if learnt.silent > worst.get(key, (0, ""))[0]:
+                worst[key] = learnt.silent, learnt.say(names)
+    several = len({configuration for configuration, _ in worst}) > 1
+    for (configuration, _), (_, said) in worst.items():
+        of = f"“{configuration}”: " if several else ""
+        yield f"{of}{said}, as learning frames showed before trials: what these flows lose counts as lost."
 
 
 def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
