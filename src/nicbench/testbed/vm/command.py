@@ -163,9 +163,10 @@ def _kernel_parameters(options: VmOptions, accelerator: str) -> tuple[str, ...]:
     """The guest kernel's parameters: a console for messages of a dying kernel, no mitigations, which are useless here.
 
     The emulated time-stamp counter is that of this machine and reliable. Otherwise the kernel would check it against
-    another clock and then use that one, whose reading goes through the emulator and may take long.
+    another clock and then use that one, whose reading goes through the emulator and may take long. Nor is it to check
+    that its timer ticks: on a busy machine the ticks come too late, and the kernel panics.
     """
-    emulated = ("tsc=reliable",) if accelerator == "tcg" else ()
+    emulated = ("tsc=reliable", "no_timer_check") if accelerator == "tcg" else ()
     iommu = ("intel_iommu=on", "iommu=pt") if options.has_iommu else ()
     return (
         "console=ttyS0",
