@@ -26,10 +26,16 @@ pub fn check_streams(expected: &[Expected]) {
         analyser.analyse_burst(stream.receive_port, &frames, 1000);
     }
     for (tally, stream) in analyser.streams().iter().zip(expected) {
-        let counts =
-            (tally.received, tally.duplicated, tally.reordered, tally.corrupted, tally.unattributed, tally.missing);
+        let counts = (
+            tally.received,
+            tally.duplicated,
+            tally.reordered,
+            tally.corrupted + tally.corrupted_copies,
+            tally.unattributed,
+            tally.missing,
+        );
         assert_eq!(counts, (FRAMES, 0, 0, 0, 0, 0), "{stream:?}");
     }
-    let strays: u64 = analyser.ports().iter().map(|port| port.foreign + port.corrupted_unattributed).sum();
+    let strays: u64 = analyser.ports().iter().map(|port| port.foreign + port.stale + port.corrupted_unattributed).sum();
     assert_eq!(strays, 0);
 }
