@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ FAKE = Path(__file__).parent / "fake_trex"
 NICBENCH = Path(sys.executable).with_name("nicbench")
 HEAD = f"""
 nicbench: 1
-title: TRex before a switch
+title: TRex before a switch {os.getpid()} # runs of a second with one title would be one run
 tester: {{{{kind: trex, client: {FAKE}, latency_rate: 500 pps, {{tester}}}}}}
 dut: {{{{kind: external}}}}
 thresholds: {{{{tester_overtime_share: 9}}}} # a machine of tests is busy, and trials are short
