@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ tests:
 
 def measured(folder: Path, text: str) -> tuple[float, dict[float, float]]:
     """The NDR, and the loss in percent at each load."""
-    run = RunFolder.create(folder, text, "Generators")
+    run = RunFolder.create(folder, text, f"Generators {os.getpid()}")
     run_whole(run)
     summary = run.summary()
     assert summary is not None
