@@ -80,7 +80,7 @@ def swallow(role: str) -> Inject:
 
 def _load(scene: Scene, namespace: str, family: str, hook: str) -> None:
     """Loads a table of rules, and takes it away when it is mended."""
-    inside(namespace, "nft", "-f", "-", given=f"table {family} strange {{ chain all {{ {hook} }}; }}")
+    inside(namespace, "nft", "-f", "-", given=f"table {family} strange {{ chain drops {{ {hook} }}; }}")
 
     def mend() -> None:
         with suppress(RuntimeError):
