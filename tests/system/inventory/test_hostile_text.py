@@ -347,12 +347,12 @@ def patience() -> Iterator[None]:
     """Ends a parser that would never end, with the place where it is."""
 
     def too_long(_number: int, _frame: FrameType | None) -> None:
-        pytest.fail(f"still parsing after {PATIENCE_S} s")
+        pytest.fail(f"still parsing after {PATIENCE_S} s of CPU time")
 
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    before = signal.signal(signal.SIGPROF, too_long)
+    signal.setitimer(signal.ITIMER_PROF, PATIENCE_S)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
