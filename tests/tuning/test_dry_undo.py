@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from nicbench.hosts.base import Presence
 from nicbench.hosts.fake import FakeHost
 from nicbench.tuning.dry_undo import Change, DryUndo, Question, dry_undo
 from nicbench.tuning.guards import Step, script
@@ -15,6 +16,9 @@ from nicbench.tuning.undo.end_server import EndServer
 from nicbench.tuning.undo.restore_file import RestoreFile
 from nicbench.tuning.undo.restore_setting import RestoreSetting
 from nicbench.tuning.undo.unmount import Unmount
+
+
+CONTROLLER = Presence(pid=100, start_ticks=815, boot_id="boot")
 
 
 class _Remote(FakeHost):
@@ -83,9 +87,9 @@ def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_change
         file.write_text("new\n")
     steps = [Step(name, _written_back(file)) for name, file in values.items()]
     steps.append(Step("a $(touch planted) 'thing'", None))
-    (tmp_path / "undo.sh").write_text(script(steps))
+    (tmp_path / "undo.sh").write_text(script(steps, CONTROLLER))
     values["second"].write_text("somebody's\n")
-    subprocess.run(("sh", tmp_path / "undo.sh"), check=True, cwd=tmp_path)
+    subprocess.run(("sh", tmp_path / "undo.sh", CONTROLLER.name), check=True, cwd=tmp_path)
 
     assert [file.read_text() for file in values.values()] == ["o'ld $x\\n", "somebody's\n", "o'ld $x\\n"]
     assert (tmp_path / "told").read_text().splitlines() == [
@@ -101,10 +105,19 @@ def test_the_script_undoes_the_last_change_first_and_leaves_what_somebody_change
 def test_a_change_that_fails_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
     (tmp_path / "value").write_text("new\n")
     steps = [Step("one", _written_back(tmp_path / "value")), Step("two", DryUndo([Change(("false",))]))]
-    (tmp_path / "undo.sh").write_text(script(steps))
-    subprocess.run(("sh", tmp_path / "undo.sh"), check=True)
+    (tmp_path / "undo.sh").write_text(script(steps, CONTROLLER))
+    subprocess.run(("sh", tmp_path / "undo.sh", CONTROLLER.name), check=True)
 
     assert (tmp_path / "told").read_text() == "could not put back: two\nput back: one\n"
+
+
+def test_a_controller_that_died_undoes_nothing_of_the_run_that_was_resumed(tmp_path: Path) -> None:
+    (tmp_path / "value").write_text("new\n")
+    (tmp_path / "undo.sh").write_text(script([Step("one", _written_back(tmp_path / "value"))], CONTROLLER))
+    subprocess.run(("sh", tmp_path / "undo.sh", Presence(100, 4711, "boot").name), check=True)
+
+    assert (tmp_path / "value").read_text() == "new\n"
+    assert (tmp_path / "undo.sh").exists(), "its own controller needs it"
 
 
 def _written_back(file: Path) -> DryUndo:

@@ -33,6 +33,11 @@ class Presence:
     start_ticks: int
     boot_id: str
 
+    @property
+    def name(self) -> str:
+        """What tells it from every other since the machine was booted."""
+        return f"{self.pid}.{self.start_ticks}"
+
 
 class Process(ABC):
     """A running command with its pipes. It never outlives the controller: it is killed when the controller dies."""
@@ -168,6 +173,8 @@ class Host(ABC):
 
     async def when_unheard(self, script: str) -> Presence | None:
         """Arranges that the host runs a script stored on it, given by path, once it loses contact with the controller.
+
+        The script is given the name of the presence that is returned.
 
         None where that is not needed: on the machine that the controller runs on.
         """

@@ -36,6 +36,8 @@ _HEAD = """\
 exec 9<"$0"
 flock 9
 [ -e "$0" ] || exit 0
+# Another than that of this script belongs to an earlier start of the run, whose changes are undone.
+[ "$1" = PRESENCE ] || exit 0
 told=${0%/*}/told
 PATH="$PATH:/usr/sbin:/sbin:/usr/bin:/bin" LC_ALL=C
 export PATH LC_ALL
@@ -54,9 +56,13 @@ class Step:
     dry_undo: DryUndo | None
 
 
-def script(steps: Sequence[Step]) -> str:
-    """The whole script, of all steps of one host in the order in which they were made."""
-    parts = [_HEAD.replace("TIMEOUT", str(_COMMAND_TIMEOUT_S))]
+def script(steps: Sequence[Step], presence: Presence) -> str:
+    """The whole script, of all steps of one host in the order in which they were made.
+
+    It undoes for that presence alone. A run that is resumed writes its script to the place where the one before it had
+    its own, and the presence of the controller that died may only now look there.
+    """
+    parts = [_HEAD.replace("TIMEOUT", str(_COMMAND_TIMEOUT_S)).replace("PRESENCE", presence.name)]
     parts += [_undo_lines(step) for step in reversed(steps)]
     return "\n".join([*parts, 'mv -f "$0" "$0.done"', ""])
 
@@ -169,7 +175,8 @@ class _GuardedMachine:
         return Step(f"{host.name}: {undo.describe_goal()}", found)
 
     async def _store_script(self) -> None:
-        await self._store(SCRIPT_NAME, script(self._steps))
+        assert self._presence is not None  # set before the first step
+        await self._store(SCRIPT_NAME, script(self._steps, self._presence))
 
     async def _store(self, name: str, text: str) -> None:
         path = f"{self._folder}/{name}"

@@ -49,8 +49,9 @@ class SshHost(ChannelHost):
     async def when_unheard(self, script: str) -> Presence:
         keeper = (await self._machine.with_room(self.name)).keeper
         self._machine.held = True
-        await self.write_file(f"{keeper.folder}/guard", f"sh {shlex.quote(script)}\n")
-        return Presence(keeper.pid, keeper.start_ticks, keeper.boot_id)
+        presence = Presence(keeper.pid, keeper.start_ticks, keeper.boot_id)
+        await self.write_file(f"{keeper.folder}/guard", f"sh {shlex.quote(script)} {presence.name}\n")
+        return presence
 
     @property
     def _machine(self) -> Machine:
