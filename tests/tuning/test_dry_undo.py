@@ -17,7 +17,6 @@ from nicbench.tuning.undo.restore_file import RestoreFile
 from nicbench.tuning.undo.restore_setting import RestoreSetting
 from nicbench.tuning.undo.unmount import Unmount
 
-
 CONTROLLER = Presence(pid=100, start_ticks=815, boot_id="boot")
 
 

@@ -175,8 +175,8 @@ class _GuardedMachine:
         return Step(f"{host.name}: {undo.describe_goal()}", found)
 
     async def _store_script(self) -> None:
-        assert self._presence is not None  # set before the first step
-        await self._store(SCRIPT_NAME, script(self._steps, self._presence))
+        if self._presence is not None:
+            await self._store(SCRIPT_NAME, script(self._steps, self._presence))
 
     async def _store(self, name: str, text: str) -> None:
         path = f"{self._folder}/{name}"
