@@ -37,7 +37,7 @@ find_cargo() {
 # The XDP programs of DUTs and labs, from NAME.bpf.c in the package to NAME.bpf.o beside the engine's binaries. They call
 # the kernel by its stable interface alone, and BPF has one little-endian form: an object serves every kernel and CPU.
 build_programs() {
-    local source object folder=engine/target/release
+    local source object folder=${1:-engine/target/release}
     local flags=(-O2 -g -Wall -Werror -target bpf -fdebug-compilation-dir=.)
     # asm/types.h stands in the multiarch folder, which clang does not search for this target.
     for source in /usr/include/*-linux-gnu*; do flags+=(-idirafter "$source"); done
