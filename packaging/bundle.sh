@@ -4,13 +4,13 @@
 
 # Python in parts, what its modules are linked against, and bpftool, which Ubuntu has for some of its kernels only.
 PYTHON=python3.11
-PARTS="$PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib libssl3 libffi8 zlib1g liblzma5 libbz2-1.0 libexpat1 libuuid1 bpftool libelf1 libcap2"
-# Modules of Python whose libraries are left out: terminals, databases, network information service, Python's own tests.
-UNUSED_MODULES="_curses* _dbm* _sqlite3* nis* ossaudiodev* readline* _crypt.* _test* _xxtest* xxlimited* _ctypes_test*"
+PARTS="$PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib libssl3 libffi8 zlib1g liblzma5 libbz2-1.0 libexpat1 libuuid1 libsqlite3-0 bpftool libelf1 libcap2"
+# Modules of Python whose libraries are left out: terminals, dbm, network information service, Python's own tests.
+UNUSED_MODULES="_curses* _dbm* nis* ossaudiodev* readline* _crypt.* _test* _xxtest* xxlimited* _ctypes_test*"
 # Parts of packages that nothing here calls: Arrow's network services and stores, headers, tests of packages.
 UNUSED_PARTS="pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests pyarrow/*.pxi pyarrow/*.pyx pyarrow/*.pxd
-    pyarrow/libarrow_flight* pyarrow/libarrow_python_flight* pyarrow/_flight* pyarrow/libarrow_substrait* pyarrow/_substrait*
-    pyarrow/libarrow_s3* pyarrow/_s3fs* pyarrow/_gcsfs* pyarrow/_azurefs* pyarrow/_hdfs* pyarrow/_orc*
+    pyarrow/libarrow_flight* pyarrow/libarrow_python_flight* pyarrow/_flight* pyarrow/_pyarrow_cpp_tests*
+    pyarrow/libarrow_s3* pyarrow/_s3fs* pyarrow/_gcsfs* pyarrow/_azurefs* pyarrow/_hdfs*
     pyarrow/lib*.so.*.*.* numpy/f2py/tests numpy/_core/include numpy/_core/lib numpy/random/lib bin"
 
 # The tree of architecture $1 in build/package/tree-$1, from the wheel $2.
@@ -43,6 +43,8 @@ build_tree() {
     install_packages_for "$architecture" "$wheel" "$packages"
     (cd "$packages" && rm -rf $UNUSED_PARTS && find . -type d -name tests -prune -exec rm -rf {} +)
     link_copies "$packages/pyarrow"
+    # Their makers left the names of functions in: 19 MB, which no report of a crash needs.
+    for file in typst/_typst cryptography/hazmat/bindings/_rust; do strip_for "$triplet" "$packages/$file.abi3.so"; done
     # Hashes in place of times, and names without this machine's folders: the same bytes in every build.
     find "$home" -name __pycache__ -prune -exec rm -rf {} +
     PYTHONHASHSEED=0 "$(package_python)" -m compileall -q -j 0 --invalidation-mode unchecked-hash \
@@ -50,7 +52,8 @@ build_tree() {
     cp packaging/nicbench "$tree/usr/bin/nicbench"
     chmod 755 "$tree/usr/bin/nicbench"
     .venv/bin/python packaging/manual.py "$tree/usr/share"
-    .venv/bin/python packaging/materials.py "$tree" "$parts/debs" "$(sysroot "$architecture")/../debs"
+    mkdir -p "$tree/usr/share/doc/nicbench"
+    .venv/bin/python packaging/materials.py tree "$tree/usr/share/doc/nicbench" "$parts/debs" "$packages"
     find "$tree" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 }
 
@@ -77,6 +80,10 @@ install_packages_for() {
         fail "Python packages are not to be had for $architecture" "look at pip's message above"
     .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile --no-index --target "$folder" \
         --python-version 3.11 --implementation cp "${platforms[@]}" "$wheel" >&2
+}
+
+strip_for() {
+    if command -v "$1-strip" >/dev/null; then "$1-strip" --strip-unneeded "$2"; else strip --strip-unneeded "$2"; fi
 }
 
 # Files of folder $1 that are the same become links to one of them: a wheel has no links.

@@ -22,9 +22,10 @@ from typing import Any, Final
 
 from nicbench import __version__
 
-LINKED: Final = (
-    "dpdk libbpf xdp-tools elfutils zlib rdma-core libnl3 numactl libbsd libmd openssl libpcap glibc"
-).split()
+LINKED: Final = frozenset(
+    ("dpdk", "libbpf", "xdp-tools", "elfutils", "zlib", "rdma-core", "libnl3", "numactl")
+    + ("libbsd", "libmd", "openssl", "libpcap", "glibc")
+)
 """Debian's source packages whose archives the engine is linked with (engine/packets/build.rs), and the C library."""
 _BINARIES: Final = ("nicbench-packets", "nicbench-monitor", "nicbench-frames", "nicbench-agent")
 
@@ -48,7 +49,7 @@ class Part:
 
 
 def crates() -> Iterator[Part]:
-    """Those that the binaries are made of, as cargo resolved them from the lock, without what only tests or builds use."""
+    """Those that the binaries are made of, as the lock has them, without what only tests or builds use."""
     command = (
         "cargo",
         "metadata",

@@ -12,12 +12,14 @@ from nicbench.doctor.base import Check, Examination, missing, ok, warning
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 
-_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|tools|facts|test|bench):\s*(.+)$")
+_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|tools|facts|test|bench|package):\s*(.+)$")
+# Those of the arguments that are commands.
+_PROGRAMS = 'for name; do if command -v "$name" >/dev/null; then echo "$name"; fi; done'
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One row: what needs it (``runtime``, ``build``, ``tools``, ``facts``, ``test`` or ``bench``), and why."""
+    """One row: what needs it (``runtime``, ``build``, ``tools``, ``facts``, ``test``, ``bench`` or ``package``), and why."""
 
     name: str
     needed_for: str
@@ -32,7 +34,9 @@ def parse_packages(text: str) -> tuple[Package, ...]:
             continue
         row = _ROW.match(line.rstrip())
         if row is None:
-            raise ValueError(f"line {number} is not `name  # runtime|build|tools|facts|test|bench: why`: {line!r}")
+            raise ValueError(
+                f"line {number} is not `name  # runtime|build|tools|facts|test|bench|package: why`: {line!r}"
+            )
         packages.append(Package(*row.groups()))
     return tuple(packages)
 
@@ -62,6 +66,8 @@ class Packages(Examination):
             return (
                 warning("Debian packages", f"this is no Debian; what is needed is called there: {', '.join(names)}"),
             )
+        # Ubuntu has bpftool in other packages, and an installed nicbench may bring its own along.
+        installed |= set((await host.run(("sh", "-c", _PROGRAMS, "sh", *names), check=False)).stdout.split())
         return judge(packages, installed, engine_is_built=_engine_is_built(), can_build=clone() is not None)
 
 
