@@ -1,4 +1,4 @@
-"""Writes an image of one layer as an OCI archive: ``image_archive.py ROOT.tar IMAGE.tar``. Equal roots give equal bytes."""
+"""Writes an image of one layer as an OCI archive: ``image_archive.py ROOT.tar IMAGE.tar``. No time is in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_archive(root: Path, archive: Path, name: str) -> None:
         "Entrypoint": ["nicbench"],
         "Cmd": ["--help"],
         "WorkingDir": "/work",
-        "Env": ["PATH=" + os.defpath + ":/usr/sbin:/sbin"],
+        "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"],
     }
     configuration = {
         "created": made,

@@ -1,6 +1,6 @@
 """What is inside a package, in CycloneDX (nicbench.cdx.json), and the licences of all of it (THIRD-PARTY-LICENSES.txt).
 
-``materials.py engine FOLDER DEBS`` for the engine's binaries: crates, and Debian's libraries that are linked statically.
+``materials.py engine FOLDER DEBS`` for the engine's binaries: crates, and Debian's libraries in them.
 ``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: these, Debian's packages in it, and the
 Python packages that were installed into DISTRIBUTIONS. The engine's own list comes with the wheel there.
 """
@@ -23,8 +23,8 @@ from typing import Any, Final
 from nicbench import __version__
 
 LINKED: Final = frozenset(
-    ("dpdk", "libbpf", "xdp-tools", "elfutils", "zlib", "rdma-core", "libnl3", "numactl")
-    + ("libbsd", "libmd", "openssl", "libpcap", "glibc")
+    {"dpdk", "libbpf", "xdp-tools", "elfutils", "zlib", "rdma-core", "libnl3"}
+    | {"numactl", "libbsd", "libmd", "openssl", "libpcap", "glibc"}
 )
 """Debian's source packages whose archives the engine is linked with (engine/packets/build.rs), and the C library."""
 _BINARIES: Final = ("nicbench-packets", "nicbench-monitor", "nicbench-frames", "nicbench-agent")

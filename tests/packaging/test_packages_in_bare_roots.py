@@ -1,4 +1,4 @@
-"""Packages on systems that have nothing else: installed with one command, they measure the simulated and the veth demo."""
+"""Packages on systems that have nothing else: once installed, they measure both demos."""
 
 from __future__ import annotations
 

@@ -12,14 +12,15 @@ from nicbench.doctor.base import Check, Examination, missing, ok, warning
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 
-_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|tools|facts|test|bench|package):\s*(.+)$")
+_NEEDS = "runtime|build|tools|facts|test|bench|package"
+_ROW = re.compile(rf"^([a-z0-9][a-z0-9+.-]+)\s+#\s*({_NEEDS}):\s*(.+)$")
 # Those of the arguments that are commands.
 _PROGRAMS = 'for name; do if command -v "$name" >/dev/null; then echo "$name"; fi; done'
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One row: what needs it (``runtime``, ``build``, ``tools``, ``facts``, ``test``, ``bench`` or ``package``), and why."""
+    """One row: what needs it (one of the words in ``_ROW``), and why."""
 
     name: str
     needed_for: str
@@ -34,9 +35,7 @@ def parse_packages(text: str) -> tuple[Package, ...]:
             continue
         row = _ROW.match(line.rstrip())
         if row is None:
-            raise ValueError(
-                f"line {number} is not `name  # runtime|build|tools|facts|test|bench|package: why`: {line!r}"
-            )
+            raise ValueError(f"line {number} is not `name  # {_NEEDS}: why`: {line!r}")
         packages.append(Package(*row.groups()))
     return tuple(packages)
 
