@@ -67,21 +67,29 @@ package_python() {
 
 # The wheel $2 and all that it needs, by the hashes of requirements.lock, into folder $3.
 install_packages_for() {
-    local architecture=$1 wheel=$2 folder=$3 machine platform platforms=()
+    local architecture=$1 wheel=$2 folder=$3 machine minor platforms=() kept=build/package/dependencies-$1 wanted
     machine=$(triplet_of "$architecture")
     machine=${machine%%-*}
-    for platform in manylinux_2_{35,34,31,28,27,26,24,17,12,5} manylinux2014 manylinux2010 manylinux1; do
-        platforms+=(--platform "${platform}_$machine")
-    done
-    .venv/bin/python packaging/closure.py >build/package/requirements.txt
-    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile --only-binary :all: --target "$folder" \
-        --python-version 3.11 --implementation cp "${platforms[@]}" --platform "linux_$machine" \
-        --require-hashes --requirement build/package/requirements.txt >&2 ||
-        fail "Python packages are not to be had for $architecture" "look at pip's message above"
-    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile --no-index --target "$folder" \
-        --python-version 3.11 --implementation cp "${platforms[@]}" "$wheel" >&2
+    for minor in $(seq 35 -1 5); do platforms+=(--platform "manylinux_2_${minor}_$machine"); done
+    platforms+=(--platform "manylinux2014_$machine" --platform "manylinux2010_$machine" --platform "manylinux1_$machine")
+    wanted=$(.venv/bin/python packaging/closure.py)
+    if ! stamped "$kept/requirements.txt" "$wanted"; then
+        rm -rf "$kept" && mkdir -p "$kept"
+        printf '%s\n' "$wanted" >"$kept/wanted.txt"
+        pip_for "$kept/packages" "${platforms[@]}" --only-binary :all: --require-hashes --requirement "$kept/wanted.txt"
+        mv "$kept/wanted.txt" "$kept/requirements.txt"
+    fi
+    cp -r "$kept/packages" "$folder"
+    pip_for "$folder" "${platforms[@]}" --no-index "$wheel"
 }
 
+# pip for the Python of the tree, into folder $1.
+pip_for() {
+    .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile --python-version 3.11 --implementation cp \
+        --target "$@" >&2 || fail "Python packages are not to be had" "look at pip's message above"
+}
+
+# Takes the names of functions out of file $2, for the machine of triplet $1.
 strip_for() {
     if command -v "$1-strip" >/dev/null; then "$1-strip" --strip-unneeded "$2"; else strip --strip-unneeded "$2"; fi
 }

@@ -232,6 +232,11 @@ fn link(folder: &Path) {
     for name in [":libatomic.a", "pthread", "m", "dl"] {
         argument(&format!("-l{name}"));
     }
+    if env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|name| name == "aarch64") {
+        // Atomics that ask the CPU what it has are libgcc's, the guard of the stack is the dynamic linker's.
+        argument("-lgcc");
+        argument("-lc");
+    }
     // Binding an AF_XDP socket is retried in the shim while the queue's last owner is still being released. Only in
     // programs: a test that opens no port has no shim to find the retry in.
     for program in ["bins", "examples"] {
