@@ -133,8 +133,18 @@ def nothing_unknown_limits(whole: Whole) -> Iterator[str]:
             if by_dut and one.id in doubtful and _is_behind_disturbed(whole, one, name):
                 yield f"{one.id}: {name} is disturbed, and limited by the DUT"
     answer = " ".join(whole.said("Answer"))
-    if "Limited by the device under test" in answer and "disturbed trials" in answer:
-        yield f"the answer is limited by the DUT, and rests on disturbed trials: {answer}"
+    if "Limited by the device under test" in answer and "trials were disturbed" in answer:
+        yield f"the answer is limited by the DUT, and its trials were disturbed: {answer}"
+
+
+def nothing_is_claimed_from_disturbed(whole: Whole) -> Iterator[str]:
+    """A configuration whose results are all disturbed is neither better nor worse than another, wherever it is said."""
+    for name in whole.summary.configurations:
+        verdicts = {one.verdict for one in whole.summary.counted if one.configuration == name}
+        if verdicts == {ResultVerdict.DISTURBED}:
+            quoted = f"“{re.escape(name)}”"
+            claim = rf"times (as much as|\w+ than|the [^.]*? of) {quoted}|{quoted} (has|passes|is) [^.]*?times "
+            yield from (f"claimed from disturbed results: {found[0]}" for found in re.finditer(claim, whole.text))
 
 
 def _is_behind_disturbed(whole: Whole, one: Result, name: str) -> bool:
@@ -297,6 +307,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     both_reports_have_the_same_tables,
     every_latency_has_its_loss_and_verdict,
     nothing_unknown_limits,
+    nothing_is_claimed_from_disturbed,
     verdicts_agree,
     exports_are_the_summary,
     counts_add_up,

@@ -108,7 +108,7 @@ def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
     rates = and_list([f"{_subject(cell, cells)} {_rate(table, goal, cell)}" for cell in cells])
     told = f" ({goal.name}{f', {many}' if many else ''})"
     verdicts = {result.verdict for cell in cells for result in cell.results}
-    disturbed = " Some of it rests on disturbed trials." if ResultVerdict.DISTURBED in verdicts else ""
+    disturbed = " Not reliable: some of the trials were disturbed." if ResultVerdict.DISTURBED in verdicts else ""
     return f"Of {row.size_name} frames, {rates} {goal.clause}{told}.{_compare_pairs(row.told[goal.value])}{disturbed}"
 
 
