@@ -230,7 +230,7 @@ class Latency(FrameMethod):
             ),
             sentences=_SENTENCES,
             overview=(
-                _LOST.model_copy(update={"head": "lost, latency test", "is_main": True, "better": "lower"}),
+                _LOST.model_copy(update={"name": "lost, latency test", "is_main": True, "better": "lower"}),
                 *(column for column in _COLUMNS if column.is_main),
                 own.model_copy(update={"head": "tester's own p50", "is_minor": True}),
             ),

@@ -229,13 +229,15 @@ class FoldedBlocks:
         return self.is_for_screens or self.rows > MOST_ROWS
 
 
-GroupLook = Literal["", "opening", "sheet", "trials", "besides"]
+GroupLook = Literal["", "opening", "overview", "folded", "sheet", "trials", "besides"]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Blocks that a style sheet treats together: a section of the page, or tables that stand side by side. An
-    ``opening`` section stands before the table of contents on paper: the question, the answer, the findings.
+    ``opening`` section stands before the table of contents on paper: the answer, the findings, the question. An
+    ``overview`` is a chart beside a table. Of a ``folded`` group, which begins with a heading, a page shows the heading
+    until the reader opens it; paper has all of it.
     """
 
     blocks: tuple[Block, ...]

@@ -54,7 +54,7 @@ def _sheet(sheet: Sheet, report: Report, figures: Figures, *, is_first: bool) ->
         yield from _card(setup(report))
         yield heading(2, "Settings")
         yield from _card(settings(report, sheet.test))
-    yield from all_results(sheet.report, figures, has_lead=False)
+    yield from all_results(sheet.report, figures)
     yield from ports(sheet.report.ports)
 
 

@@ -32,7 +32,7 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples, rates_chart
+from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words
@@ -133,15 +133,8 @@ def _about_rates(shown: RatesTable, compared: Comparison, report: Report) -> Ite
 
 
 def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figures) -> Iterator[Block]:
-    several = "s of all runs together" if shown.runs > 1 else ""
-    figure = figures.figure(
-        lambda rates, form: rates_chart(rates, goal, form),
-        shown,
-        f"{goal.name} by frame size",
-        f"{goal.name} ({goal.clause}) by frame size. The line over a bar is what is known of the rate: the "
-        f"interval{several}.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}",
-    )
-    if figure:
+    figure = figures.of_rates(shown, goal)
+    if figure and figure is not figures.lead:
         yield figure
     if shown.is_broad:
         yield from _transpose(shown, goal)

@@ -11,7 +11,7 @@ from nicbench.core.reading import PassedFrames, PortFigures
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s
-from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Tone
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Tone
 from nicbench.report.document.blocks import Row as BodyRow
 from nicbench.report.document.inlines import (
     BREAK,
@@ -50,25 +50,16 @@ from nicbench.report.tails import TailTable
 from nicbench.report.timing import ClockRow, Timing
 
 
-def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
+def runs(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields every test of the run, or of each run of each configuration."""
-    lead = figures.lead if has_lead else None
-    first = next((section for section in report.sections if not section.is_bare), None)
-    if first and lead in figures.of_section(first):
-        lead = None  # it stands below the heading of its section, which is the first one anyway
-    if lead:
-        before = "Imported: not measured by nicbench. " if report.imported else ""
-        yield replace(lead, caption=inlines(before, lead.caption))
     for section in report.sections:
         if not section.is_bare:
-            yield from section_blocks(section, report, figures, lead=lead, is_drawn=figures.is_alone)
+            yield from section_blocks(section, report, figures, is_drawn=figures.is_alone)
     for number, tail in enumerate(report.tails):
         yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=figures.is_alone)
 
 
-def section_blocks(
-    section: Section, report: Report, figures: Figures, *, lead: Figure | None = None, is_drawn: bool = True
-) -> Iterator[Block]:
+def section_blocks(section: Section, report: Report, figures: Figures, *, is_drawn: bool = True) -> Iterator[Block]:
     """Yields the section of one method: figures, grids, the table of every row, and the notes below it."""
     kind = section.table.title
     alike = {each.test for each in report.sections if each.table.title == kind}
@@ -77,7 +68,7 @@ def section_blocks(
     if section.says_caption:
         yield caption(foreign(report), " ", " ".join(_caption(section, report)))
     for figure in figures.of_section(section) if is_drawn else ():
-        if figure is not lead:
+        if figure is not figures.lead:
             yield replace(figure, caption=inlines(foreign(report), " ", figure.caption))
     for grids in one_above_the_other(section.grids):
         if len(grids) == 1 and grids[0].title:

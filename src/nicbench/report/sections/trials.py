@@ -142,7 +142,9 @@ def ledger(shown: LedgerTable | None) -> Iterator[Block]:
         (_ledger_table(shown), *_ledger_notes(shown)),
         is_for_screens=len(shown.rows) > PRINTED_TRIALS,
     )
-    yield Group((heading(2, "Where frames were lost"), told, *_ledger_faults(shown), whole_ledger), "trials")
+    yield Group(
+        (heading(2, "Where frames were lost", id="ledger"), told, *_ledger_faults(shown), whole_ledger), "trials"
+    )
 
 
 def _ledger_faults(shown: LedgerTable) -> Iterator[Block]:
