@@ -221,8 +221,8 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
         f"A difference is claimed where the {confidence} interval of the ratio of medians leaves out 1 and a rank test "
         f"has p of at most {level:g}, which needs {independent} runs of each at least; rates that a search found must "
         f"also lie farther apart than the intervals within which it found them. With fewer runs only rates that a "
-        f"search found are told apart: where the intervals of all runs do not overlap. Nothing is claimed from disturbed "
-        "results."
+        f"search found are told apart: where the intervals of all runs do not overlap. Disturbed results support no "
+        "claim."
     )
     if found.with_first is not None:
         yield (

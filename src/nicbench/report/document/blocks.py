@@ -216,6 +216,8 @@ class FoldedBlocks:
     look: Literal["", "remarks", "runs", "round", "numbers"] = ""
     is_open: bool = False
     is_for_screens: bool = False
+    is_detail: bool = False
+    """Whether a PDF has only a sentence about it, too: evidence behind the results, such as every trial."""
     id: str | None = None
 
     @cached_property
@@ -265,6 +267,8 @@ class Document:
     footer: Inlines
     palette: Mapping[str, str]
     """The page's light colours by name: ``ink``, ``muted``, ``grid``, ..."""
+    is_brief: bool = False
+    """Whether paper has it in small type, without a table of contents."""
 
 
 def plain(inlines: Inlines) -> str:

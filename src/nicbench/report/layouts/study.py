@@ -18,6 +18,8 @@ from nicbench.report.sections.overview import overview
 from nicbench.report.sections.results import ports
 from nicbench.report.sections.watched import cpu_user_parts, watched_parts
 
+IS_BRIEF = False
+
 
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields the first screen, then a section for each step; a page folds all of them but the results' headings."""

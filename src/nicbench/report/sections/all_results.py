@@ -30,6 +30,6 @@ def all_results(report: Report, figures: Figures) -> Iterator[Block]:
         yield from statistics(report, figures)
         if report.runs_by_themselves:
             summary = inlines(f"Each run by itself: {', '.join(compared.order)}")
-            yield FoldedBlocks(summary, tuple(runs(report, figures)), "runs")
+            yield FoldedBlocks(summary, tuple(runs(report, figures)), "runs", is_detail=True)
     yield from failed_link_parts(report.failed_links, figures)
     yield from other_results(report.other_results)

@@ -35,12 +35,12 @@ def repeat(report: Report) -> Iterator[Block]:
     yield listing(_steps(report), ordered=True)
     if report.variables:
         yield heading(2, "Environment of the tools")
-        yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),))
+        yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),), is_detail=True)
     yield heading(2, "What has to be adapted")
     yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
     yield heading(2, "What spread to expect")
     yield listing(spread(report))
-    yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True)
+    yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True, is_detail=True)
 
 
 def _variables(report: Report) -> Block:

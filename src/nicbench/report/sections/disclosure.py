@@ -121,7 +121,9 @@ def machines(report: Report) -> Iterator[Block]:
             several = "s" if len(system.machines) > 1 else ""
             labels = ", ".join(label for label, _ in system.unknown)
             told = listing(f"{label}: {reason}" for label, reason in system.unknown)
-            yield FoldedBlocks(inlines(f"Not told by the machine{several}: {labels}"), (told,), "remarks")
+            yield FoldedBlocks(
+                inlines(f"Not told by the machine{several}: {labels}"), (told,), "remarks", is_detail=True
+            )
         known = known_rows(rows)
         whole = table(
             ((NOTHING, *map(head, hosts)),),

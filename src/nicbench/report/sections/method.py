@@ -174,7 +174,7 @@ def thresholds(report: Report) -> Iterator[Block]:
     """Yields the table of thresholds beyond which a trial or a round is invalid."""
     rows = report.plan.thresholds if report.plan else ()
     if rows:
-        yield table(
+        shown = table(
             (word_heads("Threshold", "Limit", "Why"),),
             (
                 (
@@ -187,6 +187,7 @@ def thresholds(report: Report) -> Iterator[Block]:
             ),
             caption=f"A {'round' if report.rounds else 'trial'} is invalid when a threshold is passed.",
         )
+        yield FoldedBlocks(inlines(f"Thresholds: {len(shown.body)}"), (shown,), is_detail=True)
 
 
 def tester_limits(report: Report) -> Iterator[Block]:

@@ -44,19 +44,24 @@ def overview(report: Report, figures: Figures) -> Iterator[Block]:
     if lead is not None:
         blocks.append(replace(lead, caption=inlines(foreign(report), " ", lead.caption)))
     if shown.by_size is not None:
-        blocks.append(_by_size(shown.by_size))
+        blocks.append(size_table(shown.by_size))
     if shown.by_size is None and shown.points:
-        yield _points(shown.points)
+        yield point_table(shown.points)
     if blocks:
         yield Group(tuple(blocks), "overview")
     if shown.by_size is not None and shown.points:
-        yield _points(shown.points)
-    if shown.by_size is not None:
-        left_out = len(shown.by_size.points) - len(_places_shown(shown.by_size))
-        more = f" {left_out} more rows are below." if left_out else ""
-        yield caption(f"Rates are {basis_words(shown.by_size.scope)}; beneath a rate stands its interval.{more}")
-    yield from _loss_line(report)
+        yield point_table(shown.points)
+    yield from basis_line(shown.by_size)
+    yield from loss_line(report, link("Loss ledger", "#ledger"))
     yield from _files(report)
+
+
+def basis_line(shown: BySize | None) -> Iterator[Block]:
+    """Yields what the rates of the table are of, and how many rows it leaves out."""
+    if shown is not None:
+        left_out = len(shown.points) - len(_places_shown(shown))
+        more = f" {left_out} more rows are below." if left_out else ""
+        yield caption(f"Rates are {basis_words(shown.scope)}; beneath a rate stands its interval.{more}")
 
 
 def _places_shown(shown: BySize) -> list[int]:
@@ -67,10 +72,10 @@ def _places_shown(shown: BySize) -> list[int]:
     return [at for at in places if shown.points[at].size == shown.points[0].size][:_MOST_ROWS]
 
 
-def _by_size(shown: BySize) -> Block:
+def size_table(shown: BySize, *, has_minor: bool = False) -> Block:
     """Returns the table with a row for each frame size, each rate with the interval that holds it beneath it."""
     places = _places_shown(shown)
-    main = _main_columns(shown)
+    main = list(shown.columns) if has_minor else _main_columns(shown)
     columns = [_cells(column) for column in main]
     groups: list[list[str]] = []
     for column in main:
@@ -139,7 +144,7 @@ def _cells(shown: SizeColumn) -> list[Cell]:
     return cells
 
 
-def _points(rows: tuple[PointRow, ...]) -> Block:
+def point_table(rows: tuple[PointRow, ...]) -> Block:
     """Returns the table with a row for each point of tests without frame sizes."""
 
     def of_row(at: int, row: PointRow) -> Iterator[Cell]:
@@ -161,8 +166,10 @@ def _figure(figure: Figure, place: int) -> tuple[Part, ...]:
     return ("; " if place else "", f"{figure.name} ", strong(figure.text), small(figure.range) if figure.range else "")
 
 
-def _loss_line(report: Report) -> Iterator[Block]:
-    """Yields one line about the loss ledger: how many frames were lost, where, and how many no counter explains."""
+def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
+    """Yields one line about the loss ledger: how many frames were lost, where, and how many no counter explains; then
+    ``where`` the ledger is.
+    """
     ledger = report.ledger
     if ledger is None or not ledger.lost:
         return
@@ -176,7 +183,7 @@ def _loss_line(report: Report) -> Iterator[Block]:
     yield paragraph(
         strong("Where frames were lost: "),
         f"{whole(ledger.lost)} frames in {trials}: {', '.join(told) or 'no counter on the path accounts for them'}. ",
-        link("Loss ledger", "#ledger"),
+        where,
     )
 
 
@@ -191,4 +198,4 @@ def _files(report: Report) -> Iterator[Block]:
     yield caption("Files: ", *join_inlines(" · ", map(file_link, files)), ".")
 
 
-__all__ = ["overview"]
+__all__ = ["basis_line", "loss_line", "overview", "point_table", "size_table"]

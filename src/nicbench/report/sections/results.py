@@ -80,10 +80,10 @@ def section_blocks(section: Section, report: Report, figures: Figures, *, is_dra
     if section.grids or section.is_abridged:
         points = section.grids and not report.rounds and not report.imported
         about = "Every point with its frames" if points else "All rows"
-        yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,))
+        yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,), is_detail=True)
     else:
         yield every
-    yield from _notes(section.notes)
+    yield from notes(section.notes)
     yield from remarks(section.doubts, "warn", "results are disturbed or incomplete: why")
     yield from remarks(section.search_notes, "", "notes on the searches")
     for each in section.rows:
@@ -96,7 +96,7 @@ def section_blocks(section: Section, report: Report, figures: Figures, *, is_dra
         yield from _further(further, section.scope)
 
 
-def _notes(notes: Sequence[str]) -> Iterator[Block]:
+def notes(notes: Sequence[str]) -> Iterator[Block]:
     """Yields the notes; many of one kind are folded into one line, which names the kind and their number."""
     for kind, members in groupby(notes, key=lambda note: note.partition(": ")[0]):
         captions = tuple(caption(f"{note}.") for note in members)
@@ -210,7 +210,7 @@ def _timing(timing: Timing) -> Iterator[Block]:
         "time that the reading took."
     )
     clocks = table((titles,), map(_clock, timing.clocks))
-    yield FoldedBlocks(inlines("The clocks that stamped these frames"), (about, clocks))
+    yield FoldedBlocks(inlines("The clocks that stamped these frames"), (about, clocks), is_detail=True)
 
 
 def _clock(clock: ClockRow) -> Iterator[Cell]:

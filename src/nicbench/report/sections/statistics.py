@@ -165,7 +165,7 @@ def _differences(found: StatisticsView, report: Report) -> Iterator[Block]:
         )
         for one in all_of_them
     )
-    yield FoldedBlocks(inlines("The same in sentences, each with its arithmetic"), tuple(sentences))
+    yield FoldedBlocks(inlines("The same in sentences, each with its arithmetic"), tuple(sentences), is_detail=True)
 
 
 def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) -> Block:

@@ -70,6 +70,7 @@ def _trials(group: TrialGroup) -> Block:
         inlines(f"{group.test}: {len(group.trials)} trials{invalid}"),
         (table((columns,), body),),
         is_for_screens=len(group.trials) > PRINTED_TRIALS,
+        is_detail=True,
     )
 
 
@@ -141,6 +142,7 @@ def ledger(shown: LedgerTable | None) -> Iterator[Block]:
         inlines(f"Loss ledger: {len(shown.rows)} trials"),
         (_ledger_table(shown), *_ledger_notes(shown)),
         is_for_screens=len(shown.rows) > PRINTED_TRIALS,
+        is_detail=True,
     )
     yield Group(
         (heading(2, "Where frames were lost", id="ledger"), told, *_ledger_faults(shown), whole_ledger), "trials"
@@ -320,7 +322,7 @@ def _detail(shown: DetailTable) -> Block:
     )
     trials = "trial" if len(shown.rows) == 1 else "trials"
     summary = f"{shown.test}: {len(shown.rows)} {trials}"
-    return FoldedBlocks(inlines(summary), (table((columns,), map(_detail_row, shown.rows)), *notes))
+    return FoldedBlocks(inlines(summary), (table((columns,), map(_detail_row, shown.rows)), *notes), is_detail=True)
 
 
 def _detail_row(one: DetailRow) -> Iterator[Cell]:
