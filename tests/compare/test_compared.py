@@ -82,7 +82,7 @@ def test_nothing_is_better_than_a_side_that_may_do_more() -> None:
             [Bounded(value=4e6)] * 3,
             [Bounded(value=2e6)] * 3,
             Basis.TOO_FEW,
-            "3 runs and 3 runs are too few to show any, however large",
+            "3 runs and 3 runs are too few to show a difference of any size",
         ),
     ],
     ids=["apart", "the other", "overlap", "runs overlap", "bare", "three"],

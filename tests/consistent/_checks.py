@@ -110,8 +110,8 @@ def every_latency_has_its_loss_and_verdict(whole: Whole) -> Iterator[str]:
         for table in part.tables:
             heads = " ".join(table.heads).lower()
             is_of_frames = re.search(r"\bp50\b|\bp99\b|median latency", heads) and "frame" in table.heads[0].lower()
-            # Those with a core of its own are parts of the frames above, whose loss stands there.
-            if is_of_frames and not re.search(r"lost|loss|failed|core of its own", heads):
+            # Those with a dedicated core are parts of the frames above, whose loss stands there.
+            if is_of_frames and not re.search(r"lost|loss|failed|dedicated core", heads):
                 yield f"{part.title}: latencies without their loss: {table.heads}"
     for one in whole.summary.results:
         trials = [whole.samples[name] for name in one.trials if name in whole.samples]
@@ -217,7 +217,7 @@ def counts_add_up(whole: Whole) -> Iterator[str]:
     left_out = any("Left out here" in text for part in whole.parts for text in part.texts)
     if trials and not left_out and len(listed) != len(trials):
         yield f"{len(listed)} trials are listed, {len(trials)} were made"
-    for text in whole.said("How far to trust it"):
+    for text in whole.said("Reliability"):
         found = re.search(
             r"(\d+) trials measured the DUT(?: and (\d+) calibrated)?.*?\. (\d+) of the measuring(?: and (\d+))?", text
         )

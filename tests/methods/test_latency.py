@@ -164,7 +164,7 @@ async def test_without_a_neighbour_nothing_stands_apart(shared: dict[int, int] |
 
 
 class Estimated(KnownDelays):
-    """Its rate is an estimate for a core of its own; nine of ten trials bore a tenth less."""
+    """Its rate is an estimate for a dedicated core; nine of ten trials bore a tenth less."""
 
     def results_of(self, test: str) -> tuple[Result, ...]:
         (result,) = super().results_of(test)

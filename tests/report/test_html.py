@@ -72,7 +72,7 @@ def test_the_answer_the_verdict_and_the_plain_words_come_before_the_tables(page:
     ]
 
     assert order == sorted(order)
-    assert "and no network card" in text[: text.index("Throughput")]
+    assert "not a network card" in text[: text.index("Throughput")]
 
 
 def test_every_trial_is_listed_with_its_counts(page: str, view: Report) -> None:

@@ -150,7 +150,7 @@ def test_of_configurations_the_question_asks_in_what_they_differ_and_findings_le
     found = _editors.results(configurations=("one", "four"), directions=("read", "write"), instances=(1, 2), runs=2)
     page = report.build(_editors.write(tmp_path, found, ("one", "four"))).read_text(encoding="utf-8")
 
-    assert "In what do “one” and “four” differ?" in page
+    assert "How do “one” and “four” differ?" in page
     assert '<a href="#sustained-frames">Table: Streams sustained</a>' in page
     assert '<h3 id="sustained-frames">' in page
 

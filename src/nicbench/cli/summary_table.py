@@ -27,12 +27,12 @@ from nicbench.report.comparison import runs_lines
 from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.imported import errata_words
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, bases_words
 from nicbench.report.overview import BySize, SizeColumn, join_by_size
 from nicbench.report.section import Section
 from nicbench.report.tables import sections, side_by_side
 
-MEDIANS = "; each number is the median of several runs, between the least and the greatest"
+MEDIANS = "; each number is the median of several runs, between the lowest and the highest"
 _MOST_LINES: Final = 6
 """Of disturbances, and of ways between ports: a terminal is no report."""
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?: [kMG]?pps)?")
@@ -258,7 +258,7 @@ def _ways(figures: PortFigures) -> str:
 
 def _rates_are(scope: str) -> str:
     """Below a table: what its rates are of."""
-    return f"Rates are {scope}"
+    return f"Rates are {bases_words(scope)}"
 
 
 def _crossing(crossing: Crossing | None) -> str:

@@ -38,7 +38,7 @@ class Basis(StrEnum):
     @property
     def cell(self) -> str:
         """What a table has in place of a difference where none is claimed."""
-        return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed"}.get(self, "not told apart")
+        return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed"}.get(self, "no difference shown")
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,9 +219,10 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
     independent, pairs = (fewest_runs(level, paired=paired) for paired in (False, True))
     yield (
         f"A difference is claimed where the {confidence} interval of the ratio of medians leaves out 1 and a rank test "
-        f"has p of at most {level:g}, which needs {independent} runs of each at least; rates that a search found must "
-        f"also lie farther apart than the intervals within which it found them. With fewer runs only rates that a "
-        f"search found are told apart: where the intervals of all runs do not overlap. Disturbed results support no "
+        f"has p of at most {level:g}, which needs at least {independent} runs of each; rates that a search found must "
+        f"also lie farther apart than their intervals. With fewer runs, a difference is "
+        f"claimed only for searched rates: where the intervals of all runs do not overlap. Disturbed results support "
+        f"no "
         "claim."
     )
     if found.with_first is not None:
@@ -232,8 +233,8 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
     if found.is_in_pairs:
         yield (
             "The n-th runs of all configurations were made one soon after the other: from "
-            f"{pairs} runs of each on they are compared in pairs (signed ranks of Wilcoxon), so that what changed "
-            "slowly falls out."
+            f"{pairs} runs of each on they are compared in pairs (signed ranks of Wilcoxon), so that slow changes "
+            "cancel out."
         )
     elif found.tests:
         yield "Runs are compared as independent of one another (Mann-Whitney U)."
@@ -245,6 +246,7 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
         if found.tests > 1:
             text += (
                 f"; if nothing differed, {level:g} x {found.tests} = {figures(chance, 2)} of them would be expected to "
-                f"look as if it did. {by_runs} show a difference; corrected for all of them together (Holm) {held} do"
+                f"look like a difference. {by_runs} show a difference; corrected for all of them together (Holm) "
+                f"{held} do"
             )
         yield f"{text}."

@@ -109,7 +109,7 @@ def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
     told = f" ({goal.name}{f', {many}' if many else ''})"
     verdicts = {result.verdict for cell in cells for result in cell.results}
     disturbed = " Not reliable: some of the trials were disturbed." if ResultVerdict.DISTURBED in verdicts else ""
-    return f"Of {row.size_name} frames, {rates} {goal.clause}{told}.{_compare_pairs(row.told[goal.value])}{disturbed}"
+    return f"With {row.size_name} frames, {rates} {goal.clause}{told}.{_compare_pairs(row.told[goal.value])}{disturbed}"
 
 
 def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
@@ -146,7 +146,7 @@ def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
         return f"nothing ({cell.text.removeprefix(f'{PASSES_NOTHING}: ')})"
     if cell.rate_frames_per_s is None:
         below = table.below_text(goal, cell)
-        return f"no rate that is known ({cell.text})" if below is None else f"less than {below}"
+        return f"an unknown rate ({cell.text})" if below is None else f"less than {below}"
     bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
     return f"{bound}{table.rate_text(goal, cell)}"
 
@@ -169,7 +169,7 @@ def _compare_two(one: PointComparison) -> str:
         said = one.claim_text
         return f"{said[:1].upper()}{said[1:]}."
     if claim.higher is None:
-        return f"{quote_name(first)} and {quote_name(second)} are not told apart: their intervals overlap."
+        return f"{quote_name(first)} and {quote_name(second)} show no difference: their intervals overlap."
     above, below = claim.spans if claim.higher == first else claim.spans[::-1]
     least, most = above.times(below)
     bounded = not math.isinf(most)

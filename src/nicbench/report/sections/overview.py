@@ -25,7 +25,7 @@ from nicbench.report.document.inlines import (
 from nicbench.report.document.tables import NOTHING, caption, cell, head, name, paragraph, table, words
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
-from nicbench.report.numbers import UNKNOWN, basis_words, share, whole
+from nicbench.report.numbers import UNKNOWN, bases_words, share, whole
 from nicbench.report.overview import BySize, Figure, PointRow, SizeColumn
 from nicbench.report.sections.opening import foreign
 
@@ -61,7 +61,7 @@ def basis_line(shown: BySize | None) -> Iterator[Block]:
     if shown is not None:
         left_out = len(shown.points) - len(_places_shown(shown))
         more = f" {left_out} more rows are below." if left_out else ""
-        yield caption(f"Rates are {basis_words(shown.scope)}; beneath a rate stands its interval.{more}")
+        yield caption(f"Rates are {bases_words(shown.scope)}; beneath a rate stands its interval.{more}")
 
 
 def _places_shown(shown: BySize) -> list[int]:

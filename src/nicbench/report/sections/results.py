@@ -84,7 +84,7 @@ def section_blocks(section: Section, report: Report, figures: Figures, *, is_dra
     else:
         yield every
     yield from notes(section.notes)
-    yield from remarks(section.doubts, "warn", "results are disturbed or incomplete: why")
+    yield from remarks(section.doubts, "warn", "results are disturbed or incomplete, for these reasons")
     yield from remarks(section.search_notes, "", "notes on the searches")
     for each in section.rows:
         for near in each.result.near_tester_limit or ():
@@ -228,7 +228,7 @@ def _clock(clock: ClockRow) -> Iterator[Cell]:
         took = ", ".join(map(microseconds, (delay.minimum_ns, delay.mean_ns, delay.maximum_ns)))
         yield cell(f"{took} ({whole(delay.count)} frames)")
     else:
-        yield cell("not told")
+        yield cell("not reported")
 
 
 def long_tail(
@@ -248,17 +248,17 @@ def long_tail(
         )
     elif is_first:
         spread = (
-            " Numbers are medians of the runs, and beneath them stand the least and the greatest; bars are the medians."
+            " Numbers are medians of the runs, with the lowest and the highest beneath them; bars are the medians."
             if runs > 1
             else ""
         )
         yield caption(
-            f"{capitalise(tail.what)} by their latency, beside how many were timed. A bound is as exact as the "
-            f"histogram, 0.1 %. Lost frames have no latency and are in no bin.{spread}"
+            f"{capitalise(tail.what)} by latency, and how many were timed. Bounds have the precision of the histogram, "
+            f"0.1 %. Lost frames have no latency and are in no bin.{spread}"
         )
     if is_drawn:
         what = f"{capitalise(tail.what)} in each latency bin"
-        below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar had none.")
+        below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar is empty.")
         figure = figures.figure(bins_chart, tail, f"Long tail at {tail.load}", inlines(*below))
         if figure:
             yield figure

@@ -154,7 +154,7 @@ def _ledger_faults(shown: LedgerTable) -> Iterator[Block]:
         trials = len({trial for trial, _ in shown.faults})
         several = "s" if trials > 1 else ""
         first = paragraph(
-            strong(f"The ledger is not to be relied on in {trials} trial{several}:"),
+            strong(f"The ledger is not reliable in {trials} trial{several}:"),
             " counters contradict each other or could not be read. The counts of the trials stand.",
         )
         told = [paragraph(f"{trial}: {fault}.") for trial, fault in shown.faults[:_MOST_FAULTS]]
@@ -203,7 +203,7 @@ def _ledger_notes(shown: LedgerTable) -> Iterator[Block]:
         )
         more = len(shown.beside) - _MOST_BESIDE
         rest = f"; and {more} more" if more > 0 else ""
-        yield caption(f"Counters that rose too and explain nothing by themselves: {told}{rest}.")
+        yield caption(f"Counters that also rose, and explain no loss by themselves: {told}{rest}.")
 
 
 def _more(items: Sequence[object], most: int) -> str:
@@ -222,7 +222,7 @@ def _hardware(shown: MachineTable) -> Iterator[Block]:
         if shown.reading_ms is None
         else f" Both readings took {shown.reading_ms:.0f} ms a trial, off the transmission."
     )
-    calm = "" if shown.events else f" In {whole(shown.trials)} trials nothing rose."
+    calm = "" if shown.events else f" No counter rose in {whole(shown.trials)} trials."
     yield heading(2, "Health of the hardware")
     yield caption(
         "Before and after each trial the hosts were asked for errors of their PCIe and network links, corrected and "
@@ -265,9 +265,9 @@ def _hardware(shown: MachineTable) -> Iterator[Block]:
             ),
         )
     else:
-        yield caption("No host tells a temperature or power.")
+        yield caption("No host reports temperature or power.")
     if shown.unread:
-        yield caption(f"Not to be had: {'; '.join(shown.unread)}.")
+        yield caption(f"Not available: {'; '.join(shown.unread)}.")
 
 
 def frame_by_frame(tables: Sequence[DetailTable], captures: Sequence[Capture]) -> Iterator[Block]:

@@ -78,7 +78,7 @@ def _verdict(one: PointComparison) -> str:
     if not claim.basis.is_shown:
         return claim.basis.cell
     who = one.better or f"{claim.higher} (higher)"
-    return f"{who}, by its searches" if claim.basis is Basis.INTERVALS else who
+    return f"{who}, by the search intervals" if claim.basis is Basis.INTERVALS else who
 
 
 def _p(value: float) -> str:
