@@ -192,7 +192,7 @@ def statement_of_each(section: Section, comparison: Comparison) -> str | None:
         rows = [row for row in section.rows if row.cells[0] == size]
         if all(number_of(row.result.values.get(statement.value)) is not None for row in rows):
             names = [configuration_of(row.result) if comparison.compares else "" for row in rows]
-            notes = ["each of its own"] if comparison.compares else []
+            notes = ["of each configuration’s own rate"] if comparison.compares else []
             notes += [words_of_medians(_runs_of(statement.value, rows), comparison.runs)] if comparison.runs > 1 else []
             return state_rows(section, rows, names, notes)
     return None

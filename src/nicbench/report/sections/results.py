@@ -114,7 +114,7 @@ def _caption(section: Section, report: Report) -> Iterator[str]:
         yield from section.timing.sentences
     if report.plan and report.plan.link_is_nominal and names_line_rate(section):
         claimed = format_bits_per_s(report.plan.link_bits_per_s or 0)
-        yield f"The line rate is nominal: {claimed} is what the link claims, not what it can carry."
+        yield f"The line rate is nominal: {claimed} is what the link reports, not what it can carry."
 
 
 def _further(further: Further, scope: str) -> Iterator[Block]:
