@@ -125,7 +125,7 @@ def _error(found: Check, run: FinishedRun, others: list[FinishedRun]) -> Nicbenc
     if not every or unknown:
         what = f"{len(unknown)} of {every} values cannot be compared" if every else "there is no value that both have"
         return CannotTellError(
-            f"{what}, so that nobody can say it is not worse",
+            f"{what}, so a regression cannot be ruled out",
             place=run.name,
             next_step="measure again what was disturbed or left out",
         )

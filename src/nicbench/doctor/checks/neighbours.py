@@ -87,7 +87,7 @@ def foretell(looks: Sequence[Looks], duration_s: float) -> str:
     elif share < _NEARLY_ALWAYS:
         comes = "trials count at the share of the core that they have (`adjusted`)"
     else:
-        comes = "the rate of a core of its own will be extrapolated"
+        comes = "the rate of a dedicated core will be extrapolated"
     seen = f"{100 * share:.0f} % of {busiest.looks} looks at CPU {busiest.cpu} in {duration_s:g} s"
     return f"{seen} found its physical core in use by somebody else too: {comes}"
 
