@@ -22,6 +22,7 @@ from nicbench.bench_file.sections import Step
 from nicbench.bench_file.traffic_checks import check_pattern, check_time_stamps, check_traffic
 from nicbench.bench_file.wiring import check_frame_kinds, check_wiring
 from nicbench.bench_file.workload_checks import check_shares, check_workloads
+from nicbench.core.base import why_of
 from nicbench.core.frame_size import STREAMS, Mix
 from nicbench.core.registry import find
 from nicbench.core.traffic import Ability, StreamSpec
@@ -198,7 +199,7 @@ def _check_test_order(bench: BenchFile, root: Node) -> Iterator[Problem]:
         if needed not in earlier:
             later = any(other.name == needed for other in bench.tests[index:])
             what = "is not above this one" if later else "does not exist"
-            step = "move it above this test" if later else suggest(needed, list(earlier), "earlier test")
+            step = "move it above this test" if later else _missing_test_step(needed, list(earlier))
             yield Problem(position, f"the test {quote(needed)} {what}; {quote(test.name)} works on its results", step)
             continue
         measured = earlier[needed].build().frame_sizes()
@@ -209,6 +210,12 @@ def _check_test_order(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(
                 position, f"{quote(needed)} does not measure frames of {sizes}", f"add them to {quote(needed)}"
             )
+
+
+def _missing_test_step(needed: str, earlier: list[str]) -> str:
+    """What to do where a test builds on one that is not there: one of those above it, or a new one."""
+    add = f"add a `throughput` test before it: `- {{name: {needed}, method: throughput}}`"
+    return f"{suggest(needed, earlier, 'earlier test')} Or {add}" if earlier else add
 
 
 def _check_rates(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -238,7 +245,7 @@ def _check_searches(bench: BenchFile, root: Node) -> Iterator[Problem]:
         try:
             choice.build()
         except ValidationError as error:
-            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            why = why_of(error.errors()[0])
             yield Problem(root.position_of(path), f"the search cannot be made: {why}", None)
 
 

@@ -21,6 +21,7 @@ from nicbench.bench_file.overlays import merge_configurations
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems, quote, suggest
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
 from nicbench.bench_file.sections import Reading, Step
+from nicbench.core.base import why_of
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
@@ -188,7 +189,7 @@ def _parse_configuration(root: Node, content: bytes, path: Path) -> BenchFile:
         extremes = Extremes.of(document.traffic, lab)
         traffic = extremes.resolve_traffic(document.traffic)
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        why = why_of(error.errors()[0])
         problem = Problem(
             root.position_of(("traffic", "mixes")), f"a sweep is impossible: {why}", "give both of its ends"
         )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from nicbench.core.base import why_of
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
@@ -215,7 +216,7 @@ class RunFolder:
 def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+    return f"{where}: {why_of(first)}" if where else why_of(first)
 
 
 def _first_line(error: ValidationError, path: Path) -> int | None:
