@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a list where a section belongs": (
         HEAD + "lab: [veth]\ndut: {kind: policer}\n" + TESTS,
-        [(3, 6, "`lab` must be keys and values, not a list", "write keys and values")],
+        [(3, 6, "`lab` must be keys and values, not a list", "write `KEY: VALUE`")],
     ),
     "a duplicate key names the line of the first": (
         HEAD + LAB + "dut: {kind: bridge}\n" + TESTS,
@@ -119,11 +119,11 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a missing key": (
         "nicbench: 1\n" + LAB + TESTS,
-        [(1, 1, "`title` is missing", "add `title: ...`")],
+        [(1, 1, "`title` is missing", "add `title: My first run`")],
     ),
     "a missing key of a test": (
         HEAD + LAB + "tests:\n  - method: throughput\n",
-        [(6, 5, "`tests[0].name` is missing", "add `name: ...`")],
+        [(6, 5, "`tests[0].name` is missing", "add `name: throughput`")],
     ),
     "another format of bench files": (
         "nicbench: 2\ntitle: x\n" + LAB + TESTS,
@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "no tests": (
         HEAD + LAB + "tests: []\n",
-        [(5, 8, "`tests` is too short", "at least 1")],
+        [(5, 8, "`tests` is empty", "at least 1")],
     ),
     "a frame that Ethernet does not allow": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [60, 128]}\n",

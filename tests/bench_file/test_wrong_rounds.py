@@ -120,7 +120,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "stream: nothing in a list": (
         "stream\n    write_bytes: []\n",
-        *(8, 18, "`tests[0].write_bytes` is too short", None),
+        *(8, 18, "`tests[0].write_bytes` is empty", None),
     ),
     "request-response: the same size twice": (
         "request-response\n    message_bytes: [1 KiB, 1024 B]\n",

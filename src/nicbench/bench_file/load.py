@@ -26,6 +26,8 @@ from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
+from nicbench.store.files import BENCH
+from nicbench.store.folder import is_run_folder
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.testers.base import TesterKind
@@ -123,7 +125,7 @@ def _read_profile(reading: Reading, role: str, node: Node) -> tuple[TuningReques
     return requests_of(name, role)
 
 
-SEE_EXAMPLES = "give the path of a bench file; those in examples/ run as they are"
+SEE_EXAMPLES = "give the path of a bench file; `nicbench init` writes one, `nicbench demo` runs one"
 
 
 def load(path: Path, *, with_files: bool = True) -> BenchFile:
@@ -137,7 +139,10 @@ def load(path: Path, *, with_files: bool = True) -> BenchFile:
     except FileNotFoundError as error:
         raise UsageError("there is no such file", place=str(path), next_step=SEE_EXAMPLES) from error
     except IsADirectoryError as error:
-        raise UsageError("is a folder, not a bench file", place=str(path), next_step=SEE_EXAMPLES) from error
+        is_run = is_run_folder(path)
+        what = "is the folder of a run, not a bench file" if is_run else "is a folder, not a bench file"
+        step = f"`nicbench resume {path}` goes on with it, `nicbench run {path / BENCH}` repeats it"
+        raise UsageError(what, place=str(path), next_step=step if is_run else SEE_EXAMPLES) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=str(path), next_step=SEE_EXAMPLES) from error
     bench = parse(content, path)

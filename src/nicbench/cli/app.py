@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from nicbench import __version__
-from nicbench.cli import failure
+from nicbench.cli import command_line, failure
 from nicbench.cli.failure import signals_end_the_command
 from nicbench.cli.output import ReaderGoneError, print_json, streams_may_break
 from nicbench.core.errors import InterruptedRunError, NicbenchError
@@ -45,6 +45,7 @@ def make_app(only: str | None = None) -> typer.Typer:
     """Builds the command line with all its commands, or with one of them."""
     app = typer.Typer(
         name="nicbench",
+        cls=command_line.Group,
         help="A NIC performance lab in one tool: one YAML file names the machines, the links and the tests.",
         no_args_is_help=True,
         add_completion=False,
@@ -55,6 +56,7 @@ def make_app(only: str | None = None) -> typer.Typer:
     for name, file in COMMANDS.items():
         if only in (None, name):
             import_module(f"nicbench.cli.commands.{file}").register(app)
+    command_line.use_for(app)
     return app
 
 

@@ -170,7 +170,7 @@ def show_import(summary: Summary, found: ImportedResults, machines: Sequence[Mon
 
 
 def keep_import(
-    output: Path,
+    runs_folder: Path,
     files: Sequence[GivenFile],
     summary: Summary,
     options: dict[str, Any],
@@ -179,7 +179,7 @@ def keep_import(
     machines: Sequence[Monitored] = (),
 ) -> None:
     """Writes the run folder and its report; ``options`` say how the ``files`` were read."""
-    folder = write_run(output, files, summary, options, sys.argv[1:], machines)
+    folder = write_run(runs_folder, files, summary, options, sys.argv[1:], machines)
     report = build_report(folder)
     if as_json:
         print_json(summary)

@@ -23,9 +23,7 @@ def _folder(path: Path) -> Path:
     for part in (path, *path.parents):
         with contextlib.suppress(OSError):  # a folder that cannot be accessed is reported where it is used
             if part.exists() and not part.is_dir():
-                raise UsageError(
-                    "is a file, not a folder for runs", place=str(part), next_step="give --output a folder"
-                )
+                raise UsageError("is a file, not a folder for runs", place=str(part), next_step="give --runs a folder")
     return path
 
 
@@ -40,10 +38,10 @@ def _duration_s(text: str | float) -> float:
 BenchPath = Annotated[Path, typer.Argument(metavar="BENCH.yaml", help="The bench file.", show_default=False)]
 RunReference = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="A run's folder, its id under --output, or `latest`.", show_default=False),
+    typer.Argument(metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", show_default=False),
 ]
-Output = Annotated[
-    Path, typer.Option("--output", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
+RunsFolder = Annotated[
+    Path, typer.Option("--runs", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print only data, as JSON, on stdout.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Print no progress.")]
@@ -65,7 +63,7 @@ Wait = Annotated[
     ),
 ]
 
-DEFAULT_OUTPUT = Path("runs")
+DEFAULT_RUNS = Path("runs")
 _ALL = "all"
 
 Formats = Annotated[

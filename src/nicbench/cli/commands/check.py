@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
 from nicbench.compare.regressions import Check, Outcome, Row, check_regressions
@@ -45,15 +45,15 @@ def _check(
     against: _Against,
     tolerance: _Tolerance = 5.0,
     force: _Force = False,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
     """Check whether a run is worse than another, or than those with a tag: status 6 where it is, 5 if unknown."""
-    folder = open_run(run, output)
+    folder = open_run(run, runs_folder)
     measured = require_finished(folder)
     if isinstance(measured, str):
         raise CannotTellError(measured, place=str(folder.path), next_step="`nicbench resume` finishes a run")
-    others = _others(against, output, folder)
+    others = _others(against, runs_folder, folder)
     reasons = tuple(dict.fromkeys(reason for other in others for reason in find_objections(measured, other)))
     if reasons and not force:
         more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
@@ -76,16 +76,16 @@ def _check(
         raise error
 
 
-def _others(against: str, output: Path, folder: RunFolder) -> list[FinishedRun]:
+def _others(against: str, runs_folder: Path, folder: RunFolder) -> list[FinishedRun]:
     """Opens the runs to compare with, oldest first.
 
     UsageError where there is none, CannotTellError where none of them is complete.
     """
-    if path_of(against, output).exists():
-        other = open_run(against, output)
+    if path_of(against, runs_folder).exists():
+        other = open_run(against, runs_folder)
         found = [require_finished(other)] if other.path != folder.path else []
     else:
-        tagged = [run.path for run in runs_under(output).runs if against in run.tags]
+        tagged = [run.path for run in runs_under(runs_folder).runs if against in run.tags]
         if not tagged:
             raise UsageError(
                 "is neither a run nor a tag of any run",

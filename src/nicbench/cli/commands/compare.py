@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Formats, Json, Output, kinds, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunsFolder, kinds, runs_under
 from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
 from nicbench.report import Format
@@ -26,7 +26,7 @@ _Runs = Annotated[
     list[str],
     typer.Argument(
         metavar="[NAME=]RUN[:CONFIGURATION] ...",
-        help="Folder, id under --output, `latest`, tag (all its runs) or `reference:NAME`. NAME= names it on the page.",
+        help="Folder, id under --runs, `latest`, tag (all its runs) or `reference:NAME`. NAME= names it on the page.",
         show_default=False,
     ),
 ]
@@ -52,7 +52,7 @@ def _compare(
     force: _Force = False,
     per_port: _PerPort = False,
     formats: Formats = None,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
     """Compare two or more runs, or published results, side by side: what differs first, then every value."""
@@ -71,7 +71,7 @@ def _compare(
     from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
-    entries = name_entries(entries_of(runs, output, partial(_find_tagged, output), damaged=force))
+    entries = name_entries(entries_of(runs, runs_folder, partial(_find_tagged, runs_folder), damaged=force))
     remarks: tuple[str, ...] = ()
     if per_port:
         entries, remarks = divided(entries)
@@ -95,9 +95,9 @@ def _compare(
     say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
 
 
-def _find_tagged(output: Path, tag: str) -> list[Path]:
+def _find_tagged(runs_folder: Path, tag: str) -> list[Path]:
     """Returns the runs with the tag, oldest first."""
-    return [run.path for run in runs_under(output).runs if tag in run.tags]
+    return [run.path for run in runs_under(runs_folder).runs if tag in run.tags]
 
 
 def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ...]]:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.compare.importance import NOT_RECORDED, shorten
 from nicbench.compare.run_differences import Difference, Differences, find_differences
@@ -24,13 +24,13 @@ def register(app: typer.Typer) -> None:
     app.command("diff")(_diff)
 
 
-_One = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id under --output, or `latest`.")]
+_One = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id under --runs, or `latest`.")]
 _Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to compare it with.")]
 
 
-def _diff(one: _One, other: _Other, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
+def _diff(one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, json: Json = False) -> None:
     """Show what differs between two runs, the settings that change results most first."""
-    folders = [open_run(reference, output) for reference in (one, other)]
+    folders = [open_run(reference, runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(
             "both names are of one run",

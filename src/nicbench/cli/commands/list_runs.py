@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, results, say
 from nicbench.core.redaction import visible_in_json
 from nicbench.store.headline import RunHeadline
@@ -57,10 +57,10 @@ def _list(
     since: _Since = None,
     until: _Until = None,
     rebuild: _Rebuild = False,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """List the runs under --output, oldest first, or search among them."""
+    """List the runs under --runs, oldest first, or search among them."""
     search = Search(
         words=tuple(words or ()),
         cards=tuple(card or ()),
@@ -71,14 +71,14 @@ def _list(
         since=moment(since, "--since") if since else None,
         until=moment(until, "--until") if until else None,
     )
-    every = runs_under(output, rebuild=rebuild).runs
+    every = runs_under(runs_folder, rebuild=rebuild).runs
     runs = find_runs(every, search)
     if json:
         _print_json(runs)
     elif not every:
-        say(f"no runs in {output}; `nicbench run BENCH.yaml` makes one")
+        say(f"no runs in {runs_folder}; `nicbench run BENCH.yaml` makes one")
     elif not runs:
-        say(f"none of the {len(every)} runs in {output} is like that; `nicbench list` shows them all")
+        say(f"none of the {len(every)} runs in {runs_folder} is like that; `nicbench list` shows them all")
     else:
         _print(runs)
 

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.cli.imports import keep_import
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.importing.cells import Sheet
 from nicbench.importing.reference.data_sets import (
@@ -75,10 +75,10 @@ def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
     _print_errata(console, errata_of(chosen))
 
 
-def _import(name: Name, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
+def _import(name: Name, runs_folder: RunsFolder = DEFAULT_RUNS, json: Json = False) -> None:
     """Make a run folder of a data set, marked as not measured by nicbench."""
     made = as_run(data_set(name))
-    keep_import(output, made.files, made.summary, made.options, as_json=json)
+    keep_import(runs_folder, made.files, made.summary, made.options, as_json=json)
 
 
 def _headline(one: DataSet) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Formats, Json, Output, RunReference, kinds
+from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunReference, RunsFolder, kinds
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.report_options import Layout
@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def _report(
     run: RunReference,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     layout: _Layout = None,
     formats: Formats = None,
     out: _Out = None,
@@ -50,7 +50,7 @@ def _report(
 ) -> None:
     """Build a run's report again and print where it is."""
     wanted = kinds(formats)
-    folder = open_run(run, output, damaged=True)
+    folder = open_run(run, runs_folder, damaged=True)
     if not damaged:
         refuse_damaged(folder, "put the files back from a copy, or look at the run as it is with --damaged")
     for difference in folder.differences():

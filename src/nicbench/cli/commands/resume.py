@@ -9,7 +9,7 @@ import typer
 
 from nicbench.bench_file import load
 from nicbench.bench_file.hypervisor_files import keep_hypervisors
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, NoReport, Output, Redact, RunReference, Wait
+from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
 from nicbench.cli.output import say
 from nicbench.cli.running import conduct
 from nicbench.core.errors import UsageError
@@ -26,7 +26,7 @@ def register(app: typer.Typer) -> None:
 
 def _resume(
     run: RunReference,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
     no_progress: NoProgress = False,
     no_report: NoReport = False,
@@ -34,7 +34,7 @@ def _resume(
     wait: Wait = 0.0,
 ) -> None:
     """Continue an interrupted run, from its last trial or round."""
-    folder = open_run(run, output, damaged=True)  # refuse_tampering() below also covers damage
+    folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)
     if is_complete(folder.journal.events()):

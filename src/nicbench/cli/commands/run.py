@@ -9,7 +9,7 @@ import typer
 from nicbench.bench_file import BenchFile, load
 from nicbench.cli.commands.tune import show_tuning
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, NoReport, Output, Redact, Wait
+from nicbench.cli.options import DEFAULT_RUNS, BenchPath, Json, NoProgress, NoReport, Redact, RunsFolder, Wait
 from nicbench.cli.output import results, say
 from nicbench.cli.plan_table import print_plan
 from nicbench.cli.running import conduct
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def _run(
     bench: BenchPath,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
     no_progress: NoProgress = False,
     no_report: NoReport = False,
@@ -44,7 +44,7 @@ def _run(
     if dry_run:
         _show_plan(bench_file, as_json=json)
         return
-    folder = RunFolder.create(output, bench_file.source, bench_file.title)
+    folder = RunFolder.create(runs_folder, bench_file.source, bench_file.title)
     for name in tags:
         add_tag(folder.path, name)
     say(f"run folder: {folder.path}")

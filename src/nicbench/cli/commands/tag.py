@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.store.listing import open_run
 from nicbench.store.tags import add_tag, remove_tag, tags_of
@@ -25,11 +25,11 @@ def _tag(
     run: RunReference,
     name: _Name = None,
     remove: _Remove = False,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
     """Give a run a name to find it by (`list --tag`, `check --against`), or remove one."""
-    folder = open_run(run, output, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
+    folder = open_run(run, runs_folder, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:
             raise typer.BadParameter("--remove needs the NAME of a tag")
