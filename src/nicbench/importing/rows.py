@@ -187,7 +187,7 @@ def _scale(one: AssignedColumn, unit: Unit | None, row: ReadRow) -> Fraction:
         raise _WrongCellError("it has no unit, which is never guessed", hint, flags)
     if unit.kind in _KINDS[quantity]:
         if quantity == "frame_rate":
-            return _frame_rate_scale(unit, row)
+            return _frame_rate_scale(one, unit, row)
         if quantity == "bit_rate":
             return unit.factor if _layer(unit, one) == 2 else unit.factor * _payload_share(row)
         if quantity == "payload_rate" and unit.layer is not None:
@@ -213,7 +213,7 @@ _KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
 }
 
 
-def _frame_rate_scale(unit: Unit, row: ReadRow) -> Fraction:
+def _frame_rate_scale(one: AssignedColumn, unit: Unit, row: ReadRow) -> Fraction:
     """Converts bit rates by the frame's bytes (plus 20 of preamble and gap on layer 1), percentages by the line
     rate.
     """
@@ -227,15 +227,16 @@ def _frame_rate_scale(unit: Unit, row: ReadRow) -> Fraction:
             hint = '--link-speed "25 Gb/s" names it'
             raise _WrongCellError("a share of the line rate needs the link's speed", hint, ("--link-speed", "SPEED"))
         return Fraction(line_rate) / 100
-    overhead = FRAME_OVERHEAD_BYTES if _layer(unit) == 1 else 0
+    overhead = FRAME_OVERHEAD_BYTES if _layer(unit, one) == 1 else 0
     return unit.factor / ((row.frame_bytes + overhead) * 8)
 
 
-def _layer(unit: Unit, one: AssignedColumn | None = None) -> int:
+def _layer(unit: Unit, one: AssignedColumn) -> int:
     if unit.layer is None:
-        column = one.head.text if one else "COLUMN"
+        column = one.head.text
         hint = f"write it in the heading, `{unit.name} L2`, or by --unit '{column}={unit.name} L2'"
-        raise _WrongCellError("it is not said whether that is of layer 1 or of layer 2", hint)
+        flags = ("--unit", f"{column}={unit.name} LAYER")
+        raise _WrongCellError("it is not said whether that is of layer 1 or of layer 2", hint, flags)
     return unit.layer
 
 

@@ -184,9 +184,7 @@ def _show_import(csv: Path, title: str | None) -> None:
     console.print("nicbench report latest --layout datasheet --format html,pdf", markup=False, soft_wrap=True)
     for problem in found.open:
         say(f"to be filled in: {problem.message}")
-    say(
-        "No bench file is needed: these two commands make the datasheet. --source and --year say who measured, and when."
-    )
+    say("These two commands make the datasheet; no bench file is needed. --source and --year say who measured, when.")
 
 
 def _say_what_to_run(wish: Frames | Streams, path: Path) -> None:
