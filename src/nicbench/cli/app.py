@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # The order is that of the help: commands that measure, then those that show, then those that repair.
 COMMANDS: Final = {
+    "demo": "demo",
     "init": "init",
     "run": "run",
     "resume": "resume",
