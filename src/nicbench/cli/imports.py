@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli import completion
 from nicbench.cli.output import print_json, results, say
-from nicbench.cli.running import build_report
-from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import UsageError
 from nicbench.core.result import Summary
 from nicbench.core.units import parse_ratio
@@ -28,6 +27,8 @@ from nicbench.importing.units import FORMS, THOUSANDS, Link, Unit, parse_link, p
 
 def print_import(console: Console, summary: Summary, found: ImportedResults) -> None:
     """Prints the preview of ``--dry-run``: how columns were mapped, and the results."""
+    from nicbench.cli.summary_table import print_summary  # imported here, as `--help` and completion need none
+
     table = Table(header_style="bold", title="Columns", title_justify="left", title_style="bold")
     for head in ("column of the file", "becomes", "unit"):
         table.add_column(head, overflow="fold")
@@ -52,12 +53,23 @@ ImportPaths = Annotated[
         metavar="FILE...", help="Tables of results, recordings of nmon; several make one run.", show_default=False
     ),
 ]
-MethodName = Annotated[str | None, _option("--method", "NAME", "What was measured: throughput, latency, ...")]
+MethodName = Annotated[
+    str | None,
+    _option("--method", "NAME", "What was measured: throughput, latency, ...", autocompletion=completion.methods),
+]
 WithMonitor = Annotated[
     list[str] | None,
     _option("--with-monitor", "FILE[=HOST]", "A recording of a machine by nmon; HOST is its name."),
 ]
-FormatName = Annotated[str, typer.Option("--from", metavar="FORMAT", help="plain, or the program that exported it.")]
+FormatName = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="FORMAT",
+        help="plain, or the program that exported it.",
+        autocompletion=completion.import_formats,
+    ),
+]
 Title = Annotated[str | None, _option("--title", "TEXT", "The run's title; the default is the file's name.")]
 Source = Annotated[str | None, _option("--source", "TEXT", "Who published it, and where.")]
 Year = Annotated[int | None, _option("--year", "YEAR", "The year of publication.", min=1970, max=2200)]
@@ -151,13 +163,6 @@ def ratio(option: str, text: str | None) -> float | None:
         raise UsageError(f"{option}: {error}") from error
 
 
-def choice(option: str, text: str | None, known: Iterable[str]) -> str | None:
-    """Checks that the text is one of the known words."""
-    if text is not None and text not in known:
-        raise UsageError(f"{option} cannot be {text!r}", next_step=f"it is one of {', '.join(known)}")
-    return text
-
-
 def show_import(summary: Summary, found: ImportedResults, machines: Sequence[Monitored], *, as_json: bool) -> None:
     """Prints the preview of ``--dry-run``."""
     if as_json:
@@ -179,6 +184,9 @@ def keep_import(
     machines: Sequence[Monitored] = (),
 ) -> None:
     """Writes the run folder and its report; ``options`` say how the ``files`` were read."""
+    from nicbench.cli.running import build_report  # imported here, as in print_import
+    from nicbench.cli.summary_table import print_summary
+
     folder = write_run(runs_folder, files, summary, options, sys.argv[1:], machines)
     report = build_report(folder)
     if as_json:

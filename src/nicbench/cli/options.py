@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicbench.cli import completion
 from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 from nicbench.core.units import parse_duration_s
@@ -38,7 +40,12 @@ def _duration_s(text: str | float) -> float:
 BenchPath = Annotated[Path, typer.Argument(metavar="BENCH.yaml", help="The bench file.", show_default=False)]
 RunReference = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", show_default=False),
+    typer.Argument(
+        metavar="RUN",
+        help="A run's folder, its id under --runs, or `latest`.",
+        show_default=False,
+        autocompletion=completion.runs,
+    ),
 ]
 RunsFolder = Annotated[
     Path, typer.Option("--runs", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
@@ -73,8 +80,16 @@ Formats = Annotated[
         metavar="FORMAT",
         help="html, pdf, md or all; separate several by commas, or repeat the option.",
         show_default=Format.HTML.value,
+        autocompletion=completion.report_formats,
     ),
 ]
+
+
+def choice(option: str, text: str | None, known: Iterable[str]) -> str | None:
+    """Checks that the text is one of the known words."""
+    if text is not None and text not in known:
+        raise UsageError(f"{option} cannot be {text!r}", next_step=f"it is one of {', '.join(known)}")
+    return text
 
 
 def kinds(texts: list[str] | None) -> tuple[Format, ...]:

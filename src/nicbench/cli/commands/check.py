@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
@@ -26,7 +27,12 @@ _MOST_DIFFERENCES: Final = 12
 
 _Against = Annotated[
     str,
-    typer.Option("--against", metavar="RUN|TAG", help="The run to compare with, or a tag for all its runs."),
+    typer.Option(
+        "--against",
+        metavar="RUN|TAG",
+        help="The run to compare with, or a tag for all its runs.",
+        autocompletion=completion.runs_and_tags,
+    ),
 ]
 _Tolerance = Annotated[
     float,

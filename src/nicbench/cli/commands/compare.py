@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunsFolder, kinds, runs_under
 from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
@@ -28,6 +29,7 @@ _Runs = Annotated[
         metavar="[NAME=]RUN[:CONFIGURATION] ...",
         help="Folder, id under --runs, `latest`, tag (all its runs) or `reference:NAME`. NAME= names it on the page.",
         show_default=False,
+        autocompletion=completion.comparable,
     ),
 ]
 _Out = Annotated[

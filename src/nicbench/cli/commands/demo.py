@@ -7,11 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
-from nicbench.bench_file import load
-from nicbench.bench_file.examples import example
+from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, RunsFolder, Wait
 from nicbench.cli.output import say
-from nicbench.cli.running import conduct
 from nicbench.core.errors import NotReadyError
 from nicbench.store.folder import RunFolder
 
@@ -21,6 +19,12 @@ SIMULATED: Final = "simulated"
 _Simulated = Annotated[
     bool, typer.Option("--simulated", help="Measure a simulated device: in seconds, without root and without packets.")
 ]
+_Example = Annotated[
+    str,
+    typer.Argument(
+        metavar="[EXAMPLE]", help="Another bench file that comes with nicbench.", autocompletion=completion.examples
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -29,6 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _demo(
+    name: _Example = DEMO,
     simulated: _Simulated = False,
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
@@ -37,8 +42,13 @@ def _demo(
     wait: Wait = 0.0,
 ) -> None:
     """Measure how fast this machine's kernel forwards packets (root, two minutes), and write a report."""
-    path = example(SIMULATED if simulated else DEMO)
-    if not simulated and os.geteuid() != 0:
+    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+    from nicbench.bench_file.examples import example
+    from nicbench.cli.running import conduct
+
+    name = SIMULATED if simulated else name
+    path = example(name)
+    if name != SIMULATED and os.geteuid() != 0:
         step = "sudo nicbench demo, or without root: nicbench demo --simulated"
         raise NotReadyError("only root may make network namespaces and send frames", next_step=step)
     bench = load(path)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.compare.importance import NOT_RECORDED, shorten
@@ -24,8 +25,15 @@ def register(app: typer.Typer) -> None:
     app.command("diff")(_diff)
 
 
-_One = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id under --runs, or `latest`.")]
-_Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to compare it with.")]
+_One = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", autocompletion=completion.runs
+    ),
+]
+_Other = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run to compare it with.", autocompletion=completion.runs)
+]
 
 
 def _diff(one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, json: Json = False) -> None:

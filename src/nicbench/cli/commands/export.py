@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from nicbench.cli.imports import choice
-from nicbench.cli.options import DEFAULT_RUNS, RunsFolder
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, RunReference, RunsFolder, choice
 from nicbench.cli.output import results, say, write_bytes
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
@@ -22,12 +22,15 @@ from nicbench.store.listing import open_run
 
 _STDOUT: Final = "-"
 
-Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", show_default=False)
-]
 Kind = Annotated[
     str,
-    typer.Option("--to", metavar="KIND", help="csv, json, junit, openmetrics, parquet or xlsx.", show_default=False),
+    typer.Option(
+        "--to",
+        metavar="KIND",
+        help="csv, json, junit, openmetrics, parquet or xlsx.",
+        show_default=False,
+        autocompletion=completion.export_formats,
+    ),
 ]
 Target = Annotated[
     str | None,
@@ -49,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _export(
-    run: Run,
+    run: RunReference,
     to: Kind,
     out: Target = None,
     table: TableName = "results",

@@ -9,7 +9,7 @@ import typer
 
 from nicbench.cli import imports as read
 from nicbench.cli.imports import keep_import, show_import
-from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, choice
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.importing.cells import DELIMITERS, decode, read_bytes, read_sheet
@@ -63,7 +63,7 @@ def _import(
     named = [*own_names, *read.recordings("--with-monitor", with_monitor or ())]
     kind = _method_of(method, tables)
     formats = find("nicbench.importing.formats", Format)
-    read.choice("--from", form, formats)
+    choice("--from", form, formats)
     link = read.link("--link-speed", link_speed, ports)
     options = ImportOptions(
         link=link,
@@ -74,14 +74,14 @@ def _import(
         where=read.pairs("--where", where or ()),
         ignore=tuple(ignore or ()),
         configurations=tuple(configuration or ()),
-        decimal="comma" if read.choice("--decimal", decimal, ("point", "comma")) == "comma" else "point",
-        thousands=read.choice("--thousands", thousands, THOUSANDS),
+        decimal="comma" if choice("--decimal", decimal, ("point", "comma")) == "comma" else "point",
+        thousands=choice("--thousands", thousands, THOUSANDS),
         loss_ratio=read.ratio("--pdr-loss", pdr_loss),
         errata=errata,
     )
     if options.decimal == options.thousands:
         raise UsageError(f"--decimal and --thousands cannot both be {decimal}", next_step="leave one of them out")
-    mark = DELIMITERS[delimiter] if read.choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
+    mark = DELIMITERS[delimiter] if choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
     files = given_files(tables)
     machines = read_monitored(named, files, encoding)
     if kind is None:

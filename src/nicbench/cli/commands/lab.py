@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from nicbench.bench_file import BenchFile, load
+from nicbench.cli import completion
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.output import results, say
 from nicbench.core.errors import UsageError
@@ -25,7 +26,10 @@ _SANDBOX = "vm"
 BenchToKeep = Annotated[
     Path, typer.Argument(metavar="BENCH.yaml", help="The bench file; or `vm`, a virtual machine to try things in.")
 ]
-LabName = Annotated[str | None, typer.Argument(metavar="NAME", help="The lab; may be left out where there is one.")]
+LabName = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="The lab; may be left out where there is one.", autocompletion=completion.labs),
+]
 
 ConfigurationName = Annotated[
     str | None,
@@ -78,7 +82,10 @@ def _shell(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="The command to run; the default is a shell.")
     ] = None,
-    lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="The lab, where several are up.")] = None,
+    lab: Annotated[
+        str | None,
+        typer.Option("--lab", metavar="NAME", help="The lab, where several are up.", autocompletion=completion.labs),
+    ] = None,
     host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="One of its hosts.")] = None,
 ) -> None:
     """Run a command, or a shell, on a host of a lab that is up."""

@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
+from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, results, say
 from nicbench.core.redaction import visible_in_json
@@ -38,8 +39,13 @@ _Kernel = Annotated[
     list[str] | None, typer.Option("--kernel", help="Only runs of this kernel: 6.1 finds 6.1.90, not 6.18.")
 ]
 _Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only runs of a driver with this in its name.")]
-_Tag = Annotated[list[str] | None, typer.Option("--tag", help="Only runs with this tag.")]
-_MethodOf = Annotated[list[str] | None, typer.Option("--method", help="Only runs with results of this method.")]
+_Tag = Annotated[
+    list[str] | None, typer.Option("--tag", help="Only runs with this tag.", autocompletion=completion.tags)
+]
+_MethodOf = Annotated[
+    list[str] | None,
+    typer.Option("--method", help="Only runs with results of this method.", autocompletion=completion.methods),
+]
 _Since = Annotated[
     str | None, typer.Option("--since", metavar="DATE", help="Only runs since 2026, 2026-01, 2026-01-31.")
 ]

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli import completion
 from nicbench.cli.imports import keep_import
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results, say
@@ -28,7 +29,13 @@ from nicbench.importing.reference.data_sets import (
 MOST_ROWS_SHOWN = 40
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A name that `nicbench reference list` shows.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A name that `nicbench reference list` shows.",
+        show_default=False,
+        autocompletion=completion.data_sets,
+    ),
 ]
 AllRows = Annotated[bool, typer.Option("--all", help=f"Show every row, not only the first {MOST_ROWS_SHOWN}.")]
 

@@ -7,11 +7,8 @@ from collections.abc import Iterable
 
 import typer
 
-from nicbench.bench_file import load
-from nicbench.bench_file.hypervisor_files import keep_hypervisors
 from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
 from nicbench.cli.output import say
-from nicbench.cli.running import conduct
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Event, RunFinished, RunStarted
 from nicbench.store.files import BENCH
@@ -34,6 +31,10 @@ def _resume(
     wait: Wait = 0.0,
 ) -> None:
     """Continue an interrupted run, from its last trial or round."""
+    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+    from nicbench.bench_file.hypervisor_files import keep_hypervisors
+    from nicbench.cli.running import conduct
+
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.store.listing import open_run
@@ -17,7 +18,12 @@ def register(app: typer.Typer) -> None:
     app.command("tag")(_tag)
 
 
-_Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag; without it, the run's tags are shown.")]
+_Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="The tag; without it, the run's tags are shown.", autocompletion=completion.tags
+    ),
+]
 _Remove = Annotated[bool, typer.Option("--remove", help="Remove this tag.")]
 
 
