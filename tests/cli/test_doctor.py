@@ -36,7 +36,7 @@ def test_a_lack_ends_with_3_and_names_the_command(machine: Any, nicbench: Any) -
 def test_the_verdict_and_what_is_worst_stand_first(machine: Any, nicbench: Any) -> None:
     machine(GOOD, POOR, BAD)
     shown = nicbench("doctor").stdout
-    assert shown.startswith("1 missing: nicbench cannot work yet; 1 warning\n")
+    assert shown.startswith("1 missing: nicbench cannot run yet; 1 warning\n")
     assert shown.index("clang") < shown.index("powersave") < shown.index("AF_XDP")
 
 

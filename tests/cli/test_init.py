@@ -84,7 +84,7 @@ def test_a_test_frame_finds_the_two_ports(nicbench: Any) -> None:
     ("arguments", "message"),
     [
         (("rfc2544",), "free are eth1, eth3\n  next: write --ports A,B, or --probe"),
-        (("rfc2544", "--ports", "eth1"), "'eth1' are not two ports"),
+        (("rfc2544", "--ports", "eth1"), "'eth1' is not a pair of ports"),
         (("rfc2544", "--ports", "eth1,eth9"), "there is no port eth9\n  next: did you mean"),
         (("rfc2544", "--ports", "eth1,eth3", "--dut", "router"), "--macs: the MAC addresses of the router"),
         (("streams", "--server", "alice@nas"), "--server-port: the server's interface is missing"),

@@ -47,7 +47,7 @@ def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
         return ()
     if section.entries is None:
         step = "write `tuning: {dut: {ITEM: ...}}`, or `tuning: {profile: NAME}`"
-        reading.problems.append(Problem(section.position, "the section `tuning` has keys and values", step))
+        reading.problems.append(Problem(section.position, "`tuning` must be keys and values", step))
         return ()
     hosts = reading.root.child("hosts")
     known = [*_ROLES, *(name for name in (hosts.entries or {} if hosts else {}) if name not in _ROLES)]
@@ -58,7 +58,7 @@ def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
         elif key in known:
             wishes += _read_host(reading, key, node)
         else:
-            message = f"there is no host {quote(key)} to tune"
+            message = f"unknown host {quote(key)}"
             step = suggest(key, [*known, PROFILE], "host")
             reading.problems.append(Problem(section.key_positions[key], message, step))
     return tuple(wishes)
@@ -67,7 +67,9 @@ def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
 def _read_host(reading: Reading, role: str, node: Node) -> Iterator[TuningRequest]:
     if node.entries is None:
         step = f"write `{role}: {{ITEM: ...}}`"
-        reading.problems.append(Problem(node.position, f"{quote(f'tuning.{role}')} has items by their names", step))
+        reading.problems.append(
+            Problem(node.position, f"{quote(f'tuning.{role}')} must be keys and values: tuning items by name", step)
+        )
         return
     kinds = find("nicbench.tuning.items", Item)
     for key, child in node.entries.items():
@@ -76,7 +78,7 @@ def _read_host(reading: Reading, role: str, node: Node) -> Iterator[TuningReques
         elif key in kinds:
             yield from _read_item(reading, role, kinds[key], child)
         else:
-            message = f"there is no tuning item {quote(key)}"
+            message = f"unknown tuning item {quote(key)}"
             step = suggest(key, [*kinds, PROFILE], "item")
             reading.problems.append(Problem(node.key_positions[key], message, step))
 
@@ -109,7 +111,7 @@ def _read_options(
         content = {}
     else:
         step = f"write `{item.kind}: {{OPTION: ...}}`, with its options: {', '.join(item.Options.model_fields)}"
-        reading.problems.append(Problem(node.position, f"{quote(item.kind)} has keys and values", step))
+        reading.problems.append(Problem(node.position, f"{quote(item.kind)} must be keys and values", step))
         return
     options = reading.validate(item.Options, content, path)
     if options is not None:
@@ -119,7 +121,7 @@ def _read_options(
 def _read_profile(reading: Reading, role: str, node: Node) -> tuple[TuningRequest, ...]:
     name = node.value
     if not isinstance(name, str) or name not in PROFILES:
-        message = f"there is no tuning profile {quote(node.plain())}"
+        message = f"unknown tuning profile {quote(node.plain())}"
         reading.problems.append(Problem(node.position, message, suggest(str(name), list(PROFILES), "profile")))
         return ()
     return requests_of(name, role)

@@ -244,7 +244,7 @@ class Reading:
         if kind_node is not None and (not isinstance(kind, str) or kind not in kinds):
             where = ".".join(str(step) for step in path if isinstance(step, str))
             one = where.removesuffix("s")  # `tests` has a list
-            message = f"there is no {one} of the {key} {quote(kind_node.plain())}"
+            message = f"unknown {one} {key} {quote(kind_node.plain())}"
             self.problems.append(Problem(kind_node.position, message, suggest(str(kind), list(kinds), key)))
             return None
         taken = {key, *beside}

@@ -27,13 +27,13 @@ def choose_two(given: str | None, *, probe: bool) -> tuple[str, str]:
     cabled = _look_for_cables(found, asked=probe or (given is None and can_ask() and _consent(found)))
     if given is None and cabled:
         given = f"{cabled[0].one},{cabled[0].other}"
-        say(f"the two ports are {given}")
+        say(f"using the ports {given}")
     if given is None:
         given = _ask_for_two(found)
     names = [part.strip() for part in given.split(",")]
     if len(names) != 2 or names[0] == names[1] or not all(names):
         step = "write two different ports with a comma between them: --ports eth1,eth2"
-        raise UsageError(f"{given!r} are not two ports", place="--ports", next_step=step)
+        raise UsageError(f"{given!r} is not a pair of ports", place="--ports", next_step=step)
     for name in names:
         _require(found, name)
     return names[0], names[1]
@@ -79,13 +79,13 @@ def _look_for_cables(found: Sequence[FoundPort], *, asked: bool) -> tuple[Cablin
         return ()
     names = [port.name for port in free_ports(found) if port.has_link]
     if len(names) < 2:
-        say("no test frame was sent: fewer than two free ports have a link (`ip link set dev NAME up`)")
+        say("no test frames sent: fewer than two free ports have a link (`ip link set dev NAME up`)")
         return ()
     cabled = find_cabling(names)
     for one in cabled:
         say(f"  {one}")
     if not cabled:
-        say("no test frame arrived: nothing, or a router, is between the free ports")
+        say("no test frame arrived: the free ports are not connected, or only through a router")
     return cabled
 
 
@@ -112,4 +112,4 @@ def _require(found: Sequence[FoundPort], name: str, *, serves: bool = False) -> 
         step = "choose another port: nicbench never measures on the way out of a machine"
         raise NotReadyError(f"the port {port.never}", place=name, next_step=step)
     if port.warning:
-        say(f"warning: {name} is in use: {port.warning}. A run refuses it until that is gone")
+        say(f"warning: {name} is in use: {port.warning}. A run will refuse it in this state")

@@ -76,15 +76,18 @@ Year = Annotated[int | None, _option("--year", "YEAR", "The year of publication.
 Device = Annotated[str | None, _option("--device", "TEXT", "What was measured.")]
 LinkSpeed = Annotated[str | None, _option("--link-speed", "SPEED", "The speed of a port: '25 Gb/s', 25GbE, 2x25GbE.")]
 Ports = Annotated[
-    int | None, _option("--ports", "N", "The number of ports that rates are the sum of; 1: per port.", min=1, max=1024)
+    int | None, _option("--ports", "N", "How many ports the rates are summed over; 1 means per port.", min=1, max=1024)
 ]
-Column = Annotated[list[str] | None, _option("--column", "THEIRS=OURS", "The name of a column in nicbench.")]
+Column = Annotated[list[str] | None, _option("--column", "THEIRS=OURS", "What a column means to nicbench.")]
 UnitOf = Annotated[list[str] | None, _option("--unit", "COLUMN=UNIT", "The unit of a column whose heading names none.")]
-Given = Annotated[list[str] | None, _option("--set", "NAME=VALUE", "A column that the file lacks, for all rows.")]
-Where = Annotated[list[str] | None, _option("--where", "COLUMN=VALUE", "Only rows with this text.")]
+Given = Annotated[
+    list[str] | None, _option("--set", "NAME=VALUE", "A column that the file lacks, with one value for all rows.")
+]
+Where = Annotated[list[str] | None, _option("--where", "COLUMN=VALUE", "Only rows with this value.")]
 Ignore = Annotated[list[str] | None, _option("--ignore", "COLUMN", "A column to leave out.")]
 Configuration = Annotated[
-    list[str] | None, _option("--configuration", "COLUMN", "The column that names what is compared: a table for each.")
+    list[str] | None,
+    _option("--configuration", "COLUMN", "The column that names what is compared; each value gets its own table."),
 ]
 PdrLoss = Annotated[str | None, _option("--pdr-loss", "SHARE", "The loss that a PDR allows: '0.5 %'.")]
 DecimalMark = Annotated[str, typer.Option("--decimal", metavar="point|comma", help="The decimal mark.")]
@@ -100,7 +103,7 @@ Encoding = Annotated[
 HeadingLine = Annotated[
     int, typer.Option("--heading-line", metavar="N", min=1, max=1000, help="The line of the headings.")
 ]
-Errata = Annotated[bool, typer.Option("--errata", help="Take implausible figures as printed, and list them.")]
+Errata = Annotated[bool, typer.Option("--errata", help="Accept implausible figures as printed, and list them.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; write nothing.")]
 
 
@@ -110,7 +113,7 @@ def pairs(option: str, written: Iterable[str]) -> dict[str, str]:
     for text in written:
         name, mark, value = (part.strip() for part in text.partition("="))
         if not mark or not name or not value:
-            raise UsageError(f"{option} {text!r} is no pair", next_step=f"write {option} 'NAME=VALUE'")
+            raise UsageError(f"{option} {text!r} is not NAME=VALUE", next_step=f"write {option} 'NAME=VALUE'")
         if name in found:
             raise UsageError(f"{option} names {name!r} twice", next_step="leave one of them out")
         found[name] = value
@@ -125,7 +128,7 @@ def recordings(option: str, written: Iterable[str]) -> list[tuple[Path, str | No
         if not mark or Path(text).exists():
             found.append((Path(text), None))
         elif not file.strip() or not host.strip():
-            raise UsageError(f"{option} {text!r} names no file and host", next_step=f"write {option} 'FILE=HOST'")
+            raise UsageError(f"{option} {text!r} is not FILE=HOST", next_step=f"write {option} 'FILE=HOST'")
         else:
             found.append((Path(file), host.strip()))
     return found
@@ -137,7 +140,7 @@ def units(option: str, written: Iterable[str]) -> dict[str, Unit]:
     for name, text in pairs(option, written).items():
         unit = parse_unit(text)
         if unit is None:
-            raise UsageError(f"{option}: {text!r} is no unit that is known", next_step=f"known are {FORMS}")
+            raise UsageError(f"{option}: {text!r} is not a known unit", next_step=f"known are {FORMS}")
         found[name] = unit
     return found
 
@@ -149,7 +152,7 @@ def link(option: str, text: str | None, ports: int | None) -> Link | None:
     try:
         found = parse_link(text)
     except ValueError as error:
-        raise UsageError(f"{option} {text!r} is no speed", next_step=str(error)) from error
+        raise UsageError(f"{option} {text!r} is not a speed", next_step=str(error)) from error
     if ports is not None and found.ports not in (None, ports):
         raise UsageError(f"{option} {text!r} and --ports {ports} contradict each other", next_step="give one of them")
     return Link(found.bits_per_s, found.ports or ports)

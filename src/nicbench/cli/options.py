@@ -25,7 +25,7 @@ def _folder(path: Path) -> Path:
     for part in (path, *path.parents):
         with contextlib.suppress(OSError):  # a folder that cannot be accessed is reported where it is used
             if part.exists() and not part.is_dir():
-                raise UsageError("is a file, not a folder for runs", place=str(part), next_step="give --runs a folder")
+                raise UsageError("is a file, not a folder", place=str(part), next_step="give --runs a folder")
     return path
 
 
@@ -50,10 +50,10 @@ RunReference = Annotated[
 RunsFolder = Annotated[
     Path, typer.Option("--runs", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print only data, as JSON, on stdout.")]
-NoProgress = Annotated[bool, typer.Option("--no-progress", help="Print no progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="Do not show progress.")]
 NoReport = Annotated[
-    bool, typer.Option("--no-report", help="Write no report; `nicbench report RUN` makes it at any time.")
+    bool, typer.Option("--no-report", help="Do not write a report; `nicbench report RUN` does at any time.")
 ]
 Redact = Annotated[
     bool,
@@ -66,7 +66,7 @@ Wait = Annotated[
         "--wait",
         metavar="DURATION",
         parser=_duration_s,
-        help="How long to wait, e.g. 10min, for machines and ports that another run uses.",
+        help="How long to wait for machines and ports that another run uses, e.g. 10min.",
     ),
 ]
 

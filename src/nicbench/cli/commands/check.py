@@ -36,9 +36,11 @@ _Against = Annotated[
 ]
 _Tolerance = Annotated[
     float,
-    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="The greatest change that does not count."),
+    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="Ignore changes up to this size."),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Compare even what is not comparable, and say why it is not.")]
+_Force = Annotated[
+    bool, typer.Option("--force", help="Compare runs that are not comparable anyway, and say why they are not.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +56,7 @@ def _check(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Check whether a run is worse than another, or than those with a tag: status 6 where it is, 5 if unknown."""
+    """Check for regressions against a run or a tag: exit status 6 if worse, 5 if unknown."""
     folder = open_run(run, runs_folder)
     measured = require_finished(folder)
     if isinstance(measured, str):
@@ -108,7 +110,9 @@ def _others(against: str, runs_folder: Path, folder: RunFolder) -> list[Finished
             say(f"note: left out: {reason}")
     complete = [one for one in found if not isinstance(one, str)]
     if not complete:
-        raise CannotTellError("nothing to compare with is whole", place=against, next_step="name a finished run")
+        raise CannotTellError(
+            "there is no complete run to compare with", place=against, next_step="name a finished run"
+        )
     return complete
 
 
@@ -129,11 +133,11 @@ def _error(found: Check, run: FinishedRun, others: list[FinishedRun]) -> Nicbenc
             next_step=f"nicbench diff {others[-1].name} {run.name}",
         )
     if not every or unknown:
-        what = f"{len(unknown)} of {every} values cannot be compared" if every else "there is no value that both have"
+        what = f"{len(unknown)} of {every} values cannot be compared" if every else "the runs have no value in common"
         return CannotTellError(
-            f"{what}, so that nobody can say it is not worse",
+            f"{what}, so a regression cannot be ruled out",
             place=run.name,
-            next_step="measure again what was disturbed or left out",
+            next_step="repeat what was disturbed or left out",
         )
     return None
 

@@ -36,9 +36,11 @@ _Out = Annotated[
     Path, typer.Option("--out", metavar="FILE|DIR", help=f"The file of the page, or its folder, for {PAGE}.html.")
 ]
 _Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's title.")]
-_Force = Annotated[bool, typer.Option("--force", help="Compare even what is not comparable; the page says so in red.")]
+_Force = Annotated[
+    bool, typer.Option("--force", help="Compare runs that are not comparable anyway; the page says so in red.")
+]
 _PerPort = Annotated[
-    bool, typer.Option("--per-port", help="Divide rates that are a sum of ports by their number; the page says so.")
+    bool, typer.Option("--per-port", help="Divide sums over ports by the number of ports; the page says so.")
 ]
 
 
@@ -57,7 +59,7 @@ def _compare(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Compare two or more runs, or published results, side by side: what differs first, then every value."""
+    """Compare runs or published results side by side."""
     # Imported here: these take a second to load, and no other command needs them.
     from nicbench.cli.comparison import document, print_comparison
     from nicbench.compare.conditions import conditions_of

@@ -31,11 +31,11 @@ def register(app: typer.Typer) -> None:
 Build = Annotated[str | None, typer.Option("--build", help="Build something that a DUT needs: l3fwd.", metavar="NAME")]
 
 
-Verbose = Annotated[bool, typer.Option("--verbose", help="Print what was found in detail.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print the details of each check.")]
 
 
 def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -> None:
-    """Check that this machine has what nicbench needs; exit status 3 where something is missing."""
+    """Check that this machine has what nicbench needs; exit status 3 if something is missing."""
     if build is not None:
         results().print(escape(run_to_the_end(build_on_this_machine(build))), soft_wrap=True)
         return
@@ -56,7 +56,7 @@ def _print(checks: Sequence[Check], *, with_details: bool) -> None:
     lacking = sum(check.state is State.MISSING for check in checks)
     warned = sum(check.state is State.WARNING for check in checks)
     warnings = f"{warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""
-    verdict = f"{lacking} missing: nicbench cannot work yet" if lacking else "this machine is ready"
+    verdict = f"{lacking} missing: nicbench cannot run yet" if lacking else "this machine is ready"
     console.print("; ".join(filter(None, (verdict, warnings))) + "\n")
     width = max((len(check.name) for check in checks), default=0)
     indent = " " * (_STATE_WIDTH + width + 3)

@@ -58,13 +58,15 @@ def _export(
     table: TableName = "results",
     runs_folder: RunsFolder = DEFAULT_RUNS,
 ) -> None:
-    """Write a run's results as a file for other programs, nothing rounded, and print where it is."""
+    """Export a run's results, unrounded, to a file for other programs."""
     formats = find("nicbench.export.formats", ExportFormat)
     choice("--to", to, formats)
     choice("--table", table, TABLES)
     form = formats[to]()
     if table != "results" and not form.one_table:
-        raise UsageError(f"a file of kind {to} holds no single table", place="--table", next_step="leave it out")
+        raise UsageError(
+            f"the format {to} holds all tables, so none can be chosen", place="--table", next_step="leave it out"
+        )
     folder = open_run(run, runs_folder)
     source = ExportSource(folder)
     for sentence in source.document.run.changed_files:
@@ -89,7 +91,7 @@ def _refuse(path: Path) -> None:
         raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --out")
     if path.exists() and not path.is_file():  # such as /dev/stdout, a link to a pipe
         raise UsageError(
-            "is a pipe or a device, and no file takes its place",
+            "is a pipe or a device, not a file",
             place=str(path),
             next_step=f"name a file, or `--out {_STDOUT}` for stdout",
         )
@@ -107,8 +109,8 @@ def _to_stdout(form: ExportFormat, source: ExportSource, table: str) -> None:
     form.write(source, table, whole)
     if sys.stdout.isatty() and not form.is_text:
         raise UsageError(
-            f"a file of kind {form.kind} is not for a terminal",
+            f"the format {form.kind} is binary and cannot be shown on a terminal",
             place="--out",
-            next_step="name a file, or send stdout to one",
+            next_step="name a file with --out, or redirect stdout",
         )
     write_bytes(whole.getvalue())

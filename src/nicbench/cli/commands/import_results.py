@@ -57,7 +57,7 @@ def _import(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Make a run of results that somebody else measured, marked as such, with the usual tables and charts."""
+    """Import results that somebody else measured, as a run that is marked as imported."""
     tables = [path for path in paths if not is_recording(path)]
     own_names = [(path, None) for path in paths if is_recording(path)]
     named = [*own_names, *read.recordings("--with-monitor", with_monitor or ())]
@@ -110,7 +110,9 @@ def _method_of(name: str | None, tables: Sequence[Path]) -> type[Method] | None:
         raise UsageError("the method is not given", place=str(tables[0]), next_step=_method_step(tables[0]))
     if name is not None and not tables:
         raise UsageError(
-            f"there is no file with results of `{name}`", place="--method", next_step="name one, or leave --method out"
+            f"no file with results was given for `{name}`",
+            place="--method",
+            next_step="name one, or leave --method out",
         )
     return None if name is None else method_of(name)
 

@@ -30,15 +30,15 @@ def register(app: typer.Typer) -> None:
 
 _Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="WORD...", help="Only runs with these words: in title, id, tags, cards, kernel, methods."),
+    typer.Argument(metavar="WORD...", help="Words to search for in title, id, tags, cards, kernel and methods."),
 ]
 _Card = Annotated[
-    list[str] | None, typer.Option("--card", help="Only runs of a card with this in its name or PCI number.")
+    list[str] | None, typer.Option("--card", help="Only runs with this card (part of its name or PCI ID).")
 ]
 _Kernel = Annotated[
     list[str] | None, typer.Option("--kernel", help="Only runs of this kernel: 6.1 finds 6.1.90, not 6.18.")
 ]
-_Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only runs of a driver with this in its name.")]
+_Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only runs with this driver (part of its name).")]
 _Tag = Annotated[
     list[str] | None, typer.Option("--tag", help="Only runs with this tag.", autocompletion=completion.tags)
 ]
@@ -49,8 +49,8 @@ _MethodOf = Annotated[
 _Since = Annotated[
     str | None, typer.Option("--since", metavar="DATE", help="Only runs since 2026, 2026-01, 2026-01-31.")
 ]
-_Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs until then, that day included.")]
-_Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index of the runs from their folders.")]
+_Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs up to this date, inclusive.")]
+_Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from the run folders.")]
 
 
 def _list(
@@ -84,7 +84,7 @@ def _list(
     elif not every:
         say(f"no runs in {runs_folder}; `nicbench run BENCH.yaml` makes one")
     elif not runs:
-        say(f"none of the {len(every)} runs in {runs_folder} is like that; `nicbench list` shows them all")
+        say(f"none of the {len(every)} runs in {runs_folder} matches; `nicbench list` shows all")
     else:
         _print(runs)
 
@@ -128,7 +128,11 @@ def _print_long(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _describe_trouble(trouble: str) -> str:
-    return "of a newer nicbench" if "newer nicbench" in trouble and not trouble.startswith("damaged") else "damaged"
+    return (
+        "written by a newer nicbench"
+        if "newer nicbench" in trouble and not trouble.startswith("damaged")
+        else "damaged"
+    )
 
 
 def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:

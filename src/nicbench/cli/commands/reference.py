@@ -42,7 +42,7 @@ AllRows = Annotated[bool, typer.Option("--all", help=f"Show every row, not only 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    references = typer.Typer(help="Published results to compare with: list, show, import.", no_args_is_help=True)
+    references = typer.Typer(help="Published results to compare with.", no_args_is_help=True)
     references.command("list")(_list)
     references.command("show")(_show)
     references.command("import")(_import)
@@ -62,7 +62,7 @@ def _list(json: Json = False) -> None:
         method = one.reading.method if one.reading else "-"
         table.add_row(one.name, str(one.year), method, escape(one.title))
     results().print(table)
-    say("a method of `-`: no method takes it as results; `nicbench reference show NAME` shows it and says why")
+    say("method `-`: cannot be imported as results; `nicbench reference show NAME` says why")
 
 
 def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
@@ -83,7 +83,7 @@ def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
 
 
 def _import(name: Name, runs_folder: RunsFolder = DEFAULT_RUNS, json: Json = False) -> None:
-    """Make a run folder of a data set, marked as not measured by nicbench."""
+    """Import a data set as a run, marked as not measured by nicbench."""
     made = as_run(data_set(name))
     keep_import(runs_folder, made.files, made.summary, made.options, as_json=json)
 

@@ -25,12 +25,12 @@ _Out = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="The folder for the report; made if missing.",
+        help="Where to write the report; the folder is created if missing.",
         show_default="the run's own",
     ),
 ]
 _Damaged = Annotated[
-    bool, typer.Option("--damaged", help="Build it also for a damaged run; the page says what is damaged.")
+    bool, typer.Option("--damaged", help="Build a report even if the run folder is damaged; it says what is damaged.")
 ]
 
 
@@ -48,11 +48,11 @@ def _report(
     json: Json = False,
     damaged: _Damaged = False,
 ) -> None:
-    """Build a run's report again and print where it is."""
+    """Build the report of a run again."""
     wanted = kinds(formats)
     folder = open_run(run, runs_folder, damaged=True)
     if not damaged:
-        refuse_damaged(folder, "put the files back from a copy, or look at the run as it is with --damaged")
+        refuse_damaged(folder, "restore the files from a copy, or use --damaged to see the run as it is")
     for difference in folder.differences():
         say(f"warning: {difference}")
     paths = _build(folder, wanted, layout, out, damaged=damaged)
@@ -80,5 +80,5 @@ def _build(
         raise HostError(
             f"is too damaged for a report: {type(error).__name__}: {error}",
             place=str(folder.path),
-            next_step="put the files back from a copy of the folder",
+            next_step="restore the files from a copy of the folder",
         ) from error

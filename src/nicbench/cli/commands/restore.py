@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _restore(run: RunReference, runs_folder: RunsFolder = DEFAULT_RUNS) -> None:
-    """Undo what a killed run changed on this machine; the folder of the run may be gone."""
+    """Undo what a killed run changed on this machine, even if its run folder is gone."""
     reference = _reference(run, runs_folder)
     for sentence in run_to_the_end(restore(reference, RUNTIME_FOLDER)):
         results().print(sentence, markup=False, soft_wrap=True)
@@ -54,5 +54,5 @@ def _has_traces(run_id: str) -> bool:
         return record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or is_locked_by(run_id, RUNTIME_FOLDER)
     except PermissionError as error:
         raise NotReadyError(
-            "only root can see what was changed", place=str(RUNTIME_FOLDER), next_step="run this with sudo"
+            "only root can see what a run changed", place=str(RUNTIME_FOLDER), next_step="run this with sudo"
         ) from error

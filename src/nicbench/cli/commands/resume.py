@@ -30,7 +30,7 @@ def _resume(
     redact: Redact = False,
     wait: Wait = 0.0,
 ) -> None:
-    """Continue an interrupted run, from its last trial or round."""
+    """Continue an interrupted run where it stopped."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.hypervisor_files import keep_hypervisors
     from nicbench.cli.running import conduct
@@ -76,9 +76,9 @@ def refuse_tampering(folder: RunFolder) -> None:
     differences = folder.differences()
     if differences:
         raise UsageError(
-            f"the run folder is not as the run left it: {'; '.join(differences)}",
+            f"the run folder was changed after the run: {'; '.join(differences)}",
             place=str(folder.path),
-            next_step="put the files back as they were, or start a new run",
+            next_step="restore the original files, or start a new run",
         )
 
 

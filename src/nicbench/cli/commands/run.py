@@ -16,13 +16,13 @@ from nicbench.store.tags import add_tag, check_tag
 if TYPE_CHECKING:
     from nicbench.bench_file import BenchFile
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and what would be tuned; change nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and the tuning, and change nothing.")]
 Tags = Annotated[
     list[str] | None,
     typer.Option(
         "--tag",
         metavar="NAME",
-        help="Give the run this name to find it by (repeatable).",
+        help="Tag the run with this name (repeatable).",
         autocompletion=completion.tags,
     ),
 ]

@@ -34,7 +34,7 @@ def _tag(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Give a run a name to find it by (`list --tag`, `check --against`), or remove one."""
+    """Add a tag to a run, to find it by (`list --tag`, `check --against`), or remove one."""
     folder = open_run(run, runs_folder, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:
