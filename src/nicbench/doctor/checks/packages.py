@@ -63,7 +63,9 @@ class Packages(Examination):
             installed = parse_installed_packages((await host.run(query, check=False)).stdout)
         except NicbenchError:
             return (
-                warning("Debian packages", f"this is no Debian; what is needed is called there: {', '.join(names)}"),
+                warning(
+                    "Debian packages", f"this is not Debian, where the packages needed are called: {', '.join(names)}"
+                ),
             )
         # Ubuntu has bpftool in other packages, and an installed nicbench may bring its own along.
         installed |= set((await host.run(("sh", "-c", _PROGRAMS, "sh", *names), check=False)).stdout.split())

@@ -86,8 +86,8 @@ class VethLab(FrameLab):
             link_bits_per_s=await network.link_bits_per_s(tester, _tester_device(0)),
             link_is_nominal=True,
             statements=(
-                f"A lab of veth pairs measures {machine_words(local)}, its CPU and kernel, and no network card.",
-                "The speed of a veth is nominal: its driver claims it, whatever the machine can do.",
+                f"A lab of veth pairs measures {machine_words(local)}, its CPU and kernel, not a network card.",
+                "The link speed of a veth is nominal: its driver reports it whatever the machine can do.",
             ),
             facts={
                 "lab": self.kind,
