@@ -104,14 +104,14 @@ def _print(console: Console, folders: list[RunFolder], found: Differences, *, ev
     elif found.equal:
         _line(console, f"{one} and {other} were made in the same way, on the same settings.")
     folded = 0
-    for words, rows in (
+    for words, apart_rows in (
         ("Serial numbers, addresses and other identities", found.identities),
         ("Redacted in one or both, so not compared", found.redacted),
         ("Different at every reading, and no setting", found.volatile),
     ):
-        if rows and every:
-            _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in rows))}")
-        folded += len(rows)
+        if apart_rows and every:
+            _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in apart_rows))}")
+        folded += len(apart_rows)
     if not every and (folded or found.settings):
         differ = (
             "1 more value differs that is no setting"
