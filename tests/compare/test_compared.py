@@ -136,8 +136,8 @@ def test_all_comparisons_of_a_call_are_corrected_together_and_their_number_is_sa
     assert [one.p_corrected for one in found.all] == [pytest.approx(3 * 2 / 252)] * 3
     assert all(one.holds_together for one in found.all)
     assert found.rule[-1] == (
-        "3 comparisons were tested; if nothing differed, 0.05 x 3 = 0.15 of them would be expected to look as if it "
-        "did. 3 show a difference; corrected for all of them together (Holm) 3 do."
+        "3 comparisons were tested; if nothing differed, 0.05 x 3 = 0.15 of them would be expected to look like a "
+        "difference. 3 show a difference; corrected for all of them together (Holm) 3 do."
     )
 
 

@@ -39,8 +39,8 @@ def test_a_quiet_trial_is_valid_however_much_the_dut_lost(reading: MakeReading) 
 @pytest.mark.parametrize(
     ("change", "reason", "says"),
     [
-        ({"longest_gap_ns": 50_000_000}, Reason.DISTURBED, "held up for 50.0 ms at once"),
-        ({"total_gap_ns": 80_000_000}, Reason.DISTURBED, "held up for 8.0 % of the transmission"),
+        ({"longest_gap_ns": 50_000_000}, Reason.DISTURBED, "stalled for 50.0 ms at a stretch"),
+        ({"total_gap_ns": 80_000_000}, Reason.DISTURBED, "stalled for 8.0 % of the transmission"),
         ({"clock_step_ns": -3_000_000}, Reason.CLOCK_STEP, "moved by 3.000 ms"),
         ({"unsent_tester": 20_000, "sent": 980_000}, Reason.UNSENT, "did not send 2.0 %"),
         ({"receive_overrun": 500}, Reason.RECEIVE_OVERRUN, "own port t0 dropped 500 arriving frames"),

@@ -127,7 +127,7 @@ def test_trials_that_lost_frames_lie_on_either_line_whatever_else_slowed_them(ch
         line = fit.lines["NDR"]
         for dot in (point for point in points if point["what"] == "lost frames"):
             assert dot["y"] * 1e3 == pytest.approx(over.at(line, dot["x"]).middle, rel=0.02)
-        assert f"brought to {over.brought_to}" in fit_caption(over, [fit], changing_section)
+        assert f"scaled to {over.brought_to}" in fit_caption(over, [fit], changing_section)
 
 
 def test_a_rate_that_is_no_estimate_has_no_line(shared_section: Section) -> None:

@@ -13,10 +13,12 @@ import pypdf
 import pytest
 
 from nicbench.core.errors import NotReadyError
-from nicbench.report import pdf
-from nicbench.report.document.blocks import Block, Code, Document, Row, Table, plain
+from nicbench.core.report_options import Layout
+from nicbench.report import layouts, pdf
+from nicbench.report.document.blocks import Block, Code, Document, FoldedBlocks, Row, Table, Text, plain
 from nicbench.report.document.inlines import link
 from nicbench.report.document.tables import NOTHING, cell, head, heading, heads, name, paragraph, table
+from nicbench.report.model import Report
 from nicbench.report.pdf import making
 from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fit_tables, tokens
 
@@ -89,7 +91,24 @@ def test_pages_are_numbered_and_named(whole: bytes) -> None:
     assert f"{len(reader.pages)} of {len(reader.pages)}" in last
     assert "run run-1" in last
     assert any("Contents" in page.extract_text() for page in reader.pages[:2])
-    assert {page.mediabox.width > page.mediabox.height for page in reader.pages} == {True, False}
+
+
+def test_a_study_has_at_most_twelve_pages_and_a_datasheet_two(whole: bytes, view: Report) -> None:
+    sheet = pdf.make_pdf(layouts.document(view, Layout.DATASHEET), "run run-1", CREATED)
+    pages = pypdf.PdfReader(io.BytesIO(sheet)).pages
+
+    assert len(pypdf.PdfReader(io.BytesIO(whole)).pages) <= 12
+    assert len(pages) == 2
+    assert "Results" in pages[0].extract_text()
+    assert "Command" in pages[1].extract_text()
+
+
+def test_evidence_behind_the_results_stays_on_the_page_and_paper_says_so() -> None:
+    every = FoldedBlocks((Text("throughput: 3 trials"),), (heading(3, "Inside"), paragraph("Hidden")), is_detail=True)
+    told = words(made(heading(1, "Every trial"), every))
+
+    assert "Left out here: throughput: 3 trials. It is in report.html." in told
+    assert "Hidden" not in told
 
 
 def test_two_builds_are_equal_byte_for_byte(whole: bytes, whole_document: Document) -> None:

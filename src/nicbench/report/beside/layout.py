@@ -29,7 +29,7 @@ def document(page: Page) -> Document:
         "were not changed."
     )
     header = (paragraph(*eyebrow, role="eyebrow"),)
-    return make_document(page.report, header, _sections(page, Figures(page.report)), inlines(footer))
+    return make_document(page.report, header, _sections(page, Figures(page.report, has_lead=False)), inlines(footer))
 
 
 def _sections(page: Page, figures: Figures) -> Iterator[Block]:

@@ -34,16 +34,17 @@ Draw = Callable[[Any, Format], dict[str, Any] | None]
 
 class Figures:
     """Draws the figures of one page; their ids are unique on it. ``is_alone`` is False where configurations are
-    compared: then figures show the comparison, and single runs have only tables.
+    compared: then figures show the comparison, and single runs have only tables. With ``has_lead``, the page opens with
+    the figure ``lead``, which does not stand in its section again.
     """
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, *, has_lead: bool = True) -> None:
         self.report = report
         self.is_alone = report.comparison is None
         self.numbered = identifiers()
         self._of_sections: dict[int, tuple[Figure, ...]] = {}
         self._of_rates: dict[tuple[int, str], Figure | None] = {}
-        self.lead = self._lead()
+        self.lead = self._lead() if has_lead else None
 
     def _lead(self) -> Figure | None:
         """Returns the figure that stands first on the page: the first rates of configurations side by side, or else the
