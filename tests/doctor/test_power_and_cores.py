@@ -146,7 +146,10 @@ def test_what_will_come_of_a_noisy_machine_is_said_before_the_first_trial(slow: 
 
 
 def test_where_nobody_could_look_nothing_is_claimed() -> None:
-    assert "could not be sampled" in neighbours.judge(neighbours.parse_looks('{"cpus":[{"cpu":0,"looks":0,"slow":0}]}'), None).text
+    assert (
+        "could not be sampled"
+        in neighbours.judge(neighbours.parse_looks('{"cpus":[{"cpu":0,"looks":0,"slow":0}]}'), None).text
+    )
 
 
 async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
