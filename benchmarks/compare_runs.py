@@ -65,7 +65,7 @@ def make_runs(folder: Path, count: int) -> list[Path]:
     bench = folder.parent / "bench.yaml"
     bench.write_text(BENCH)
     first = folder.parent / "first"
-    command = [sys.executable, "-m", "nicbench", "run", str(bench), "--output", str(first), "--no-progress", "--json"]
+    command = [sys.executable, "-m", "nicbench", "run", str(bench), "--runs", str(first), "--no-progress", "--json"]
     subprocess.run(command, check=True, capture_output=True)
     [made] = first.iterdir()
     draw = random.Random(1)

@@ -99,7 +99,7 @@ def measured_run(folder: Path) -> Path:
     bench = folder.parent / "index-bench.yaml"
     folder.mkdir(parents=True, exist_ok=True)
     bench.write_text(BENCH)
-    command = [sys.executable, "-m", "nicbench", "run", str(bench), "--output", str(folder), "--no-progress", "--json"]
+    command = [sys.executable, "-m", "nicbench", "run", str(bench), "--runs", str(folder), "--no-progress", "--json"]
     subprocess.run(command, check=True, capture_output=True)
     [path] = folder.iterdir()
     return path
@@ -159,7 +159,7 @@ def measure(folder: Path) -> bool:
 
 def run_once(arguments: Sequence[str], folder: Path) -> float:
     """Seconds of a whole process."""
-    place = () if arguments[0].startswith("--") else ("--output", str(folder))
+    place = () if arguments[0].startswith("--") else ("--runs", str(folder))
     began = time.monotonic()
     command = [sys.executable, "-m", "nicbench", *arguments, *place]
     ended = subprocess.run(command, check=False, capture_output=True, text=True)

@@ -38,7 +38,7 @@ WRONG: dict[str, tuple[tuple[str, str], int, int, str, str]] = {
     ),
     "nothing that gives an address in a new namespace": (
         *((", ip: 198.18.0.2/24", ""), 10, 3),
-        *("nicbench makes the namespace of `c0`, and nothing gives the port an address", "write `ip: 198.18.0.1/24`"),
+        *("nicbench makes the namespace of `c0`, and the port needs an address there", "write `ip: 198.18.0.1/24`"),
     ),
     "two ports of a host in one network": (
         *(("198.18.1.1/24", "198.18.0.9/24"), 9, 38),

@@ -151,7 +151,7 @@ def test_the_smallest_frame_holds_the_headers_and_the_signature() -> None:
 def test_a_file_that_does_not_exist_says_where_examples_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no such file") as refused:
         load(tmp_path / "none.yaml")
-    assert "examples/" in str(refused.value)
+    assert "nicbench init" in str(refused.value)
 
 
 def test_a_folder_is_no_bench_file(tmp_path: Path) -> None:

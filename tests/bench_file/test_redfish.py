@@ -36,7 +36,7 @@ def test_a_controller_is_named_by_role(read: Read) -> None:
         ("tester: {url: 'https://bmc-1', user: u}", "needs `password_env` or `password_file`"),
         ("tester: {url: 'https://bmc-1', user: u, password_file: pw}", "is no path of a file"),
         ("tester: {url: 'https://bmc-1', user: u, password_env: P, verify: false}", "cannot be `false`"),
-        ("testr: {url: 'https://bmc-1', user: u, password_env: P}", "`redfish` names a host `testr`"),
+        ("testr: {url: 'https://bmc-1', user: u, password_env: P}", "`redfish` names an unknown host `testr`"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place_and_without_a_password(read: Read, written: str, told: str) -> None:

@@ -30,7 +30,7 @@ def test_items_are_given_by_host(read: Read) -> None:
     ("tuning", "said"),
     [
         ("tuning: 3\n", "b.yaml:5:9: `tuning` must be keys and values"),
-        ("tuning:\n  dtu: {}\n", "b.yaml:6:3: there is no host `dtu` to tune\n  next: did you mean `dut`?"),
+        ("tuning:\n  dtu: {}\n", "b.yaml:6:3: unknown host `dtu`\n  next: did you mean `dut`?"),
         (
             "tuning:\n  dut: {sysctl: {}}\n",
             "b.yaml:6:9: unknown tuning item `sysctl`\n  next: did you mean `sysctls`?",

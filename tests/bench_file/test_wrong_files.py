@@ -33,7 +33,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a kind that does not exist": (
         HEAD + "lab: {kind: vethe}\ndut: {kind: policer}\n" + TESTS,
-        [(3, 13, "no lab of the kind `vethe`", "did you mean `veth`?")],
+        [(3, 13, "unknown lab kind `vethe`", "did you mean `veth`?")],
     ),
     "a declared fact that is no value": (
         HEAD + "declared: {switch: {mtu: [1, 2]}, cables: 3}\n" + LAB + TESTS,
@@ -167,7 +167,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "two tests of one name": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput}\n  - {name: t, method: throughput}\n",
-        [(7, 12, "there are two tests named `t`", "a name of its own")],
+        [(7, 12, "there are two tests named `t`", "its own name")],
     ),
     "a test with the name of the calibration": (
         HEAD + LAB + "tests:\n  - {name: ceiling, method: throughput}\n",
@@ -194,7 +194,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a search that does not exist": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisekt}}\n",
-        [(6, 50, "no search of the kind `bisekt`", "did you mean `bisect`?")],
+        [(6, 50, "unknown search `bisekt`", "did you mean `bisect`?")],
     ),
     "a key that the search does not have": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: step-down, stepp: 5 %}}\n",
@@ -335,8 +335,8 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + LAB + "thresholds: {longest_gap: 3}\n" + TESTS,
         [(5, 14, "unknown key `thresholds.longest_gap`", "did you mean `longest_gap_ms`?")],
     ),
-    "a list at the top": ("- a\n", [(1, 1, "begins with a list", "keys and values")]),
-    "one word": ("hello\n", [(1, 1, "begins with `hello`", "keys and values")]),
+    "a list at the top": ("- a\n", [(1, 1, "starts with a list", "keys and values")]),
+    "one word": ("hello\n", [(1, 1, "starts with `hello`", "keys and values")]),
     "nothing at all": ("", [(1, 1, "is empty", "examples/")]),
     "only comments": ("# nothing\n", [(1, 1, "is empty", "examples/")]),
     "a tab": ("a:\n\tb: 1\n", [(2, 1, "a tab is used", "spaces")]),

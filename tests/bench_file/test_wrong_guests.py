@@ -52,7 +52,7 @@ WRONG: dict[str, tuple[tuple[str, str], int, str, str]] = {
     ),
     "an address without a prefix": (
         *(("198.18.0.2/24", "198.18.0.2"), 9),
-        *("`c0` is a card of a virtual machine, and nothing gives it an address", "write `ip: 198.18.0.1/24`"),
+        *("`c0` is a card of a virtual machine, and it needs an address there", "write `ip: 198.18.0.1/24`"),
     ),
     "a virtual function of a card that has none": (
         *((S0, "virtual_function: {of: n1, number: 0}, ip: 198.18.0.1/24"), 8),

@@ -60,7 +60,12 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "a method of frames": (
         "throughput\n",
-        *(3, 13, "`throughput` sends frames of a tester, and the lab `clients` makes hosts", "choose a method of"),
+        *(
+            3,
+            13,
+            "`throughput` measures with the tester's frames, and the lab `clients` is for workloads",
+            "choose a method of",
+        ),
     ),
     "placement: a method that is none": (
         "placement\n    of: {method: [stream]}\n",

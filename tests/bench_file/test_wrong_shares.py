@@ -17,7 +17,7 @@ WRONG: dict[str, tuple[str, int, int, str, str]] = {
     "no kind of share": ("  memory: 1 GiB\n", 5, 3, "`dut.share` is missing", "add `share: sftp`"),
     "a kind that there is not": (
         "  share: sfpt\n  memory: 1 GiB\n",
-        *(6, 10, "there is no dut.share of the kind `sfpt`", "did you mean `sftp`?"),
+        *(6, 10, "unknown dut.share kind `sfpt`", "did you mean `sftp`?"),
     ),
     "an option that the kind has not": (
         "  share: {kind: sftp, first-port: 7}\n  memory: 1 GiB\n",

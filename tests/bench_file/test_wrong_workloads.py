@@ -34,7 +34,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
     "forwarding by a tool that there is not": (
         LAB + "dut: {kind: router}\ntests:\n  - {name: t, method: forwarding, workload: iperf33}\n",
         (6, 45),
-        "no workload of the kind `iperf33`",
+        "unknown workload `iperf33`",
         "iperf3",
     ),
     "a placement of a test that sends frames": (

@@ -117,7 +117,7 @@ def test_an_unexpected_exception_says_where_its_traceback_is(nicbench: Any, run_
     [written] = Path("runs").glob("*/error.txt")
     assert str(written) in ended.stderr
     assert "Traceback" in written.read_text()
-    assert "report it" in ended.stderr
+    assert "report this" in ended.stderr
 
 
 def test_an_exception_outside_of_a_run_is_written_to_a_temporary_file(
@@ -197,7 +197,7 @@ LONG = "a" * 5000
 def test_a_name_too_long_for_a_file_is_a_wrong_argument(arguments: tuple[str, ...], nicbench: Any) -> None:
     ended = nicbench(*arguments)
     assert ended.status == 2
-    assert "is a name of 5000 characters, too long for a file" in ended.stderr
+    assert "is too long for a file name (5000 characters)" in ended.stderr
     assert "give a shorter one" in ended.stderr
 
 

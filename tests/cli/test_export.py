@@ -53,7 +53,7 @@ def test_a_dash_is_stdout(run: RunFolder, nicbench: Command) -> None:
     [
         (("--to", "ods"), "it is one of csv, json, junit, openmetrics, parquet, xlsx"),
         (("--to", "csv", "--table", "frames"), "it is one of results, values, trials, rounds"),
-        (("--to", "json", "--table", "values"), "a file of kind json holds no single table"),
+        (("--to", "json", "--table", "values"), "the format json holds all tables"),
         (("--to", "csv", "--output", "none/x.csv"), "there is no such folder"),
         (("--to", "csv", "--output", "runs"), "is a folder, not a file"),
     ],
@@ -80,7 +80,7 @@ def test_no_pipe_and_no_device_is_replaced(target: str, run: RunFolder, nicbench
     ended = nicbench("export", "latest", "--to", "csv", "--output", target)
 
     assert ended.status == 2
-    assert "no file takes its place" in ended.stderr
+    assert "is a pipe or a device, not a file" in ended.stderr
     assert (tmp_path / target).is_fifo()
 
 

@@ -177,9 +177,9 @@ def test_whatever_is_printed_has_a_report(method: str, nicbench: Any) -> None:
     [
         (("--method", "speed"), "there is no method `speed`"),
         (("--method", "throughput", "--from", "excel"), "--from cannot be 'excel'"),
-        (("--method", "throughput", "--unit", "x"), "--unit 'x' is no pair"),
+        (("--method", "throughput", "--unit", "x"), "--unit 'x' is not NAME=VALUE"),
         (("--method", "throughput", "--unit", "x=parsec"), "'parsec' is not a known unit"),
-        (("--method", "throughput", "--link-speed", "fast"), "--link-speed 'fast' is no speed"),
+        (("--method", "throughput", "--link-speed", "fast"), "--link-speed 'fast' is not a speed"),
         (("--method", "throughput", "--link-speed", "2x25GbE", "--ports", "4"), "contradict each other"),
         (("--method", "throughput", "--decimal", "dot"), "--decimal cannot be 'dot'"),
         (("--method", "throughput", "--decimal", "comma", "--thousands", "comma"), "cannot both be comma"),

@@ -29,7 +29,7 @@ def namespaces() -> set[str]:
 def test_a_simulated_lab_cannot_be_kept(nicbench: Any) -> None:
     ended = nicbench("lab", "up", "bench.yaml")
     assert ended.status == 2
-    assert "no lab to keep" in ended.stderr
+    assert "creates nothing that could be kept up" in ended.stderr
 
 
 def test_a_lab_is_that_of_one_configuration(nicbench: Any) -> None:

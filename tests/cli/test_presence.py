@@ -42,7 +42,7 @@ def test_absent_hardware_is_named_and_a_run_would_be_refused(
     ended = nicbench(*command, str(EXAMPLES / f"{example}.yaml"))
     assert ended.status == status
     assert f"\n  {absent}\n" in ended.stdout
-    assert "are not here, so a run would be refused" in ended.stdout
+    assert "missing on this machine, so a run would be refused" in ended.stdout
 
 
 @pytest.mark.parametrize("command", [("validate",), ("run", "--dry-run")])
@@ -56,7 +56,7 @@ def test_what_is_there_is_not_absent_and_other_machines_are_not_spoken_to(nicben
     Path("ssh.yaml").write_text(STREAMS.format(client="{kind: ssh, address: 192.0.2.1}", device="lo"))
     printed = nicbench("validate", "ssh.yaml").stdout
     assert "checked on this machine: interface lo\n" in printed
-    assert "not looked at:\n  hosts.client: another machine (ssh)\n" in printed
+    assert "not checked:\n  hosts.client: another machine (ssh)\n" in printed
     assert printed.endswith("ssh.yaml is valid\n")
 
 
@@ -80,7 +80,7 @@ async def test_a_machine_that_has_it_all_is_told_so(tmp_path: Path) -> None:
 
 
 def test_a_lab_names_nothing_of_this_machine(nicbench: Any) -> None:
-    assert "looked for on this machine" not in nicbench("validate", "bench.yaml").stdout
+    assert "checked on this machine" not in nicbench("validate", "bench.yaml").stdout
 
 
 async def test_an_image_that_was_not_pulled_is_named(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_profile_is_planned_with_its_reasons(nicbench: Any) -> None:
 
 
 def test_a_bench_file_without_tuning_says_so(nicbench: Any) -> None:
-    assert "nothing would be tuned" in nicbench("tune", bench("{}")).stdout
+    assert "nothing to tune" in nicbench("tune", bench("{}")).stdout
 
 
 def test_of_what_a_run_makes_nothing_is_told_beforehand(nicbench: Any) -> None:

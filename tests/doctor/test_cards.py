@@ -116,7 +116,7 @@ def test_a_port_without_a_cable_is_no_fault_but_is_said() -> None:
     check = links.judge("ens801f0", link("ice"))
     assert check.state is State.OK
     assert check.text.startswith("none (No cable)")
-    assert "does not say a speed" in links.judge("eth0", link("virtio_net")).text
+    assert "does not report a speed" in links.judge("eth0", link("virtio_net")).text
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_programs_for_facts_are_missed_where_facts_would_come_of_them() -> None:
 def test_what_would_tell_nothing_of_a_machine_is_not_missed_there() -> None:
     nothing = report_facts.judge({"/usr/sbin/ipmitool"}, [], {})
     assert nothing.state is State.OK
-    assert nothing.text == "nothing is missed; dmidecode, ipmitool, lldpd would tell nothing of this machine"
+    assert nothing.text == "nothing is missing; dmidecode, ipmitool, lldpd would add nothing on this machine"
     some = report_facts.judge({TABLES, "/usr/sbin/dmidecode", CONTROLLER}, [], {"ipmitool": "fans"})
     assert "ipmitool (fans)" in some.text
     assert "dmidecode" not in some.text

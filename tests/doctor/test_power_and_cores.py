@@ -111,7 +111,7 @@ STAT = "cpu  1 0 1 8 0 0 0 0 0 0\ncpu0 {busy} 0 0 90 0 0 0 {steal} 0 0\ncpu10 7 
 def test_a_neighbour_is_seen_by_the_looks_that_found_the_core_slow() -> None:
     check = neighbours.judge(neighbours.parse_looks(ANSWER), 0.0)
     assert check.state is State.WARNING
-    assert "2 % of 200 looks at CPU 0, 95 % of 200 looks at CPU 1" in check.text
+    assert "2 % of 200 samples of CPU 0, 95 % of 200 samples of CPU 1" in check.text
     assert "`disturbed`" in check.text
     assert neighbours.judge(neighbours.parse_looks(ANSWER)[:1], 0.0).state is State.OK
 
@@ -134,7 +134,7 @@ def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
 @pytest.mark.parametrize(
     ("slow", "comes"),
     [
-        (4, "4 % of 100 looks at CPU 1 in 5 s found another tenant on its physical core: a quiet machine"),
+        (4, "4 % of 100 samples of CPU 1 in 5 s found another tenant on its physical core: a quiet machine"),
         (40, "trials are adjusted for the share of the core that they had"),
         (95, "the rate of an dedicated core will be extrapolated"),
     ],
@@ -142,11 +142,14 @@ def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
 def test_what_will_come_of_a_noisy_machine_is_said_before_the_first_trial(slow: int, comes: str) -> None:
     looks = (neighbours.Looks(cpu=0, looks=100, slow=1), neighbours.Looks(cpu=1, looks=100, slow=slow))
     assert comes in neighbours.foretell(looks, 5.0)
-    assert "no look" in neighbours.foretell((), 5.0)
+    assert "could not be sampled" in neighbours.foretell((), 5.0)
 
 
 def test_where_nobody_could_look_nothing_is_claimed() -> None:
-    assert "no look" in neighbours.judge(neighbours.parse_looks('{"cpus":[{"cpu":0,"looks":0,"slow":0}]}'), None).text
+    assert (
+        "could not be sampled"
+        in neighbours.judge(neighbours.parse_looks('{"cpus":[{"cpu":0,"looks":0,"slow":0}]}'), None).text
+    )
 
 
 async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -160,7 +163,7 @@ async def test_the_looks_of_the_warm_up_are_not_counted(monkeypatch: pytest.Monk
     host.process(f"{binary} measure sharing 4 5", FakeProcess([ANSWER, ANSWER, quiet]))
     (check,) = await neighbours.Neighbours().examine(host)
     assert check.state is State.OK
-    assert "0 % of 200 looks at CPU 4, 0 % of 200 looks at CPU 5" in check.text
+    assert "0 % of 200 samples of CPU 4, 0 % of 200 samples of CPU 5" in check.text
 
 
 async def test_without_the_engine_nobody_can_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

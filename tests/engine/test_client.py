@@ -81,7 +81,7 @@ async def test_a_newer_engine_of_the_same_major_number_is_welcome() -> None:
 
 
 async def test_a_program_that_is_no_engine_is_refused() -> None:
-    with pytest.raises(EngineError, match="does not begin as protocol"):
+    with pytest.raises(EngineError, match="does not start with protocol"):
         await EngineClient(ScriptedProcess([{"event": "hello"}]), "engine").greet()
 
 

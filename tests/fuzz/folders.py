@@ -17,7 +17,7 @@ from unittest import mock
 from tests.engine.test_client import ScriptedProcess
 from tests.report._synthetic import SyntheticRun
 
-from nicbench.cli.commands import resume
+from nicbench.cli import running
 from nicbench.cli.main import main
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.result import ResultVerdict
@@ -55,7 +55,7 @@ def run_folders(content: bytes) -> None:
         manifest.write(runs / BAD)
     _end("list", "--json", "--output", str(runs))
     _end("diff", BAD, GOOD, "--json", "--output", str(runs))
-    with mock.patch.object(resume, "conduct"):  # everything but the run itself
+    with mock.patch.object(running, "conduct"):  # everything but the run itself
         _end("resume", BAD, "--output", str(runs))
     if done & REPORTED:
         _end("report", BAD, "--damaged", "--format", "md", "--output", str(runs))

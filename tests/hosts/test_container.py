@@ -213,7 +213,7 @@ def test_unknown_trouble_has_none() -> None:
         ("Error: debian: image not known", "there is no image debian", "podman pull debian"),
         ('Error: runc: exec: "sh": executable file not found in $PATH', "has no `sh`", "use an image with sh"),
         ("Error: something new", "cannot start the container: Error: something new", "engine_arguments"),
-        ("", "ended without a word", "engine_arguments"),
+        ("", "ended without a message", "engine_arguments"),
     ],
 )
 def test_a_start_that_fails_says_why_and_what_to_do(message: str, words: str, step: str) -> None:

@@ -67,9 +67,9 @@ def test_a_number_keeps_its_digits_and_what_they_leave_open(
         ("1.300,5", "comma", None, "--thousands point"),
         ("13,00", "point", "comma", "--decimal comma"),
         ("fast", "point", None, "write a number"),
-        ("1 furlong", "point", None, "no unit that is known"),
+        ("1 furlong", "point", None, "not a known unit"),
         ("9" * 50, "point", None, "write a number"),
-        ("1e999", "point", None, "no unit that is known"),
+        ("1e999", "point", None, "not a known unit"),
     ],
 )
 def test_what_is_no_number_says_what_to_do(text: str, decimal: str, thousands: str | None, hint: str) -> None:

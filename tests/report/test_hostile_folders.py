@@ -21,7 +21,7 @@ import html5lib
 import pytest
 from markdown_it import MarkdownIt
 
-from nicbench.cli.commands import resume
+from nicbench.cli import running
 from nicbench.cli.main import main
 from nicbench.core.result import ResultVerdict
 from nicbench.report import build
@@ -51,7 +51,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def runs(good: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of runs: a good one, and a copy of it that a case changes."""
-    monkeypatch.setattr(resume, "conduct", lambda *_, **__: None)
+    monkeypatch.setattr(running, "conduct", lambda *_, **__: None)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     for name in (GOOD, BAD):
         shutil.copytree(good, tmp_path / "runs" / name)

@@ -162,7 +162,7 @@ async def test_a_living_holder_whose_file_was_spoilt_still_holds(tmp_path: Path)
     await first.take()
     (file,) = (tmp_path / "leases").iterdir()
     file.write_text("garbage")
-    with pytest.raises(BusyError, match="somebody whose lease cannot be read"):
+    with pytest.raises(BusyError, match="an unknown holder, whose lease cannot be read"):
         await _lease(tmp_path, "second", WHOLE).take()
     await first.release()
 

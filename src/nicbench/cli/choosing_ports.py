@@ -92,7 +92,7 @@ def _look_for_cables(found: Sequence[FoundPort], *, asked: bool) -> tuple[Cablin
 def _ask_for_two(found: Sequence[FoundPort]) -> str:
     names = [port.name for port in free_ports(found)]
     if can_ask():
-        return ask_text("two ports, with a comma between them", ",".join(names[:2]) if len(names) == 2 else None)
+        return ask_text("two ports, separated by a comma", ",".join(names[:2]) if len(names) == 2 else None)
     free = f"free are {', '.join(names)}" if names else "none is free"
     step = "write --ports A,B, or --probe to find two that are cabled to each other"
     raise UsageError(f"two ports are needed, and {free}", place="--ports", next_step=step)

@@ -1,8 +1,8 @@
 """Commands and groups as typer makes them, but for three things that a reader of help and errors meets.
 
-Flags show no `<bool>` in the help; errors say what a missing argument is, without words of the libraries below; and
-old names of options still work. One convention holds for all commands: `--runs` is the folder that holds the runs, and
-`--out` the file or folder that a command writes.
+Flags and arguments show no `<bool>` or `<str>` in the help; errors say what a missing argument is, without words of the
+libraries below; and old names of options still work. One convention holds for all commands: `--runs` is the folder that
+holds the runs, and `--out` the file or folder that a command writes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,4 +72,10 @@ def _without_types(parameters: list[Any]) -> list[Any]:
     for one in parameters:
         if isinstance(one, TyperOption) and one.is_flag and one.metavar is None:
             one.metavar = ""
+        elif isinstance(one, TyperArgument) and one.metavar is not None:
+            one.display_type_rich = _no_type  # type: ignore[method-assign]  # its name is said, and what it is
     return parameters
+
+
+def _no_type(ctx: Any) -> None:
+    """What the help shows as the type of an argument."""

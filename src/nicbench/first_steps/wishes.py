@@ -21,10 +21,10 @@ class What(StrEnum):
 
 
 _WORDS = {
-    What.RFC2544: "throughput and latency (RFC 2544) of a device between two ports of this machine",
+    What.RFC2544: "RFC 2544 throughput and latency of a device between two ports of this machine",
     What.STREAMS: "streams, transfers and requests (iperf3, nuttcp, sockperf) between a client and a server",
-    What.EDITORS: "how many editors one server feeds with media frames from a folder",
-    What.DATASHEET: "a datasheet: of a table of results (CSV), or of a device that is measured here",
+    What.EDITORS: "how many editors one server can feed with media frames",
+    What.DATASHEET: "a datasheet, from a CSV of results or measured here",
 }
 
 

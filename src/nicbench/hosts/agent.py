@@ -235,7 +235,7 @@ class AgentConnection:
             while True:
                 length, kind, number = _HEAD.unpack(await self._reader.readexactly(_HEAD.size))
                 if not _HEAD_BYTES <= length <= _HEAD_BYTES + _MOST_BYTES:
-                    self._lose(f"a frame of {length} bytes came")
+                    self._lose(f"a frame of {length} bytes arrived")
                     return
                 body = await self._reader.readexactly(length - _HEAD_BYTES)
                 if (channel := self._channels.get(number)) is not None:
@@ -243,7 +243,7 @@ class AgentConnection:
         except (asyncio.IncompleteReadError, OSError):
             self._lose("the guest's port was closed")
         except struct.error:
-            self._lose("a frame came whose content is none of its kind")
+            self._lose("a malformed frame arrived")
 
     def _lose(self, why: str) -> None:
         if self.lost is None:

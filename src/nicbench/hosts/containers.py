@@ -153,7 +153,7 @@ def _hard_limit(limits: str, what: str) -> int | None:
 
 def start_error(options: ContainerOptions, message: str, place: str) -> NicbenchError:
     """Makes the error for a failed start, with the next step."""
-    said = message.strip()[-2000:] or "it ended without a word"
+    said = message.strip()[-2000:] or "it ended without a message"
     if re.search(r"image not known|No such image|unable to find image", said, re.IGNORECASE):
         what = f"there is no image {options.image} on this machine, and nicbench pulls none by itself"
         return NotReadyError(what, place=place, next_step=f"{options.engine} pull {options.image}")

@@ -179,7 +179,7 @@ def parse_number(text: str, decimal: Decimal = "point", thousands: str | None = 
     if match["unit"]:
         unit = parse_unit(match["unit"])
         if unit is None:
-            raise ValueError(f"{match['unit'].strip()!r} behind the number is no unit that is known")
+            raise ValueError(f"{match['unit'].strip()!r} behind the number is not a known unit")
     digits = match["digits"]
     mantissa, _, exponent = digits.lower().partition("e")
     decimals = len(mantissa.partition(".")[2])

@@ -45,7 +45,7 @@ class MonitorClient:
         wrong = (
             explain_wrong_protocol(str(ready.get("protocol")))
             if ready.get("event") == "ready"
-            else f"does not begin as protocol {PROTOCOL}"
+            else f"does not start with protocol {PROTOCOL}"
         )
         if wrong is not None:
             step = "build monitor and controller from the same source: `make install`"

@@ -47,7 +47,7 @@ SHOWN = frozenset(
     {BENCH, IMPORT, JOURNAL, SUMMARY, PLAN, "inventory.json", "tuning.json", "monitor.parquet", "monitor.ndjson"}
 )
 """Files that are read to show or compare a run. The others are for other programs."""
-FROM_A_COPY: Final = "put the files back from a copy of the folder"
+FROM_A_COPY: Final = "restore the files from a copy of the folder"
 _FIRST = (BENCH, IMPORT)
 """A run folder holds one of these from its beginning."""
 _LONGEST_SLUG = 48

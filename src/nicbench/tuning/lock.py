@@ -56,7 +56,7 @@ class Standing:
     def words(self) -> str:
         """Run, user, machine and process."""
         if self.lease is None:
-            return "somebody whose lease cannot be read"
+            return "an unknown holder, whose lease cannot be read"
         return (
             f"run {_plain(self.lease.run_id)} of {_plain(self.lease.user)}@{_plain(self.lease.machine)} "
             f"(process {self.lease.pid})"
@@ -213,7 +213,7 @@ class HostLock:
         said = await restore(holder.run_id, self._runtime, self._make_host)
         if load_record(record_path(self._runtime, holder.run_id)) is not None:
             raise NotReadyError(
-                f"run {holder.run_id} died and cannot be undone whole: {'; '.join(said)}",
+                f"run {holder.run_id} died, and its changes cannot be undone completely: {'; '.join(said)}",
                 place=str(self._path),
                 next_step=f"undo it by hand, then remove {record_path(self._runtime, holder.run_id).parent}",
             )

@@ -90,7 +90,7 @@ def load_record(path: Path) -> Record | None:
     except PermissionError as error:
         raise NotReadyError("may not be read", place=str(path), next_step="run this as root") from error
     except OSError as error:
-        step = "look at what lies there, and remove it"
+        step = "inspect it, and remove it"
         raise NotReadyError(f"is no record of changes: {error.strerror}", place=str(path), next_step=step) from error
 
 

@@ -113,7 +113,7 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
         record = record.model_copy(update={"entries": tuple(e for e in record.entries if e.undo.outlasts_reboot)})
         if not record.entries:
             forget_record(path)
-            why = "this machine has been rebooted since; its record was removed, nothing had to be undone"
+            why = "this machine has rebooted since, so there is nothing to undo; its record was removed"
             return [f"{record.run_id}: {why}"]
     pending = sum(not entry.done for entry in record.entries)
     hosts = [make_host(entry.host) for entry in record.entries if not entry.done]

@@ -189,7 +189,7 @@ async def test_a_run_without_it_and_its_sources_says_what_to_install(
 
 
 async def test_nothing_else_is_built() -> None:
-    with pytest.raises(UsageError, match="nothing called testpmd"):
+    with pytest.raises(UsageError, match="nicbench cannot build testpmd"):
         await build_on_this_machine("testpmd")
 
 

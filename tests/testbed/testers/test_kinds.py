@@ -146,7 +146,7 @@ def test_its_options_are_checked_where_they_stand() -> None:
 def test_an_unknown_tester_is_refused_where_it_stands() -> None:
     (problem,) = refusals(BENCH.replace("tiny, capacity: 4 kpps", "trecks"))
     assert problem.startswith("b.yaml:4:16: ")
-    assert "there is no tester of the kind `trecks`" in problem
+    assert "unknown tester kind `trecks`" in problem
     assert "did you mean `trex`?" in problem
 
 

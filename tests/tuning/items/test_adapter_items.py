@@ -254,7 +254,7 @@ async def test_a_value_that_somebody_changed_since_is_left_alone_and_told(tmp_pa
         ("receive_hashing", {"queues": 9}, "queues 0 to 8 are asked for; there are 8"),
         ("packet_steering", {"flows": 1, "send": "5000"}, None),
         ("irq_affinity", {"cpus": "7"}, "the CPUs 7 are not online"),
-        ("devlink_parameters", {"values": {"enable_roce": False}}, "acts only after a reload or a reset"),
+        ("devlink_parameters", {"values": {"enable_roce": False}}, "takes effect only after a reload or a reset"),
         ("firmware_settings", {"settings": {"NO_SUCH": 1}}, "the firmware has no setting NO_SUCH"),
         ("priority_flow_control", {"priorities": [0, 1, 2]}, None),
     ],

@@ -22,7 +22,7 @@ _Simulated = Annotated[
 _Example = Annotated[
     str,
     typer.Argument(
-        metavar="[EXAMPLE]", help="Another bench file that comes with nicbench.", autocompletion=completion.examples
+        metavar="EXAMPLE", help="Another bench file that comes with nicbench.", autocompletion=completion.examples
     ),
 ]
 

@@ -17,14 +17,14 @@ from nicbench.first_steps.wishes import Device, End, Frames, Streams, What
 from nicbench.first_steps.writing import write
 
 _DEVICES: Final = (
-    (Device.SWITCH.value, "a switch or bridge: frames pass it as they are"),
-    (Device.ROUTER.value, "a router: frames go to the MAC addresses of its ports"),
-    (Device.CABLE.value, "nothing: the two ports are cabled to each other"),
+    (Device.SWITCH.value, "a switch or bridge, which forwards frames unchanged"),
+    (Device.ROUTER.value, "a router, which frames are addressed to by MAC"),
+    (Device.CABLE.value, "nothing but a cable"),
 )
 _PLACES: Final = (
-    ("ports", "two ports of this machine, with a cable or a switch between them"),
-    ("ssh", "this machine and another one, which ssh reaches"),
-    ("namespaces", "no port at all: namespaces of this machine, to try nicbench"),
+    ("ports", "on two ports of this machine, joined by a cable or a switch"),
+    ("ssh", "on this machine and another one, reached by ssh"),
+    ("namespaces", "in namespaces of this machine, without any port: to try nicbench"),
 )
 
 
@@ -40,27 +40,39 @@ def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
 
 _What = Annotated[
     What | None,
-    typer.Argument(
-        metavar="[WHAT]", help="rfc2544, streams, editors or datasheet; asked for where left out.", show_default=False
-    ),
+    typer.Argument(metavar="WHAT", help="rfc2544, streams, editors or datasheet (default: ask).", show_default=False),
 ]
-_Out = Annotated[Path | None, _option("--out", "FILE", "The bench file to write; WHAT.yaml where left out.")]
+_Out = Annotated[Path | None, _option("--out", "FILE", "The bench file to write (default: WHAT.yaml).")]
 _Ports = Annotated[str | None, _option("--ports", "A,B", "Two ports of this machine: interfaces or PCI addresses.")]
 _Probe = Annotated[
-    bool, typer.Option("--probe", help="Send a test frame from each free port, to see which are cabled to each other.")
+    bool, typer.Option("--probe", help="Send test frames from each free port to find two that are connected.")
 ]
-_Device = Annotated[Device | None, _option("--dut", "KIND", "Between the ports: switch (default), router or cable.")]
-_Macs = Annotated[str | None, _option("--macs", "MAC,MAC", "Of a router: the MAC addresses of its two ports.")]
-_Server = Annotated[str | None, _option("--server", "[USER@]HOST", "The server, by ssh; this machine where left out.")]
-_ServerPort = Annotated[str | None, _option("--server-port", "NAME", "The server's interface to the client.")]
-_Client = Annotated[str | None, _option("--client", "[USER@]HOST", "The client, by ssh; this machine where left out.")]
-_ClientPort = Annotated[str | None, _option("--client-port", "NAME", "The client's interface to the server.")]
-_Namespaces = Annotated[bool, typer.Option("--namespaces", help="Server and client without ports, on this machine.")]
-_Folder = Annotated[str | None, _option("--folder", "DIR", "Of editors: the server's folder for their frames.")]
-_Editors = Annotated[int, typer.Option("--editors", metavar="N", min=1, max=64, help="The most editors at once.")]
-_Csv = Annotated[Path | None, _option("--csv", "FILE", "Of a datasheet: a table of results that others measured.")]
-_Full = Annotated[bool, typer.Option("--full", help="All sizes and full times (RFC 2544: hours), not a quick look.")]
-_Title = Annotated[str | None, _option("--title", "TEXT", "The title of the report.")]
+_Device = Annotated[
+    Device | None, _option("--dut", "KIND", "What is between the ports: switch (default), router or cable.")
+]
+_Macs = Annotated[str | None, _option("--macs", "MAC,MAC", "MAC addresses of a router's two ports.")]
+_Server = Annotated[
+    str | None, _option("--server", "[USER@]HOST", "The server, reached by ssh (default: this machine).")
+]
+_ServerPort = Annotated[
+    str | None, _option("--server-port", "NAME", "Interface of the server that leads to the client.")
+]
+_Client = Annotated[
+    str | None, _option("--client", "[USER@]HOST", "The client, reached by ssh (default: this machine).")
+]
+_ClientPort = Annotated[
+    str | None, _option("--client-port", "NAME", "Interface of the client that leads to the server.")
+]
+_Namespaces = Annotated[
+    bool, typer.Option("--namespaces", help="Use no ports: server and client are namespaces of this machine.")
+]
+_Folder = Annotated[str | None, _option("--folder", "DIR", "Folder on the server for the editors' frames.")]
+_Editors = Annotated[
+    int, typer.Option("--editors", metavar="N", min=1, max=64, help="Measure up to this many editors at once.")
+]
+_Csv = Annotated[Path | None, _option("--csv", "FILE", "Make the datasheet from a table of existing results.")]
+_Full = Annotated[bool, typer.Option("--full", help="Measure all sizes for the full time (RFC 2544: hours).")]
+_Title = Annotated[str | None, _option("--title", "TEXT", "Title of the report.")]
 
 
 def _init(
@@ -81,11 +93,11 @@ def _init(
     full: _Full = False,
     title: _Title = None,
 ) -> None:
-    """Write a first bench file for this machine: ask what is wanted, or take it as options."""
+    """Write a first bench file for this machine: asks what is wanted, or takes it as options."""
     asking = what is None
     if what is None:
         what = What(_ask_or_refuse("what is to be measured?", "WHAT", [(one.value, one.words) for one in What]))
-    if what is What.DATASHEET and csv is None and asking and ask_yes("Is there a table of results (CSV) already?"):
+    if what is What.DATASHEET and csv is None and asking and ask_yes("Do you have a table of results (CSV) already?"):
         csv = Path(ask_text("which file"))
     if csv is not None:
         _show_import(csv, title)
@@ -129,7 +141,7 @@ def _macs(given: str | None, device: Device) -> tuple[str, ...]:
     if device is not Device.ROUTER:
         return ()
     if given is None and can_ask():
-        given = ask_text("the MAC addresses of the router's two ports, with a comma between them")
+        given = ask_text("the MAC addresses of the router's two ports, separated by a comma")
     if given is None:
         step = "write --macs 02:00:00:00:00:01,02:00:00:00:00:02, in the order of the ports"
         raise UsageError("the MAC addresses of the router's ports are missing", place="--macs", next_step=step)
@@ -139,9 +151,9 @@ def _macs(given: str | None, device: Device) -> tuple[str, ...]:
 def _local_ends(ports: str | None, *, probe: bool, namespaces: bool, asking: bool) -> tuple[End | None, End | None]:
     """Two ports of this machine, or none where namespaces are enough."""
     if ports is None and not namespaces and asking and can_ask():
-        place = ask_choice("Where are server and client?", _PLACES)
+        place = ask_choice("Where are the server and the client?", _PLACES)
         if place == "ssh":
-            return _remote_ends(ask_text("the server, as [USER@]HOST of ssh"), None, None, None)
+            return _remote_ends(ask_text("the server for ssh, as [USER@]HOST"), None, None, None)
         namespaces = place == "namespaces"
     if namespaces:
         return None, None

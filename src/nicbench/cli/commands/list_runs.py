@@ -33,18 +33,25 @@ _Words = Annotated[
     typer.Argument(metavar="WORD...", help="Words to search for in title, id, tags, cards, kernel and methods."),
 ]
 _Card = Annotated[
-    list[str] | None, typer.Option("--card", help="Only runs with this card (part of its name or PCI ID).")
+    list[str] | None,
+    typer.Option("--card", metavar="TEXT", help="Only runs with this card (part of its name or PCI ID)."),
 ]
 _Kernel = Annotated[
-    list[str] | None, typer.Option("--kernel", help="Only runs of this kernel: 6.1 finds 6.1.90, not 6.18.")
+    list[str] | None,
+    typer.Option("--kernel", metavar="VERSION", help="Only runs of this kernel: 6.1 finds 6.1.90, not 6.18."),
 ]
-_Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only runs with this driver (part of its name).")]
+_Driver = Annotated[
+    list[str] | None, typer.Option("--driver", metavar="TEXT", help="Only runs with this driver (part of its name).")
+]
 _Tag = Annotated[
-    list[str] | None, typer.Option("--tag", help="Only runs with this tag.", autocompletion=completion.tags)
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME", help="Only runs with this tag.", autocompletion=completion.tags),
 ]
 _MethodOf = Annotated[
     list[str] | None,
-    typer.Option("--method", help="Only runs with results of this method.", autocompletion=completion.methods),
+    typer.Option(
+        "--method", metavar="NAME", help="Only runs with results of this method.", autocompletion=completion.methods
+    ),
 ]
 _Since = Annotated[
     str | None, typer.Option("--since", metavar="DATE", help="Only runs since 2026, 2026-01, 2026-01-31.")

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 _Name = Annotated[
     str | None,
     typer.Argument(
-        metavar="[NAME]", help="The tag; without it, the run's tags are shown.", autocompletion=completion.tags
+        metavar="NAME", help="The tag; without it, the run's tags are shown.", autocompletion=completion.tags
     ),
 ]
 _Remove = Annotated[bool, typer.Option("--remove", help="Remove this tag.")]

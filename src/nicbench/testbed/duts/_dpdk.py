@@ -100,7 +100,7 @@ def disclose_settings(options: ForwarderOptions, testbed: Testbed, cores: DutCor
     }
 
 
-SHARED = "several cores take turns on one CPU: rates say nothing of a machine with a CPU for each"
+SHARED = "several cores share one CPU, so rates do not apply to a machine with one CPU for each"
 
 
 def file_prefix(run_id: str) -> str:

@@ -133,7 +133,7 @@ class Policer(FrameDut):
         wanted = int.from_bytes(settings, sys.byteorder)
         await bpf.write_map(host, settings_map, 0, wanted, value_bytes=len(settings))
         if await bpf.read_map(host, settings_map, 0) != wanted:
-            raise HostError("the policer's settings were not taken", place=f"{host.name}, {device}")
+            raise HostError("the policer did not accept its settings", place=f"{host.name}, {device}")
         return _Direction(f"{device} to {devices.names[there]}", await bpf.map_id(host, number, "policer_bucket"))
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:

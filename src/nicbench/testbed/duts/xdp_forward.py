@@ -78,7 +78,7 @@ async def _write_settings(host: Host, program: int, mac: str, devices: DutDevice
     wanted = pack_mac(mac)
     await bpf.write_map(host, own, 0, wanted, value_bytes=_PORT_BYTES)
     if await bpf.read_map(host, own, 0) != wanted:
-        raise HostError("the settings of the forwarding program were not taken", place=f"{host.name}, {mac}")
+        raise HostError("the forwarding program did not accept its settings", place=f"{host.name}, {mac}")
 
 
 def pack_mac(mac: str) -> int:

@@ -115,7 +115,7 @@ class LimitsItem(Item):
                 there = ", ".join(key for key in now if not key.endswith(_MAXIMUM)) or "none"
                 raise CannotSetError(f"the driver has no {name}; it has: {there}")
             if amount == "maximum" and not isinstance(most, int):
-                raise CannotSetError(f"the driver does not say the maximum of {name}")
+                raise CannotSetError(f"the driver does not report the maximum of {name}")
             if isinstance(amount, int) and isinstance(most, int) and amount > most:
                 raise CannotSetError(f"{name} {amount} is more than the driver's {most}")
             asked[name] = most if amount == "maximum" else amount

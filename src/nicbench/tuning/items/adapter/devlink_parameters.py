@@ -33,14 +33,14 @@ class DevlinkParameters(Item):
         handle = f"pci/{await address_of(place)}"
         found = await answer_of(place, parse_parameters, "devlink", "-j", "dev", "param", "show", handle)
         if not found.get(handle):
-            raise CannotSetError("its driver has no parameters of devlink")
+            raise CannotSetError("its driver has no devlink parameters")
         return dict(found[handle])
 
     def target_values(self, now: Values) -> Values:
         for name in self.options.values:
             if name not in now:
                 later = [key for key in now if key.startswith(f"{name}, ")]
-                reason = f"{name} acts only after a reload or a reset" if later else f"the driver has no {name}"
+                reason = f"{name} takes effect only after a reload or a reset" if later else f"the driver has no {name}"
                 raise CannotSetError(reason)
         return dict(self.options.values)
 

@@ -44,7 +44,7 @@ class CpuFrequency(FilesItem):
     alone = "governor"
     folder = "/sys/devices/system/cpu/cpufreq/"
     patterns = tuple(f"policy*/{name}" for name in (_GOVERNOR, _PREFERENCE, _LEAST, _MOST))
-    missing = "this machine does not let its CPU frequency be chosen (no cpufreq policy; a virtual machine has none)"
+    missing = "the CPU frequency of this machine cannot be set (no cpufreq policy; a virtual machine has none)"
 
     def target_values(self, now: Values) -> Values:
         options = self.options
