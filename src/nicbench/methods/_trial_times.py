@@ -64,8 +64,11 @@ class TrialTimes(Frozen):
     """
 
     duration: Duration = 60.0
+    """Duration of the transmission (RFC 2544 section 24: 60 s)."""
     drain: Pause = 2.0
+    """How long frames may arrive after the transmission (section 23)."""
     settle: Pause = 5.0
+    """Pause before and after a trial (section 23)."""
 
     def request(self, size: Size, load_frames_per_s: float | None, purpose: Purpose) -> TrialRequest:
         """Returns the request for a trial with these times."""

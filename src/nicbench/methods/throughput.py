@@ -90,14 +90,25 @@ class SearchChoice(Frozen):
     plugins: ClassVar[str] = "nicbench.search"
 
     kind: str = "mlr"
+    """The search: `mlr` (MLRsearch), `bisect`, `estimate` or `step-down`."""
     goals: Annotated[dict[str, GoalRatio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
+    """The share of frames that may be lost, by name."""
     precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
+    """Relative width of the reported interval."""
     maximum_trials: int = Field(default=60, ge=2)
+    """Most trials for each frame size, without repeats and without the first trial that shows what the tester cannot
+    send. A search that ends early reports a wider interval.
+    """
     minimum_load: FramesPerSecond = 1000.0
+    """Below this load the search gives up."""
     maximum_load: FramesPerSecond | None = None
-    """The highest load tried; None is what the link and the tester can do."""
+    """The highest load that is tried; without it the line rate, or what the tester can send. For a device that is
+    known to be slow, or that a flood of frames stops for good. A device that passes it does at least that.
+    """
     validation: Validation = FULL_TRIAL_S
-    """The duration of the validation trial in seconds; 0 is none, the default in a lab that nicbench sets up itself."""
+    """Duration of the trial that the answer must pass in the end, where the others are shorter; `0 s` is none. In a
+    lab made on the spot there is none.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -146,8 +157,11 @@ class Throughput(FrameMethod):
         """Options of the bench file."""
 
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        """Frame sizes, and mixes by name."""
         search: SearchChoice = SearchChoice()
+        """How the rate is searched for."""
         trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
 
     options: Options
 
