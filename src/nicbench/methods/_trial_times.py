@@ -117,3 +117,12 @@ class TrialTimes(Frozen):
             for name, mine, theirs, section in pairs
             if mine < theirs
         )
+
+
+class BurstPauses(Frozen):
+    """The pauses of a burst: 2 s for buffers to empty (RFC 9004 section 6.2), 5 s to settle (RFC 2544 section 23)."""
+
+    drain: Pause = 2.0
+    """How long buffers have to empty after a burst (RFC 9004 section 6.2)."""
+    settle: Pause = 5.0
+    """Pause before a burst (RFC 2544 section 23)."""

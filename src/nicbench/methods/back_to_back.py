@@ -38,7 +38,7 @@ from nicbench.methods._loads import (
     full_rate_words,
 )
 from nicbench.methods._results import Values, measure_sizes, result_at
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, BurstPauses, Duration, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
 REPETITIONS = 50
@@ -49,15 +49,6 @@ _VALUE = Column(
     value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True, better="higher"
 )
 _FASTEST_FRAMES_PER_S = 148_809_524.0
-
-
-class BurstPauses(Frozen):
-    """The pauses of a burst: 2 s for buffers to empty (RFC 9004 section 6.2), 5 s to settle (RFC 2544 section 23)."""
-
-    drain: Pause = 2.0
-    """How long buffers have to empty after a burst (RFC 9004 section 6.2)."""
-    settle: Pause = 5.0
-    """Pause before a burst (RFC 2544 section 23)."""
 
 
 class BackToBack(FrameMethod):
