@@ -17,8 +17,26 @@ version = release = __version__
 extensions = ["myst_parser", "sphinx_copybutton", "nicbench_docs"]
 root_doc = "docs/index"
 # The source is the repository, so that links read the same in a clone, on a forge and on the site.
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "protocol/*.md", "benchmarks/README.md", "docs/**.md"]
-exclude_patterns = [".*", "build", "engine", "runs", "src", "tests", "scripts", "examples", "docs/site", "benchmarks/runs"]
+include_patterns = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "protocol/*.md",
+    "benchmarks/README.md",
+    "docs/**.md",
+]
+exclude_patterns = [
+    ".*",
+    "build",
+    "engine",
+    "runs",
+    "src",
+    "tests",
+    "scripts",
+    "examples",
+    "docs/site",
+    "benchmarks/runs",
+]
 
 myst_enable_extensions = ["colon_fence", "attrs_inline"]
 myst_heading_anchors = 5

@@ -1,7 +1,7 @@
 """Makes the pictures of the documents from runs of today's nicbench, so that they never show an earlier one.
 
-The runs are simulated or imported: the same on every machine, and valid. Screenshots are taken by Chromium; the recording
-of the terminal is drawn by Rich, its lines appear when the run printed them.
+The runs are simulated or imported: the same on every machine, and valid. Screenshots are taken by Chromium. The
+recording of the terminal is drawn by Rich; its lines appear when the run printed them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,18 @@ Example 25G,512,5.87,100
 Example 25G,1518,2.03,100
 """
 _IMPORT = (
-    *("import", "results.csv", "--method", "throughput", "--configuration", "Card", "--link-speed", "25GbE", "--ports", "1"),
+    *(
+        "import",
+        "results.csv",
+        "--method",
+        "throughput",
+        "--configuration",
+        "Card",
+        "--link-speed",
+        "25GbE",
+        "--ports",
+        "1",
+    ),
     *("--title", "Example 25G, zero loss", "--device", "Example 25G", "--source", "Example Lab", "--year", "2026"),
 )
 
@@ -61,9 +72,8 @@ def record(folder: Path) -> list[tuple[float, str]]:
     process = subprocess.Popen(
         [NICBENCH, *COMMAND], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    assert process.stdout is not None
     began = time.monotonic()
-    lines = [(time.monotonic() - began, line.rstrip("\n").replace(f"{folder}/", "")) for line in process.stdout]
+    lines = [(time.monotonic() - began, line.rstrip("\n").replace(f"{folder}/", "")) for line in process.stdout or ()]
     if process.wait() != 0:
         raise SystemExit(f"pictures: the run failed:\n{''.join(line for _, line in lines)}")
     return lines
@@ -77,7 +87,9 @@ def draw(lines: list[tuple[float, str]], picture: Path) -> None:
         for number, (_, line) in enumerate(lines):
             console.print(Text(line, style="bold" if number == 0 else ""), no_wrap=True, crop=True)
         svg = console.export_svg(title="nicbench", unique_id="run")
-    rules = "".join(f".run-at-{number} {{ animation: run-appear 0s {at:.2f}s both }}\n" for number, (at, _) in enumerate(lines))
+    rules = "".join(
+        f".run-at-{number} {{ animation: run-appear 0s {at:.2f}s both }}\n" for number, (at, _) in enumerate(lines)
+    )
     motion = (
         "@keyframes run-appear { from { visibility: hidden } to { visibility: visible } }\n"
         f"@media (prefers-reduced-motion: no-preference) {{\n{rules}}}\n"
@@ -85,7 +97,9 @@ def draw(lines: list[tuple[float, str]], picture: Path) -> None:
     svg = svg.replace("</style>", f"{motion}</style>", 1)
     # Fonts come from the reader's machine: the site loads nothing from elsewhere.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<text class="([^"]*)"([^>]*clip-path="url\(#run-line-(\d+)\)")', r'<text class="\1 run-at-\3"\2', svg)
+    svg = re.sub(
+        r'<text class="([^"]*)"([^>]*clip-path="url\(#run-line-(\d+)\)")', r'<text class="\1 run-at-\3"\2', svg
+    )
     picture.write_text(svg)
 
 

@@ -15,12 +15,15 @@ import pytest
 
 from nicbench.bench_file.load import parse
 from nicbench.cli.main import main
+
 from ._pages import PAGES, ROOT, blocks_of, whole_bench_files
 
 sys.path.insert(0, str(ROOT / "docs/site"))
-from nicbench_docs.commands import commands, options_of  # noqa: E402
+from nicbench_docs.commands import commands, options_of
 
-OPTIONS = {name: {word for cell, _ in options_of(name) for word in re.findall(r"--?[a-z][\w-]*", cell)} for name in commands()}
+OPTIONS = {
+    name: {word for cell, _ in options_of(name) for word in re.findall(r"--?[a-z][\w-]*", cell)} for name in commands()
+}
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -32,7 +35,9 @@ def test_every_bench_file_of_a_page_validates(page: str) -> None:
                 assert parse(text.encode(), Path(page)).tests, block.place
 
 
-@pytest.mark.parametrize("page", [name for name in NAMES if any(block.language == "console" for block in blocks_of(ROOT / name))])
+@pytest.mark.parametrize(
+    "page", [name for name in NAMES if any(block.language == "console" for block in blocks_of(ROOT / name))]
+)
 def test_every_command_that_a_page_shows_prints_what_it_shows(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

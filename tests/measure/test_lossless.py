@@ -15,7 +15,7 @@ from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trials import TrialMaker
-from nicbench.methods._search_choice import SearchChoice
+from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.single_core import SingleCore
 from nicbench.methods.throughput import Throughput

@@ -18,7 +18,7 @@ from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.measure.trials import TrialMaker
-from nicbench.methods._search_choice import SearchChoice
+from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.frame_loss import FrameLoss
 from nicbench.methods.throughput import Throughput

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.methods._search_choice import SearchChoice
+from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.throughput import Throughput
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils.parsers.rst import directives
-from nicbench.core.judging import Thresholds
 from sphinx.util.docutils import SphinxDirective
 
+from nicbench.core.judging import Thresholds
 from nicbench_docs.commands import help_of, options_of, usage_of
 from nicbench_docs.models import keys_of, model_of
 from nicbench_docs.schemas import rows_of

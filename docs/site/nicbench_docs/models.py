@@ -9,6 +9,8 @@ import ast
 import functools
 import importlib
 import inspect
+import itertools
+import re
 import textwrap
 import types
 import typing
@@ -18,11 +20,12 @@ from enum import Enum
 from typing import Annotated, Any, Literal, Union
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
+from pydantic import BaseModel, BeforeValidator
+from pydantic_core import PydanticUndefined
+
 from nicbench.core import units
 from nicbench.core.described import Unit
 from nicbench.core.registry import find
-from pydantic import BaseModel, BeforeValidator
-from pydantic_core import PydanticUndefined
 
 FAMILIES = {
     "methods": "nicbench.methods.base:Method",
@@ -39,8 +42,8 @@ _QUANTITIES = {
     Unit.SECONDS: ("duration", lambda value: units.format_duration_s(float(value))),
     Unit.RATIO: ("share", lambda value: f"{100 * float(value):.10g} %"),
     Unit.PERCENT: ("percentage", lambda value: f"{float(value):g} %"),
-    Unit.FRAMES_PER_S: ("frame rate", lambda value: units.format_rate(float(value))),
-    Unit.BITS_PER_S: ("bit rate", lambda value: units.format_bits_per_s(float(value))),
+    Unit.FRAMES_PER_S: ("frame rate", lambda value: _trimmed(units.format_rate(float(value)))),
+    Unit.BITS_PER_S: ("bit rate", lambda value: _trimmed(units.format_bits_per_s(float(value)))),
     Unit.BYTES: ("size in bytes", lambda value: units.format_bytes(int(value))),
     Unit.FRAMES: ("number of frames", lambda value: f"{value:,}"),
 }
@@ -81,11 +84,13 @@ class Key:
 
 
 def model_of(name: str) -> type[BaseModel]:
-    """Returns ``module:Class.Inner`` below ``nicbench``, or the options of ``package/kind`` (``testbed.duts/netem``)."""
+    """Returns the options of ``package/kind`` (``testbed.duts/netem``), or ``module:Class`` below ``nicbench``."""
     package, _, kind = name.partition("/")
     if kind:
         module, _, base = FAMILIES[package].partition(":")
-        options: type[BaseModel] = find(f"nicbench.{package}", getattr(importlib.import_module(module), base))[kind].Options
+        options: type[BaseModel] = find(f"nicbench.{package}", getattr(importlib.import_module(module), base))[
+            kind
+        ].Options
         return options
     module, _, path = name.partition(":")
     return functools.reduce(getattr, path.split("."), importlib.import_module(f"nicbench.{module}"))  # type: ignore[return-value]
@@ -116,7 +121,7 @@ def _meanings_of(model: type[BaseModel]) -> dict[str, str]:
         if each in (object, BaseModel) or not issubclass(each, BaseModel) or not each.__module__.startswith("nicbench"):
             continue
         body = ast.parse(textwrap.dedent(inspect.getsource(each))).body[0].body  # type: ignore[attr-defined]
-        for field, text in zip(body, body[1:], strict=False):
+        for field, text in itertools.pairwise(body):
             if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                 found[field.target.id] = " ".join(str(text.value.value).replace("``", "`").split())  # type: ignore[union-attr]
     return found
@@ -245,4 +250,11 @@ def _plain(value: Any) -> str:
 
 
 def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else f"{value:.10g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return f"{value:,}" if isinstance(value, int) and value >= 10_000 else str(value)
+
+
+def _trimmed(quantity: str) -> str:
+    """``200.0 kpps`` as an author writes it."""
+    return re.sub(r"\.0+(?= )", "", quantity)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
 from nicbench.cli.main import main
 from nicbench.importing.reference.data_sets import data_sets
-from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

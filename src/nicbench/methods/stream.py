@@ -37,7 +37,7 @@ from nicbench.methods._round_figures import (
     spread_of,
     sum_of,
 )
-from nicbench.methods._stream_options import StreamOptions, Together
+from nicbench.methods._transfers import StreamOptions, Together
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 
 _WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}

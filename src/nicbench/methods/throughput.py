@@ -25,7 +25,6 @@ from nicbench.core.table import (
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
-from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
 from nicbench.methods._rate_columns import (
     AT_CLOCK,
     BORNE_BY_HALF,
@@ -47,7 +46,7 @@ from nicbench.methods._rate_columns import (
     zero_loss,
 )
 from nicbench.methods._results import measure_sizes
-from nicbench.methods._search_choice import SearchChoice
+from nicbench.methods._throughput import SELF_CHECK, SearchChoice, known_rate_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
 from nicbench.search.base import Estimate, Limits, Outcome, highest_load
