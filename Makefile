@@ -9,7 +9,7 @@ install: ## what is missing: Debian packages (named first), the Python environme
 	@scripts/setup
 
 demo: install ## a lab of namespaces, RFC 2544 throughput and latency through the kernel, a report (needs root)
-	@.venv/bin/nicbench run examples/kernel-forward.yaml
+	@.venv/bin/nicbench demo
 
 test: ## every check: format, lint, types, import rules, Rust tests, Python tests, real packets, virtual machines (needs root)
 	@scripts/setup --test

@@ -92,7 +92,7 @@ async def _locate(host: Host, name: str, folder: str) -> tuple[str, str | None]:
         raise NotReadyError(
             f"{name.rpartition('-')[0]} cannot be copied: {done.stderr.strip() or f'exit status {done.status}'}",
             place=host.name,
-            next_step="remove that folder, or give it to the user of the host alone (chmod 700)",
+            next_step="remove that folder, or restrict it to the user of the host (chmod 700)",
         )
     return lines[0], lines[1].split()[0] if len(lines) > 1 and lines[1] else None
 

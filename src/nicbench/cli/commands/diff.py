@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.compare.importance import NOT_RECORDED, shorten
 from nicbench.compare.run_differences import Difference, Differences, find_differences
@@ -24,23 +25,30 @@ def register(app: typer.Typer) -> None:
     app.command("diff")(_diff)
 
 
-_One = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id under --output, or `latest`.")]
-_Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to compare it with.")]
+_One = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", autocompletion=completion.runs
+    ),
+]
+_Other = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run to compare it with.", autocompletion=completion.runs)
+]
 
 
-def _diff(one: _One, other: _Other, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
-    """Show what differs between two runs, the settings that change results most first."""
-    folders = [open_run(reference, output) for reference in (one, other)]
+def _diff(one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, json: Json = False) -> None:
+    """Show which settings differ between two runs, most influential first."""
+    folders = [open_run(reference, runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(
-            "both names are of one run",
+            "both names refer to the same run",
             place=str(folders[0].path),
             next_step="name another one; `nicbench list` shows them",
         )
     for folder in folders:
         if folder.is_imported:
             raise UsageError(
-                "this run was imported, not measured by nicbench: its machines are not known",
+                "this run was imported, not measured by nicbench: nothing is known of its machines",
                 place=str(folder.path),
                 next_step="name two runs that nicbench measured; `nicbench list` shows them",
             )
@@ -82,7 +90,7 @@ def _print(console: Console, folders: list[RunFolder], found: Differences) -> No
     if found.settings:
         console.print(f"A is {escape(one)}\nB is {escape(other)}\n")
         count = len(found.settings)
-        console.print(f"{count} difference{'s' if count > 1 else ''}, those that change results most first:\n")
+        console.print(f"{count} difference{'s' if count > 1 else ''}, most influential first:\n")
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for head in ("what", "where", "A", "B", "why it matters"):
             table.add_column(head, overflow="fold")
@@ -91,11 +99,11 @@ def _print(console: Console, folders: list[RunFolder], found: Differences) -> No
             table.add_row(*map(escape, (row.path, _where(row), *texts, row.why)))
         console.print(table)
     elif found.equal:
-        console.print(f"{escape(one)} and {escape(other)} were made in the same way on the same settings")
+        console.print(f"{escape(one)} and {escape(other)} were made the same way, with the same settings")
     for words, rows in (
-        ("Of other specimens", found.identities),
-        ("Redacted in one or both, so not compared", found.redacted),
-        ("Another each time, and no setting", found.volatile),
+        ("Different hardware units", found.identities),
+        ("Redacted in at least one run, not compared", found.redacted),
+        ("Different in every run, and not settings", found.volatile),
     ):
         if rows:
             console.print(f"\n{words}: {escape(', '.join(dict.fromkeys(row.path for row in rows)))}", soft_wrap=True)

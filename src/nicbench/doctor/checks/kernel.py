@@ -79,4 +79,4 @@ async def _try_xdp_program(host: Host) -> Check:
 
 def _reason(stderr: str) -> str:
     lines = [line for line in stderr.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "failed without a word"
+    return lines[-1].strip() if lines else "failed without a message"

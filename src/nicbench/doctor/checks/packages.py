@@ -67,7 +67,9 @@ class Packages(Examination):
             installed = parse_installed_packages((await host.run(query, check=False)).stdout)
         except NicbenchError:
             return (
-                warning("Debian packages", f"this is no Debian; what is needed is called there: {', '.join(names)}"),
+                warning(
+                    "Debian packages", f"this is not Debian, where the packages needed are called: {', '.join(names)}"
+                ),
             )
         return judge(packages, installed, engine_is_built=_engine_is_built())
 

@@ -55,10 +55,10 @@ def judge(there: Collection[str], cabled: Collection[str], reasons: dict[str, st
     if absent:
         why = "; ".join(f"{package} ({reasons.get(package, 'facts of the machine')})" for package in absent)
         command = f"apt-get install --no-install-recommends {' '.join(absent)}"
-        return warning(_NAME, f"the report will lack what these would tell: {why}", command)
+        return warning(_NAME, f"not installed, so the report will lack: {why}", command)
     silent = [package for package, tells in telling.items() if not tells]
     if silent:
-        return ok(_NAME, f"nothing is missed; {', '.join(silent)} would tell nothing of this machine")
+        return ok(_NAME, f"nothing is missing; {', '.join(silent)} would add nothing on this machine")
     return ok(_NAME, f"{', '.join(telling)} are installed")
 
 
