@@ -54,7 +54,5 @@ html_use_index = False
 html_show_sourcelink = False
 html_copy_source = False
 html_permalinks_icon = "#"
-pygments_style = "tango"
-pygments_dark_style = "github-dark"
 
 copybutton_exclude = ".linenos, .gp, .go"
