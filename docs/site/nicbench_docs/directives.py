@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -100,5 +102,25 @@ class SchemaTable(_FromTheProgram):
         return table(("member", "type", "meaning"), rows_of(json.loads(path.read_text())))
 
 
-DIRECTIVES = {"keys": Keys, "thresholds": ThresholdTable, "command": Command, "schema": SchemaTable}
+class Examples(_FromTheProgram):
+    """``{examples} all``: the bench files of ``examples``, each with the first sentence of its comment."""
+
+    def markdown(self, name: str) -> str:
+        up = "../" * self.env.docname.count("/")
+        rows = []
+        for path in sorted((Path(self.env.srcdir) / "examples").glob("*.yaml")):
+            self.env.note_dependency(str(path))
+            comment = takewhile(lambda line: line.strip("# "), path.read_text().splitlines())
+            sentence = re.split(r"(?<=[.?:])\s", " ".join(line.lstrip("# ") for line in comment), maxsplit=1)[0]
+            rows.append((f"[{path.stem}]({up}examples/{path.name})", sentence.rstrip(":.")))
+        return table(("bench file", "what it measures"), rows)
+
+
+DIRECTIVES = {
+    "examples": Examples,
+    "keys": Keys,
+    "thresholds": ThresholdTable,
+    "command": Command,
+    "schema": SchemaTable,
+}
 """Every directive by its name in the pages."""
