@@ -117,10 +117,10 @@ class Examples(_FromTheProgram):
 
 
 DIRECTIVES = {
+    "command": Command,
     "examples": Examples,
     "keys": Keys,
-    "thresholds": ThresholdTable,
-    "command": Command,
     "schema": SchemaTable,
+    "thresholds": ThresholdTable,
 }
 """Every directive by its name in the pages."""
