@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint docs pictures vm bench acceptance pages soak fuzz clean
+.PHONY: help install demo test lint docs pictures package vm bench acceptance pages soak fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -25,6 +25,10 @@ docs: ## the site of documents in build/site; dead links, anchors and keys witho
 pictures: ## the screenshots and the recording of the documents, made anew of simulated runs (needs Chromium)
 	@scripts/setup --docs
 	@scripts/pictures
+
+package: install ## wheels, .deb, .rpm and image with all that is inside, in build/dist
+	@scripts/setup --package
+	@scripts/package
 
 vm: ## every test that boots a virtual machine; `make test` runs the short ones too (needs root)
 	@scripts/setup --test
@@ -52,4 +56,4 @@ fuzz: install ## each fuzzer for MINUTES (1) of time, one after another; what th
 	@scripts/fuzz --minutes $(MINUTES)
 
 clean: ## removes what was built, keeps runs/
-	rm -rf .venv engine/target build/pages build/site .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv engine/target build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

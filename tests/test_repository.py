@@ -119,7 +119,7 @@ def test_every_debian_package_has_a_kind_and_a_reason() -> None:
     wrong = [
         line
         for line in lines
-        if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+ *# (runtime|build|tools|facts|test|bench): \S.*", line)
+        if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+ *# (runtime|build|tools|facts|test|bench|package): \S.*", line)
     ]
     names = [line.split()[0] for line in lines]
     assert not wrong

@@ -106,7 +106,7 @@ def test_a_difference_is_claimed_only_where_intervals_do_not_overlap(make: Make,
     make("01", 1e6)
     make("02", 1.005e6)
     ended = nicbench("compare", "2026-01-01", "2026-01-02")
-    assert "are not told apart: their intervals overlap" in ended.stdout
+    assert "show no difference: their intervals overlap" in ended.stdout
     assert "there is one run of each" in ended.stdout.lower()
 
 
@@ -261,7 +261,7 @@ def test_a_published_result_is_named_marked_and_never_claimed_against(make: Make
         assert text in page
     claims = page[page.index("Results side by side</h2>") :]
     assert "their intervals do not overlap" not in claims
-    assert "by its searches" not in claims
+    assert "by the search intervals" not in claims
 
 
 @pytest.mark.parametrize("count", [3, 8])

@@ -34,7 +34,7 @@ def test_recordings_alone_make_a_run_that_shows_what_the_machines_did(files: Non
     path, page = imported()
     for text in (
         "No results, but what vm and big-server did was recorded",
-        "What the machines did",
+        "Activity of the machines",
         "vda, written",
         "en0, received",
         "Recorded every 1 s by nmon 16n",

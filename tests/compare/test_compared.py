@@ -9,7 +9,7 @@ import pytest
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison, compare_sides
 from nicbench.compare.points import Side, seed_of
-from nicbench.core.result import Bounded, LimitedBy, Result, Value
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
 
 SEED = 7
 
@@ -82,7 +82,7 @@ def test_nothing_is_better_than_a_side_that_may_do_more() -> None:
             [Bounded(value=4e6)] * 3,
             [Bounded(value=2e6)] * 3,
             Basis.TOO_FEW,
-            "3 runs and 3 runs are too few to show any, however large",
+            "3 runs and 3 runs are too few to show a difference of any size",
         ),
     ],
     ids=["apart", "the other", "overlap", "runs overlap", "bare", "three"],
@@ -94,6 +94,24 @@ def test_with_few_runs_only_intervals_of_searches_tell(
     assert found.claim.basis is basis
     assert said in found.sentence
     assert (found.claim.higher is None) is not basis.is_shown
+
+
+@pytest.mark.parametrize("runs", [1, 5])
+def test_nothing_is_claimed_from_disturbed_results_and_no_test_is_made(runs: int) -> None:
+    first, second = side("a", [rate(2 * value) for value in FIVE[:runs]]), side("b", [rate(v) for v in FIVE[:runs]])
+    marked = first.results[0].model_copy(update={"verdict": ResultVerdict.DISTURBED})
+    found = compare_sides([Side("a", (marked, *first.results[1:])), second], seed=SEED)
+    (one,) = found.all
+    assert (one.claim.basis, one.claim.higher, one.better, one.claim.disturbed) == (Basis.DISTURBED, None, None, ("a",))
+    assert one.sentence.endswith("differ, but no difference can be claimed: results of “a” were disturbed")
+    assert (one.p_corrected, one.could_show, one.holds_together, found.tests) == (None, None, False, 0)
+    assert found.shown == ()
+
+
+def test_an_adjusted_result_counts_in_a_comparison() -> None:
+    adjusted = [one.model_copy(update={"verdict": ResultVerdict.ADJUSTED}) for one in side("a", [rate(4)]).results]
+    (one,) = compare_sides([Side("a", tuple(adjusted)), side("b", [rate(2)])], seed=SEED).all
+    assert (one.claim.basis, one.better) == (Basis.INTERVALS, "a")
 
 
 def test_runs_made_in_rounds_are_compared_in_pairs_where_there_are_enough() -> None:

@@ -90,7 +90,7 @@ TOLD = {
     "a disturbed run": (
         entry("A"),
         entry("B", verdict=ResultVerdict.DISTURBED),
-        "some results of “B” rest on disturbed trials",
+        "some results of “B” were disturbed",
     ),
     "another number of runs": (
         entry("A"),

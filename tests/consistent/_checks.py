@@ -110,8 +110,8 @@ def every_latency_has_its_loss_and_verdict(whole: Whole) -> Iterator[str]:
         for table in part.tables:
             heads = " ".join(table.heads).lower()
             is_of_frames = re.search(r"\bp50\b|\bp99\b|median latency", heads) and "frame" in table.heads[0].lower()
-            # Those with a core of its own are parts of the frames above, whose loss stands there.
-            if is_of_frames and not re.search(r"lost|loss|failed|core of its own", heads):
+            # Those with a dedicated core are parts of the frames above, whose loss stands there.
+            if is_of_frames and not re.search(r"lost|loss|failed|dedicated core", heads):
                 yield f"{part.title}: latencies without their loss: {table.heads}"
     for one in whole.summary.results:
         trials = [whole.samples[name] for name in one.trials if name in whole.samples]
@@ -133,8 +133,18 @@ def nothing_unknown_limits(whole: Whole) -> Iterator[str]:
             if by_dut and one.id in doubtful and _is_behind_disturbed(whole, one, name):
                 yield f"{one.id}: {name} is disturbed, and limited by the DUT"
     answer = " ".join(whole.said("Answer"))
-    if "Limited by the device under test" in answer and "disturbed trials" in answer:
-        yield f"the answer is limited by the DUT, and rests on disturbed trials: {answer}"
+    if "Limited by the device under test" in answer and "trials were disturbed" in answer:
+        yield f"the answer is limited by the DUT, and its trials were disturbed: {answer}"
+
+
+def nothing_is_claimed_from_disturbed(whole: Whole) -> Iterator[str]:
+    """A configuration whose results are all disturbed is neither better nor worse than another, wherever it is said."""
+    for name in whole.summary.configurations:
+        verdicts = {one.verdict for one in whole.summary.counted if one.configuration == name}
+        if verdicts == {ResultVerdict.DISTURBED}:
+            quoted = f"“{re.escape(name)}”"
+            claim = rf"times (as much as|\w+ than|the [^.]*? of) {quoted}|{quoted} (has|passes|is) [^.]*?times "
+            yield from (f"claimed from disturbed results: {found[0]}" for found in re.finditer(claim, whole.text))
 
 
 def _is_behind_disturbed(whole: Whole, one: Result, name: str) -> bool:
@@ -207,7 +217,7 @@ def counts_add_up(whole: Whole) -> Iterator[str]:
     left_out = any("Left out here" in text for part in whole.parts for text in part.texts)
     if trials and not left_out and len(listed) != len(trials):
         yield f"{len(listed)} trials are listed, {len(trials)} were made"
-    for text in whole.said("How far to trust it"):
+    for text in whole.said("Reliability"):
         found = re.search(
             r"(\d+) trials measured the DUT(?: and (\d+) calibrated)?.*?\. (\d+) of the measuring(?: and (\d+))?", text
         )
@@ -297,6 +307,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     both_reports_have_the_same_tables,
     every_latency_has_its_loss_and_verdict,
     nothing_unknown_limits,
+    nothing_is_claimed_from_disturbed,
     verdicts_agree,
     exports_are_the_summary,
     counts_add_up,

@@ -35,7 +35,7 @@ def the_text_is_fit_to_read(whole: Whole) -> Iterator[str]:
             continue
         for what, pattern in BAD.items():
             found = pattern.search(_WORDS_OF_BENCH_FILES.sub("", text))
-            if found and not (what == "a value of Python" and place == "What spread to expect"):
+            if found and not (what == "a value of Python" and place == "Expected spread"):
                 yield f"{place}: {what}, {found[0]!r}: {text[:300]}"
     for part in whole.parts[1:]:
         if not part.title:

@@ -336,7 +336,7 @@ class DrawnLab(SimulatedLab):
 
 
 class DrawnDut(Simulated):
-    """The DUT whose nature is drawn: with a core of its own, an account of its work, and perhaps a known rate."""
+    """The DUT whose nature is drawn: with a dedicated core, an account of its work, and perhaps a known rate."""
 
     nature = Nature()
     handled = 0

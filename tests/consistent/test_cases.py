@@ -73,7 +73,7 @@ def test_a_sentence_of_a_disturbed_result_says_what_it_rests_on() -> None:
     values = {"maximum_forwarding_rate_frames_per_s": 1e6, "rate_at_maximum_load_frames_per_s": 1e6}
     found = result(method="maximum-forwarding-rate", values=values, verdict=ResultVerdict.DISTURBED)
     (section,) = sections([found], {})
-    assert section.sentence == f"{section.claim}. It rests on disturbed trials"
+    assert section.sentence == f"{section.claim}. Not reliable: the trials were disturbed"
 
 
 def test_names_and_shares_are_words_and_digits() -> None:

@@ -136,7 +136,7 @@ def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
     [
         (4, "4 % of 100 looks at CPU 1 in 5 s found another tenant on its physical core: a quiet machine"),
         (40, "trials are adjusted for the share of the core that they had"),
-        (95, "the rate of an undisturbed core will be extrapolated"),
+        (95, "the rate of an dedicated core will be extrapolated"),
     ],
 )
 def test_what_will_come_of_a_noisy_machine_is_said_before_the_first_trial(slow: int, comes: str) -> None:

@@ -166,7 +166,7 @@ def test_of_a_load_below_their_own_rates_streams_leave_a_hundredth_to_the_others
 def test_a_fixed_number_of_frames_ends_a_stream_that_would_send_more_and_no_other() -> None:
     (stream,) = streams(load=1000.0, frames=500)
     assert stream["frames"] == 500
-    for load in (250.0, 100.0, None):  # 2 s of them are as many, fewer, and as fast as possible
+    for load in (250.0, 100.0, None):  # 2 s of them are as many, fewer, and as fast as it goes
         (stream,) = streams(load=load, frames=500)
         assert "frames" not in stream
 

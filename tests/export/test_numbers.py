@@ -52,9 +52,7 @@ def numbers_of(stored: Any) -> dict[str, Any]:
 def test_the_published_schema_is_current_and_an_export_fits_it(every_shape: Path, measured: Path) -> None:
     published = (ROOT / "docs" / "export.schema.json").read_text(encoding="utf-8")
 
-    assert published == export_schema_text(), (
-        "remove it and create it again: python -m nicbench.export.schema > docs/export.schema.json"
-    )
+    assert published == export_schema_text(), "make it anew: python -m nicbench.export.schema > docs/export.schema.json"
     for path in (every_shape, measured):
         jsonschema.validate(json.loads(exported(path, "json")), export_schema())
 

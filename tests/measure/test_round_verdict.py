@@ -75,8 +75,7 @@ def test_of_several_strangers_the_greatest_are_named_with_what_all_took() -> Non
     rows = (("cc1", 0.3), ("ld", 0.1), ("make", 0.05), ("sh", 0.01))
     (finding,) = judge_round(REQUEST, (done(0.0), done(0.0)), (shared(0.46, 0.1, 0.3, *rows),), Thresholds()).findings
     assert finding.text == (
-        "programs that are not of the test took 46.0 % of the CPU time of local "
-        "(cc1 30.0 %, ld 10.0 %, make 5.0 %, ...)"
+        "programs outside the test took 46.0 % of the CPU time of local (cc1 30.0 %, ld 10.0 %, make 5.0 %, ...)"
     )
 
 

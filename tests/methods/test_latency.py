@@ -164,7 +164,7 @@ async def test_without_a_neighbour_nothing_stands_apart(shared: dict[int, int] |
 
 
 class Estimated(KnownDelays):
-    """Its rate is an estimate for a core of its own; nine of ten trials bore a tenth less."""
+    """Its rate is an estimate for a dedicated core; nine of ten trials bore a tenth less."""
 
     def results_of(self, test: str) -> tuple[Result, ...]:
         (result,) = super().results_of(test)
@@ -178,7 +178,7 @@ async def test_of_an_estimated_rate_100_percent_is_what_the_machine_bore_and_the
     results = await measured(dut, loads=(100.0, 50.0))
     assert [request.load_frames_per_s for request in dut.requests] == [0.9e6, 0.45e6]
     assert {result.values["full_load_frames_per_s"] for result in results} == {0.9e6}
-    said = "100 % here is what nine of ten trials of its search bore as the machine was"
+    said = "100 % here is what nine of ten trials of its search passed under the conditions of the run"
     assert all(said in section.table.caption for section in sections(list(results), {}))
     plain = await measured(KnownDelays({5 * US: 100}), loads=(100.0,))
     assert all(said not in section.table.caption for section in sections(list(plain), {}))

@@ -110,7 +110,7 @@ async def test_an_estimate_stands_beside_what_the_machine_bore_and_is_adjusted()
     assert result.values["pdr_borne_by_half_frames_per_s"] == 90_000.0
     assert throughput.promises(result) == ()
     table = Throughput.table_for(Throughput.table(), [result], {"search": {"kind": "estimate", "goals": {"NDR": 0.0}}})
-    assert table.further[0].title == "As the machine was"
+    assert table.further[0].title == "Under the conditions of the run"
     assert table.caption.startswith("The rate is an estimate")
     assert table.rates is not None
     assert {goal.value for goal in table.rates.goals} == {"ndr_frames_per_s", "pdr_frames_per_s"}

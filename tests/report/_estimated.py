@@ -23,7 +23,7 @@ from nicbench.stats.looks import sum_looks
 from ._synthetic import SyntheticRun
 
 SHARED_ABOVE = 0.04
-"""A trial that found the core shared in a larger share of the looks counts only because the search adjusts."""
+"""A trial that found the core shared in a larger share of samples counts only because the search adjusts."""
 
 
 def options(sizes: tuple[int, ...]) -> dict[str, Any]:
@@ -80,7 +80,8 @@ class EstimatedContext:
             threshold="dut_contended_share",
             value=share,
             limit=SHARED_ABOVE,
-            text=f"the physical core of the DUT's core 1 was shared in {100 * share:.1f} % of the looks at it",
+            text=f"another tenant used the physical core of the DUT's core 1 in {100 * share:.1f} % of samples, "
+            "limit 50.0 %",
         )
         shared = share > SHARED_ABOVE
         self._made += 1

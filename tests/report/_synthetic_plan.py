@@ -32,7 +32,7 @@ def synthetic_plan(run_id: str, title: str) -> Plan:
         link_bits_per_s=LINK_BITS_PER_S,
         link_is_nominal=True,
         statements=(
-            "A lab of veth pairs measures this machine's kernel and processor, and no network card.",
+            "A lab of veth pairs measures this machine's kernel and processor, not a network card.",
             "The line rate of a veth is nominal: 10 Gb/s is what it claims, not what it can carry.",
         ),
         facts={"veth_peer_queues": 1, "offloads_off": ["gro", "gso", "tso", "tx-checksumming"]},

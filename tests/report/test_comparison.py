@@ -17,7 +17,7 @@ from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rat
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
-from nicbench.report.rates import SAME
+from nicbench.report.statistics.cells import comparison_cells
 from nicbench.report.statistics.view import statistics_view
 from nicbench.stats.runs import summarise_over_runs
 
@@ -59,7 +59,7 @@ def sentence(*intervals: Interval, names: Sequence[str] = ("fast", "slow")) -> s
 
 def test_intervals_that_do_not_overlap_are_a_difference() -> None:
     said = sentence((0.40, 0.41), (0.20, 0.21))
-    assert said.startswith("Of 64-byte frames, “fast” passes 400 kpps and “slow” passes 200 kpps")
+    assert said.startswith("With 64-byte frames, “fast” passes 400 kpps and “slow” passes 200 kpps")
     assert said.endswith("“fast” passes 1.9 to 2.05 times as much as “slow”; their intervals do not overlap.")
     assert "“slow” passes 1.9 to 2.05 times as much as “fast”" in sentence((0.20, 0.21), (0.40, 0.41))
 
@@ -68,12 +68,46 @@ def test_intervals_that_do_not_overlap_are_a_difference() -> None:
     "intervals", [((0.40, 0.42), (0.41, 0.43)), ((0.40, 0.41), (0.41, 0.42)), ((0.40, None), (0.5, 0.6))]
 )
 def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals: tuple[Interval, Interval]) -> None:
-    assert "“fast” and “slow” are not told apart: their intervals overlap" in sentence(*intervals)
+    assert "“fast” and “slow” show no difference: their intervals overlap" in sentence(*intervals)
+
+
+@pytest.mark.parametrize("runs", [1, 5])
+@pytest.mark.parametrize("disturbed", ["fast", "slow"])
+def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, disturbed: str) -> None:
+    """Neither the answer, nor the column beside the rate, nor the table of differences claims what the intervals and
+    the runs would show; of an estimate that allows for the disturbance they do.
+    """
+
+    def made(verdict: ResultVerdict) -> tuple[str, str, str]:
+        each = [
+            throughput(name, run, 64, interval)
+            for run in range(1, runs + 1)
+            for name, interval in (("fast", (0.40 + run / 1000, 0.41)), ("slow", (0.20 + run / 1000, 0.21)))
+        ]
+        of_last = [
+            one.model_copy(update={"verdict": verdict}) if (one.configuration, one.run) == (disturbed, runs) else one
+            for one in each
+        ]
+        found = compare(of_last)
+        row = found.rates[0].rows[0]
+        (told,) = row.told["ndr_frames_per_s"]
+        answer = of_comparison.headline(found).replace("\u00a0", " ")
+        return answer, row.cells["ndr_frames_per_s"][1].against_first, comparison_cells(told).verdict
+
+    answer, against, difference = made(ResultVerdict.DISTURBED)
+    assert f"no difference can be claimed: results of “{disturbed}” were disturbed." in answer
+    assert "times" not in answer
+    assert answer.endswith("Not reliable: some of the trials were disturbed.")
+    assert (against, difference) == ("disturbed", "disturbed")
+    answer, against, difference = made(ResultVerdict.ADJUSTED)
+    assert "times" in answer
+    assert "%" in against
+    assert difference.startswith("fast")
 
 
 def test_of_three_each_two_are_compared() -> None:
     said = sentence((0.40, 0.41), (0.405, 0.42), (0.10, 0.11), names=("a", "b", "c"))
-    assert "“a” and “b” are not told apart" in said
+    assert "“a” and “b” show no difference" in said
     assert "“a” passes 3.64 to 4.1 times as much as “c”" in said
     assert "“b” passes 3.68 to 4.2 times as much as “c”" in said
 
@@ -84,8 +118,8 @@ def test_runs_that_lie_apart_take_a_difference_away() -> None:
     slow = [throughput("slow", 1, 64, (0.35, 0.36)), throughput("slow", 2, 64, (0.36, 0.37))]
     found = compare([*fast, *slow])
     (cell, other) = found.rates[0].rows[0].cells["ndr_frames_per_s"]
-    assert (cell.text, cell.within, other.against_first) == ("350", "300 to 400", SAME)
-    assert "not told apart" in of_comparison.headline(found)
+    assert (cell.text, cell.within, other.against_first) == ("350", "300 to 400", "no difference shown")
+    assert "show no difference" in of_comparison.headline(found)
     assert "median of 2 runs" in of_comparison.headline(found)
 
 

@@ -1,4 +1,4 @@
-"""The datasheet: a sheet for each test, with what is known of its machines and a count of what is not."""
+"""The datasheet: results, then the setup once, with what is known of its machines and a count of what is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from nicbench import report
 from nicbench.core.plan import Plan
 from nicbench.core.report_options import Layout
-from nicbench.report.datasheet.sheets import settings, setup, sheets
+from nicbench.report.datasheet.cards import settings, setup
 from nicbench.report.gather import gather
 from nicbench.report.model import Report
 from nicbench.store import RunFolder
@@ -26,23 +26,20 @@ def sheet(whole_run: Path) -> str:
     return report.build(whole_run, Layout.DATASHEET).read_text(encoding="utf-8")
 
 
-def test_each_test_has_setup_settings_and_results_in_this_order(sheet: str) -> None:
+def test_results_come_first_then_setup_once_and_disclosure(sheet: str) -> None:
     parsed(sheet)  # sound HTML
-    parts = re.split(r'<section class="sheet">', sheet)[1:]
+    heads = [re.sub(r"<[^>]*>", "", text) for text in re.findall(r"<h2[^>]*>(.*?)</h2>", sheet)]
 
-    assert len(parts) == 2
-    for part, result in zip(parts, ("Throughput", "Latency at 100 % of the NDR"), strict=True):
-        heads = [re.sub(r"<[^>]*>", "", text) for text in re.findall(r"<h3[^>]*>(.*?)</h3>", part)]
-        assert heads[:3] == ["Setup", "Settings", result]
+    assert heads == ["Results", "Setup", "Disclosure"]
 
 
-def test_a_sheet_has_the_results_of_its_test_alone(view: Report) -> None:
-    throughput, latency = sheets(view)
+def test_all_loads_of_the_latency_are_one_table(sheet: str) -> None:
+    latency = sheet.partition(">Latency</h3>")[2].partition("</table>")[0]
 
-    assert (throughput.test, latency.test) == ("throughput", "latency")
-    assert [section.table.title for section in throughput.report.sections] == ["Throughput"]
-    loads = ["Latency at 100 % of the NDR", "Latency at 50 % of the NDR"]
-    assert [section.table.title for section in latency.report.sections] == loads
+    assert re.findall(r"Latency at \d+ % of the NDR", latency) == [
+        "Latency at 100 % of the NDR",
+        "Latency at 50 % of the NDR",
+    ]
 
 
 def test_what_is_not_known_is_left_out_and_counted(view: Report) -> None:
@@ -63,11 +60,11 @@ def test_the_setup_names_dpdk_tester_dut_and_what_is_cabled(view: Report) -> Non
 
 
 def test_the_settings_have_command_lines_and_the_options_of_the_test(view: Report) -> None:
-    rows = {row.label: row for row in settings(view, "latency").rows}
+    rows = {row.label: row for row in settings(view).rows}
 
     assert rows["Command line of the DUT"].code[1] == "sysctl -w net.ipv4.ip_forward=1"
     assert "--no-pci --no-huge" in rows["EAL arguments of the tester"].code[0]
-    assert "Method: latency" in rows["Test"].text
+    assert "Method: latency" in rows["Test “latency”"].text
 
 
 def test_facts_of_another_form_than_ours_are_not_known(synthetic_run: Callable[..., Any]) -> None:
@@ -96,10 +93,9 @@ def test_a_run_without_results_has_a_page(synthetic_run: Callable[..., Any]) -> 
     assert "No test gave a result." in page
 
 
-def test_a_study_of_editors_is_one_sheet_with_its_comparison(tmp_path: Path) -> None:
+def test_a_study_of_editors_has_its_comparison(tmp_path: Path) -> None:
     page = report.build(_editors.write(tmp_path, _editors.results(runs=2)), Layout.DATASHEET).read_text(
         encoding="utf-8"
     )
 
-    assert page.count('<section class="sheet">') == 1
     assert "Streams sustained" in page

@@ -104,14 +104,14 @@ def test_rates_stand_first_where_there_are_several_frame_sizes(page: str) -> Non
     assert "frame rate [kpps]" in texts_of(first_figure(page))
 
 
-def test_without_a_throughput_the_first_figure_of_the_first_section_stands_below_its_heading(
+def test_without_a_throughput_the_first_figure_of_the_first_section_stands_in_the_answer(
     synthetic_run: Callable[..., Any],
 ) -> None:
     run = synthetic_run()
     for number in (1, 2, 3):
         run.publish("soak", soaked(number))
     page = page_of(run)
-    assert page.index("<figure>") > page.index(">Soak</h3>")
+    assert page.index('id="answer"') < page.index("<figure>") < page.index(">Soak</h3>")
     assert page.count("Latency in each interval") == 1
 
 

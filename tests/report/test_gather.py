@@ -168,7 +168,7 @@ def test_a_disturbed_run_says_how_many_results_are(synthetic_run: Callable[..., 
 
     view = gather(RunFolder.open(run.finish(ResultVerdict.DISTURBED)))
 
-    assert view.verdict_text.startswith("1 of 2 results rest on at least one trial")
+    assert view.verdict_text.startswith("1 of 2 results use at least one trial")
     assert view.groups[1].invalid_count == 1
 
 

@@ -88,7 +88,7 @@ def test_pages_are_numbered_and_named(whole: bytes) -> None:
 
     assert f"{len(reader.pages)} of {len(reader.pages)}" in last
     assert "run run-1" in last
-    assert "Contents" in reader.pages[0].extract_text()
+    assert any("Contents" in page.extract_text() for page in reader.pages[:2])
     assert {page.mediabox.width > page.mediabox.height for page in reader.pages} == {True, False}
 
 

@@ -57,7 +57,7 @@ def test_no_latency_without_the_loss_beside_it() -> None:
     assert dict(zip([column.head for column in section.table.columns], row.cells, strict=True))["Lost"] == "4.34"
     assert statement_of(section) == (
         "At 100 % of the PDR, half of the 64-byte frames pass within 20.0\u00a0µs and 99.9 % within 90.0\u00a0µs. "
-        "Frames lost in that trial: 4.34\u00a0%. It rests on disturbed trials."
+        "Frames lost in that trial: 4.34\u00a0%. Not reliable: the trials were disturbed."
     )
     (section,) = sections([result("latency", about, {**found, "loss_ratio": 0.0})], {})
     assert "ost" not in str(statement_of(section))

@@ -22,7 +22,7 @@ from ._documents import document
 from ._sections import searched
 
 SECTIONS = (
-    *("Question", "Answer", "Key findings", "Results", "Method", "Disclosure", "How to repeat it", "Revision history"),
+    *("Answer", "Key findings", "Question", "Results", "Method", "Disclosure", "How to repeat it", "Revision history"),
     *("Glossary", "Appendix"),
 )
 
@@ -40,6 +40,28 @@ def finished_page(run: Any) -> str:
 
 def test_a_stranger_finds_every_section_in_order(page: str) -> None:
     assert tuple(text for level, text in headings(page) if level == 2) == SECTIONS
+
+
+def test_everything_behind_the_first_screen_is_folded_below_its_heading(page: str) -> None:
+    folded = re.findall(r'<section class="folded">\s*<details><summary><h([23]) id="([^"]+)"', page)
+    assert [name for level, name in folded if level == "2"] == [
+        *("method", "disclosure", "repeat", "revisions", "glossary", "appendix")
+    ]
+    assert {"throughput", "latency-at-100-of-the-ndr-latency"} & {name for level, name in folded if level == "3"}
+    results = page[page.index('id="results"') : page.index('id="method"')]
+    assert results.count("<h3") == results.count("<summary><h3")
+
+
+def test_the_first_screen_has_one_chart_one_table_the_losses_and_the_files(page: str) -> None:
+    first = page[page.index('id="answer"') : page.index('id="findings"')]
+    assert first.count("<figure") == 1
+    (table,) = re.findall(r"<table.*?</table>", first[: first.index("<details")] + first[first.index("</details>") :],
+                          re.DOTALL)  # fmt: skip
+    heads = [re.sub(r"<[^>]*>", " ", text).strip() for text in re.findall(r"<th[^>]*>(.*?)</th>", table)]
+    assert [text.split()[0] for text in heads[:4]] == ["Throughput", "Latency", "Frame", "NDR"]
+    assert {"Limited by", "Lost  [%]"} <= set(heads)
+    assert 'href="./summary.json"' in first
+    assert page.index('class="answer"') < page.index('class="verdict"') < page.index("<figure")
 
 
 def test_no_level_of_headings_is_left_out(page: str) -> None:
@@ -128,7 +150,7 @@ def test_of_configurations_the_question_asks_in_what_they_differ_and_findings_le
     found = _editors.results(configurations=("one", "four"), directions=("read", "write"), instances=(1, 2), runs=2)
     page = report.build(_editors.write(tmp_path, found, ("one", "four"))).read_text(encoding="utf-8")
 
-    assert "In what do “one” and “four” differ?" in page
+    assert "How do “one” and “four” differ?" in page
     assert '<a href="#sustained-frames">Table: Streams sustained</a>' in page
     assert '<h3 id="sustained-frames">' in page
 

@@ -49,7 +49,7 @@ def test_a_rate_that_the_tester_limited_is_at_least_that_and_what_disturbed_it_i
     assert section.rows[0].cells[1] == "≥ 9.66"
     forwards = "forwards at least 9.66\u00a0Mpps of 64-byte frames on one core"
     assert section.claim == f"{forwards}, in 61.3 cycles of the time-stamp counter each"
-    assert section.sentence == f"{section.claim}. It rests on disturbed trials"
+    assert section.sentence == f"{section.claim}. Not reliable: the trials were disturbed"
     assert section.doubts == ("64 bytes: the worker was held up",)
 
 

@@ -1,4 +1,4 @@
-"""What the machine did: each CPU by phase, and a drawing that never mixes a trial with what is beside it."""
+"""Activity of the machine: each CPU by phase, and a drawing that never mixes a trial with what is beside it."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def test_a_configuration_that_cannot_start_ends_the_run_and_what_was_measured_is
     assert kept is not None
     assert kept.verdict is ResultVerdict.INCOMPLETE
     assert {(result.configuration, result.run) for result in kept.results} == {("fast", 1)}
-    assert "Of 64-byte frames, “fast” passes" in report.build(folder.path).read_text(encoding="utf-8")
+    assert "With 64-byte frames, “fast” passes" in report.build(folder.path).read_text(encoding="utf-8")
     run_whole(RunFolder.open(folder.path))
     resumed = RunFolder.open(folder.path).summary()
     assert resumed is not None
@@ -192,7 +192,7 @@ def test_several_runs_of_one_configuration_are_kept_apart_as_well(tmp_path: Path
     ]
     text = report.build(folder.path).read_text(encoding="utf-8")
     assert "(PDR, median of 2 runs)" in text
-    assert "not told apart" not in text
+    assert "no difference shown" not in text
 
 
 COMPARED_IN_A_LAB = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,24 @@ def test_equal_runs_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert find_differences(*runs).settings == ()
     assert main(["diff", *(str(run.path) for run in runs)]) == 0
     assert "were made the same way, with the same settings" in capsys.readouterr().out
+
+
+def test_many_differences_are_folded_to_counts_within_80_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = BENCH.replace("queue_frames: 16", "queue_frames: 64, loss: 1 %, duplicate: 1 %, jitter: 5 us, reorder: 1 %")
+    runs = [
+        real_run(tmp_path, "performance", monkeypatch, bench=BENCH),
+        real_run(tmp_path, "powersave", monkeypatch, bench=other),
+    ]
+    assert main(["diff", *(str(run.path) for run in runs)]) == 0
+    brief = capsys.readouterr().out
+    assert max(map(len, brief.splitlines())) <= 80
+    assert "The testbed: what is wired, and which CPU does what" in brief
+    assert re.search(r"^  and \d+ more$", brief, re.MULTILINE)
+    assert "`--all`" in brief
+    assert brief.index("The testbed") < brief.index("inventory.core_clock_policy.governor")
+    assert main(["diff", *(str(run.path) for run in runs), "--all"]) == 0
+    whole = capsys.readouterr().out
+    assert {f"lab.{name}" for name in ("queue_frames", "loss", "duplicate", "jitter", "reorder")} <= set(whole.split())
+    assert " more" not in whole

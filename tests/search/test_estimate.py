@@ -48,7 +48,7 @@ def test_a_sharp_dut_on_a_shared_core_gets_the_rate_of_a_core_of_its_own(seed: i
         assert outcome.estimate.half_frames_per_s is not None
         assert outcome.estimate.nine_tenths_frames_per_s is not None
         assert outcome.estimate.nine_tenths_frames_per_s <= outcome.estimate.half_frames_per_s <= outcome.rate.value
-        assert any("a core of its own; as the machine was" in note for note in outcome.notes)
+        assert any("a dedicated core; under the conditions of the run" in note for note in outcome.notes)
 
 
 def test_the_slope_is_told_with_its_interval() -> None:

@@ -160,7 +160,7 @@ def _falls_short(draw: random.Random, capacity: float) -> SimulatedDut:
 
 
 def _neighbour(draw: random.Random, capacity: float) -> SimulatedDut:
-    """A sharp one; its core is shared, and its rate is that of a core of its own."""
+    """A sharp one; its core is shared, and its rate is that of a dedicated core."""
     return SimulatedDut(capacity, noise=draw.choice((0.0, 0.002, 0.01)))
 
 

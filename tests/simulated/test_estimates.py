@@ -34,7 +34,7 @@ FEW, MANY = 4, 170
 
 
 def truth_of(subject: Subject, goal: Goal) -> float:
-    """The load at which half of the trials of one second meet the goal, on a core of its own."""
+    """The load at which half of the trials of one second meet the goal, on a dedicated core."""
     reachable = min(subject.maximum_frames_per_s, subject.ceiling_frames_per_s or subject.maximum_frames_per_s)
     if subject.dut.noise:
         # Normally distributed: the median is that without noise.
@@ -105,7 +105,7 @@ def test_intervals_hold_the_true_rate_as_often_as_they_say(
 
 
 class IgnoresTheCore(EstimateSearch):
-    """Broken: it takes every trial for one of a core of its own."""
+    """Broken: it takes every trial for one of a dedicated core."""
 
     kind = "ignores_the_core"
 

@@ -163,7 +163,7 @@ def test_values_that_never_differ_have_an_interval_without_width_and_a_note() ->
 def test_two_values_are_no_basis_and_the_note_says_how_little_they_hold() -> None:
     found = bootstrap_median([1.0, 2.0], ASKED)
     assert ends(found) == (1.0, 2.0)
-    assert found.notes == ("2 values: even their whole range holds the median with 50 % at most, whatever is asked",)
+    assert found.notes == ("2 values: even their full range contains the median with a confidence of at most 50 %",)
     assert bootstrap_median([1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ASKED).notes == ()
 
 

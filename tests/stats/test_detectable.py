@@ -42,10 +42,10 @@ def test_what_no_number_of_runs_shows_is_unknown() -> None:
 def test_too_few_runs_and_runs_that_do_not_differ_are_named() -> None:
     few = find_detectable([Spread(0.1, 3), Spread(0.1, 3)], 5.0, 0.95)
     assert (few.difference, few.runs_for_seen) == (None, 4)
-    assert few.note == "so few runs can show no difference, however large; 4 runs of each could"
+    assert few.note == "so few runs cannot show a difference of any size; 4 runs of each could"
     assert (
         find_detectable([Spread(0.1, 5)], 5.0, 0.95).note
-        == "so few runs can show no difference, however large; 6 pairs could"
+        == "so few runs cannot show a difference of any size; 6 pairs could"
     )
     alike = find_detectable([Spread(0.0, 9), Spread(0.0, 9)], 1.0, 0.95)
     assert alike.difference is alike.runs_for_seen is None

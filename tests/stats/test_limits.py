@@ -42,9 +42,7 @@ def test_a_cpu_that_strangers_kept_busy_is_nobodys_limit(machine: str) -> None:
         limit_alone(moved("a", 40e6), [], "server", crowded),
     ):
         assert found.limit is Limit.UNKNOWN
-        assert (
-            f"a CPU of {machine} was busy all the time, and programs that are not of the test took 80 %" in found.text
-        )
+        assert f"a CPU of {machine} was busy all the time, and programs outside the test took 80 %" in found.text
     quiet = {machine: CpuLoad(0.9, 1.0, strangers=0.01)}
     assert limit_of([moved("a", 40e6)], "server", quiet).limit in (Limit.SERVER, Limit.CLIENT)
 

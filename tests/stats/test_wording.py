@@ -81,7 +81,7 @@ def test_counts_with_zeros_are_told_apart_by_their_difference() -> None:
         (
             [1.0, 2.0, 3.0],
             [11.0, 12.0, 13.0],
-            "3 runs and 3 runs are too few to show any, however large; about 4 runs of each would show it",
+            "3 runs and 3 runs are too few to show a difference of any size; about 4 runs of each would show it",
         ),
         (
             [1.0],
@@ -116,7 +116,7 @@ def test_pairs_are_called_pairs() -> None:
     found = compare_pairs(("a", [1.0, 2.0, 3.0]), ("b", [1.1, 2.3, None]), ASKED)
     assert sentence(found, RATES) == (
         "the medians of a and b (1.500 and 1.700 frames/s) differ, but no difference can be claimed: 2 runs of each "
-        "are too few to show any, however large; about 6 pairs would show it"
+        "are too few to show a difference of any size; about 6 pairs would show it"
     )
     assert "2 runs of a (1 more unknown)" in arithmetic(found, RATES)
     assert (could_show(found, RATES) or "").endswith("6 pairs could; to show the one seen, about 6 pairs are needed")

@@ -20,7 +20,7 @@ def test_the_published_schema_is_current() -> None:
     published = (ROOT / "docs" / "summary.schema.json").read_text(encoding="utf-8")
 
     assert published == summary_schema_text(), (
-        "remove it and create it again: python -m nicbench.store.schema > docs/summary.schema.json"
+        "make it anew: python -m nicbench.store.schema > docs/summary.schema.json"
     )
 
 

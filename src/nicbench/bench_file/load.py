@@ -26,7 +26,7 @@ from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
-from nicbench.store.files import BENCH
+from nicbench.store.files import BENCH, JOURNAL
 from nicbench.store.folder import is_run_folder
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Lab
@@ -141,7 +141,7 @@ def load(path: Path, *, with_files: bool = True) -> BenchFile:
     except FileNotFoundError as error:
         raise UsageError("there is no such file", place=str(path), next_step=SEE_EXAMPLES) from error
     except IsADirectoryError as error:
-        is_run = is_run_folder(path)
+        is_run = is_run_folder(path) and (path / JOURNAL).exists()  # a bench file alone may lie where the user works
         what = "is the folder of a run, not a bench file" if is_run else "is a folder, not a bench file"
         step = f"`nicbench resume {path}` goes on with it, `nicbench run {path / BENCH}` repeats it"
         raise UsageError(what, place=str(path), next_step=step if is_run else SEE_EXAMPLES) from error

@@ -146,7 +146,7 @@ def print_studies(console: Console, studies: Sequence[Study]) -> None:
 
 
 def _sums_table(study: Study, way: OneWay, of: str) -> Table:
-    """Of each configuration the median run, between the least and the greatest, and how many runs met the target."""
+    """Of each configuration the median run, between the lowest and the highest, and how many runs met the target."""
     about = ", ".join(filter(None, (of, way.doing and (way.doing.lower() if of else way.doing))))
     doing = f"{about}: sum" if about else "Sum"
     table = Table(
@@ -176,7 +176,7 @@ def _sums_table(study: Study, way: OneWay, of: str) -> Table:
                 cells.append(_met(found) if found is not None and limited else "-")
         table.add_row(*cells)
     several = any(one.runs > 1 for of in over.values() for one in of.values())
-    table.caption = "Median of the runs, between the least and the greatest" if several else None
+    table.caption = "Median of the runs, between the lowest and the highest" if several else None
     table.caption_justify = "left"
     return table
 

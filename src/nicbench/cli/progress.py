@@ -255,7 +255,7 @@ def _line(event: Event, bound: str) -> str | None:
         named = f"configuration {event.configuration}, {run_words(event.run, warm_up=event.warm_up)}"
         return f"{named} (turn {event.number} of {'at most ' if event.at_most else ''}{event.of})"
     if isinstance(event, IntervalsChecked):
-        return f"are there enough runs? {event.text}"
+        return f"precision of the mean: {event.text}"
     if isinstance(event, StageStarted):
         return event.text
     if isinstance(event, DriverChosen):

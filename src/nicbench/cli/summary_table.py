@@ -7,8 +7,7 @@ the headers.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -23,16 +22,17 @@ from nicbench.core.table import Column
 from nicbench.core.units import format_rate
 from nicbench.report.answer.of_run import brief
 from nicbench.report.answer.of_studies import briefs as studies_in_brief
-from nicbench.report.cells import number_in, texts, value_of
+from nicbench.report.cells import texts
 from nicbench.report.comparison import runs_lines
 from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.imported import errata_words
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, bases_words
+from nicbench.report.overview import BySize, SizeColumn, join_by_size
 from nicbench.report.section import Section
-from nicbench.report.tables import configuration_of, sections, side_by_side
+from nicbench.report.tables import sections, side_by_side
 
-MEDIANS = "; each number is the median of several runs, between the least and the greatest"
+MEDIANS = "; each number is the median of several runs, between the lowest and the highest"
 _MOST_LINES: Final = 6
 """Of disturbances, and of ways between ports: a terminal is no report."""
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?: [kMG]?pps)?")
@@ -56,9 +56,9 @@ def print_summary(console: Console, summary: Summary) -> None:
     every = side_by_side(compared, {})
     joined = [section for section in every if section.table.overview and not section.is_imported]
     if joined:
-        bases = ", ".join(dict.fromkeys(section.scope for section in joined))
-        caption = escape(_rates_are(bases) + (MEDIANS if summary.over_runs else ""))
-        print_fitted(console, overview_columns(joined, _verdict), caption=caption)
+        by_size = join_by_size(joined)
+        caption = escape(_rates_are(by_size.scope) + (MEDIANS if summary.over_runs else ""))
+        print_fitted(console, overview_columns(by_size, _verdict), caption=caption)
     print_studies(console, studies(summary.counted, {}, summary.configurations))
     in_grids: set[str] = set()
     for section in every:
@@ -258,7 +258,7 @@ def _ways(figures: PortFigures) -> str:
 
 def _rates_are(scope: str) -> str:
     """Below a table: what its rates are of."""
-    return f"Rates are {scope}"
+    return f"Rates are {bases_words(scope)}"
 
 
 def _crossing(crossing: Crossing | None) -> str:
@@ -276,57 +276,21 @@ def _verdict(verdict: ResultVerdict) -> str:
 _RANKS: Final = {True: 0, False: 2}
 
 
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """A row: the frame size of a configuration, and the result of each kind of table there, by its order."""
-
-    size: str
-    configuration: str
-    of: dict[int, Result]
-
-
-def overview_columns(sections: Sequence[Section], verdict_words: Callable[[ResultVerdict], str]) -> list[ShownColumn]:
-    """The columns of all sections joined by frame size; of several loads the highest; main ones have room first."""
-    kinds = _by_method(sections)
-    points = _points(kinds)
-    several = len({point.configuration for point in points}) > 1
+def overview_columns(joined: BySize, verdict_words: Callable[[ResultVerdict], str]) -> list[ShownColumn]:
+    """The columns of the joined table; main ones have room first."""
+    points = joined.points
     shown = [ShownColumn(escape_texts("frame", "[bytes]"), escape_texts(*(point.size for point in points)), rank=0)]
-    if several:
+    if joined.compares:
         names = escape_texts(*(point.configuration for point in points))
         shown.insert(0, ShownColumn(escape_texts("", "configuration"), names, rank=0, right=False))
-    for number, members in enumerate(kinds):
-        results = [point.of.get(number) for point in points]
-        for column in members[0].table.overview:
-            known = [result for result in results if result is not None]
-            is_left_out = column.is_minor or (column.is_optional and not column.is_main)
-            if not (is_left_out and all(value_of(result, column.value) is None for result in known)):
-                shown.append(_column(column, results))
-    verdicts = tuple(verdict_words(_worst(point.of.values())) for point in points)
+    shown += map(_column, joined.columns)
+    verdicts = tuple(verdict_words(point.verdict) for point in points)
     return [*shown, ShownColumn(escape_texts("", "verdict"), verdicts, rank=0, right=False)]
 
 
-def _by_method(sections: Iterable[Section]) -> list[list[Section]]:
-    """Those of one method, which are of several tests or loads, share their columns; searched rates come first."""
-    found: dict[str, list[Section]] = {}
-    for section in sorted(sections, key=lambda section: section.table.rates is None):
-        found.setdefault(section.rows[0].result.method, []).append(section)
-    return list(found.values())
-
-
-def _points(kinds: Sequence[Sequence[Section]]) -> list[_Point]:
-    points: dict[tuple[str, str], _Point] = {}
-    for number, members in enumerate(kinds):
-        results = [row.result for section in members for row in section.rows]
-        for result in sorted(results, key=lambda result: -(number_in(result, "load_percent") or 0.0)):
-            size, name = str(result.parameters.get("size", "-")), configuration_of(result)
-            points.setdefault((size, name), _Point(size, name, {})).of.setdefault(number, result)
-    order = {size: place for place, (size, _) in enumerate(points)}
-    return sorted(points.values(), key=lambda point: order[point.size])
-
-
-def _column(column: Column, results: Sequence[Result | None]) -> ShownColumn:
-    known = [result for result in results if result is not None]
-    cells = iter(texts(column, known))
+def _column(shown: SizeColumn) -> ShownColumn:
+    column = shown.column
+    cells = iter(texts(column, shown.known))
     unit = f"[{column.unit}]" if column.unit else ""
     name = column.name or column.head
     words = (name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}").split(" ")
@@ -334,12 +298,7 @@ def _column(column: Column, results: Sequence[Result | None]) -> ShownColumn:
     rank = 4 if column.is_minor else _RANKS[column.is_main]
     return ShownColumn(
         escape_texts(*head),
-        escape_texts(*(UNKNOWN if result is None else next(cells) for result in results)),
+        escape_texts(*(UNKNOWN if result is None else next(cells) for result in shown.results)),
         rank,
         right=column.form != "text",
     )
-
-
-def _worst(results: Iterable[Result]) -> ResultVerdict:
-    order = list(ResultVerdict)
-    return max((result.verdict for result in results), key=order.index)

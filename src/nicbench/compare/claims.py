@@ -3,7 +3,7 @@
 Everything here is a pure function. Where both sides have enough runs for a rank test to show a difference, the runs
 must show it (stats/compare.py). For rates that a search enclosed in intervals, the intervals of the median runs must
 also not overlap, because a search is no finer than its interval. With fewer runs, only the intervals of all runs
-together can show a difference.
+together can show a difference. Of disturbed results nothing is claimed: what disturbed a side may be the difference.
 """
 
 from __future__ import annotations
@@ -28,11 +28,17 @@ class Basis(StrEnum):
     SEARCHES_OVERLAP = "the intervals within which the median runs found their rates overlap"
     INTERVALS_OVERLAP = "the intervals of all runs overlap"
     TOO_FEW = "there are too few runs"
+    DISTURBED = "results were disturbed"
 
     @property
     def is_shown(self) -> bool:
         """Whether this basis shows a difference."""
         return self in (Basis.RUNS, Basis.INTERVALS)
+
+    @property
+    def cell(self) -> str:
+        """What a table has in place of a difference where none is claimed."""
+        return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed"}.get(self, "no difference shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +55,29 @@ class SideClaim:
     lower: str | None = None
     spans: tuple[Span, Span] | None = None
     is_at_least: bool = False
+    disturbed: tuple[str, ...] = ()
+    """The sides with a disturbed result, where that is why nothing is claimed."""
 
     def better(self, *, higher_is_better: bool | None) -> str | None:
         """Returns the name of the better side; None where no difference is shown or neither direction is better."""
         return None if higher_is_better is None else self.higher if higher_is_better else self.lower
 
 
-def claim_of(comparison: Comparison, first: Sequence[Value], second: Sequence[Value]) -> SideClaim:
-    """Returns the claim for a comparison; ``first`` and ``second`` are the compared values as results store them."""
+def claim_of(
+    comparison: Comparison, first: Sequence[Value], second: Sequence[Value], disturbed: Sequence[str] = ()
+) -> SideClaim:
+    """Returns the claim for a comparison; ``first`` and ``second`` are the compared values as results store them.
+
+    ``disturbed`` names the sides with a result whose verdict is disturbed. An adjusted result is none: its estimate
+    allows for what others used of the DUT's core.
+    """
+    found = _claim_of_undisturbed(comparison, first, second)
+    if not disturbed or found.basis is Basis.TOO_FEW:
+        return found
+    return SideClaim(Basis.DISTURBED, disturbed=tuple(disturbed))
+
+
+def _claim_of_undisturbed(comparison: Comparison, first: Sequence[Value], second: Sequence[Value]) -> SideClaim:
     names = (comparison.first.name, comparison.second.name)
     shown = comparison.claim.shown
     if shown in (ClaimOutcome.NO_INTERVAL, ClaimOutcome.TOO_FEW):

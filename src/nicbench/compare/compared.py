@@ -63,8 +63,10 @@ class PointComparison:
 
     @property
     def could_show(self) -> str | None:
-        """What this number of runs could have shown, and how many runs the observed difference would need."""
-        return could_show(self.comparison, self.value.quantity)
+        """What this number of runs could have shown, and how many runs the observed difference would need; None where
+        disturbed results rule out any claim.
+        """
+        return None if self.claim.basis is Basis.DISTURBED else could_show(self.comparison, self.value.quantity)
 
     @property
     def holds_together(self) -> bool:
@@ -88,6 +90,10 @@ class PointComparison:
             return explain_no_claim(quoted, quantity, reason, more_runs_help=False)
         if claim.basis is Basis.INTERVALS_OVERLAP:
             return explain_no_claim(quoted, quantity, "their intervals overlap")
+        if claim.basis is Basis.DISTURBED:
+            whose = " and ".join(f"“{name}”" for name in claim.disturbed)
+            reason = f"results of {whose} were disturbed"
+            return explain_no_claim(quoted, quantity, reason, more_runs_help=False)
         return sentence(quoted, quantity)
 
     def _interval_sentence(self) -> str:
@@ -180,14 +186,16 @@ def _compare_pair(of: PointValues, first: str, second: str, asked: IntervalSpec,
     in_pairs = in_rounds and len(one) >= fewest and [ran.run for ran in one] == [ran.run for ran in other]
     make = compare_pairs if in_pairs else compare
     found = make((first, of.numbers(first)), (second, of.numbers(second)), asked)
-    return PointComparison(of.point, of.value, found, claim_of(found, of.values(first), of.values(second)), None, 0)
+    disturbed = [name for name in (first, second) if of.is_disturbed(name)]
+    claim = claim_of(found, of.values(first), of.values(second), disturbed)
+    return PointComparison(of.point, of.value, found, claim, None, 0)
 
 
 def _p_value(one: PointComparison) -> float | None:
-    """Returns the p-value of the rank test; None without a test, or with one that could not show a difference."""
+    """Returns the p-value of the rank test; None without a test, or with one from which nothing could be claimed."""
     test = one.comparison.test
     level = round(1.0 - one.comparison.effect.confidence_ratio, 12)
-    if test is None or one.claim.basis is Basis.TOO_FEW or not test.can_show(level):
+    if test is None or one.claim.basis in (Basis.TOO_FEW, Basis.DISTURBED) or not test.can_show(level):
         return None
     return test.p
 
@@ -211,9 +219,11 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
     independent, pairs = (fewest_runs(level, paired=paired) for paired in (False, True))
     yield (
         f"A difference is claimed where the {confidence} interval of the ratio of medians leaves out 1 and a rank test "
-        f"has p of at most {level:g}, which needs {independent} runs of each at least; rates that a search found must "
-        f"also lie farther apart than the intervals within which it found them. With fewer runs only rates that a "
-        f"search found are told apart: where the intervals of all runs do not overlap."
+        f"has p of at most {level:g}, which needs at least {independent} runs of each; rates that a search found must "
+        f"also lie farther apart than their intervals. With fewer runs, a difference is "
+        f"claimed only for searched rates: where the intervals of all runs do not overlap. Disturbed results support "
+        f"no "
+        "claim."
     )
     if found.with_first is not None:
         yield (
@@ -223,8 +233,8 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
     if found.is_in_pairs:
         yield (
             "The n-th runs of all configurations were made one soon after the other: from "
-            f"{pairs} runs of each on they are compared in pairs (signed ranks of Wilcoxon), so that what changed "
-            "slowly falls out."
+            f"{pairs} runs of each on they are compared in pairs (signed ranks of Wilcoxon), so that slow changes "
+            "cancel out."
         )
     elif found.tests:
         yield "Runs are compared as independent of one another (Mann-Whitney U)."
@@ -236,6 +246,7 @@ def _explain_rule(found: Comparisons) -> Iterator[str]:
         if found.tests > 1:
             text += (
                 f"; if nothing differed, {level:g} x {found.tests} = {figures(chance, 2)} of them would be expected to "
-                f"look as if it did. {by_runs} show a difference; corrected for all of them together (Holm) {held} do"
+                f"look like a difference. {by_runs} show a difference; corrected for all of them together (Holm) "
+                f"{held} do"
             )
         yield f"{text}."

@@ -56,7 +56,10 @@ def _check_files(every: Sequence[Conditions]) -> Iterator[Objection]:
             yield Objection(f"{list_names([one.name])} is not as the run left it: {files}", True)
     disturbed = [one.name for one in every if one.verdict is ResultVerdict.DISTURBED]
     if disturbed:
-        yield Objection(f"some results of {list_names(disturbed)} rest on disturbed trials, marked *", False)
+        yield Objection(
+            f"some results of {list_names(disturbed)} were disturbed (marked *): no difference is claimed from them",
+            False,
+        )
 
 
 def _check_origins(every: Sequence[Conditions]) -> Iterator[Objection]:

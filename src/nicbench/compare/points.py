@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from nicbench.core.forms import SCALES, Form, suitable_form
 from nicbench.core.registry import find, find_one
-from nicbench.core.result import Bounded, Result, Spread, Value, name_of_test
+from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, name_of_test
 from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values
 from nicbench.stats.numerals import Quantity
@@ -217,6 +217,10 @@ class PointValues:
     def numbers(self, side: str) -> list[float | None]:
         """Returns the numbers of a side in the unit of the quantity, one for each run."""
         return [self.value.number_of(ran.result) for ran in self.of.get(side, ())]
+
+    def is_disturbed(self, side: str) -> bool:
+        """Whether a result of a side is disturbed, so that nothing can be claimed from its numbers."""
+        return any(ran.result.verdict is ResultVerdict.DISTURBED for ran in self.of.get(side, ()))
 
     def values(self, side: str) -> list[Value]:
         """Returns the values of a side as its results have them."""

@@ -48,7 +48,7 @@ class Thresholds(Frozen):
     )
     dut_contended_share: float = _threshold(
         0.04,
-        "share of the looks at the DUT's core",
+        "share of samples of the DUT's core",
         "the DUT's core ran under 80 % of its best speed: another hyperthread, or guest, used the same physical core",
     )
     dut_pause_ms: float = _threshold(

@@ -229,9 +229,9 @@ def _strangers_words(cpu: MachineCpu) -> str:
     strangers = [row for row in cpu.processes if row.user == "stranger"]
     share = f"{100 * (cpu.strangers or 0.0):.1f} % of the CPU time of {cpu.machine}"
     if not strangers:
-        return f"programs that are not of the test took {share}"
+        return f"programs outside the test took {share}"
     if len(strangers) == 1:
         return f"{strangers[0].name} took {share}"
     named = [f"{row.name} {100 * row.share:.1f} %" for row in strangers[:_MOST_NAMED]]
     more = ", ..." if len(strangers) > _MOST_NAMED else ""
-    return f"programs that are not of the test took {share} ({', '.join(named)}{more})"
+    return f"programs outside the test took {share} ({', '.join(named)}{more})"

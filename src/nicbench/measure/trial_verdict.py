@@ -166,7 +166,7 @@ def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             threshold="longest_gap_ms",
             value=longest_ms,
             limit=thresholds.longest_gap_ms,
-            text=f"the tester's worker was held up for {longest_ms:.1f} ms at once",
+            text=f"the tester's worker stalled for {longest_ms:.1f} ms at a stretch",
         )
     share = _share(evidence.total_gap_ns or 0, evidence.transmit_ns)
     if share > thresholds.total_gap_share:
@@ -175,7 +175,7 @@ def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             threshold="total_gap_share",
             value=share,
             limit=thresholds.total_gap_share,
-            text=f"the tester's worker was held up for {_percent(share)} of the transmission",
+            text=f"the tester's worker stalled for {_percent(share)} of the transmission",
         )
 
 
@@ -220,15 +220,16 @@ def _dut_core(cpu: CpuTime, thresholds: Thresholds) -> Iterator[Finding]:
     shared = _share(cpu.slow_samples or 0, cpu.speed_samples or 0)
     paused_ms = (cpu.longest_pause_ns or 0) / 1e6
     core = f"the DUT's core {cpu.cpu}"
+    limit_words = f", limit {_percent(getattr(thresholds, SHARED_CORE))}"
     rows = (
         ("dut_foreign_cpu_share", foreign, f"other programs used {_percent(foreign)} of {core}"),
         ("dut_steal_share", stolen, f"the hypervisor took {_percent(stolen)} of {core}"),
         (
             SHARED_CORE,
             shared,
-            f"the physical core of {core} was shared in {_percent(shared)} of the looks at it",
+            f"another tenant used the physical core of {core} in {_percent(shared)} of samples{limit_words}",
         ),
-        ("dut_pause_ms", paused_ms, f"{core} stood still for {paused_ms:.1f} ms at once"),
+        ("dut_pause_ms", paused_ms, f"{core} stopped for {paused_ms:.1f} ms at a stretch"),
     )
     for name, value, text in rows:
         limit = getattr(thresholds, name)
@@ -289,7 +290,7 @@ def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
                 threshold="transmit_refused_share",
                 value=share,
                 limit=thresholds.transmit_refused_share,
-                text=f"the kernel threw away {port.transmit_refused} frames of the tester's port {port.name} unsent",
+                text=f"the kernel dropped {port.transmit_refused} unsent frames of the tester's port {port.name}",
             )
         if port.link_changed:
             yield Finding(

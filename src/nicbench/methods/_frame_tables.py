@@ -46,7 +46,7 @@ TABLES: Final = (
         title="Frames: all instances of a run together",
         caption=(
             "Completion is the time to open, move and close a frame; lateness is how long after its time a frame was "
-            "complete. MB/s are 10⁶ bytes. Of several runs: the median, and beneath it the least and the greatest."
+            "complete. MB/s are 10⁶ bytes. Of several runs: the median, with the lowest and the highest beneath it."
         ),
         columns=(
             _DIRECTION,

@@ -146,13 +146,12 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
     ]
     from_earlier_runs = any(f"{key}{CLOCK_SEEN}" in result.values for result in results for key in known)
     table = FurtherTable(
-        title="As the machine was",
+        title="Under the conditions of the run",
         caption=(
-            "How much of its core the device had, and how high the clock of that core was, differed from trial to "
-            "trial: what the device bore in half of the trials and in nine of ten, beside the rate of a core of its "
-            "own. Where the core is shared all the time the rate falls by the share under Falls by; where it follows "
-            "the clock of the core it is stated for the clock under At."
-            + (REFERENCE_CLOCK if from_earlier_runs else "")
+            "The DUT's share of its core and the core's clock varied between trials: what the DUT passed in half of "
+            "the trials and in nine of ten, beside the rate of a dedicated core. With the core shared all the time, "
+            "the rate falls by the percentage under Falls by; where the rate follows the core's clock, it is stated "
+            "for the clock under At." + (REFERENCE_CLOCK if from_earlier_runs else "")
         ),
         columns=(FRAME, *columns),
     )

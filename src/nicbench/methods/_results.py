@@ -138,7 +138,7 @@ COLUMNS = (
 
 HOW_IT_IS_CHECKED = (
     "Every frame that comes back is compared with what was sent, signature and payload, over the bytes of the column "
-    "Compared; an altered one is not returned intact. Where nothing stands there, this tester compares nothing."
+    "Compared; an altered one is not returned intact. An empty cell means that this tester does not compare."
 )
 
 

@@ -276,5 +276,5 @@ def _answer_words(
         return f"{Answer.UNKNOWN} to agree: fewer than two repetitions have figures of both {first} and {second}"
     ratio = f"{second} is {found.ratio:.3g} times {first} [{found.lower:.3g}, {found.upper:.3g}]"
     if answer is Answer.UNKNOWN:
-        return f"{answer} to agree within {bound}: {ratio}, which reaches over the bound"
+        return f"{answer} to agree within {bound}: {ratio}, which extends beyond the bound"
     return f"{answer} within {bound}: {ratio}"

@@ -79,8 +79,8 @@ _SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}
 """The sentences of imported results, whose source may report any of the three values."""
 FULL_LOAD = "full_load_frames_per_s"
 _BORNE = (
-    "The rate is an estimate for a core of its own at its highest clock; 100 % here is what nine of ten trials of its "
-    "search bore as the machine was."
+    "The rate is an estimate for a dedicated core at its highest clock; 100 % here is what nine of ten trials of its "
+    "search passed under the conditions of the run."
 )
 
 
@@ -241,7 +241,7 @@ class Latency(FrameMethod):
             ),
             sentences=_SENTENCES,
             overview=(
-                _LOST.model_copy(update={"head": "lost, latency test", "is_main": True, "better": "lower"}),
+                _LOST.model_copy(update={"name": "lost, latency test", "is_main": True, "better": "lower"}),
                 *(column for column in _COLUMNS if column.is_main),
                 own.model_copy(update={"head": "tester's own p50", "is_minor": True}),
             ),

@@ -151,6 +151,16 @@ for (const svg of document.querySelectorAll("svg:has([data-heads])")) new Chart(
 document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
 document.addEventListener("scroll", hide, { passive: true, capture: true });
 
+// A link into a folded part opens it.
+const reveal = () => {
+  const aim = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!aim) return;
+  for (let one = aim.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+  aim.scrollIntoView();
+};
+reveal();
+window.addEventListener("hashchange", reveal);
+
 // What is wider than the page is moved sideways, by the keyboard too.
 const reach = () => {
   for (const one of document.querySelectorAll(".scroll, pre")) {

@@ -37,6 +37,7 @@ from nicbench.report.endpoints import endpoint_rows
 from nicbench.report.imported import imported_view
 from nicbench.report.injected import injected_rows, injected_sentence
 from nicbench.report.model import Report, TrialGroup, place_of
+from nicbench.report.overview import overview
 from nicbench.report.ports import ports_tables
 from nicbench.report.rounds import RoundGroup, failures_of, round_group, tools_of, variables_of
 from nicbench.report.section import RunKnowledge, Section
@@ -131,6 +132,7 @@ def gather(folder: RunFolder) -> Report:
         variables=variables_of(rounds),
         endpoints=endpoint_rows(plan),
         studies=of_editors,
+        overview=overview(summary, tests),
         rounds_used=sum(
             1
             for one in rounds

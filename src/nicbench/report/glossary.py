@@ -66,7 +66,7 @@ OF_FRAMES: Final[Mapping[str, str]] = {
         "What stopped the rate from being higher: the DUT, the tester or the line rate. With “≥” the DUT may do more."
     ),
     "Trial": "One transmission at one load. Many trials make a search, and a search makes a result.",
-    "p99.9": "The latency that 99.9 % of the frames do not exceed. The other percentiles likewise.",
+    "p99.9": "The latency that 99.9 % of frames do not exceed; other percentiles likewise.",
     "PDV": "Packet delay variation: the 99.9th percentile of the latency less its minimum (RFC 8219, 7.3.1).",
     "Long tail": ("The few frames that take much longer than the others: how many lie outside each bound."),
     "Frame loss rate": "The share of the offered frames that did not come back intact.",

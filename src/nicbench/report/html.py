@@ -178,8 +178,12 @@ class _Writer:
                 return f'<div class="{block.look}">{"".join(self.blocks(block.blocks))}</div>'
             case FoldedBlocks():
                 return self._folded(block)
+            case Group(look="folded"):
+                above, *inner = self.blocks(block.blocks)
+                folded = f"<details><summary>{above}</summary>\n{chr(10).join(inner)}\n</details>"
+                return f'<section class="folded">\n{folded}\n</section>'
             case Group():
-                tag = "div" if block.look == "besides" else "section"
+                tag = "div" if block.look in ("besides", "overview") else "section"
                 inner = "\n".join(self.blocks(block.blocks))
                 return f"<{tag}{_attribute('class', block.look)}>\n{inner}\n</{tag}>"
 

@@ -22,6 +22,7 @@ from nicbench.report.editors.study import Study
 from nicbench.report.endpoints import EndpointRow
 from nicbench.report.imported import ImportedView
 from nicbench.report.injected import InjectedRow
+from nicbench.report.overview import Overview
 from nicbench.report.ports import PortsTable
 from nicbench.report.rounds import RoundGroup, Tool, Variable
 from nicbench.report.section import Section
@@ -150,6 +151,7 @@ class Report:
     statistics: StatisticsView | None = None
     cpu_users: tuple[CpuUsers, ...] = ()
     """For rounds: who used the CPUs of each machine."""
+    overview: Overview = field(default_factory=lambda: Overview(None, ()))
     rounds_used: int = 0
     """The number of rounds in which something was wrong and that results rest on."""
 

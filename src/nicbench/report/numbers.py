@@ -57,6 +57,16 @@ def basis_words(scope: str) -> str:
     return f"{before}{scope}"
 
 
+def bases_words(scopes: str) -> str:
+    """Returns the same for scopes that are joined by commas: "the sum of 2 ports or per port, as each test has "
+    "them".
+    """
+    several = scopes.split(", ")
+    if len(several) == 1:
+        return basis_words(scopes)
+    return f"{' or '.join(map(basis_words, several))}, depending on the test"
+
+
 def gigabits(bits_per_s: float | None) -> str:
     """Returns a rate in Gb/s with three significant digits, without the unit."""
     return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e9)

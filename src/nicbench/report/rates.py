@@ -18,7 +18,6 @@ from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
 from nicbench.stats.sample import Span, span_of
 
-SAME = "not told apart"
 MOST_COLUMNS = 4
 MOST_COLOURS = 7
 
@@ -229,7 +228,7 @@ def against(name: str, first: str, told: Sequence[PointComparison]) -> str:
         return UNKNOWN
     claim, effect = one.claim, one.comparison.effect
     if not claim.basis.is_shown:
-        return "too few runs" if claim.basis is Basis.TOO_FEW else SAME
+        return claim.basis.cell
     is_first = one.comparison.first.name == name
     if claim.basis is Basis.INTERVALS and claim.spans is not None:
         own, others = claim.spans if is_first else claim.spans[::-1]

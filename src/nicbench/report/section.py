@@ -114,7 +114,7 @@ class Section:
     def sentence(self) -> str | None:
         """What the first row says, without its subject: "forwards 9.66 Mpps of 64 bytes frames on one core". For a
         curve it first says up to which load nothing was lost. It may include what ``notes`` say of the row, and says
-        so where it rests on disturbed samples.
+        so where its samples were disturbed.
         """
         said, behind = self._tell()
         return said and f"{said}{caveat(behind)}"
@@ -141,7 +141,7 @@ class Section:
         return told, (*behind, worst)
 
     def sentence_of(self, row: Row) -> str | None:
-        """Returns what a row says, without its subject, and whether it rests on disturbed samples."""
+        """Returns what a row says, without its subject, and whether its samples were disturbed."""
         said = self._sentence_from(row, self.table.sentences)
         return said and f"{said}{caveat((row,))}"
 
@@ -216,9 +216,9 @@ class Section:
 
 
 def caveat(rows: Iterable[Row]) -> str:
-    """Returns what goes before the full stop of a sentence about these rows: whether it rests on disturbed samples."""
+    """Returns what goes before the full stop of a sentence about these rows where their samples were disturbed."""
     disturbed = [row.result for row in rows if row.result.verdict is ResultVerdict.DISTURBED]
-    return f". It rests on disturbed {disturbed[0].measured_by or 'trial'}s" if disturbed else ""
+    return f". Not reliable: the {disturbed[0].measured_by or 'trial'}s were disturbed" if disturbed else ""
 
 
 def speak_cell(column: Column, cell: str) -> str:

@@ -28,10 +28,10 @@ from nicbench.report.timing import Timing
 
 _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
     {
-        Reason.DISTURBED: "the tester's worker was held up",
+        Reason.DISTURBED: "the tester's worker stalled",
         Reason.DUT_DISTURBED: "other programs used the DUT's CPU",
         Reason.CLOCK_STEP: "the clock moved",
-        Reason.UNSENT: "the tester did not send all it was asked for",
+        Reason.UNSENT: "the tester sent less than the load",
         Reason.RECEIVE_OVERRUN: "the tester's own receive side overflowed",
         Reason.TRANSMIT_REFUSED: "the kernel threw away frames that the tester had sent",
         Reason.LINK_CHANGED: "a link went up or down",
@@ -335,7 +335,7 @@ def _invalid_trials(result: Result, trials: Mapping[str, Trial]) -> str | None:
     commonest, count = Counter(reason for trial in bad for reason in trial.verdict.reasons).most_common(1)[0]
     of = f"{len(bad)} of its {len(behind)} trials {'was' if len(bad) == 1 else 'were'} invalid"
     times = "" if len(bad) == 1 else " in all of them" if count == len(bad) else f" in {count} of them"
-    return f"{of} and could not be replaced by a good repeat; {_CAUSES[commonest]}{times}"
+    return f"{of}, and no valid repeat replaced them; {_CAUSES[commonest]}{times}"
 
 
 def _telling(table: ResultTable, results: Sequence[Result]) -> tuple[Column, ...]:

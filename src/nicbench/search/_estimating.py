@@ -283,38 +283,38 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
     estimate = _estimate(found)
     notes = []
     if found.misfit is not None:
-        notes.append(f"{found.misfit}: the rates are those that were seen, with their spread, and not an estimate")
+        notes.append(f"{found.misfit}: the rates are those observed, with their spread, not an estimate")
     elif found.width > limits.precision * (1.0 + CLOSE):
         notes.append(
             f"the interval is {found.width * 100:.3g} % wide after {len(found.samples)} trials, which differ by "
-            f"{estimate.scatter * 100:.2g} %; {limits.precision * 100:.3g} % was asked for"
+            f"{estimate.scatter * 100:.2g} %; the goal was {limits.precision * 100:.3g} %"
         )
     if found.model == "passed":
         notes.append(
-            "what came back of an overload was not what it could carry without it: only which trials passed counts"
+            "an overloaded DUT returned less than it passes without overload: only passed or failed trials count"
         )
     if found.model == "lost":
         notes.append(
-            "losses begin below what came back of an overload: the rate is the load at which half of the trials would "
-            "lose nothing, by how the losses grow with the load"
+            "losses begin below the rate returned under overload: the rate is the load at which half of the trials "
+            "would lose nothing, from how losses grow with the load"
         )
     half, most = estimate.half_frames_per_s, estimate.nine_tenths_frames_per_s
     if half and most and most < (1.0 - max(WORTH_SAYING, limits.precision)) * found.middle:
         notes.append(
-            f"the rate is that of a core of its own{_clock_words(found, estimate)}; as the machine was, half of the "
-            f"trials bore {format_rate(half)} and nine of ten {format_rate(most)}"
+            f"the rate is that of a dedicated core{_clock_words(found, estimate)}; under the conditions of the run "
+            f"half of the trials passed {format_rate(half)}, and nine of ten {format_rate(most)}"
         )
     if found.clock_is_open and found.width > limits.precision * (1.0 + CLOSE):
         notes.append(
-            "the trials do not tell whether the rate follows the clock of the core, which changed: the interval holds "
-            "what it would be either way"
+            "the core clock changed, and the trials do not show whether the rate follows it: the interval covers "
+            "both cases"
         )
     if (beyond := _extrapolation_words(found)) is not None:
         notes.append(beyond)
     if estimate.extrapolated and estimate.least_share is not None:
         notes.append(
-            f"the rate of a core of its own is extrapolated: even the quietest trial found the core shared in "
-            f"{estimate.least_share * 100:.0f} % of the looks"
+            f"the rate of a dedicated core is extrapolated: even in the quietest trial the core was shared in "
+            f"{estimate.least_share * 100:.0f} % of samples"
         )
     return tuple(notes)
 
@@ -325,7 +325,7 @@ def _clock_words(found: Fit, estimate: Estimate) -> str:
         return ""
     reference = find_reference(found.samples)
     source = "the highest clock seen" if reference is None else reference.words
-    return f" at {stated / 1e9:.2f} GHz, {source}, and the trials found it down to {lowest / 1e9:.2f} GHz"
+    return f" at {stated / 1e9:.2f} GHz, {source}; the lowest clock in a trial was {lowest / 1e9:.2f} GHz"
 
 
 def _extrapolation_words(found: Fit) -> str | None:
@@ -336,6 +336,7 @@ def _extrapolation_words(found: Fit) -> str | None:
     if highest > (1.0 - CLOCK_CHANGES) * reference.clock_hz:
         return None
     return (
-        f"the rate is extrapolated to {reference.clock_hz / 1e9:.2f} GHz, {reference.words}: the trials saw "
-        f"{highest / 1e9:.2f} GHz at most, and the interval holds the error of that"
+        f"the rate is extrapolated to {reference.clock_hz / 1e9:.2f} GHz, {reference.words}: the highest clock in a "
+        f"trial was "
+        f"{highest / 1e9:.2f} GHz, and the interval includes the error of that"
     )

@@ -272,7 +272,7 @@ def _describe_loss(goal: Goal) -> str:
 def _explain_open(bounds: Bounds, limits: Limits, trials: int) -> str:
     if bounds.lower is not None and bounds.upper is not None:
         width = 1.0 - bounds.lower.frames_per_s / bounds.upper.frames_per_s
-        asked = f"{limits.precision * 100:.3g} % was asked for"
+        asked = f"{limits.precision * 100:.3g} % was the goal"
         return f"the interval is {width * 100:.3g} % wide after {_count_trials(trials)}; {asked}"
     missing = "passed" if bounds.lower is None else "failed"
     return f"the search ended after {_count_trials(trials)} without a load that {missing}"

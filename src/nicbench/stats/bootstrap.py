@@ -212,9 +212,7 @@ def explain_few_values(sizes: Sequence[int], confidence_ratio: float) -> str | N
     reached = 1.0 - 2.0 ** (1 - n)
     if reached >= confidence_ratio:
         return None
-    return (
-        f"{n} values: even their whole range holds the median with {100.0 * reached:.4g} % at most, whatever is asked"
-    )
+    return f"{n} values: even their full range contains the median with a confidence of at most {100.0 * reached:.4g} %"
 
 
 def _median_interval(values: Values, spec: IntervalSpec, noise: float = 0.0) -> Interval:

@@ -112,7 +112,7 @@ def find_detectable(sides: Sequence[Spread], seen: float | None, confidence_rati
     needed = _runs_for(abs(seen), variance, least_runs, level, paired=paired) if seen else None
     if smallest_p(*(side.runs for side in sides)) > level:
         enough = f"{least_runs} pairs" if paired else f"{least_runs} runs of each"
-        return Detectable(None, POWER, needed, f"so few runs can show no difference, however large; {enough} could")
+        return Detectable(None, POWER, needed, f"so few runs cannot show a difference of any size; {enough} could")
     freedom = sum(side.runs - 1 for side in sides)
     error = _MEDIAN * math.sqrt(sum(side.deviation**2 / side.runs for side in sides))
     return Detectable(_quantiles(freedom, level) * error, POWER, needed)

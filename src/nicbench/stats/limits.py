@@ -132,8 +132,8 @@ def _full_links(moved: Sequence[MovedData]) -> FoundLimit | None:
     text = f"the link{'s were' if len(by_port) > 1 else ' was'} full"
     if any(_overfills(by_port[one.port], one.port_link_bits_per_s) for one in moved):
         text += (
-            "; clients of one port together counted more than its link carries, for they did not begin and end "
-            "together: a longer round tells it better"
+            "; the clients of one port together counted more than its link carries, because they did not start and "
+            "end together: measure longer rounds"
         )
     return FoundLimit(Limit.LINK, text)
 
@@ -165,7 +165,7 @@ def _busy_strangers(moved: Sequence[MovedData], server_machine: str, busy: Mappi
             continue
         return FoundLimit(
             Limit.UNKNOWN,
-            f"a CPU of {machine} was busy all the time, and programs that are not of the test took "
+            f"a CPU of {machine} was busy all the time, and programs outside the test took "
             f"{100 * (load.strangers or 0.0):.0f} % of the CPU time: what held it down is not known",
         )
     return None

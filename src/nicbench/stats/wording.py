@@ -180,7 +180,7 @@ def _reason_not_shown(comparison: Comparison) -> str:
         counts = (
             f"{_runs(first.n)} and {_runs(second.n)}" if not comparison.kind.is_paired else f"{_runs(first.n)} of each"
         )
-        return f"{counts} are too few to show any, however large"
+        return f"{counts} are too few to show a difference of any size"
     if comparison.claim.shown is ClaimOutcome.TOO_ALIKE:
         return (
             "all runs gave the same value"

@@ -186,7 +186,7 @@ def _statements(seen: Sequence[_PortState], *, known_speed: bool) -> tuple[str, 
     sentences = []
     if any(port.veth for port in seen):
         sentences.append(
-            "Some of these links are veth pairs: they measure this machine, its CPU and kernel, and no card."
+            "Some of these links are veth pairs: they measure this machine, its CPU and kernel, not a network card."
         )
     if not known_speed:
         sentences.append(f"The speed of the links is not known; {ASSUMED_BITS_PER_S / 1e9:g} Gb/s is assumed.")

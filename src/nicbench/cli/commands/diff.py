@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from textwrap import wrap
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
@@ -34,10 +34,13 @@ _One = Annotated[
 _Other = Annotated[
     str, typer.Argument(metavar="RUN", help="The run to compare it with.", autocompletion=completion.runs)
 ]
+_All = Annotated[bool, typer.Option("--all", help="Show every difference, with its values in full.")]
 
 
-def _diff(one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, json: Json = False) -> None:
-    """Show which settings differ between two runs, most influential first."""
+def _diff(
+    one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, every: _All = False, json: Json = False
+) -> None:
+    """Show what differs between two runs, the settings that change results most first."""
     folders = [open_run(reference, runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(
@@ -56,7 +59,7 @@ def _diff(one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, json
     if json:
         print_json(_document(folders, found))
     else:
-        _print(results(), folders, found)
+        _print(results(), folders, found, every=every)
 
 
 def _document(folders: list[RunFolder], found: Differences) -> dict[str, Any]:
@@ -83,34 +86,82 @@ def _row(row: Difference) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, folders: list[RunFolder], found: Differences) -> None:
+_WIDTH: Final = 80
+_PATH, _VALUE = 38, 19
+"""Columns of a path and of each value; with two spaces before each value they fill the width."""
+_LONGEST: Final = 2000
+_MOST_OF_KIND: Final = 4
+_MOST_KINDS: Final = 8
+
+
+def _print(console: Console, folders: list[RunFolder], found: Differences, *, every: bool) -> None:
+    """Prints the differences by their kind, the kinds that change results most first, the rest as a count."""
     one, other = (folder.run_id for folder in folders)
     for sentence in found.lacking:
-        console.print(escape(sentence))
+        _line(console, sentence)
     if found.settings:
-        console.print(f"A is {escape(one)}\nB is {escape(other)}\n")
         count = len(found.settings)
-        console.print(f"{count} difference{'s' if count > 1 else ''}, most influential first:\n")
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for head in ("what", "where", "A", "B", "why it matters"):
-            table.add_column(head, overflow="fold")
-        for row in found.settings:
-            texts = [shorten(value, row.path) for value in row.values]
-            table.add_row(*map(escape, (row.path, _where(row), *texts, row.why)))
-        console.print(table)
+        _line(console, f"A  {one}\nB  {other}\n")
+        settings = "1 setting differs" if count == 1 else f"{count} settings differ; those that change results most"
+        _line(console, f"{settings}{'' if count == 1 else ' come first'}.\n")
+        kinds = [list(rows) for _, rows in groupby(found.settings, key=lambda row: row.rank)]
+        _line(console, f"{'':{_PATH}}  {'A':{_VALUE}}  B")
+        for rows in kinds if every else kinds[:_MOST_KINDS]:
+            _print_kind(console, rows, every=every)
+        if rest := [] if every else kinds[_MOST_KINDS:]:
+            few = ", ".join(rows[0].why for rows in rest[:2])
+            _wrapped(console, f"{sum(map(len, rest))} more change results less: {few}{', ...' if rest[2:] else ''}")
     elif found.equal:
-        console.print(f"{escape(one)} and {escape(other)} were made the same way, with the same settings")
+        _line(console, f"{one} and {other} were made the same way, with the same settings.")
+    folded = 0
     for words, rows in (
-        ("Different hardware units", found.identities),
+        ("Identities of the hardware (serial numbers, addresses)", found.identities),
         ("Redacted in at least one run, not compared", found.redacted),
         ("Different in every run, and not settings", found.volatile),
     ):
-        if rows:
-            console.print(f"\n{words}: {escape(', '.join(dict.fromkeys(row.path for row in rows)))}", soft_wrap=True)
+        if rows and every:
+            _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in rows))}")
+        folded += len(rows)
+    if not every and (folded or found.settings):
+        differ = (
+            "1 more value differs that is no setting"
+            if folded == 1
+            else f"{folded} more values differ that are no settings"
+        )
+        apart = f"{differ} (identities, readings). " if folded else ""
+        _wrapped(console, f"{apart}`--all` shows everything in full.")
 
 
-def _where(row: Difference) -> str:
-    return _list_words(row.places) or "the run"
+def _print_kind(console: Console, rows: Sequence[Difference], *, every: bool) -> None:
+    """Prints the differences of one kind; where there are many, first those that both runs have a value for."""
+    why = rows[0].why
+    _line(console, f"{why[:1].upper()}{why[1:]}")
+    in_both = [row for row in rows if NOT_RECORDED not in row.values]
+    shown = rows if every or len(rows) <= _MOST_OF_KIND else (in_both or rows)[:_MOST_OF_KIND]
+    for row in shown:
+        path = f"  {row.path}{f' ({_list_words(row.places)})' if row.places else ''}"
+        texts = [shorten(value, row.path, _LONGEST if every else _VALUE) for value in row.values]
+        if max(map(len, texts)) > _VALUE:
+            _line(console, f"{path}\n    A: {texts[0]}\n    B: {texts[1]}")
+        elif len(path) > _PATH:
+            _line(console, f"{_cut(path)}\n{'':{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}".rstrip())
+        else:
+            _line(console, f"{path:{_PATH}}  {texts[0]:{_VALUE}}  {texts[1]}")
+    if len(shown) < len(rows):
+        _line(console, f"  and {len(rows) - len(shown)} more")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+def _wrapped(console: Console, text: str) -> None:
+    for line in wrap(text, _WIDTH):
+        _line(console, line)
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 def _list_words(places: Iterable[str]) -> str:

@@ -87,7 +87,7 @@ def foretell(looks: Sequence[Looks], duration_s: float) -> str:
     elif share < _NEARLY_ALWAYS:
         comes = "trials are adjusted for the share of the core that they had"
     else:
-        comes = "the rate of an undisturbed core will be extrapolated"
+        comes = "the rate of an dedicated core will be extrapolated"
     seen = f"{100 * share:.0f} % of {busiest.looks} samples of CPU {busiest.cpu} in {duration_s:g} s"
     return f"{seen} found another tenant on its physical core: {comes}"
 

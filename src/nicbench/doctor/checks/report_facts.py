@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from nicbench.core.shipped import shipped
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._interfaces import select_measurable
-from nicbench.doctor.checks.packages import packages_file, parse_packages
+from nicbench.doctor.checks.packages import parse_packages
 from nicbench.hosts.base import Host
 
 _NAME = "facts of the report"
@@ -63,6 +64,6 @@ def judge(there: Collection[str], cabled: Collection[str], reasons: dict[str, st
 
 
 def _reasons() -> dict[str, str]:
-    path = packages_file()
+    path = shipped("packages.debian")
     rows = parse_packages(path.read_text(encoding="utf-8")) if path.exists() else ()
     return {row.name: row.why for row in rows if row.needed_for == "facts"}

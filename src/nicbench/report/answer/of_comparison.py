@@ -108,8 +108,8 @@ def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
     rates = and_list([f"{_subject(cell, cells)} {_rate(table, goal, cell)}" for cell in cells])
     told = f" ({goal.name}{f', {many}' if many else ''})"
     verdicts = {result.verdict for cell in cells for result in cell.results}
-    disturbed = " Some of it rests on disturbed trials." if ResultVerdict.DISTURBED in verdicts else ""
-    return f"Of {row.size_name} frames, {rates} {goal.clause}{told}.{_compare_pairs(row.told[goal.value])}{disturbed}"
+    disturbed = " Not reliable: some of the trials were disturbed." if ResultVerdict.DISTURBED in verdicts else ""
+    return f"With {row.size_name} frames, {rates} {goal.clause}{told}.{_compare_pairs(row.told[goal.value])}{disturbed}"
 
 
 def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
@@ -146,7 +146,7 @@ def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
         return f"nothing ({cell.text.removeprefix(f'{PASSES_NOTHING}: ')})"
     if cell.rate_frames_per_s is None:
         below = table.below_text(goal, cell)
-        return f"no rate that is known ({cell.text})" if below is None else f"less than {below}"
+        return f"an unknown rate ({cell.text})" if below is None else f"less than {below}"
     bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
     return f"{bound}{table.rate_text(goal, cell)}"
 
@@ -169,7 +169,7 @@ def _compare_two(one: PointComparison) -> str:
         said = one.claim_text
         return f"{said[:1].upper()}{said[1:]}."
     if claim.higher is None:
-        return f"{quote_name(first)} and {quote_name(second)} are not told apart: their intervals overlap."
+        return f"{quote_name(first)} and {quote_name(second)} show no difference: their intervals overlap."
     above, below = claim.spans if claim.higher == first else claim.spans[::-1]
     least, most = above.times(below)
     bounded = not math.isinf(most)
@@ -192,7 +192,7 @@ def statement_of_each(section: Section, comparison: Comparison) -> str | None:
         rows = [row for row in section.rows if row.cells[0] == size]
         if all(number_of(row.result.values.get(statement.value)) is not None for row in rows):
             names = [configuration_of(row.result) if comparison.compares else "" for row in rows]
-            notes = ["each of its own"] if comparison.compares else []
+            notes = ["of each configuration’s own rate"] if comparison.compares else []
             notes += [words_of_medians(_runs_of(statement.value, rows), comparison.runs)] if comparison.runs > 1 else []
             return state_rows(section, rows, names, notes)
     return None

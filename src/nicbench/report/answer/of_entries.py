@@ -52,25 +52,26 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
     goal = table.goals[0]
     known = [cell for cell in row.cells[goal.value] if cell.rate_frames_per_s is not None]
     if len(known) < 2:
-        return f"Of {row.size_name} frames no two rates are known."
+        return f"For {row.size_name} frames, no two rates are known."
     ranked = sorted(known, key=lambda cell: -(cell.rate_frames_per_s or 0.0))
     most, least = ranked[0], ranked[-1]
     said = (
-        f"Of {row.size_name} frames, “{most.configuration}” passes most {goal.clause}: {_rate(table, goal, most)}; "
-        f"“{least.configuration}” least: {_rate(table, goal, least)} ({goal.name}, {len(known)} entries)."
+        f"For {row.size_name} frames, “{most.configuration}” passes the most {goal.clause}: "
+        f"{_rate(table, goal, most)}; "
+        f"“{least.configuration}” the least: {_rate(table, goal, least)} ({goal.name}, {len(known)} entries)."
     )
     bounded = [cell for cell in ranked[1:] if cell.span is not None]
     if most.span is None or not bounded:
-        return f"{said} Whether they differ nobody can say: not all rates have an interval."
+        return f"{said} No difference can be claimed: some rates have no interval."
     apart = [cell for cell in bounded if cell.span is not None and most.span.is_above(cell.span)]
     if not apart:
         return f"{said} No difference is shown: the interval of the highest overlaps all others."
     alike = len(bounded) - len(apart)
     if not alike and len(apart) == len(ranked) - 1:
         return f"{said} The interval of the highest lies above those of all others."
-    rest = f"; from the other {alike} it is not told apart" if alike else ""
+    rest = f"; no difference to the other {alike} is shown" if alike else ""
     unknown = len(ranked) - 1 - len(bounded)
-    more = f" {unknown} have no interval." if unknown else ""
+    more = f" {unknown} rates have no interval." if unknown else ""
     return f"{said} The interval of the highest lies above those of {len(apart)} of the others{rest}.{more}"
 
 

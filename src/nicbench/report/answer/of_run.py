@@ -29,7 +29,7 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
         return "Nothing was measured: no tool gave a figure."
     lacking = [result for result in summary.results if _is_of_rounds(result) and not _is_complete(result)]
     if lacking:
-        return f"{subject} was not measured as planned: {len(lacking)} of {len(summary.results)} results lack a figure."
+        return f"{subject} was not measured as planned: {len(lacking)} of {len(summary.results)} results have no value."
     if summary.results:
         were = "measured" if summary.imported is None else "imported"
         return f"{len(summary.results)} results were {were}; they are listed below."
@@ -131,19 +131,19 @@ def verdict_text(
         )
     disturbed = sum(1 for result in summary.counted if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict is ResultVerdict.VALID:
-        return "Every result rests on trials in which the tester kept its pace and nothing disturbed it."
+        return "In every trial behind these results the tester kept its pace and nothing disturbed it."
     if summary.verdict is ResultVerdict.ADJUSTED:
         adjusted = sum(1 for result in summary.counted if result.verdict is ResultVerdict.ADJUSTED)
         return (
-            f"{adjusted} of {len(summary.counted)} results are adjusted: others used the device's core in some of "
-            "their trials, and the rate of a core of its own is estimated from how the rate falls with the share of "
-            "looks that found the core shared."
+            f"{adjusted} of {len(summary.counted)} results are adjusted: other tenants used the DUT's core in "
+            "some of their trials, and the rate of a dedicated core is estimated from how the rate falls with the "
+            "share of samples in which the core was shared."
         )
     if summary.verdict is ResultVerdict.DISTURBED:
         return (
-            f"{disturbed} of {len(summary.counted)} results rest on at least one trial that other work on the machine "
-            "disturbed, even after repeats. They are marked; read their numbers as indications, or repeat the run on a "
-            "quieter machine."
+            f"{disturbed} of {len(summary.counted)} results use at least one trial that other work on the machine "
+            "disturbed, even after repeats. They are marked *: treat their numbers as indications, or repeat the run "
+            "on a quieter machine."
         )
     marked = f" {disturbed} of {len(summary.counted)} are disturbed." if disturbed else ""
     planned = _count_planned(plan) if plan else 0
@@ -154,7 +154,7 @@ def verdict_text(
         return f"{ended}{marked} To go on where it stopped: nicbench resume {run_id}"
     empty = [result for result in summary.counted if result.verdict is ResultVerdict.INCOMPLETE]
     if not empty:
-        return f"Everything planned was measured, but the run ended before it was summed up.{marked}"
+        return f"Everything planned was measured, but the run ended before its summary.{marked}"
     without = f"{len(empty)} of {len(summary.counted)} results have no value{_reasons(empty)}"
     return f"Everything planned was tried. {without}.{marked}"
 
@@ -164,19 +164,19 @@ def _verdict_of_rounds(summary: Summary, run_id: str, failures: Sequence[str], *
     total = len(summary.counted)
     doubtful = [result for result in summary.counted if result.verdict is not ResultVerdict.VALID]
     if summary.verdict is ResultVerdict.VALID:
-        return "Every result rests on rounds in which every tool did its work and nothing disturbed the machines."
+        return "In every round behind these results every tool did its work and nothing disturbed the machines."
     said = []
     if not complete:
         said.append(f"The run ended before everything was measured; {total} results are here.")
     if doubtful:
         said.append(
-            f"{len(doubtful)} of {total} results rest on a round in which a tool failed or something disturbed a "
-            "machine, even after repeats; they are marked."
+            f"{len(doubtful)} of {total} results use a round in which a tool failed or something disturbed "
+            "a machine, even after repeats. They are marked *."
         )
     shown = failures[:_MOST_FAILURES]
     said += [f"A tool failed: {text}." for text in shown]
     if len(failures) > len(shown):
-        said.append(f"{len(failures) - len(shown)} more failures are among the rounds below.")
+        said.append(f"{len(failures) - len(shown)} more failures are listed with the rounds below.")
     if not complete:
         said.append(f"To go on where it stopped: nicbench resume {run_id}")
     return " ".join(said)

@@ -216,6 +216,8 @@ class FoldedBlocks:
     look: Literal["", "remarks", "runs", "round", "numbers"] = ""
     is_open: bool = False
     is_for_screens: bool = False
+    is_detail: bool = False
+    """Whether a PDF has only a sentence about it, too: evidence behind the results, such as every trial."""
     id: str | None = None
 
     @cached_property
@@ -229,13 +231,15 @@ class FoldedBlocks:
         return self.is_for_screens or self.rows > MOST_ROWS
 
 
-GroupLook = Literal["", "opening", "sheet", "trials", "besides"]
+GroupLook = Literal["", "opening", "overview", "folded", "sheet", "trials", "besides"]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Blocks that a style sheet treats together: a section of the page, or tables that stand side by side. An
-    ``opening`` section stands before the table of contents on paper: the question, the answer, the findings.
+    ``opening`` section stands before the table of contents on paper: the answer, the findings, the question. An
+    ``overview`` is a chart beside a table. Of a ``folded`` group, which begins with a heading, a page shows the heading
+    until the reader opens it; paper has all of it.
     """
 
     blocks: tuple[Block, ...]
@@ -263,6 +267,8 @@ class Document:
     footer: Inlines
     palette: Mapping[str, str]
     """The page's light colours by name: ``ink``, ``muted``, ``grid``, ..."""
+    is_brief: bool = False
+    """Whether paper has it in small type, without a table of contents."""
 
 
 def plain(inlines: Inlines) -> str:

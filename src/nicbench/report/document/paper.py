@@ -86,7 +86,7 @@ def _flat(blocks: Iterable[Block]) -> Iterator[Block]:
             case FoldedBlocks() if block.left_out:
                 yield block
             case FoldedBlocks():
-                yield FoldedBlocks(block.summary, tuple(_flat(block.blocks)))
+                yield replace(block, blocks=tuple(_flat(block.blocks)))
             case Paragraph() if not block.inlines:
                 pass
             case Table() if not (block.head or block.body):

@@ -55,7 +55,9 @@ def remarks(texts: Sequence[str], tone: Tone, about: str) -> Iterator[Block]:
     star = set_tone("*", tone) if tone else None
     told = tuple(caption(star, " " if star else None, text, ".") for text in texts)
     if len(told) > _FEW_REMARKS:
-        yield FoldedBlocks(inlines(star, " " if star else None, f"{len(told)} {about}"), told, "remarks")
+        yield FoldedBlocks(
+            inlines(star, " " if star else None, f"{len(told)} {about}"), told, "remarks", is_detail=not tone
+        )
     else:
         yield from told
 

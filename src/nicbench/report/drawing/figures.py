@@ -9,18 +9,22 @@ from typing import Any, Final
 from markupsafe import escape
 
 from nicbench.core.frame_size import size_words
+from nicbench.core.table import Goal
 from nicbench.report.document.blocks import Drawing, Figure, Panel
 from nicbench.report.document.inlines import Part, capitalise, inlines, strong
 from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
 from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
+from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, fit_caption, fit_chart
 from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
+from nicbench.report.drawing.rates import has_cut_intervals, rates_chart
 from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.fits import rate_fits
 from nicbench.report.model import CALIBRATION, Report
+from nicbench.report.rates import RatesTable
 from nicbench.report.section import Section
 
 SUMMARY: Final = "summary.json"
@@ -38,11 +42,21 @@ class Figures:
         self.is_alone = report.comparison is None
         self.numbered = identifiers()
         self._of_sections: dict[int, tuple[Figure, ...]] = {}
-        self.lead = self._lead() if self.is_alone else None
+        self._of_rates: dict[tuple[int, str], Figure | None] = {}
+        self.lead = self._lead()
 
     def _lead(self) -> Figure | None:
-        """Returns the figure that stands first on the page: the first one of the first section that has a figure."""
-        return next((found[0] for section in self.report.sections if (found := self.of_section(section))), None)
+        """Returns the figure that stands first on the page: the first rates of configurations side by side, or else the
+        first figure of the first section that has one. A study of editors has a chart of its own.
+        """
+        compared = self.report.comparison
+        for rates in compared.rates if compared else ():
+            if (figure := self.of_rates(rates, rates.goals[0])) is not None:
+                return figure
+        if self.report.studies:
+            return None
+        sections = compared.sections if compared else self.report.sections
+        return next((found[0] for section in sections if (found := self.of_section(section))), None)
 
     def draw_panel(self, draw: Draw, subject: Any, label: str, source: str = SUMMARY, name: str = "") -> Panel | None:
         """Returns both drawings of a chart, of which the style sheet shows the one that fits, and the table behind
@@ -74,6 +88,20 @@ class Figures:
 
     def _drawing(self, specification: dict[str, Any], label: str) -> Drawing:
         return drawing(svg(specification, next(self.numbered), str(escape(label))))
+
+    def of_rates(self, rates: RatesTable, goal: Goal) -> Figure | None:
+        """Returns the chart of the rates of one goal, configurations side by side; None where there is none to draw."""
+        key = (id(rates), goal.value)
+        if key not in self._of_rates:
+            line = "spans the intervals of all runs" if rates.runs > 1 else "is its interval"
+            cut = f" {CUT_CAPTION}" if has_cut_intervals(rates, goal) else ""
+            self._of_rates[key] = self.figure(
+                lambda shown, form: rates_chart(shown, goal, form),
+                rates,
+                f"{goal.name} by frame size",
+                f"{goal.name} ({goal.clause}) by frame size. The line over a bar {line}.{cut}",
+            )
+        return self._of_rates[key]
 
     def of_section(self, section: Section) -> tuple[Figure, ...]:
         """Returns the figures of a section: its searched rates, curve, bars and plots, and the latency tails of its

@@ -64,11 +64,11 @@ class Covariate:
 
 
 SHARE: Final = Covariate(
-    title="core used by others [% of the looks]",
+    title="core used by others [% of samples]",
     name="the share of the core that others used",
-    told="What came back of each trial, against the share of the looks that found others using the device's core.",
-    stated_told="at 0 stand the rate of a core of its own and its interval",
-    left_out=f"where no trial found the core shared in {100 * LEAST_SHARE:g}\u202f% of the looks",
+    told="Frames returned per second in each trial, against the share of samples in which others used the DUT's core.",
+    stated_told="the rate of a dedicated core and its interval stand at 0",
+    left_out=f"where no trial found the core shared in {100 * LEAST_SHARE:g}\u202f% of samples",
     brought_to="the highest clock of the core",
     varies=lambda fit: fit.is_shared,
     value=lambda sample: None if sample.slow_share is None else 100.0 * sample.slow_share,
@@ -79,10 +79,10 @@ SHARE: Final = Covariate(
 CLOCK: Final = Covariate(
     title="clock of the core [GHz]",
     name="the clock of the core",
-    told="What came back of each trial, against the mean clock of the device's core.",
-    stated_told="at the highest clock of the core stand the stated rate and its interval",
+    told="Frames returned per second in each trial, against the mean clock of the DUT's core.",
+    stated_told="the stated rate and its interval stand at the highest clock of the core",
     left_out=f"where the clocks of the trials differ by {100 * LEAST_CHANGE:g}\u202f% or less",
-    brought_to="a core of its own",
+    brought_to="a dedicated core",
     varies=lambda fit: fit.clock_changed,
     value=lambda sample: None if sample.clock_hz is None else sample.clock_hz / 1e9,
     stated=lambda fit: max(line.clock_hz or 0.0 for line in fit.lines.values()) / 1e9,
@@ -95,15 +95,15 @@ _BROUGHT: Final = 0.01
 
 def fit_caption(over: Covariate, fits: Sequence[RateFit], section: Section) -> str:
     """Returns the caption of the charts over a covariate; that over the share explains the verdict ``adjusted``."""
-    told = [over.told, "A hollow triangle lost nothing: the device carried at least that much."]
+    told = [over.told, "A hollow triangle lost nothing: the DUT passed at least that much."]
     if any(fit.lines for fit in fits):
         told.append(f"The line is the fitted rate in its band; {over.stated_told}{_reference_words(over, fits)}.")
     if any(left < 1.0 - _BROUGHT for fit in fits for left in _left(over, fit)):
-        told.append(f"The rates are brought to {over.brought_to}.")
+        told.append(f"Rates are scaled to {over.brought_to}.")
     if not all(fit.lines for fit in fits):
-        told.append("Where there is no line, the trials do not lie about one, or give only a bound.")
+        told.append("There is no line where the trials do not fit one, or give only a bound.")
     if len(fits) < len(section.rows):
-        told.append(f"Frame sizes are left out {over.left_out}.")
+        told.append(f"Frame sizes are omitted {over.left_out}.")
     if over is SHARE and any(fit.row.result.verdict is ResultVerdict.ADJUSTED for fit in fits):
         told.append(
             "Adjusted: others used the core in some trials for longer than a valid trial allows; these count all the "

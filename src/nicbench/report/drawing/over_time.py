@@ -55,9 +55,9 @@ def watched_figure(view: WatchedMachine, figures: Figures) -> Figure | None:
         return None
     waiting = ", or waited for a drive" if view.what == RECORDING else ""
     bars = f" The bars above are the {view.what}." if view.spans else ""
-    steps = " During a trial the monitor was silent, so that each trial is one step: its mean."
+    steps = " The monitor paused during trials, so each trial is one step: its mean."
     paused = steps if view.plan and view.plan.paused else ""
-    below = f"How each CPU spent its time; what is left free it was idle{waiting}.{bars}{paused}"
+    below = f"How each CPU spent its time; blank is idle{waiting}.{bars}{paused}"
     return Figure(tuple(panels), inlines(below))
 
 

@@ -20,6 +20,9 @@ from nicbench.report.sections import opening
 class Sections(Protocol):
     """The interface of a layout module: it yields the sections of a report in the order of the layout."""
 
+    IS_BRIEF: bool
+    """Whether paper has the document in small type, without a table of contents."""
+
     def sections(self, report: Report, figures: Figures) -> Iterator[Block]:
         """Yields all blocks between the title and the footer."""
 
@@ -29,10 +32,13 @@ def document(report: Report, layout: Layout | None = None) -> Document:
     name = (layout or report.wishes.layout).value
     chosen = cast(Sections, import_module(f"nicbench.report.layouts.{name}"))
     blocks = chosen.sections(report, Figures(report))
-    return make_document(report, opening.header(report), blocks, opening.footer(report))
+    is_brief = chosen.IS_BRIEF
+    return make_document(report, opening.header(report), blocks, opening.footer(report), is_brief=is_brief)
 
 
-def make_document(report: Report, header: Iterable[Block], blocks: Iterable[Block], footer: Inlines) -> Document:
+def make_document(
+    report: Report, header: Iterable[Block], blocks: Iterable[Block], footer: Inlines, *, is_brief: bool = False
+) -> Document:
     """Makes the document of a page about results from its header, blocks and footer."""
     generator = f"nicbench {report.nicbench_version or ''}".strip()
     author = plain(inlines(report.wishes.author))
@@ -47,5 +53,6 @@ def make_document(report: Report, header: Iterable[Block], blocks: Iterable[Bloc
             blocks=tuple(blocks),
             footer=footer,
             palette=palette(html.style()),
+            is_brief=is_brief,
         )
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from nicbench.report.document.blocks import Block, Group, GroupLook
+from nicbench.report.document.folding import fold
 from nicbench.report.document.tables import heading
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
@@ -12,18 +14,21 @@ from nicbench.report.sections import closing, opening, rounds, trials
 from nicbench.report.sections.all_results import all_results
 from nicbench.report.sections.disclosure import disclosure
 from nicbench.report.sections.method import method
+from nicbench.report.sections.overview import overview
 from nicbench.report.sections.results import ports
 from nicbench.report.sections.watched import cpu_user_parts, watched_parts
 
+IS_BRIEF = False
+
 
 def sections(report: Report, figures: Figures) -> Iterator[Block]:
-    """Yields a section for each step, from the question to the appendix."""
+    """Yields the first screen, then a section for each step; a page folds all of them but the results' headings."""
     yield from opening.imported_note(report)
     yield from opening.about(report)
-    yield from opening.question(report)
-    yield _section("Answer", "answer", opening.answer(report), "opening")
+    yield _section("Answer", "answer", chain(opening.answer(report), overview(report, figures)), "opening")
     yield from opening.findings(report)
-    yield _section("Results", "results", _results(report, figures))
+    yield from opening.question(report)
+    yield _section("Results", "results", fold(_results(report, figures)), "")
     if report.imported:
         yield _section("Source", "method", closing.source(report))
         yield _section("How to import it again", "repeat", closing.how_it_was_read(report))
@@ -37,7 +42,7 @@ def sections(report: Report, figures: Figures) -> Iterator[Block]:
         yield _section("Appendix", "appendix", iter(appendix))
 
 
-def _section(title: str, name: str, blocks: Iterator[Block], look: GroupLook = "") -> Block:
+def _section(title: str, name: str, blocks: Iterator[Block], look: GroupLook = "folded") -> Block:
     return Group((heading(1, title, id=name), *blocks), look)
 
 

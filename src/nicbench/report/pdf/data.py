@@ -24,6 +24,7 @@ from nicbench.report.document.blocks import (
     Row,
     Table,
     Text,
+    plain,
 )
 from nicbench.report.document.paper import left_out_words, on_paper, pages
 from nicbench.report.pdf.widths import FittedTable, breakable, fit_tables
@@ -33,6 +34,10 @@ _TOGETHER = 16
 _SHORT = 40
 """Upright content of up to this many lines between two landscape sheets is put on landscape paper as well."""
 _LONGEST_TITLE = 400
+_LONG_TABLE = 10
+"""A table of facts with so many rows is laid out in two halves, where its labels and facts are short."""
+_SHORT_LABEL = 45
+_SHORT_FACT = 70
 _LONGEST_CODE = 100_000
 _CODE_LINE = 86
 _ABROAD = ("https://", "http://", "mailto:")
@@ -51,6 +56,7 @@ def data_of(document: Document, about: str) -> Data:
         "language": document.language,
         "generator": document.generator,
         "author": document.author,
+        "brief": document.is_brief,
         "palette": dict(document.palette),
         "front": maker.blocks(shown.front),
         "sheets": maker.sheets(shown.blocks),
@@ -61,7 +67,7 @@ def _ids(blocks: Iterable[Block]) -> Iterator[str]:
     for block in blocks:
         if isinstance(block, Heading) and block.id:
             yield block.id
-        elif isinstance(block, FoldedBlocks | Note):
+        elif isinstance(block, Note) or (isinstance(block, FoldedBlocks) and not block.is_detail):
             yield from _ids(block.blocks)
 
 
@@ -103,7 +109,7 @@ class _Maker:
             case Paragraph():
                 yield {"kind": "paragraph", "role": block.role, "text": self._inlines(block.inlines)}
             case Table():
-                for part in fit_tables(_all_breakable(block)):
+                for part in fit_tables(_all_breakable(_halve(block))):
                     yield self._table(part)
             case Figure():
                 yield self._figure(block)
@@ -200,11 +206,28 @@ def _unfold(blocks: Iterable[Block]) -> Iterator[Block]:
     for block in blocks:
         if not isinstance(block, FoldedBlocks):
             yield block
-        elif block.left_out:
+        elif block.left_out or block.is_detail:
             yield Paragraph((left_out_words(block),), "caption")
         else:
             yield FoldedBlocks(block.summary, ())
             yield from _unfold(block.blocks)
+
+
+def _halve(table: Table) -> Table:
+    """Returns a long table of short facts with its second half beside its first, which takes half the paper."""
+    short = all(
+        len(plain(row.cells[0].inlines)) <= _SHORT_LABEL and len(plain(row.cells[-1].inlines)) <= _SHORT_FACT
+        for row in table.body
+    )
+    is_of_facts = [plain(cell.inlines) for row in table.head for cell in row.cells] == ["Subject", "Value"]
+    if not (is_of_facts and short and len(table.body) >= _LONG_TABLE):
+        return table
+    middle = (len(table.body) + 1) // 2
+    none = (Cell((), columns=2),)
+    halves = itertools.zip_longest(table.body[:middle], table.body[middle:])
+    body = tuple(replace(left, cells=left.cells + (right.cells if right else none)) for left, right in halves)
+    head = tuple(replace(row, cells=row.cells * 2) for row in table.head)
+    return replace(table, columns=4, head=head, body=body)
 
 
 def _height(blocks: list[Data]) -> int:

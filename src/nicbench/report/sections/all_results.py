@@ -15,13 +15,13 @@ from nicbench.report.sections.statistics import statistics
 from nicbench.report.sections.watched import failed_link_parts
 
 
-def all_results(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
+def all_results(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields the blocks of all results in the order in which a reader needs them."""
     yield from studies(report, figures)
     yield from comparing.injected_faults(report.injected)
     compared = report.comparison
     if compared is None:
-        yield from runs(report, figures, has_lead=has_lead)
+        yield from runs(report, figures)
         yield from statistics(report, figures)
     else:
         yield from comparing.compared_configurations(compared, report)
@@ -30,6 +30,6 @@ def all_results(report: Report, figures: Figures, *, has_lead: bool = True) -> I
         yield from statistics(report, figures)
         if report.runs_by_themselves:
             summary = inlines(f"Each run by itself: {', '.join(compared.order)}")
-            yield FoldedBlocks(summary, tuple(runs(report, figures, has_lead=has_lead)), "runs")
+            yield FoldedBlocks(summary, tuple(runs(report, figures)), "runs", is_detail=True)
     yield from failed_link_parts(report.failed_links, figures)
     yield from other_results(report.other_results)

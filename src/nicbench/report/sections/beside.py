@@ -66,7 +66,7 @@ def answer(page: Page) -> Iterator[Block]:
         told = [paragraph(f"{capitalise(text)}.") for text in page.told]
         rest = told[_MOST_REMARKS:]
         more = (FoldedBlocks(inlines(f"{len(rest)} more"), tuple(rest)),) if rest else ()
-        first = paragraph(strong("To be known before anything is concluded:"))
+        first = paragraph(strong("Before drawing conclusions:"))
         yield Note((first, *told[:_MOST_REMARKS], *more))
 
 
@@ -103,29 +103,29 @@ def _told_part(label: str, text: str) -> Part:
 def settings(page: Page) -> Iterator[Block]:
     """Yields the settings in which the entries differ, the most important first."""
     known = page.known
-    yield heading(1, "What differs in how they were made", id="making")
+    yield heading(1, "Differences in setup", id="making")
     if page.settings:
         yield caption(
-            "Of bench file, machines, settings and versions, as each run recorded them; what changes results most "
-            "stands first."
+            "Bench file, machines, settings and versions, as each run recorded them; what changes results most comes "
+            "first."
         )
         yield _settings_table(page.settings, known.of)
     elif len(known.of) > 1:
         who = ", ".join(known.of) if page.few else "Those that nicbench measured"
-        yield paragraph(f"{who} were made in the same way on the same settings, as far as they say.")
+        yield paragraph(f"{who} were made in the same way, on the same settings, as far as is recorded.")
     else:
-        yield paragraph("Fewer than two of them say how they were made: what differs is not known.")
+        yield paragraph("Fewer than two of them record how they were made: the differences are not known.")
     if page.more_settings:
         less = ", less likely to matter" if page.settings else ""
         summary = inlines(f"{len(page.more_settings)} more that differ{less}")
         yield FoldedBlocks(summary, (_settings_table(page.more_settings, known.of),), is_for_screens=True)
     if known.apart:
         paths = caption(join_inlines(", ", map(breakable_code, known.apart)))
-        summary = inlines(f"What is another in each run and no setting: {len(known.apart)}")
+        summary = inlines(f"Values that differ and are no settings: {len(known.apart)}")
         yield FoldedBlocks(summary, (paths,), "remarks")
     if known.silent and len(known.of) > 1:
         silent = ", ".join(known.silent)
-        yield caption(f"Not in this table, for nothing is known of how they were made: {silent}.")
+        yield caption(f"Not in this table, because how they were made is not recorded: {silent}.")
 
 
 def _settings_table(rows: Sequence[SettingRow], names: Sequence[str]) -> Block:

@@ -35,12 +35,12 @@ def repeat(report: Report) -> Iterator[Block]:
     yield listing(_steps(report), ordered=True)
     if report.variables:
         yield heading(2, "Environment of the tools")
-        yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),))
-    yield heading(2, "What has to be adapted")
+        yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),), is_detail=True)
+    yield heading(2, "What to adapt")
     yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
-    yield heading(2, "What spread to expect")
+    yield heading(2, "Expected spread")
     yield listing(spread(report))
-    yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True)
+    yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True, is_detail=True)
 
 
 def _variables(report: Report) -> Block:
@@ -65,12 +65,12 @@ def _steps(report: Report) -> Iterator[Part]:
         code(".venv/bin/nicbench"),
         "; ",
         code("nicbench doctor"),
-        " says what the machine lacks.",
+        " lists what the machine lacks.",
     )
     yield inlines(
         "Save the bench file below as ",
         code("bench.yaml"),
-        ", and look at it without touching anything: ",
+        " and check it, which changes nothing: ",
         code("nicbench validate bench.yaml"),
         ".",
     )
@@ -81,7 +81,7 @@ def _steps(report: Report) -> Iterator[Part]:
     yield inlines(
         "Compare: ",
         code("nicbench diff RUN RUN"),
-        " names the settings in which two runs differ; lay their reports side by side.",
+        " lists the settings that differ between two runs; `nicbench compare` shows both results side by side.",
     )
 
 
@@ -90,20 +90,20 @@ def source(report: Report) -> Iterator[Block]:
     if report.imported is None:
         return
     told = report.imported.source
-    yield heading(2, "Where it is from", id="tested")
+    yield heading(2, "Origin", id="tested")
     names = (told.file, *(more.file for more in told.more_files))
     files = (join_inlines(", ", map(file_link, names)), f", read as {told.format}, {told.rows} results")
     rows: tuple[tuple[str, tuple[Part, ...]], ...] = (
         ("Source", (told.source or "not named",)),
         ("Year", (str(told.year or "not named"),)),
-        ("Measured was", (told.device or "not named",)),
+        ("Device", (told.device or "not named",)),
         ("File", files),
         ("SHA-256", (code(told.sha256),)),
     )
     if told.ignored_columns:
         rows += (("Columns left out", (", ".join(told.ignored_columns),)),)
     yield table((), ((name(label), cell(*parts)) for label, parts in rows), "facts")
-    yield heading(2, "How far to trust it")
+    yield heading(2, "Reliability")
     yield paragraph(report.imported.checked)
     if report.imported.added:
         yield paragraph(report.imported.added)
@@ -120,7 +120,7 @@ def errata(report: Report) -> Iterator[Block]:
     """Yields the table of printed values in the source that cannot be correct."""
     if report.imported and report.imported.errata:
         yield heading(2, "Errata of the source", id="errata")
-        yield caption("Cells that cannot be so, marked † above, where they stand as they are printed.")
+        yield caption("Printed values that cannot be correct. They are shown as printed, and marked †.")
         yield errata_table(report.imported.errata)
 
 

@@ -32,7 +32,7 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples, rates_chart
+from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words
@@ -47,7 +47,7 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
         each = f", {compared.runs} runs each" if compared.runs > 1 else ""
         calibrates = "" if report.rounds else ", calibrates the tester"
         single = (
-            " With one run each, what changed between the two is not told from what the configurations do."
+            " With one run each, a change between the runs cannot be told from an effect of the configuration."
             if compared.runs == 1
             else ""
         )
@@ -55,8 +55,7 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
         yield caption(
             f"{len(compared.names)} configurations of one bench file{each}. They took turns: "
             f"{', '.join(compared.order)}. Each run makes its own testbed{calibrates} and measures; runs come in "
-            "pairs, the second in the reverse order of the first, so that what drifts steadily shifts none against "
-            f"another.{single}"
+            f"pairs, the second in reverse order, so that steady drift affects all configurations alike.{single}"
         )
         if compared.differences:
             yield table(
@@ -72,8 +71,8 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
             )
     elif compared.runs > 1:
         yield caption(
-            f"{compared.runs} runs, each with a testbed of its own. Numbers are medians; beneath them stand the least "
-            "and the greatest of the runs."
+            f"{compared.runs} runs, each with a testbed of its own. Numbers are medians, with the lowest and "
+            "the highest of the runs beneath them."
         )
     yield from _growth(compared)
 
@@ -95,7 +94,7 @@ def _growth(compared: Comparison) -> Iterator[Block]:
     if growth.rows:
         about = caption(
             "Mean over the runs and half its confidence interval, by Student’s t; the width is the full width, as "
-            "netperf has it. It tells how well runs repeat, not whether all of them err alike."
+            "netperf has it. It shows how well runs repeat, not whether all share the same error."
         )
         shown = result_table(growth.columns, growth.rows)
         summary = inlines("How closely the mean of each main value is known")
@@ -117,31 +116,21 @@ def _about_rates(shown: RatesTable, compared: Comparison, report: Report) -> Ite
     yield f"Frame rates are {basis_words(shown.scope)}. "
     yield from (f"{goal.name}: {goal.clause}. " for goal in shown.goals if goal.loss_ratio is not None)
     if shown.runs > 1:
-        beneath = "" if shown.is_long else ", and beneath it stand the least and the greatest"
+        beneath = "" if shown.is_long else ", with the lowest and the highest beneath it"
         yield f"The rate is the median of the runs{beneath}. "
     elif not shown.is_long:
-        yield "Beneath each rate stands the interval that is known to hold it. "
+        yield "The interval of each rate stands beneath it. "
     if compared.compares and not shown.is_long:
-        yield f"“Against {compared.names[0]}” says something only where a difference is claimed: "
+        yield f"“Against {compared.names[0]}” has a number only where a difference is claimed: "
         if report.statistics and report.statistics.differences:
             yield from ("by the rule ", link("below", "#differences"), ".")
         else:
-            yield (
-                "where the runs show it (from four of each on), and the intervals within which the rates were found do "
-                "not overlap."
-            )
+            yield ("where the runs show it (four of each at least), and the intervals of the rates do not overlap.")
 
 
 def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figures) -> Iterator[Block]:
-    several = "s of all runs together" if shown.runs > 1 else ""
-    figure = figures.figure(
-        lambda rates, form: rates_chart(rates, goal, form),
-        shown,
-        f"{goal.name} by frame size",
-        f"{goal.name} ({goal.clause}) by frame size. The line over a bar is what is known of the rate: the "
-        f"interval{several}.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}",
-    )
-    if figure:
+    figure = figures.of_rates(shown, goal)
+    if figure and figure is not figures.lead:
         yield figure
     if shown.is_broad:
         yield from _transpose(shown, goal)
@@ -158,11 +147,11 @@ def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Ite
     as_numbered = " Rows are numbered as in the table above." if numbered else ""
     below = caption(
         f"{goal.name} ({goal.clause}), a chart for each frame size; axes do not begin at 0.{as_numbered} The bar "
-        f"behind a point is what is known of the rate.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}"
+        f"behind a point is the interval of the rate.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}"
     )
     blocks: tuple[Block, ...] = (*(Figure(tuple(part), look="multiples") for part in parts), below)
     if numbered:
-        yield FoldedBlocks(inlines("The same as charts, with what is known of each rate"), blocks)
+        yield FoldedBlocks(inlines("The same as charts, with the interval of each rate"), blocks)
     else:
         yield from blocks
 
@@ -231,9 +220,7 @@ def _transpose(shown: RatesTable, goal: Goal) -> Iterator[Block]:
         "heat",
     )
     beneath = (
-        ""
-        if shown.is_long
-        else f" Beneath each rate stand what is known to hold it, and how far it lies from that of {shown.names[0]}."
+        "" if shown.is_long else f" Beneath each rate stand its interval, and its difference from {shown.names[0]}."
     )
     yield caption(f"The darker a cell, the higher its rate among those of its frame size.{beneath}")
 

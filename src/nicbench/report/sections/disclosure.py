@@ -54,7 +54,7 @@ def disclosure(report: Report) -> Iterator[Block]:
             shared = bool(each.cores.get("shared"))
             yield heading(2, f"Cores and their roles{_of(whose)} ", badge("shared cores") if shared else None)
             if shared:
-                yield caption("There were fewer cores than roles: some share one, and disturb one another.")
+                yield caption("There are fewer cores than roles: roles that share a core disturb one another.")
             yield facts(each.cores)
     if report.inventory:
         yield from machines(report)
@@ -121,7 +121,9 @@ def machines(report: Report) -> Iterator[Block]:
             several = "s" if len(system.machines) > 1 else ""
             labels = ", ".join(label for label, _ in system.unknown)
             told = listing(f"{label}: {reason}" for label, reason in system.unknown)
-            yield FoldedBlocks(inlines(f"Not told by the machine{several}: {labels}"), (told,), "remarks")
+            yield FoldedBlocks(
+                inlines(f"Not reported by the machine{several}: {labels}"), (told,), "remarks", is_detail=True
+            )
         known = known_rows(rows)
         whole = table(
             ((NOTHING, *map(head, hosts)),),
@@ -129,14 +131,14 @@ def machines(report: Report) -> Iterator[Block]:
             "facts",
         )
         of = "machines" if len(hosts) > 1 else "machine"
-        summary = f"Everything that is known of the {of}: {len(known)} facts"
+        summary = f"All facts about the {of}: {len(known)}"
         yield FoldedBlocks(inlines(summary), (whole,), is_for_screens=True)
     else:
         told_rows = ((name(breakable(label)), *map(cell, texts)) for label, texts in rows)
         yield table(((NOTHING, *map(head, hosts)),), (*told_rows, *clock), "facts")
     if system.declared_things:
         yield heading(2, "Declared in the bench file")
-        yield caption("No program can read this; nicbench did not check it.")
+        yield caption("Not machine-readable, and not checked by nicbench.")
         yield table(
             (),
             (
@@ -156,7 +158,7 @@ def _hypervisors(report: Report) -> Iterator[Block]:
     """Yields the tables of each guest's hypervisor, as its administrator saved them."""
     for whose, told in report.plan.hypervisors.items() if report.plan else ():
         yield heading(2, f"Hypervisor of {whose}")
-        yield caption(f"{told.kind}, from {', '.join(told.files)}: as they were saved; nicbench did not check them.")
+        yield caption(f"{told.kind}, from {', '.join(told.files)}: as saved; not checked by nicbench.")
         for each in told.tables:
             yield heading(3, capitalise(each.title))
             above = ((*map(head, each.heads),),) if each.heads else ()
@@ -187,7 +189,7 @@ def _tuned_settings(rows: Sequence[TunedRow]) -> Iterator[Block]:
 
 def _tuned_table(rows: Iterable[TunedRow]) -> Block:
     return table(
-        (word_heads("Setting", "Where", "Before", "During the test", "What came of it", "Asked for by"),),
+        (word_heads("Setting", "Where", "Before", "During the test", "Outcome", "Requested by"),),
         (
             (
                 name(row.setting, words=True),

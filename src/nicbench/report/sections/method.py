@@ -51,7 +51,7 @@ def method(report: Report) -> Iterator[Block]:
             yield FoldedBlocks(
                 inlines(f"Parameters of {title}"), (facts(procedure.parameters, shapes=procedure.shapes),)
             )
-    yield heading(2, "How far to trust it")
+    yield heading(2, "Reliability")
     yield from trust_rounds(report) if report.rounds else trust_trials(report)
     yield from thresholds(report)
     yield from tester_limits(report)
@@ -128,11 +128,11 @@ def trust_trials(report: Report) -> Iterator[Block]:
     of_calibrating = f" and {counts.invalid_calibrating} of the calibrating" if counts.calibrating else ""
     yield paragraph(
         f"{counts.measuring} trials measured the DUT{calibrated}{took}. {counts.invalid_measuring} of the measuring"
-        f"{of_calibrating} trials were invalid, because of the tester or of other work. An invalid trial is repeated "
+        f"{of_calibrating} trials were invalid because of the tester or of other load. An invalid trial is repeated "
         f"at most {policy.maximum_repeats} times, and repeats take at most {share(policy.budget_share)} of a test’s "
-        "time; after that the least disturbed one is used and a result that it decides is marked. "
-        f"{counts.invalid_used} invalid {'trial was' if counts.invalid_used == 1 else 'trials were'} used like this. "
-        "Whether a trial is invalid never depends on how many frames it lost."
+        "time; after that the least disturbed one is used, and the results that depend on it are marked. "
+        f"{counts.invalid_used} invalid {'trial was' if counts.invalid_used == 1 else 'trials were'} used in this way. "
+        "The number of frames lost never makes a trial invalid."
     )
 
 
@@ -144,15 +144,15 @@ def trust_rounds(report: Report) -> Iterator[Block]:
     yield paragraph(
         f"{total} rounds were played{took}; in {bad} of them a tool failed or something disturbed a machine. Such a "
         f"round is repeated at most {REPEATS_OF_ROUNDS.maximum_repeats} times, where a repeat may help and a test’s "
-        "time allows it; after that the one with the fewest failures is used, and every result that it decides is "
-        "marked. "
+        "time allows it; after that the one with the fewest failures is used, and the results that depend on it "
+        "are marked. "
         f"{report.rounds_used} such {'round was' if report.rounds_used == 1 else 'rounds were'} used. Whether a round "
         "is valid never depends on how much was moved."
     )
     yield paragraph(
-        "Throughputs are by the tools’ own word, refused where they exceed the link or contradict themselves; the "
-        "counters of every interface stand beside them among the rounds below. Who held a rate down is told from the "
-        "links’ speeds and from the CPUs of all machines, which a monitor watches meanwhile."
+        "Throughputs are those that the tools report; they are rejected where they exceed the link or contradict "
+        "themselves. The counters of every interface are listed with the rounds below. What limited a rate follows "
+        "from the link speeds and from the CPUs of all machines, which a monitor records."
     )
     if report.tools:
         yield heading(3, "Tools")
@@ -174,7 +174,7 @@ def thresholds(report: Report) -> Iterator[Block]:
     """Yields the table of thresholds beyond which a trial or a round is invalid."""
     rows = report.plan.thresholds if report.plan else ()
     if rows:
-        yield table(
+        shown = table(
             (word_heads("Threshold", "Limit", "Why"),),
             (
                 (
@@ -187,6 +187,7 @@ def thresholds(report: Report) -> Iterator[Block]:
             ),
             caption=f"A {'round' if report.rounds else 'trial'} is invalid when a threshold is passed.",
         )
+        yield FoldedBlocks(inlines(f"Thresholds: {len(shown.body)}"), (shown,), is_detail=True)
 
 
 def tester_limits(report: Report) -> Iterator[Block]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nicbench.report.document.blocks import Block, Group, Inlines, Listing, Note, Verdict
-from nicbench.report.document.inlines import badge, inlines, link, strong, tone_of
-from nicbench.report.document.tables import caption, heading, paragraph
+from nicbench.report.document.inlines import Part, badge, inlines, link, strong, tone_of
+from nicbench.report.document.tables import heading, paragraph
 from nicbench.report.model import Report
 from nicbench.report.study import findings as found
 from nicbench.report.study.sentences import questions
@@ -60,19 +60,18 @@ def answer(report: Report) -> Iterator[Block]:
     yield paragraph(report.headline, role="answer")
     verdict = report.verdict.value
     badges = (badge(verdict, tone_of(verdict)), *map(badge, report.labels))
-    yield Verdict(badges, inlines(report.verdict_text))
-    if report.plan and (number := len(report.plan.deviations)):
-        several = number > 1
-        yield caption(
-            f"{number} deviation{'s' if several else ''} from the standards {'are' if several else 'is'} ",
-            link("declared below", "#deviations"),
-            ".",
-        )
+    yield Verdict(badges, inlines(report.verdict_text, " ", *_deviations(report)))
     if report.changed_files:
         changed = f" {'; '.join(report.changed_files)}."
         yield Note((paragraph(strong("This folder is not as the run left it:"), changed),))
     if report.statements:
         yield Note(tuple(map(paragraph, report.statements)))
+
+
+def _deviations(report: Report) -> tuple[Part, ...]:
+    number = len(report.plan.deviations) if report.plan else 0
+    words = f"{number} deviation{'' if number == 1 else 's'} from the standards"
+    return (link(words, "#deviations"), ".") if number else ()
 
 
 def about(report: Report) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from nicbench.core.reading import PassedFrames, PortFigures
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s
-from nicbench.report.document.blocks import Block, Cell, Figure, FoldedBlocks, Tone
+from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Tone
 from nicbench.report.document.blocks import Row as BodyRow
 from nicbench.report.document.inlines import (
     BREAK,
@@ -50,25 +50,16 @@ from nicbench.report.tails import TailTable
 from nicbench.report.timing import ClockRow, Timing
 
 
-def runs(report: Report, figures: Figures, *, has_lead: bool = True) -> Iterator[Block]:
+def runs(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields every test of the run, or of each run of each configuration."""
-    lead = figures.lead if has_lead else None
-    first = next((section for section in report.sections if not section.is_bare), None)
-    if first and lead in figures.of_section(first):
-        lead = None  # it stands below the heading of its section, which is the first one anyway
-    if lead:
-        before = "Imported: not measured by nicbench. " if report.imported else ""
-        yield replace(lead, caption=inlines(before, lead.caption))
     for section in report.sections:
         if not section.is_bare:
-            yield from section_blocks(section, report, figures, lead=lead, is_drawn=figures.is_alone)
+            yield from section_blocks(section, report, figures, is_drawn=figures.is_alone)
     for number, tail in enumerate(report.tails):
         yield from long_tail(tail, report, figures, is_first=number == 0, is_drawn=figures.is_alone)
 
 
-def section_blocks(
-    section: Section, report: Report, figures: Figures, *, lead: Figure | None = None, is_drawn: bool = True
-) -> Iterator[Block]:
+def section_blocks(section: Section, report: Report, figures: Figures, *, is_drawn: bool = True) -> Iterator[Block]:
     """Yields the section of one method: figures, grids, the table of every row, and the notes below it."""
     kind = section.table.title
     alike = {each.test for each in report.sections if each.table.title == kind}
@@ -77,7 +68,7 @@ def section_blocks(
     if section.says_caption:
         yield caption(foreign(report), " ", " ".join(_caption(section, report)))
     for figure in figures.of_section(section) if is_drawn else ():
-        if figure is not lead:
+        if figure is not figures.lead:
             yield replace(figure, caption=inlines(foreign(report), " ", figure.caption))
     for grids in one_above_the_other(section.grids):
         if len(grids) == 1 and grids[0].title:
@@ -89,11 +80,11 @@ def section_blocks(
     if section.grids or section.is_abridged:
         points = section.grids and not report.rounds and not report.imported
         about = "Every point with its frames" if points else "All rows"
-        yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,))
+        yield FoldedBlocks(inlines(f"{about}: {len(section.rows)}"), (every,), is_detail=True)
     else:
         yield every
-    yield from _notes(section.notes)
-    yield from remarks(section.doubts, "warn", "results are disturbed or incomplete: why")
+    yield from notes(section.notes)
+    yield from remarks(section.doubts, "warn", "results are disturbed or incomplete, for these reasons")
     yield from remarks(section.search_notes, "", "notes on the searches")
     for each in section.rows:
         for near in each.result.near_tester_limit or ():
@@ -105,7 +96,7 @@ def section_blocks(
         yield from _further(further, section.scope)
 
 
-def _notes(notes: Sequence[str]) -> Iterator[Block]:
+def notes(notes: Sequence[str]) -> Iterator[Block]:
     """Yields the notes; many of one kind are folded into one line, which names the kind and their number."""
     for kind, members in groupby(notes, key=lambda note: note.partition(": ")[0]):
         captions = tuple(caption(f"{note}.") for note in members)
@@ -123,7 +114,7 @@ def _caption(section: Section, report: Report) -> Iterator[str]:
         yield from section.timing.sentences
     if report.plan and report.plan.link_is_nominal and names_line_rate(section):
         claimed = format_bits_per_s(report.plan.link_bits_per_s or 0)
-        yield f"The line rate is nominal: {claimed} is what the link claims, not what it can carry."
+        yield f"The line rate is nominal: {claimed} is what the link reports, not what it can carry."
 
 
 def _further(further: Further, scope: str) -> Iterator[Block]:
@@ -219,7 +210,7 @@ def _timing(timing: Timing) -> Iterator[Block]:
         "time that the reading took."
     )
     clocks = table((titles,), map(_clock, timing.clocks))
-    yield FoldedBlocks(inlines("The clocks that stamped these frames"), (about, clocks))
+    yield FoldedBlocks(inlines("The clocks that stamped these frames"), (about, clocks), is_detail=True)
 
 
 def _clock(clock: ClockRow) -> Iterator[Cell]:
@@ -237,7 +228,7 @@ def _clock(clock: ClockRow) -> Iterator[Cell]:
         took = ", ".join(map(microseconds, (delay.minimum_ns, delay.mean_ns, delay.maximum_ns)))
         yield cell(f"{took} ({whole(delay.count)} frames)")
     else:
-        yield cell("not told")
+        yield cell("not reported")
 
 
 def long_tail(
@@ -257,17 +248,17 @@ def long_tail(
         )
     elif is_first:
         spread = (
-            " Numbers are medians of the runs, and beneath them stand the least and the greatest; bars are the medians."
+            " Numbers are medians of the runs, with the lowest and the highest beneath them; bars are the medians."
             if runs > 1
             else ""
         )
         yield caption(
-            f"{capitalise(tail.what)} by their latency, beside how many were timed. A bound is as exact as the "
-            f"histogram, 0.1 %. Lost frames have no latency and are in no bin.{spread}"
+            f"{capitalise(tail.what)} by latency, and how many were timed. Bounds have the precision of the histogram, "
+            f"0.1 %. Lost frames have no latency and are in no bin.{spread}"
         )
     if is_drawn:
         what = f"{capitalise(tail.what)} in each latency bin"
-        below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar had none.")
+        below = (foreign(report), f" {what}, on a logarithmic axis; a bin without a bar is empty.")
         figure = figures.figure(bins_chart, tail, f"Long tail at {tail.load}", inlines(*below))
         if figure:
             yield figure

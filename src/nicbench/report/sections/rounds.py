@@ -49,7 +49,7 @@ def _group(group: RoundGroup) -> Block:
     summary = inlines(f"{group.test}: {len(group.rounds)} rounds", *invalid)
     plain = [one for one in group.rounds if one.valid and not (one.findings or one.failure or one.bonds)]
     apart = [one for one in group.rounds if one not in plain]
-    return FoldedBlocks(summary, (*_together(plain), *map(_round, apart)))
+    return FoldedBlocks(summary, (*_together(plain), *map(_round, apart)), is_detail=True)
 
 
 def _together(rounds: Sequence[RoundRow]) -> Iterator[Block]:

@@ -74,11 +74,11 @@ def _over_runs(test: TestStatistics, found: StatisticsView, report: Report, figu
         yield medians
     several = "s" if len(test.rows) > 1 else ""
     about = caption(
-        "The sample standard deviation has n − 1 in its divisor (the runs stand for all that could be made), that of "
-        "the population n (they are all there is). The coefficient of variation is the former over the mean."
+        "The sample standard deviation has n − 1 in its divisor (the runs are a sample), that of the population "
+        "n (the runs are the whole population). The coefficient of variation is the former over the mean."
     )
     notes = (caption(f"{capitalise(note)}.") for note in test.notes)
-    summary = f"Mean, standard deviations, least and greatest: {len(test.rows)} row{several}"
+    summary = f"Mean, standard deviations, lowest and highest: {len(test.rows)} row{several}"
     yield FoldedBlocks(inlines(summary), (about, _means(test), *notes))
 
 
@@ -124,8 +124,8 @@ def _means(test: TestStatistics) -> Block:
         "its interval",
         "Sample\nstandard deviation",
         "Population\nstandard deviation",
-        "Least",
-        "Greatest",
+        "Lowest",
+        "Highest",
     )
     return table(
         ((*_places(test), *titles),),
@@ -165,7 +165,7 @@ def _differences(found: StatisticsView, report: Report) -> Iterator[Block]:
         )
         for one in all_of_them
     )
-    yield FoldedBlocks(inlines("The same in sentences, each with its arithmetic"), tuple(sentences))
+    yield FoldedBlocks(inlines("The same in sentences, each with its arithmetic"), tuple(sentences), is_detail=True)
 
 
 def _comparisons(all_of_them: Sequence[PointComparison], *, has_values: bool) -> Block:

@@ -70,6 +70,7 @@ def _trials(group: TrialGroup) -> Block:
         inlines(f"{group.test}: {len(group.trials)} trials{invalid}"),
         (table((columns,), body),),
         is_for_screens=len(group.trials) > PRINTED_TRIALS,
+        is_detail=True,
     )
 
 
@@ -141,8 +142,11 @@ def ledger(shown: LedgerTable | None) -> Iterator[Block]:
         inlines(f"Loss ledger: {len(shown.rows)} trials"),
         (_ledger_table(shown), *_ledger_notes(shown)),
         is_for_screens=len(shown.rows) > PRINTED_TRIALS,
+        is_detail=True,
     )
-    yield Group((heading(2, "Where frames were lost"), told, *_ledger_faults(shown), whole_ledger), "trials")
+    yield Group(
+        (heading(2, "Where frames were lost", id="ledger"), told, *_ledger_faults(shown), whole_ledger), "trials"
+    )
 
 
 def _ledger_faults(shown: LedgerTable) -> Iterator[Block]:
@@ -150,7 +154,7 @@ def _ledger_faults(shown: LedgerTable) -> Iterator[Block]:
         trials = len({trial for trial, _ in shown.faults})
         several = "s" if trials > 1 else ""
         first = paragraph(
-            strong(f"The ledger is not to be relied on in {trials} trial{several}:"),
+            strong(f"The ledger is not reliable in {trials} trial{several}:"),
             " counters contradict each other or could not be read. The counts of the trials stand.",
         )
         told = [paragraph(f"{trial}: {fault}.") for trial, fault in shown.faults[:_MOST_FAULTS]]
@@ -199,7 +203,7 @@ def _ledger_notes(shown: LedgerTable) -> Iterator[Block]:
         )
         more = len(shown.beside) - _MOST_BESIDE
         rest = f"; and {more} more" if more > 0 else ""
-        yield caption(f"Counters that rose too and explain nothing by themselves: {told}{rest}.")
+        yield caption(f"Counters that also rose, and explain no loss by themselves: {told}{rest}.")
 
 
 def _more(items: Sequence[object], most: int) -> str:
@@ -218,7 +222,7 @@ def _hardware(shown: MachineTable) -> Iterator[Block]:
         if shown.reading_ms is None
         else f" Both readings took {shown.reading_ms:.0f} ms a trial, off the transmission."
     )
-    calm = "" if shown.events else f" In {whole(shown.trials)} trials nothing rose."
+    calm = "" if shown.events else f" No counter rose in {whole(shown.trials)} trials."
     yield heading(2, "Health of the hardware")
     yield caption(
         "Before and after each trial the hosts were asked for errors of their PCIe and network links, corrected and "
@@ -261,9 +265,9 @@ def _hardware(shown: MachineTable) -> Iterator[Block]:
             ),
         )
     else:
-        yield caption("No host tells a temperature or power.")
+        yield caption("No host reports temperature or power.")
     if shown.unread:
-        yield caption(f"Not to be had: {'; '.join(shown.unread)}.")
+        yield caption(f"Not available: {'; '.join(shown.unread)}.")
 
 
 def frame_by_frame(tables: Sequence[DetailTable], captures: Sequence[Capture]) -> Iterator[Block]:
@@ -318,7 +322,7 @@ def _detail(shown: DetailTable) -> Block:
     )
     trials = "trial" if len(shown.rows) == 1 else "trials"
     summary = f"{shown.test}: {len(shown.rows)} {trials}"
-    return FoldedBlocks(inlines(summary), (table((columns,), map(_detail_row, shown.rows)), *notes))
+    return FoldedBlocks(inlines(summary), (table((columns,), map(_detail_row, shown.rows)), *notes), is_detail=True)
 
 
 def _detail_row(one: DetailRow) -> Iterator[Cell]:

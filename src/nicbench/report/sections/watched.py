@@ -47,7 +47,7 @@ def watched_parts(machines: tuple[WatchedMachine, ...], figures: Figures) -> Ite
     if not machines:
         return
     several = len(machines) > 1
-    yield heading(2, f"What the machine{'s' if several else ''} did", id="watched")
+    yield heading(2, f"Activity of the machine{'s' if several else ''}", id="watched")
     for view in machines:
         if several:
             yield heading(3, view.host)
@@ -67,7 +67,7 @@ def cpu_user_parts(machines: tuple[CpuUsers, ...]) -> Iterator[Block]:
     yield caption(
         "Shares of the time of all CPUs of the machine, means over all rounds, from before the first client began "
         "until after the last had ended. The test is its tools and servers with all that they start. The kernel is "
-        "interrupts that no program was billed for, and threads of the kernel, as those of an NFS server. Strangers "
+        "interrupts that no program was billed for, and threads of the kernel, as those of an NFS server. Others "
         "are all other programs. Waited is the share of the time in which some task was ready and had no CPU, by the "
         "kernel’s /proc/pressure."
     )

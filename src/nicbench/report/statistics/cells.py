@@ -76,9 +76,9 @@ def comparison_cells(one: PointComparison) -> ComparisonCells:
 def _verdict(one: PointComparison) -> str:
     claim = one.claim
     if not claim.basis.is_shown:
-        return "too few runs" if claim.basis is Basis.TOO_FEW else "not told apart"
+        return claim.basis.cell
     who = one.better or f"{claim.higher} (higher)"
-    return f"{who}, by its searches" if claim.basis is Basis.INTERVALS else who
+    return f"{who}, by the search intervals" if claim.basis is Basis.INTERVALS else who
 
 
 def _p(value: float) -> str:

@@ -66,11 +66,11 @@ def prerequisites(plan: Plan | None) -> tuple[str, ...]:
 
 def _prerequisites(plan: Plan) -> Iterator[str]:
     if plan.simulated:
-        yield "Nothing but nicbench: no frame leaves the program, and no rights of root are needed."
+        yield "Only nicbench: no frame leaves the program, and root is not needed."
         return
     yield (
-        "Debian 12 with the packages that nicbench doctor names, and the rights of root: it changes the machines, "
-        "and undoes what it changed."
+        "Debian 12 with the packages that nicbench doctor lists, and root: the run changes settings of the machines "
+        "and restores them."
     )
     options = plan.tester.get("options")
     wanted = [("tester", options if isinstance(options, Mapping) else {}), ("DUT", plan.dut)]
@@ -94,18 +94,21 @@ def _adaptations(plan: Plan, report: Report) -> Iterator[str]:
         return
     if plan.lab is not None:
         yield (
-            f"Nothing in the bench file: its lab ({plan.lab.get('kind')}) is made on the spot. The numbers are of the "
-            "machine, and another one has others."
+            f"Nothing in the bench file: its lab ({plan.lab.get('kind')}) is made on the spot. The numbers "
+            "are those of this machine; another machine gives others."
         )
     else:
-        yield "In the bench file hosts, ports (interface or PCI address) and links: they are those of these machines."
+        yield (
+            "The hosts, ports (interface or PCI address) and links in the bench file: they are specific to these "
+            "machines."
+        )
     if report.tuned:
         yield (
-            "Settings that the machine does not have are named when they are applied; the table of settings above "
-            "says what was changed here."
+            "Settings that a machine does not have are reported when they are applied; the table of settings above "
+            "lists what was changed here."
         )
     if plan.declared:
-        yield "What is declared: no program checks it."
+        yield "The declarations in the bench file: no program checks them."
 
 
 def spread(report: Report) -> tuple[str, ...]:
@@ -121,21 +124,22 @@ def _spread(report: Report) -> Iterator[str]:
     compared = report.comparison
     if compared is not None and compared.runs > 1:
         yield (
-            f"Here {compared.runs} runs were made: beneath each number stand the least and the greatest of them, and a "
-            "repeat on the same machine is expected between them, or little outside."
+            f"{compared.runs} runs were made: the lowest and the highest stand beneath each number. A repeat on the "
+            f"same "
+            "machine should lie between them, or little outside."
         )
     elif report.studies:
         yield (
-            "The tables above have every run by itself; a repeat on the same machines is expected between the least "
-            "and the greatest of them, or little outside."
+            "The tables above have every run; a repeat on the same machines should lie between the lowest and the "
+            "highest, or little outside."
         )
     else:
-        yield "One run does not tell how well it repeats: ask for several (runs: 5), and the report has their spread."
+        yield "One run does not show how well it repeats: with several (runs: 5) the report has their spread."
     searched = any(section.table.rates is not None for section in report.sections)
     if searched and (precision := _precision(report)):
         yield (
-            f"Rates were searched to within {precision}, and stand with the interval that holds them: where the "
-            "intervals of a frame size overlap, the runs agree."
+            f"Rates were searched to within {precision} and are given with their interval: where the intervals of a "
+            "frame size overlap, two runs agree."
         )
 
 
@@ -170,5 +174,5 @@ def questions(
     made = [question.format(subject=subject) for question in asked if question]
     if len(compared) > 1:
         names = " and ".join((", ".join(f"“{name}”" for name in compared[:-1]), f"“{compared[-1]}”"))
-        made.append(f"In what do {names} differ?")
+        made.append(f"How do {names} differ?")
     return tuple(made)

@@ -26,7 +26,7 @@ def pictures(of_configurations: Iterable[tuple[str, Wiring]]) -> Iterator[Figure
     for name, wiring in of_configurations:
         wide, narrow = (drawing(svg(place_diagram(wiring, width), wiring.words)) for width in (WIDE, NARROW))
         whose = f" of {name}" if name else ""
-        below = f"The testbed{whose}. {wiring.words} Arrows say where the traffic that counts goes."
+        below = f"The testbed{whose}. {wiring.words} Arrows show the direction of the measured traffic."
         yield Figure((Panel(wide, narrow=narrow),), inlines(below), "testbed-picture")
 
 

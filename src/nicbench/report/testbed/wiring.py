@@ -195,7 +195,7 @@ def _frame_words(plan: Plan, names: Sequence[str]) -> str:
         f"{here} to {there}" if here != there else f"{here} back to itself" for here, there in loaded[:_MOST_WAYS]
     )
     more = f" and {len(loaded) - _MOST_WAYS} more ways" if len(loaded) > _MOST_WAYS else ""
-    return f"{said} Frames that count go from {ways}{more}."
+    return f"{said} Measured traffic: {ways}{more}."
 
 
 def _asked_direction(plan: Plan) -> Direction:

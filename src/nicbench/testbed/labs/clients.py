@@ -296,7 +296,7 @@ _NO_HALF_DUPLEX = (
 
 def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
     one, it = ("one machine", "the machine") if where == "this machine" else (where, "it")
-    shared = f"Server and clients are namespaces of {one} and share its CPUs: this measures {it}, and no card."
+    shared = f"Server and clients are namespaces of {one} and share its CPUs: this measures {it}, not a network card."
     if options.reached_by == "ssh":
         shared += " Each is reached by an sshd of its own, and watched as if it were a machine."
     bond = options.bond

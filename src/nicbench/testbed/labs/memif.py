@@ -116,7 +116,7 @@ class MemifLab(FrameLab):
             link_bits_per_s=self.options.link,
             link_is_nominal=True,
             statements=(
-                f"A lab of shared memory measures {machine_words(local)} and the DUT's program, and no network card.",
+                f"A lab of shared memory measures {machine_words(local)} and the DUT's program, not a network card.",
                 "Its line rate is nominal: the speed of a link that the rings stand for, not what they can carry.",
             ),
             facts={

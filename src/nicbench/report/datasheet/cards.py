@@ -1,21 +1,20 @@
-"""A sheet for each test: the report with the results of that test alone, its setup table and its settings table. The
-functions are pure. What is not known is left out and named as unknown, never invented.
+"""The cards of a datasheet: its setup table and its settings table.
+
+The functions are pure. What is not known is left out and named as unknown, never invented.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 from nicbench.core.described import Facts
 from nicbench.core.plan import Plan
-from nicbench.core.result import name_of_test
 from nicbench.report import disclosure
 from nicbench.report.answer.sentences import dut_name
-from nicbench.report.comparison import Comparison
 from nicbench.report.facts import (
     Shapes,
     dut_shapes,
@@ -31,66 +30,6 @@ from nicbench.report.system_table import tell
 from nicbench.report.testbed.wiring import wirings
 
 Tell = Callable[[Facts], str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """The sheet of one test; ``report`` has the parts that belong to this test, and everything that belongs to the
-    whole run.
-    """
-
-    test: str
-    method: str
-    report: Report
-
-
-def sheets(report: Report) -> tuple[Sheet, ...]:
-    """Returns the sheets in the order of the plan; tests without results are left out."""
-    planned = {test.name: test.method for plan in (report.plan.each if report.plan else ()) for test in plan.tests}
-    found = dict.fromkeys([*planned, *_tests_of(report)])
-    made = (Sheet(test, planned.get(test, ""), _of_test(report, test)) for test in found)
-    return tuple(sheet for sheet in made if _has_results(sheet.report))
-
-
-def _tests_of(report: Report) -> Iterator[str]:
-    """Yields the name of each test that has results; in an imported run the plan may name the test differently."""
-    for tables in (report.sections, report.tails, report.ports, report.studies):
-        yield from (table.test for table in tables)
-    compared = report.comparison
-    for besides in (compared.rates, compared.sections, compared.tails) if compared else ():
-        yield from (table.test for table in besides)
-    yield from (name_of_test(result, {}) for result in report.other_results)
-
-
-def _of_test(report: Report, test: str) -> Report:
-    compared = report.comparison
-    beside = _compared(compared, test) if compared else None
-    alone = compared is None  # the single runs of a comparison belong to the layout "study"
-    return replace(
-        report,
-        tails=tuple(table for table in report.tails if alone and table.test == test),
-        sections=tuple(section for section in report.sections if alone and section.test == test),
-        ports=tuple(table for table in report.ports if table.test == test),
-        studies=tuple(study for study in report.studies if study.test == test),
-        other_results=tuple(result for result in report.other_results if name_of_test(result, {}) == test),
-        comparison=beside,
-        statistics=None,  # shown once, below the sheets: all comparisons are corrected together
-    )
-
-
-def _compared(compared: Comparison, test: str) -> Comparison:
-    return replace(
-        compared,
-        rates=tuple(table for table in compared.rates if table.test == test),
-        tails=tuple(table for table in compared.tails if table.test == test),
-        sections=tuple(section for section in compared.sections if section.test == test),
-    )
-
-
-def _has_results(report: Report) -> bool:
-    compared = report.comparison
-    beside = compared and (compared.rates or compared.tails or compared.sections)
-    return bool(beside or report.runs_by_themselves or report.studies or report.other_results or report.ports)
 
 
 _COMPILERS = ("gcc", "clang", "rustc")
@@ -179,15 +118,13 @@ def setup(report: Report) -> Card:
     return Card(machines, (*rows, *told, *_declared(report), *_hypervisors(report)), tuple(unknown))
 
 
-def settings(report: Report, test: str) -> Card:
+def settings(report: Report) -> Card:
     """Returns the settings table: BIOS, boot parameters, settings of DUT and tester, command lines, other
-    optimisations, and the settings of the test.
+    optimisations, and the settings of each test.
     """
     machines, rows, unknown = _of_machines(report.inventory, _SETTINGS)
     told = [row for plan in _plans(report) for row in _plan_settings(*plan)]
-    tests = [
-        row for plan in _plans(report, "tests") for row in _test_settings(*plan, test, in_bits=bool(report.endpoints))
-    ]
+    tests = [row for plan in _plans(report, "tests") for row in _test_settings(*plan, in_bits=bool(report.endpoints))]
     return Card(machines, (*rows, *told, *_tuned(report), *tests), tuple(unknown))
 
 
@@ -284,12 +221,11 @@ def _plan_settings(whose: str, plan: Plan) -> Iterator[CardRow]:
         yield CardRow(f"Traffic{whose}", text=text)
 
 
-def _test_settings(whose: str, plan: Plan, test: str, *, in_bits: bool) -> Iterator[CardRow]:
+def _test_settings(whose: str, plan: Plan, *, in_bits: bool) -> Iterator[CardRow]:
     for planned in plan.tests:
-        if planned.name == test:
-            options = disclosure.in_bits(planned.options) if in_bits else planned.options
-            text = _listed({"method": planned.method, **options}, method_shapes(planned.method))
-            yield CardRow(f"Test{whose}", text=text)
+        options = disclosure.in_bits(planned.options) if in_bits else planned.options
+        text = _listed({"method": planned.method, **options}, method_shapes(planned.method))
+        yield CardRow(f"Test “{planned.name}”{whose}", text=text)
     if plan.command:
         yield CardRow(f"Command{whose}", code=(" ".join(disclosure.command(plan)),))
 

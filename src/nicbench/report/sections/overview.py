@@ -1,0 +1,201 @@
+"""The first screen below the answer: one chart, one table of all results, where frames were lost, and the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from nicbench.core.result import Bounded
+from nicbench.report.cells import texts, value_of
+from nicbench.report.document.blocks import Block, Cell, Group, Tone
+from nicbench.report.document.inlines import (
+    BREAK,
+    Part,
+    capitalise,
+    file_link,
+    inlines,
+    join_inlines,
+    link,
+    mark,
+    median_and_runs,
+    small,
+    strong,
+)
+from nicbench.report.document.tables import NOTHING, caption, cell, head, name, paragraph, table, words
+from nicbench.report.drawing.figures import Figures
+from nicbench.report.model import Report
+from nicbench.report.numbers import UNKNOWN, bases_words, share, whole
+from nicbench.report.overview import BySize, Figure, PointRow, SizeColumn
+from nicbench.report.sections.opening import foreign
+
+_MOST_ROWS: Final = 16
+"""The most rows of the table; of more configurations than that, it has only the first frame size."""
+_RATES: Final = frozenset({"span", "rate"})
+"""The aspects of a rate that a search found, which the table names by its goal."""
+_MOST_PLACES: Final = 3
+"""The most places of loss that the line about them names."""
+
+
+def overview(report: Report, figures: Figures) -> Iterator[Block]:
+    """Yields the lead chart beside the table of all results, then where frames were lost, and the files of the run."""
+    lead, shown = figures.lead, report.overview
+    blocks: list[Block] = []
+    if lead is not None:
+        blocks.append(replace(lead, caption=inlines(foreign(report), " ", lead.caption)))
+    if shown.by_size is not None:
+        blocks.append(size_table(shown.by_size))
+    if shown.by_size is None and shown.points:
+        yield point_table(shown.points)
+    if blocks:
+        yield Group(tuple(blocks), "overview")
+    if shown.by_size is not None and shown.points:
+        yield point_table(shown.points)
+    yield from basis_line(shown.by_size)
+    yield from loss_line(report, link("Loss ledger", "#ledger"))
+    yield from _files(report)
+
+
+def basis_line(shown: BySize | None) -> Iterator[Block]:
+    """Yields what the rates of the table are of, and how many rows it leaves out."""
+    if shown is not None:
+        left_out = len(shown.points) - len(_places_shown(shown))
+        more = f" {left_out} more rows are below." if left_out else ""
+        yield caption(f"Rates are {bases_words(shown.scope)}; beneath a rate stands its interval.{more}")
+
+
+def _places_shown(shown: BySize) -> list[int]:
+    """Returns the rows that there is room for."""
+    places = list(range(len(shown.points)))
+    if len(places) <= _MOST_ROWS:
+        return places
+    return [at for at in places if shown.points[at].size == shown.points[0].size][:_MOST_ROWS]
+
+
+def size_table(shown: BySize, *, has_minor: bool = False) -> Block:
+    """Returns the table with a row for each frame size, each rate with the interval that holds it beneath it."""
+    places = _places_shown(shown)
+    main = list(shown.columns) if has_minor else _main_columns(shown)
+    columns = [_cells(column) for column in main]
+    groups: list[list[str]] = []
+    for column in main:
+        if groups and groups[-1][0] == column.title:
+            groups[-1].append("")
+        else:
+            groups.append([column.title])
+    over = [head(group[0], columns=len(group)) for group in groups]
+    titles = [_head(column) for column in main]
+    of_names = ((NOTHING,), (head("Configuration", words=True),)) if shown.compares else ((), ())
+
+    def row(at: int) -> Iterator[Cell]:
+        point = shown.points[at]
+        worst = max(point.of.values(), key=lambda result: result.verdict is point.verdict)
+        yield name(point.size, mark(worst))
+        if shown.compares:
+            yield words(point.configuration)
+        yield from (column[at] for column in columns)
+
+    return table(
+        ((NOTHING, *of_names[0], *over), (head("Frame", "bytes"), *of_names[1], *titles)),
+        (row(at) for at in places),
+        "result",
+    )
+
+
+def _main_columns(shown: BySize) -> list[SizeColumn]:
+    """Returns the columns without minor ones; of the limits of several rates that are alike only the last."""
+    main: list[SizeColumn] = []
+    for column in shown.columns:
+        is_limit = column.column.aspect == "limit"
+        before = next((each for each in main if is_limit and each.column.aspect == "limit"), None)
+        if before is not None and texts(before.column, before.known) == texts(column.column, column.known):
+            main.remove(before)
+        if not column.column.is_minor:
+            main.append(column)
+    return main
+
+
+def _head(shown: SizeColumn) -> Cell:
+    column = shown.column
+    text = column.name if column.name and column.aspect in _RATES else column.head
+    return head(text if text[1:2].isdigit() else capitalise(text), column.unit, words=column.form == "text")
+
+
+def _cells(shown: SizeColumn) -> list[Cell]:
+    """Returns the cells of a column; a rate is written as such, with its interval beneath it."""
+    column = shown.column
+    is_rate = column.aspect in _RATES
+    main = texts(column.model_copy(update={"aspect": "rate"}) if is_rate else column, shown.known)
+    within = texts(column.model_copy(update={"aspect": "interval"}), shown.known) if is_rate else [UNKNOWN] * len(main)
+    made = iter(zip(main, within, shown.known, strict=True))
+    cells = []
+    for result in shown.results:
+        if result is None:
+            cells.append(words(UNKNOWN) if column.form == "text" else cell(UNKNOWN))
+            continue
+        text, interval, _ = next(made)
+        is_searched = isinstance(value_of(result, column.value), Bounded) and interval != UNKNOWN
+        tone: Tone = "quiet" if column.is_minor else ""
+        told: tuple[Part, ...] = (BREAK, small(interval)) if is_searched else ()
+        if column.form == "text":
+            cells.append(words(text))
+        else:
+            cells.append(cell(*median_and_runs(text, is_main=column.is_main), *told, tone=tone))
+    return cells
+
+
+def point_table(rows: tuple[PointRow, ...]) -> Block:
+    """Returns the table with a row for each point of tests without frame sizes."""
+
+    def of_row(at: int, row: PointRow) -> Iterator[Cell]:
+        is_first = at == 0 or rows[at - 1].test != row.test
+        doubtful = next((mark(result) for result in row.results if mark(result)), ())
+        yield name(row.test if is_first else "", words=True)
+        yield words(row.point, doubtful)
+        told = [part for place, figure in enumerate(row.figures) for part in _figure(figure, place)]
+        yield words(*(told or [UNKNOWN]))
+
+    return table(
+        ((head("Test", words=True), head("Point", words=True), head("Result", words=True)),),
+        (of_row(at, row) for at, row in enumerate(rows)),
+        "result",
+    )
+
+
+def _figure(figure: Figure, place: int) -> tuple[Part, ...]:
+    return ("; " if place else "", f"{figure.name} ", strong(figure.text), small(figure.range) if figure.range else "")
+
+
+def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
+    """Yields one line about the loss ledger: how many frames were lost, where, and how many no counter explains; then
+    ``where`` the ledger is.
+    """
+    ledger = report.ledger
+    if ledger is None or not ledger.lost:
+        return
+    places = sorted((place for place in ledger.places if place.frames), key=lambda place: -place.frames)
+    told = [f"{share(place.frames / ledger.lost)} at {place.name}" for place in places[:_MOST_PLACES]]
+    if len(places) > _MOST_PLACES:
+        told.append(f"{len(places) - _MOST_PLACES} more places")
+    if told:
+        told.append(f"{share(ledger.unexplained / ledger.lost) if ledger.unexplained else 'none'} unexplained")
+    trials = f"{len(ledger.rows)} trial{'' if len(ledger.rows) == 1 else 's'}"
+    yield paragraph(
+        strong("Where frames were lost: "),
+        f"{whole(ledger.lost)} frames in {trials}: {', '.join(told) or 'no counter on the path accounts for them'}. ",
+        where,
+    )
+
+
+def _files(report: Report) -> Iterator[Block]:
+    """Yields links to the files of the run folder, beside which the page lies, and the commands for other formats."""
+    if report.imported:
+        files = ["summary.json", "bench.yaml"]
+    elif report.rounds:
+        files = ["summary.json", "rounds.parquet", "bench.yaml"]
+    else:
+        files = ["summary.json", "trials.parquet", "latency.hlog", "bench.yaml"]
+    yield caption("Files: ", *join_inlines(" · ", map(file_link, files)), ".")
+
+
+__all__ = ["basis_line", "loss_line", "overview", "point_table", "size_table"]
