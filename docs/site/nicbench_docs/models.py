@@ -35,6 +35,7 @@ FAMILIES = {
     "testbed.shares": "nicbench.testbed.shares.base:ShareKind",
     "testbed.testers": "nicbench.testbed.testers.base:TesterKind",
     "hosts.kinds": "nicbench.hosts.base:Host",
+    "workloads.tools": "nicbench.workloads.base:Workload",
 }
 """Packages of plug-ins whose kinds a bench file names, and what these derive from."""
 
