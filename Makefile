@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint package vm bench acceptance pages soak fuzz clean
+.PHONY: help install demo test lint docs pictures package vm bench acceptance pages soak fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -17,6 +17,14 @@ test: ## every check: format, lint, types, import rules, Rust tests, Python test
 
 lint: install ## the checks that run nothing: format, lint, types, import rules
 	@scripts/check lint
+
+docs: ## the site of documents in build/site; dead links, anchors and keys without a meaning fail
+	@scripts/setup --docs
+	@scripts/docs
+
+pictures: ## the screenshots and the recording of the documents, made anew of simulated runs (needs Chromium)
+	@scripts/setup --docs
+	@scripts/pictures
 
 package: install ## wheels, .deb, .rpm and image with all that is inside, in build/dist
 	@scripts/setup --package
@@ -35,7 +43,8 @@ acceptance: ## the long checks: known rates, repeatability, kills and resumes (n
 	@scripts/setup --test
 	@scripts/check acceptance
 
-pages: install ## reports under axe in headless Chromium and an HTML validator (needs Node, npm, Chromium)
+pages: ## reports and the site under axe in headless Chromium and an HTML validator (needs Node, npm, Chromium)
+	@scripts/setup --docs
 	@scripts/check pages
 
 soak: ## many seeded cases of the checks that `make test` runs a few of

@@ -143,8 +143,9 @@ find_python() {
 # Whether file $1 holds the text $2.
 stamped() { [ "$(cat "$1" 2>/dev/null)" = "$2" ]; }
 
+# Takes the lock files: the first is the environment's, further ones are added to it.
 make_environment() {
-    local python lock project
+    local python lock project more
     # A changed lock or place makes the whole environment stale, a changed pyproject.toml the package's own entry.
     lock=$( (pwd && cat requirements.lock) | sha256sum)
     project=$(sha256sum <pyproject.toml)
@@ -155,6 +156,13 @@ make_environment() {
         install_with_pip --require-hashes --requirement requirements.lock
         printf '%s\n' "$lock" >.venv/lock-stamp
     fi
+    for more in ${1#* }; do
+        [ "$more" != requirements.lock ] || continue
+        lock=$(sha256sum <"$more")
+        stamped ".venv/$more-stamp" "$lock" && continue
+        install_with_pip --require-hashes --requirement "$more"
+        printf '%s\n' "$lock" >".venv/$more-stamp"
+    done
     if ! stamped .venv/project-stamp "$project"; then
         install_with_pip --no-deps --no-build-isolation --editable .
         printf '%s\n' "$project" >.venv/project-stamp

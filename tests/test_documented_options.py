@@ -1,113 +1,94 @@
-"""Every kind that a bench file can name has a section of its own in the documentation, which names each of its options.
-
-An option that several kinds share may stand at the beginning of the section that theirs are parts of (`DUTs in user
-space`, `search`); the keys of an option that has keys of its own (`trial`) may have a section of that name.
-"""
+"""Every key of a bench file has a meaning in its model, and every kind stands on a page with a table of them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import sys
+import typing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
+from nicbench.bench_file.models import Document
 from nicbench.core.registry import find
-from nicbench.hosts.base import Host
-from nicbench.methods.base import Method
-from nicbench.search.base import Search
-from nicbench.testbed.duts.base import Dut
-from nicbench.testbed.labs.base import Lab
-from nicbench.testbed.shares.base import ShareKind
-from nicbench.testbed.testers.base import TesterKind
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGES = ("bench-file.md", "streams.md", "vm.md")
-# By package: what its kinds derive from, and the headings under which their sections are.
-FAMILIES: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "methods": (Method, ("`tests`", "Methods")),
-    "testbed.duts": (Dut, ("`dut`",)),
-    "testbed.labs": (Lab, ("`lab`",)),
-    "hosts.kinds": (Host, ("Hosts, ports and links", "The lab in a virtual machine")),
-    "search": (Search, ("`search`",)),
-    "testbed.shares": (ShareKind, ("`file-server`",)),
-    "testbed.testers": (TesterKind, ("`tester`",)),
-}
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs/site"))
+from nicbench_docs.models import FAMILIES, keys_of, model_of  # noqa: E402
+
+PAGES = "".join(page.read_text() for page in sorted((ROOT / "docs").rglob("*.md")))
+SHOWN = set(re.findall(r"^```\{keys\} (\S+)$", PAGES, re.MULTILINE))
 
 
-@dataclass(frozen=True)
-class Section:
-    """A heading and the text below it, up to the next heading."""
-
-    headings: tuple[str, ...]  # from the page's own down to this one
-    text: str
-
-    def names(self, word: str) -> bool:
-        return f"`{word}`" in self.text
+def kinds() -> Iterator[str]:
+    for family, base in FAMILIES.items():
+        module, _, name = base.partition(":")
+        for kind in find(f"nicbench.{family}", getattr(sys.modules[module], name)):
+            yield f"{family}/{kind}"
 
 
-def sections_of(page: str) -> list[Section]:
-    """The sections of a page, in their order; what looks like a heading within a block of code is none."""
-    text = re.sub(r"^```.*?^```$", "", page, flags=re.MULTILINE | re.DOTALL)
-    sections: list[Section] = []
-    path: tuple[str, ...] = ()
-    for hashes, heading, body in re.findall(r"^(#+) (.+)\n((?:(?!#+ ).*\n?)*)", text, re.MULTILINE):
-        path = (*path[: len(hashes) - 1], heading)
-        sections.append(Section(path, body))
-    return sections
+def sections_within(declared: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(declared, type) and issubclass(declared, BaseModel):
+        yield declared
+    for each in typing.get_args(declared):
+        yield from sections_within(each)
 
 
-SECTIONS = [section for page in PAGES for section in sections_of((DOCS / page).read_text())]
-KINDS = [
-    (package, kind, plugin.Options)
-    for package, (base, _) in FAMILIES.items()
-    for kind, plugin in find(f"nicbench.{package}", base).items()
-]
+def models_of(model: type[BaseModel]) -> dict[type[BaseModel], None]:
+    """A model and the sections within it, in their order."""
+    found = {model: None}
+    for field in model.model_fields.values():
+        for each in sections_within(field.annotation):
+            if each is not model:
+                found |= models_of(each)
+    return found
 
 
-def sections_that_name(package: str, kind: str) -> list[Section]:
-    """The sections of a kind: its heading, and the parts of that section."""
-    parents = FAMILIES[package][1]
-    return [
-        section
-        for section in SECTIONS
-        for level, heading in enumerate(section.headings)
-        if f"`{kind}`" in heading and set(section.headings[:level]) & set(parents)
-    ]
+@pytest.mark.parametrize("kind", list(kinds()))
+def test_every_kind_stands_on_a_page_and_each_of_its_keys_has_a_meaning(kind: str) -> None:
+    model = model_of(kind)
+    if not set(model.model_fields) - {"on"}:
+        return
+    page = re.search(rf"^#+ .*`{re.escape(kind.partition('/')[2])}`", PAGES, re.MULTILINE)
+    assert page, f"no heading of a page in docs names `{kind}`"
+    assert kind in SHOWN or kind in SAME_KEYS, f"no page has the table ```{{keys}} {kind}"
+    for each in models_of(model):
+        assert not [key.name for key in keys_of(each) if not key.meaning], each
 
 
-def shared_with(sections: list[Section], package: str) -> list[Section]:
-    """What stands before them in the section that they are parts of, unless that is all that there is of the family."""
-    if package == "search":
-        return [section for section in SECTIONS if section.headings[-1] == "`search`"]
-    above = {section.headings[:-1] for section in sections} - {section.headings for section in sections}
-    parents = FAMILIES[package][1]
-    return [section for section in SECTIONS if section.headings in above and section.headings[-1] not in parents]
+SAME_KEYS = {"testbed.duts/xdp-tx": "testbed.duts/xdp-forward", "search/bisect": "search.base:SearchOptions"}
+"""Kinds without keys of their own, whose page refers to the table of another."""
 
 
-@pytest.mark.parametrize(("package", "kind", "options"), KINDS, ids=[f"{package}/{kind}" for package, kind, _ in KINDS])
-def test_every_option_of_a_kind_stands_in_its_own_section(package: str, kind: str, options: type[BaseModel]) -> None:
-    own = sections_that_name(package, kind)
-    assert own, f"no section of {' or '.join(PAGES)} under {FAMILIES[package][1]} has `{kind}` in its heading"
-    shared = shared_with(own, package)
-    missing = [name for name in options.model_fields if not any(section.names(name) for section in [*own, *shared])]
-    for name, field in options.model_fields.items():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            places = [*own, *shared, *(section for section in SECTIONS if section.headings[-1] == f"`{name}`")]
-            keys = set(field.annotation.model_fields) - {"kind"}
-            missing += [f"{name}.{key}" for key in keys if not any(section.names(key) for section in places)]
-    assert not missing, f"the section of `{kind}` does not name {missing}"
+def test_a_kind_that_refers_to_the_table_of_another_has_the_same_keys() -> None:
+    for kind, other in SAME_KEYS.items():
+        assert set(model_of(kind).model_fields) == set(model_of(other).model_fields)
 
 
-def test_a_section_ends_where_the_next_one_begins() -> None:
-    page = "# Page\nno `a`\n## `lab`\n```yaml\n# no heading\n```\n### `veth`\n| `a` |\n\n| `b` |\n### `memif`\n`c`\n"
-    found = {section.headings: section.text for section in sections_of(page)}
-    assert list(found) == [
-        ("Page",),
-        ("Page", "`lab`"),
-        ("Page", "`lab`", "`veth`"),
-        ("Page", "`lab`", "`memif`"),
-    ]
-    assert found["Page", "`lab`", "`veth`"] == "| `a` |\n\n| `b` |\n"
+@pytest.mark.parametrize("model", list(models_of(Document)), ids=lambda model: model.__name__)
+def test_every_key_of_the_bench_file_itself_has_a_meaning(model: type[BaseModel]) -> None:
+    assert not [key.name for key in keys_of(model) if not key.meaning]
+
+
+def test_every_table_of_a_page_is_of_a_model_that_exists() -> None:
+    assert all(keys_of(model_of(name)) for name in SHOWN)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "accepts", "default"),
+    [
+        ("testbed.duts/policer", "rate", "frame rate, 1 pps to 1 Gpps", "`200 kpps`"),
+        ("methods/latency", "loads", "list of percentages, 0 % to 100 %", "`[100 %, 90 %, 50 %, 10 %]`"),
+        ("methods/latency", "at", "text", "required"),
+        ("testbed.labs/veth", "mtu", "whole number, 68 to 3498", "`1500`"),
+        ("testbed.testers/packets", "timestamps", "`tsc`, `card`, `kernel`", "`tsc`"),
+    ],
+)
+def test_a_key_is_told_with_its_unit_its_bounds_and_its_default(
+    kind: str, key: str, accepts: str, default: str
+) -> None:
+    found = next(each for each in keys_of(model_of(kind)) if each.name == key)
+    assert (found.accepts, found.default) == (accepts, default)

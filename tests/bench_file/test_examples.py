@@ -13,7 +13,7 @@ from nicbench.stages.tester import estimate_s
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
-PAGES = [*EXAMPLES, ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*EXAMPLES, ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # What a text refers to: files of the repository, published data sets, commands.
 FILE = re.compile(r"(?<![\w./-])((?:examples|docs|scripts)/[\w./-]*\w|[\w-]+\.yaml\b)")
 DATA_SET = re.compile(r"reference(?: (?:show|import) |:)([a-z][a-z0-9-]+)")

@@ -18,9 +18,10 @@ from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.measure.trials import TrialMaker
+from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.frame_loss import FrameLoss
-from nicbench.methods.throughput import SearchChoice, Throughput
+from nicbench.methods.throughput import Throughput
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
 from nicbench.testbed.labs.base import CoreMap, Testbed

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.throughput import SearchChoice, Throughput
+from nicbench.methods.throughput import Throughput
 
 
 def deviations(search: SearchChoice, trial: TrialTimes | None = None) -> tuple[str, ...]:

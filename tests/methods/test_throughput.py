@@ -9,8 +9,9 @@ from pydantic import ValidationError
 
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
+from nicbench.methods._throughput import SearchChoice
 from nicbench.methods.base import SearchResult
-from nicbench.methods.throughput import SearchChoice, Throughput
+from nicbench.methods.throughput import Throughput
 from nicbench.search.base import Estimate, Goal, Limits, Outcome, Search
 
 from .known import KnownContext, run

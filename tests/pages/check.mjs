@@ -1,5 +1,5 @@
 // Pages in headless Chromium under axe (light, dark, phone; everything unfolded), and their source under html-validate.
-// Usage: node check.mjs PAGE...   Prints a table; the exit status is 1 where something is serious.
+// Usage: node check.mjs [--rules FILE] PAGE...   FILE: what html-validate asks for (.htmlvalidate.json). Prints a table; the exit status is 1 where something is serious.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { HtmlValidate } from "html-validate";
@@ -17,7 +17,9 @@ if (!chromium) {
   console.error("check-pages: there is no Chromium\n  next: apt-get install chromium, or name one: CHROMIUM=/path scripts/check-pages");
   process.exit(3);
 }
-const validator = new HtmlValidate(JSON.parse(readFileSync(new URL(".htmlvalidate.json", import.meta.url), "utf8")));
+const given = process.argv.slice(2);
+const rules = given[0] === "--rules" ? given.splice(0, 2)[1] : ".htmlvalidate.json";
+const validator = new HtmlValidate(JSON.parse(readFileSync(new URL(rules, import.meta.url), "utf8")));
 const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox", "--disable-gpu"] });
 const details = [];
 let serious = 0;
@@ -36,7 +38,7 @@ async function accessible(path, view) {
   const charts = await page.$$eval("svg[role=application]", (found) => found.length);
   const drawn = await page.$$eval("svg:has([data-heads])", (found) => found.length);
   if (charts !== drawn) errors.push(`${drawn - charts} of ${drawn} charts do not answer`);
-  const { violations } = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`);
+  const { violations } = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"], preload: false })`);
   await page.close();
   const found = violations.map(({ impact, id, help, nodes }) => ({ impact, id, help, places: nodes.map((node) => node.html) }));
   return [...found, ...errors.map((help) => ({ impact: "critical", id: "script", help, places: [] }))];
@@ -47,7 +49,7 @@ function count(found, impacts) {
 }
 
 console.log(`${"page".padEnd(36)}${"view".padEnd(8)}${"serious".padStart(8)}${"moderate".padStart(10)}${"minor".padStart(7)}`);
-for (const path of process.argv.slice(2).map((one) => resolve(one))) {
+for (const path of given.map((one) => resolve(one))) {
   for (const view of VIEWS) {
     const found = await accessible(path, view);
     const counts = [count(found, SERIOUS), count(found, ["moderate"]), count(found, ["minor"])];

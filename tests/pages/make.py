@@ -31,10 +31,10 @@ def make(folder: Path) -> None:
         ("simulated", ROOT / "examples/simulated.yaml"),
         ("configurations", HERE / "configurations.yaml"),
     ):
-        _nicbench("run", str(bench), "--output", str(runs / name))
+        _nicbench("run", str(bench), "--runs", str(runs / name))
         _keep(folder, name, _only(runs / name))
     for name in (*IMPORTED, STUDY):
-        _nicbench("reference", "import", name, "--output", str(runs / name))
+        _nicbench("reference", "import", name, "--runs", str(runs / name))
         _keep(folder, name, _only(runs / name))
     for name in ("simulated", STUDY):
         _nicbench("report", str(_only(runs / name)), "--layout", "datasheet")

@@ -1,4 +1,4 @@
-"""What docs/workloads.md says: each tool, and each of its options."""
+"""What docs/workloads.md says of each tool; its options are compared by tests/test_documented_options.py."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ NOT_IN_DEBIAN = {"netperf"}
 
 
 @pytest.mark.parametrize("kind", kinds())
-def test_the_page_names_each_tool_and_all_of_its_options(kind: str) -> None:
-    section = PAGE.partition(f"\n## `{kind}`\n")[2].partition("\n## ")[0]
-    assert section
+def test_the_page_names_each_tool_in_its_table_and_in_a_section(kind: str) -> None:
+    assert f"\n## `{kind}`\n" in PAGE
     assert f"| `{kind}` |" in PAGE
-    missing = [name for name in kinds()[kind].Options.model_fields if f"| `{name}` |" not in section]
-    assert not missing
 
 
 def test_the_packages_of_all_tools_are_listed() -> None:

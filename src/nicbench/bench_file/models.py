@@ -36,11 +36,19 @@ class WrittenRuns(Frozen):
     """``{warm_up: 1, exactly: 5}``, or ``{warm_up: 1, at_least: 3, at_most: 20, until: 5 %, confidence: 95 %}``."""
 
     warm_up: int = Field(default=0, ge=0, le=100)
+    """Runs of each configuration before the first one that counts."""
     exactly: int | None = Field(default=None, ge=1, le=MOST_RUNS)
+    """A fixed number of runs that count. It excludes `until`. A number alone (`runs: 6`) means the same."""
     at_least: int | None = Field(default=None, ge=2, le=MOST_RUNS)
+    """Runs of each configuration before the first decision; without it 3, or `at_most` where that is less."""
     at_most: int | None = Field(default=None, ge=2, le=MOST_RUNS)
+    """The cap. Without it 20, or `at_least` where that is more."""
     until: Ratio | None = Field(default=None, gt=0.0)
+    """Runs are added until the confidence interval of the mean of every main value is at most this share of the mean
+    wide. Without it the number of runs is fixed.
+    """
     confidence: Ratio | None = Field(default=None, ge=0.5, le=0.9999)
+    """Confidence of that interval; without it `95 %`."""
 
     @property
     def resolved(self) -> Runs:
@@ -172,35 +180,58 @@ class TestHead(Frozen):
     __test__ = False
 
     name: Name
+    """The name of the test, unique in the file. Other tests refer to it, and results carry it."""
 
 
 class Document(Frozen):
     """The bench file as written; sections with a kind are still plain data."""
 
     nicbench: Literal[1]
+    """The version of the bench-file format."""
     title: str = Field(min_length=1, max_length=200)
+    """The title of the report, and part of the run folder's name."""
     description: str | None = None
+    """A sentence or two for the report."""
     seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
+    """The seed of everything that is drawn at random."""
     lab: Section | None = None
+    """A testbed that nicbench makes. Without it, write `hosts`, `ports` and `links`."""
     hosts: dict[Name, Section] = Field(default_factory=dict)
+    """Machines, namespaces, containers and virtual machines, by name."""
     ports: dict[Name, Port] = Field(default_factory=dict)
+    """Ports, by name."""
     links: tuple[Link, ...] = ()
+    """Cables, each written `tester_port <-> dut_port`."""
     dut: Section
+    """The device under test."""
     tester: Section = Field(default_factory=dict)
+    """What sends the frames and reads them back. By default nicbench's own packet engine."""
     traffic: Traffic = Traffic()
+    """The frames that are sent."""
     thresholds: Thresholds = Thresholds()
+    """Overrides of the thresholds of a verdict."""
     tuning: Any = None
-    """Read item by item in ``load.py``; declared here so that the key is known."""
+    """How the hosts are set up for the test. Every setting is restored afterwards."""
     monitor: Monitoring = MonitorSettings()
+    """How often the machines are sampled while they are measured, or `off`."""
     tests: tuple[dict[str, Any], ...] = Field(min_length=1)
+    """What is measured, in this order."""
     configurations: Any = None
-    """Merged and removed by ``overlays.py``; declared here so that the key is known."""
+    """What is compared: 2 to 64 overlays over the rest of the file, by name."""
     runs: RunsKey = WrittenRuns()
+    """How often each configuration is measured: a number, or a rule that ends when the mean is known."""
     redact: bool = False
+    """Replace serial numbers, MAC addresses, UUIDs, asset tags and host names by tokens in the run folder and its
+    report.
+    """
     report: ReportWishes = DEFAULT_WISHES
+    """The layout of the report, and what its author adds to it."""
     declared: dict[Subject, Declared] = Field(default_factory=dict, max_length=32)
+    """Facts that no program can read: switch, cables, BIOS settings."""
     redfish: dict[Name, Controller] = Field(default_factory=dict, max_length=64)
+    """The management controllers (BMC) from which BIOS settings are read, by host."""
     hypervisor: dict[Subject, HypervisorFiles] = Field(default_factory=dict, max_length=16)
+    """What the hypervisors of guests are set to, from files, by machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class Choice(Frozen):
     model_config = ConfigDict(extra="allow")
 
     kind: str
+    """The kind of plug-in. A kind without options may stand alone."""
 
     @model_validator(mode="before")
     @classmethod

@@ -121,9 +121,13 @@ class LinkFailure(Frozen):
     """
 
     port: Name
+    """The port whose bond loses a link."""
     link: int = Field(ge=1, le=64)
+    """Which link of the bond, counted from 1."""
     after: Seconds = Field(default=3.0, ge=0.5, le=86_400.0)
+    """Time from the start of the clients until the link goes down."""
     lasts: Seconds = Field(default=4.0, ge=0.5, le=86_400.0)
+    """How long the link stays down."""
 
     @property
     def ends_s(self) -> float:

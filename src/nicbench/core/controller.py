@@ -72,11 +72,19 @@ class Controller(Frozen):
     """
 
     url: Annotated[str, BeforeValidator(_url)]
+    """`https://HOST` or `https://HOST:PORT`, without a path. `http://` is accepted only for this machine."""
     user: str = Field(min_length=1, max_length=100, pattern=r"^[^:\x00-\x1f]+$")
+    """An account that may read; the role ReadOnly is enough."""
     password_env: Annotated[str, BeforeValidator(_variable)] | None = None
+    """The environment variable that holds the password. Give this or `password_file`."""
     password_file: Annotated[str, BeforeValidator(_path)] | None = None
+    """A file that holds the password: an absolute path or one from `~/`, with mode 0600."""
     verify: Annotated[Literal[True] | str, BeforeValidator(_verify)] = True
+    """`true`: verify the certificate by the authorities of this machine. Or the path of a PEM file, for example the
+    controller's own self-signed certificate. The name in the certificate is always verified.
+    """
     system: str | None = Field(default=None, min_length=1, max_length=100)
+    """Which system, where a controller has several: the last part of its path."""
 
     @model_validator(mode="after")
     def _one_password(self) -> Controller:

@@ -32,15 +32,20 @@ class WeightedSize(Frozen):
     """One size of a mix; its weight is the number of frames out of the sum of all weights."""
 
     frame_bytes: FrameBytes
+    """The frame size, FCS included."""
     weight: int = Field(ge=1, le=65_536)
+    """How many frames of this size there are among as many as the sum of the weights."""
 
 
 class SizeSweep(Frozen):
     """Every size from ``smallest`` to ``largest`` in turn; an omitted end is the extreme that can be sent."""
 
     smallest: FrameBytes | None = None
+    """The first size; without it the smallest frame that holds headers and signature."""
     largest: FrameBytes | None = None
+    """The last size; without it the largest frame that the lab's ports carry."""
     step: int = Field(default=1, ge=1, le=65_535)
+    """The distance of two sizes, in bytes."""
 
     @model_validator(mode="after")
     def _has_sizes(self) -> SizeSweep:

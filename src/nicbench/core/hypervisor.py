@@ -15,9 +15,11 @@ class HypervisorFiles(Frozen):
     """``{libvirt: guest.xml}``, or ``{esxi: {version: version.txt}}``: files, by what they say."""
 
     libvirt: FileName | None = None
+    """A file with the output of `virsh dumpxml GUEST`."""
     esxi: dict[Annotated[str, StringConstraints(min_length=1, max_length=64)], FileName] = Field(
         default_factory=dict, max_length=64
     )
+    """Files with outputs of `esxcli`, by what they say."""
 
     @model_validator(mode="after")
     def _check_one_kind(self) -> Self:

@@ -14,8 +14,11 @@ class MonitorSettings(Frozen):
     """The settings of the monitor: ``monitor: {interval: 100 ms}``, or ``monitor: off``."""
 
     interval: Seconds = Field(default=1.0, ge=0.1, le=60.0)
-    """Time between two samples."""
+    """Time from one sample to the next."""
     enabled: bool = True
+    """`false`, or `monitor: off`: nothing is sampled, and CPU time used by other programs during a round is not looked
+    for.
+    """
 
 
 def _off(value: Any) -> Any:

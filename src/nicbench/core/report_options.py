@@ -39,8 +39,11 @@ class Revision(Frozen):
     """One entry of the revision history that the report's author wrote."""
 
     number: Annotated[Line, BeforeValidator(_number)] | None = None
+    """In quotes (`"1.0"`), as YAML drops zeros. Either all revisions have one or none has."""
     date: date
+    """`2026-11-22`."""
     text: Line
+    """What changed."""
 
 
 def _check_history(revisions: tuple[Revision, ...]) -> tuple[Revision, ...]:
@@ -60,16 +63,19 @@ class ReportWishes(Frozen):
     """The section ``report`` of a bench file."""
 
     layout: Layout = Layout.STUDY
+    """`study`: from the question to the answer. `datasheet`: a sheet for each test."""
     title: Line | None = None
-    """Title of the report in place of the run's title."""
+    """The heading of the report; without it the title of the file."""
     question: Line | None = None
-    """The question that the run answers; without it, a question that is derived from the tests."""
+    """The question of the run, in one sentence; without it one is made of the tests."""
     author: Line | None = None
+    """Who is responsible for the report."""
     about: Paragraphs | None = None
-    """What the report is about and how its numbers came to be, in the author's words."""
+    """The section “About this report” in the author's words. An empty line begins a paragraph."""
     audience: Paragraphs | None = None
-    """For whom it was written."""
+    """The section “Audience”: for whom the report is written."""
     revisions: Annotated[tuple[Revision, ...], Field(max_length=100), AfterValidator(_check_history)] = ()
+    """The revision history, oldest first. Number and date of the last entry stand below the title."""
 
     @property
     def revision(self) -> Revision | None:

@@ -74,9 +74,13 @@ class Sweep(Frozen):
     """``count`` values from ``first`` in steps of ``step``: in turn over the flows, or drawn for each with a seed."""
 
     first: int = Field(ge=0)
+    """The first value."""
     count: int = Field(ge=1, le=2**32)
+    """How many values."""
     step: int = Field(default=1, ge=1)
+    """The distance of two values."""
     seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
+    """Draws the value of each flow at random with this seed; without it the flows take the values in turn."""
 
     @property
     def last(self) -> int:
@@ -106,17 +110,29 @@ class Fields(Frozen):
     """Header fields with a fixed value, or a different one in each flow. ``vlan`` is that of the innermost tag."""
 
     source_port: FieldValue | None = None
+    """Source port of UDP or TCP, 16 bits."""
     destination_port: FieldValue | None = None
+    """Destination port of UDP or TCP, 16 bits."""
     vlan: FieldValue | None = None
+    """Identifier of the innermost VLAN tag, 12 bits."""
     vlan_priority: FieldValue | None = None
+    """Priority of the VLAN tag, 3 bits."""
     traffic_class: FieldValue | None = None
+    """Traffic class of IPv6, or the field of IPv4 with DSCP and ECN, 8 bits."""
     identification: FieldValue | None = None
+    """Identification of IPv4, 16 bits."""
     flow_label: FieldValue | None = None
+    """Flow label of IPv6, 20 bits."""
     hop_limit: FieldValue | None = None
+    """Hop limit or time to live, 8 bits."""
     vni: FieldValue | None = None
+    """Network identifier of VXLAN, 24 bits."""
     tcp_sequence: FieldValue | None = None
+    """Sequence number of TCP, 32 bits."""
     tcp_acknowledgement: FieldValue | None = None
+    """Acknowledgement number of TCP, 32 bits."""
     tcp_flags: int | None = None
+    """Flags of TCP, 8 bits; the same in every frame."""
 
     @field_validator("*")
     @classmethod
@@ -136,28 +152,52 @@ class Vxlan(Frozen):
     """VXLAN: the frames carry Ethernet, IPv4 and the transport inside, and the DUT forwards by the outer header."""
 
     vni: int = Field(ge=0, lt=2**24)
+    """The VXLAN network identifier."""
     port: int = Field(default=VXLAN_PORT, ge=1, le=LARGEST_PORT)
+    """The UDP destination port of the outer header."""
 
 
 class Frames(Frozen):
     """The content of one stream's frames."""
 
     protocol: Literal["udp", "tcp"] = "udp"
+    """`tcp` sends headers with correct checksums; no connections are made."""
     flows: int = Field(default=256, ge=1, le=65_536)
+    """Number of flows. They differ in addresses, and in the `fields` for which that is declared."""
     source_port: int = Field(default=49_184, ge=1, le=LARGEST_PORT)
+    """The first source port."""
     destination_port: int = Field(default=7, ge=1, le=LARGEST_PORT)  # RFC 2544 C.2.6.4: UDP Echo
+    """The destination port; the default is the one of RFC 2544 C.2.6.4."""
     hop_limit: int = Field(default=64, ge=2, le=255)
+    """Hop limit of IPv6, time to live of IPv4."""
     vlan: Tags | None = None
+    """`100`: one 802.1Q tag. `[200, 100]`: two tags (QinQ), the outer one of 802.1ad."""
     vxlan: Vxlan | None = None
+    """`{vni: 5000}`: the frames carry Ethernet, IPv4 and the protocol inside VXLAN. The DUT forwards by the outer
+    header.
+    """
     udp_checksum: bool = False
+    """A UDP checksum over IPv4 too. Over IPv6 there always is one."""
     fields: Fields = Fields()
+    """Header fields by name: a fixed value, or one for each flow."""
     raw: HexBytes | None = None
+    """Bytes in hexadecimal between the headers and the signature."""
     raw_frame: Annotated[HexBytes, AfterValidator(_has_an_ethernet_header)] | None = None
+    """The beginning of every frame in hexadecimal, from the Ethernet header on, in quotes. It replaces all headers and
+    is sent as it stands, followed by the signature.
+    """
     pcap: str | None = Field(default=None, min_length=1)
+    """A capture (pcap or pcapng) on the tester's host that replaces all headers. Its frames are sent one after
+    another.
+    """
     signature_offset: int | None = Field(default=None, ge=14, le=65_535)
+    """With `pcap`: where in each frame the signature is written; without it at the end."""
     burst_frames: int | None = Field(default=None, ge=1, le=2**20)
+    """Frames that are sent back to back; then none until the mean rate allows the next burst. Without it frames are
+    evenly spaced.
+    """
     frames: int | None = Field(default=None, ge=1, le=10**12)
-    """The maximum number of frames in each trial, where rate and duration would give more."""
+    """The most frames of each stream in a trial. When every stream has sent them, the transmission ends."""
 
     def is_plain(self) -> bool:
         """Whether the frames have only Ethernet, IP and UDP headers."""
@@ -176,10 +216,15 @@ class StreamSpec(Frames):
     """
 
     name: Name
+    """The name of the stream."""
     frame_bytes: FrameSize | None = None
-    """The stream's own frame size or mix; the tests then name ``streams`` for a size."""
+    """The frame size or mix of this stream. All streams have one or none has; the tests then name `streams` for a
+    size. Not with `rate`.
+    """
     share: Ratio | None = None
+    """The share of the port's load after the streams with a `rate`. All shares add up to 100 %."""
     rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] | None = None
+    """A frame rate that the stream keeps at every load. Give this or `share`."""
 
     @model_validator(mode="after")
     def _has_one_of_them(self) -> StreamSpec:
@@ -192,25 +237,34 @@ class Learning(Frozen):
     """How the DUT is taught the flows before a trial counts anything (RFC 2544 section 23: learning frames)."""
 
     flows: Literal["all", "few"] = "all"
-    """``few``: only some frames of each way, which prove that it passes any."""
+    """`all`: frames of every flow. `few`: 8 frames of each way, which only prove that it passes any."""
     rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] = 10_000.0
-    """Of each port that sends."""
+    """Rate of each sending port, divided among its streams by their flows. Lower it for a DUT that sets up flows
+    slowly.
+    """
     attempts: int = Field(default=3, ge=1, le=8)
-    """Each sends twice as many frames of every flow as the one before, until all flows return."""
+    """The most attempts. Each sends twice as many frames of every flow as the one before."""
     again_after: Annotated[Seconds, Field(ge=0.0, le=86_400.0)] = 10.0
-    """Flows of which no frame went out for so long are taught again before the next trial."""
+    """A flow without a frame for longer is taught again before the next trial. Keep it shorter than the shortest
+    timeout of the DUT; `0 s` teaches before every trial.
+    """
 
 
 class Traffic(Frames):
     """The frames of every test. Flows differ in addresses, and in the fields for which that is declared."""
 
     ip: Literal[4, 6] = 4
+    """The IP version."""
     bidirectional: bool = False
+    """Both directions at once (RFC 2285 section 3.2.2)."""
     pattern: Pattern = Pattern.ONE_TO_ONE
     """Which port sends to which."""
     learning: Learning = Learning()
+    """How the DUT is taught the flows before a trial."""
     mixes: dict[MixName, MixSizes] = Field(default_factory=dict)
+    """Mixes of frame sizes, by name. `imix` (7 x 64, 4 x 570, 1 x 1518 bytes) always exists."""
     streams: tuple[StreamSpec, ...] = Field(default=(), max_length=MOST_STREAMS)
+    """Several streams on each port; without it there is one."""
 
     @field_validator("streams")
     @classmethod

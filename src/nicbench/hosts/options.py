@@ -108,19 +108,39 @@ class ContainerOptions(Frozen):
     """Options of a container: ``hosts: {dut: {kind: container, image: debian, cpus: 0-3, memory: 2 GiB}}``."""
 
     engine: Literal["podman", "docker"] = "podman"
+    """The container engine."""
     image: Annotated[str, AfterValidator(_check_image)] | None = None
+    """An image that is already there. nicbench pulls none, so that no run changes what it measures. Give this or
+    `root`.
+    """
     root: Annotated[str, AfterValidator(_check_folder)] | None = None
+    """A folder with a root file system, used beneath an overlay that is thrown away (podman). `/` is the machine's
+    own, without what is mounted in it.
+    """
     network: Annotated[str, AfterValidator(_check_network)] = "host"
+    """`host`: the network of the `inner` host. `ns:/run/netns/NAME` (podman): a namespace. `none`: no network."""
     cpus: Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_normalise_cpus)] | None = None
+    """CPUs that the container may use, as `0-3,6`; without it all."""
     cpu_time: Annotated[float, Field(ge=0.01, le=8192)] | None = None
-    """CPU time that all its processes together may use, in CPUs: 1.5 are 1.5 s in each second, on whichever CPUs."""
+    """CPU time that its processes together may use, in CPUs: `1.5` is 1.5 s in each second (`--cpus` of the engine).
+    Without it there is no limit.
+    """
     memory: Annotated[Bytes, Field(ge=_SMALLEST_CONTAINER_BYTES)] | None = None
+    """Memory that it may use; without it there is no limit."""
     memory_node: Annotated[int, Field(ge=0, le=1023)] | None = None
+    """The NUMA node of its memory; without it any."""
     folders: tuple[Annotated[str, AfterValidator(_check_folder)], ...] = ()
+    """Folders of the machine that it sees under the same path and may write to, with what is mounted there."""
     privileged: bool = False
+    """All rights and devices, and a writable `/proc/sys`."""
     arguments: Annotated[tuple[str, ...], AfterValidator(_check_arguments)] = ()
+    """Further arguments of the engine's `run`, for example `["--ulimit=memlock=-1"]`."""
     engine_arguments: tuple[str, ...] = ()
+    """Arguments before `run`, for example `["--storage-driver=vfs"]`."""
     inner: Inner = Field(default_factory=lambda: {"kind": "local"})
+    """The host that the engine runs on, if it has no name of its own in the file. The container joins the network
+    namespace of a `netns` host, and the engine runs outside of it (podman).
+    """
 
     @model_validator(mode="after")
     def _check_file_system(self) -> ContainerOptions:
@@ -155,20 +175,29 @@ class SshOptions(Frozen):
     """
 
     address: SshWord
-    """Name or address of the host, or an alias of ~/.ssh/config."""
+    """A name, an address, or an alias of `~/.ssh/config`."""
     user: SshWord | None = None
+    """The user to log in as; without it as ssh does."""
     port: int | None = Field(default=None, ge=1, le=65535)
+    """The port of sshd; without it as ssh does."""
     key: str | None = None
-    """File of a private key; None: the keys of the agent, of ~/.ssh/config, and ssh's default files."""
+    """The file of a private key. Without it: the keys of the agent, of `~/.ssh/config`, and the usual ones. It is
+    offered to jump hosts too, unless `~/.ssh/config` has one for them. There is no place for a password.
+    """
     known_hosts: str | None = None
-    """File of host keys; None: as ~/.ssh/config says, else ~/.ssh/known_hosts and /etc/ssh/ssh_known_hosts."""
+    """The file of host keys. Without it as `~/.ssh/config` says, else `~/.ssh/known_hosts` and
+    `/etc/ssh/ssh_known_hosts`.
+    """
     jump: Hops = ()
-    """Jump hosts, each ``[user@]address[:port]``, the nearest first."""
+    """A host to go through, or a list of them, the nearest first: `user@bastion:22`."""
     proxy_command: tuple[str, ...] | None = Field(default=None, min_length=1)
-    """A command of this machine whose stdin and stdout are the connection."""
+    """Instead of `jump`: a command, as a list of words, whose stdin and stdout are the connection."""
     connect_timeout: Seconds = Field(default=10.0, gt=0.0, le=300.0)
+    """How long a connection may take to come about."""
     lease: Seconds = Field(default=10.0, ge=3.0, le=300.0)
-    """Seconds without contact with nicbench after which the host ends what runs there and restores its settings."""
+    """A host that hears nothing of nicbench for so long ends what nicbench started there. nicbench gives up a host
+    that is silent for so long.
+    """
 
     @model_validator(mode="after")
     def _check_way(self) -> SshOptions:
@@ -212,10 +241,19 @@ class Card(Frozen):
     """
 
     model: Model = "virtio-net-pci"
+    """`igb` (Intel 82576) has virtual functions and hardware time stamps, and gives the guest an IOMMU.
+    `virtio-net-pci` and `igb` run XDP programs in the driver, `e1000e` does not.
+    """
     network: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")] | None = None
+    """Cards of one network are joined, also those of other guests of the file. Two are joined as by a cable. Without
+    it the cable ends nowhere.
+    """
     node: int | None = Field(default=None, ge=0, le=7)
+    """The NUMA node of its slot."""
     mac: Annotated[str, AfterValidator(_normalise_mac)] | None = None
+    """MAC address; without it nicbench chooses one."""
     pci: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")] | None = None
+    """Instead of `model` and `network`: the PCI address of a card or virtual function of this machine."""
 
     @model_validator(mode="after")
     def _check_origin(self) -> Card:
@@ -242,18 +280,34 @@ class VmOptions(Frozen):
     """
 
     cpus: int = Field(default=2, ge=1, le=64)
+    """Processors."""
     memory: Bytes = Field(default=2**30, ge=SMALLEST_MEMORY_BYTES, le=LARGEST_MEMORY_BYTES)
+    """Memory. What the guest writes to files is kept in it too."""
     nodes: int = Field(default=1, ge=1, le=8)
+    """NUMA nodes. Processors and memory are divided evenly among them."""
     cards: dict[NewCardName, Card] = Field(default_factory=dict, max_length=16)
+    """Emulated cards, by the names of their interfaces in the guest."""
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
+    """`kvm`, `tcg` (emulation), or `auto`: KVM where a kernel really boots with it, which is tried once after each
+    boot of this machine.
+    """
     boot_parameters: tuple[Word, ...] = Field(default=(), max_length=64)
+    """Further parameters of the guest's kernel. They are verified in its `/proc/cmdline`."""
     kernel: Literal["fetched", "machine"] = "fetched"
+    """`fetched`: the kernel that `scripts/fetch-vm` fetched. `machine`: the one that this machine runs, from `/boot`.
+    """
     pin: tuple[Annotated[int, Field(ge=0, le=8191)], ...] = Field(default=(), max_length=64)
-    """CPUs of the machine, one for each CPU of the guest in its order, all different."""
+    """The CPU of this machine for each CPU of the guest, in order: `[4, 5]`. The pins are read back; the other threads
+    of QEMU run beside them.
+    """
     huge_pages: Bytes | None = None
-    """Size of the machine's huge pages that back the guest's memory, all allocated before the guest starts."""
+    """`1 GiB` or `2 MiB`: back the guest's memory with huge pages of this size, allocated before it starts and, with
+    KVM, locked. Missing pages are added and given back.
+    """
     memory_nodes: tuple[Annotated[int, Field(ge=0, le=1023)], ...] = Field(default=(), max_length=8)
-    """NUMA nodes of the machine, one for the memory of each node of the guest."""
+    """The NUMA node of this machine for the memory of each node of the guest: `[0]`. Size and node of the pages are
+    read back.
+    """
 
     @model_validator(mode="after")
     def _check_consistency(self) -> VmOptions:

@@ -38,11 +38,17 @@ class CriticalLoadChoice(Frozen):
     """
 
     loss_ratio: Annotated[Ratio, Field(gt=0.0, le=0.1)] = 1e-7
+    """The share of the frames."""
     duration: Duration = 1800.0
+    """Duration of all its trials together, pauses included."""
     first_trial: Duration = 5.1
+    """Duration of the first trial."""
     longer_by: Pause = 0.1
+    """How much longer each next trial is."""
     minimum_load: FramesPerSecond = 1000.0
+    """The lowest load that is tried."""
     maximum_load: FramesPerSecond | None = None
+    """The highest load that is tried."""
 
     @model_validator(mode="after")
     def _loads_are_in_order(self) -> Self:

@@ -87,9 +87,13 @@ class Place(Frozen):
     """
 
     directory: Directory
+    """The directory."""
     client: Name | None = None
+    """The client (the name of its port); without it the clients take turns."""
     cpus: Cpus | None = None
+    """CPUs of the instance, as `0-7`; without it any."""
     memory_node: int | None = Field(default=None, ge=0, le=1023)
+    """NUMA node of its memory; without it any."""
 
     @model_validator(mode="before")
     @classmethod
@@ -162,47 +166,99 @@ class BeforeEach(Frozen):
     """A command for ``sh -c`` on a host of the bench file, run before each round."""
 
     host: Name
+    """Where it runs."""
     run: str = Field(min_length=1, max_length=4000)
+    """The command, for `sh -c`. Where it fails, or does not end in time, the run ends. What it leaves in the
+    background must not keep its output open: `... >/dev/null 2>&1 &`. In a lab's namespace, `mount` and `umount` hold
+    for that one command alone.
+    """
     timeout: Seconds = Field(default=120.0, gt=0.0, le=86_400.0)
+    """How long it may take."""
 
 
 class FramesOptions(Frozen):
     """Options of the bench file; see docs/streams.md."""
 
     instances: Distinct[Annotated[int, Field(ge=1, le=256)]] = Field(default=INSTANCES, min_length=1)
+    """How many instances work at once. Each number is a round for each direction."""
     directories: Places | None = None
+    """`/mnt/d{instance}`, or a list with one entry for each instance: a path, or `{directory: /mnt/d1, client: c0,
+    cpus: 0-7, memory_node: 0}`. Without it the shares of the DUT.
+    """
     direction: Distinct[Task] = Field(default=("read", "write"), min_length=1)
+    """Which rounds there are."""
     profile: Literal[PROFILES] = "4k"  # type: ignore[valid-type]
+    """The size of a frame. `-10`, `-12` and `-16` are DPX with so many bits; sizes of `-exr` vary."""
     frame_size: SomeBytes | None = None
+    """Any other size, then without a header."""
     header_size: Bytes | None = None
+    """Size of the header; without it the profile's."""
     frames: int | None = Field(default=None, ge=1, le=10_000_000)
+    """So many frames are read or written again and again; without it as many as have their turn. Needed where
+    `frames_per_s` is `null`.
+    """
     frames_per_s: FilmRate | None = Field(default=TARGET_FRAMES_PER_S, gt=0.0, le=100_000.0)
+    """The rate that each instance is held to. `null`: as fast as it goes."""
     target: FilmRate | None = Field(default=None, gt=0.0, le=100_000.0)
+    """The rate that each instance must reach; without it `frames_per_s`."""
     tolerance: Ratio = Field(default=TOLERANCE_RATIO, lt=1.0)
+    """The target is met at (1 − tolerance) × target."""
     warm_up: Seconds = Field(default=3.0, le=3600.0)
+    """The warm-up of a round, of which nothing is counted."""
     ramp_delay: Seconds = Field(default=0.0, le=600.0)
+    """Time from the start of one instance to that of the next. The warm-up of each lasts until that of the last is
+    over, so that all are measured at the same time.
+    """
     duration: Seconds = Field(default=20.0, ge=0.1, le=86_400.0)
+    """Duration of a round after the warm-up."""
     pause: Seconds = Field(default=3.0, le=3600.0)
+    """Pause before each round, after the commands."""
     timeout: Seconds = Field(default=60.0, gt=0.0, le=86_400.0)
+    """Time beyond its duration after which an instance that hangs is ended."""
     read_ahead: int = Field(default=1, ge=1, le=1000)
+    """A frame is due so many frame times after its turn."""
     order: Literal["forward", "reverse", "random"] = "forward"
+    """The order of reading."""
     threads: int = Field(default=1, ge=1, le=64)
+    """Workers of each instance."""
     engine: Literal["auto", "sync", "io_uring", "threads"] = "auto"
+    """How requests are made. The report says which it was."""
     depth: int = Field(default=4, ge=1, le=256)
+    """Requests in flight of each worker."""
     request_size: Bytes = 1_048_576
+    """Size of one request; 0 is a whole frame."""
     direct: bool = False
+    """O_DIRECT."""
     sync: Literal["none", "frame", "end"] = "none"
+    """When written data must be on the disk."""
     streamed: bool = False
+    """One file holds all frames."""
     pattern: str | None = None
+    """The names of the files, for example `shot_%06d.dpx`; without it `frame_%06d.dpx`."""
     first: int | None = Field(default=None, ge=0, le=1_000_000_000)
+    """The number of the first file; without it 0."""
     existing: bool = False
+    """Read the frames that are there, whatever sizes they have, by `pattern` and `first`. Where they are fewer than a
+    round needs they come again, perhaps out of the client's memory; `direct: true` prevents that.
+    """
     content: Literal["unique", "stamped", "same"] = "unique"
+    """What is written: `unique` bytes in every frame, the `same` bytes with a stamp in each (`stamped`), or the `same`
+    bytes.
+    """
     verify: Literal["none", "blocks", "full"] = "blocks"
+    """How much of what is read is compared."""
     samples: bool = True
+    """Keep the times of every frame, in `frames/` of the run folder: about 19 bytes a frame."""
     restart_servers: bool | None = None
+    """Restart the servers of the DUT's shares before each round, after those commands; every client then uses its
+    mounts before the round goes on. Without it: of `nfs`, not of `sftp`, and not where `directories` are given.
+    """
     drop_caches: bool = True
+    """`sync`, and drop the page caches of all machines that take part, before each round and after those commands."""
     before_each: tuple[BeforeEach, ...] = ()
+    """Commands before each round, in this order."""
     failure: LinkFailure | None = None
+    """A link of a bond goes down during each round."""
 
     @property
     def target_frames_per_s(self) -> float | None:

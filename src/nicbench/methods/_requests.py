@@ -26,12 +26,19 @@ class Load(Frozen):
     """The load beside the probe. ``rate`` is of each connection; ``also_without`` measures the idle port as well."""
 
     workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
+    """The tool of the load, alone or with options of its own."""
     transport: Literal["tcp", "udp"] = "tcp"
+    """The transport protocol."""
     direction: Direction = "forward"
+    """`forward`: clients send. `reverse`: the server sends. `both`: at once."""
     streams: int = Field(default=1, ge=1, le=15)
+    """Connections of each client."""
     write_bytes: SomeBytes | None = None
+    """Size of one write or datagram; without it the tool's."""
     rate: BitsPerSecond | None = Field(default=None, ge=1.0)
+    """Rate of each connection; without it as fast as it goes."""
     also_without: bool = True
+    """Measure the idle server as well."""
 
     def job_spec(self, probe_s: float) -> JobSpec:
         """Returns the load's job beside a probe of ``probe_s`` seconds; tools accept whole seconds only."""

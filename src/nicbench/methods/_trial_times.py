@@ -64,8 +64,11 @@ class TrialTimes(Frozen):
     """
 
     duration: Duration = 60.0
+    """Duration of the transmission (RFC 2544 section 24: 60 s)."""
     drain: Pause = 2.0
+    """How long frames may arrive after the transmission (section 23)."""
     settle: Pause = 5.0
+    """Pause before and after a trial (section 23)."""
 
     def request(self, size: Size, load_frames_per_s: float | None, purpose: Purpose) -> TrialRequest:
         """Returns the request for a trial with these times."""
@@ -114,3 +117,12 @@ class TrialTimes(Frozen):
             for name, mine, theirs, section in pairs
             if mine < theirs
         )
+
+
+class BurstPauses(Frozen):
+    """The pauses of a burst: 2 s for buffers to empty (RFC 9004 section 6.2), 5 s to settle (RFC 2544 section 23)."""
+
+    drain: Pause = 2.0
+    """How long buffers have to empty after a burst (RFC 9004 section 6.2)."""
+    settle: Pause = 5.0
+    """Pause before a burst (RFC 2544 section 23)."""

@@ -105,16 +105,27 @@ class Agreement(RoundMethod):
         workloads: tuple[WorkloadChoice, ...] = Field(
             default=(WorkloadChoice(kind="iperf3"), WorkloadChoice(kind="nuttcp")), min_length=2, max_length=8
         )
+        """Two tools or more."""
         within: Ratio = Field(default=0.05, gt=0.0)
+        """The bound of the ratio, either way."""
         confidence: Confidence = 0.95
+        """Confidence of the interval."""
         transport: Literal["tcp", "udp"] = "tcp"
+        """The transport protocol."""
         direction: Literal["forward", "reverse"] = "forward"
+        """`forward`: clients send. `reverse`: the server sends."""
         write_bytes: SomeBytes = 8192
+        """Size of one write or datagram."""
         streams: int = Field(default=1, ge=1, le=15)
+        """Connections of each client."""
         window: SomeBytes | None = None
+        """Socket buffers; without it the kernel's."""
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        """Duration of a turn."""
         transfer_bytes: SomeBytes | None = None
+        """So many bytes instead of a duration (`16 MiB`, as published)."""
         repetitions: int = Field(default=10, ge=2, le=1000)
+        """Turns of each tool."""
 
         @model_validator(mode="after")
         def _tools_differ(self) -> Self:

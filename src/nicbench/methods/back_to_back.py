@@ -38,7 +38,7 @@ from nicbench.methods._loads import (
     full_rate_words,
 )
 from nicbench.methods._results import Values, measure_sizes, result_at
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, Duration, Pause, TrialTimes, missing_sizes
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, BurstPauses, Duration, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
 REPETITIONS = 50
@@ -49,13 +49,6 @@ _VALUE = Column(
     value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True, better="higher"
 )
 _FASTEST_FRAMES_PER_S = 148_809_524.0
-
-
-class BurstPauses(Frozen):
-    """The pauses of a burst: 2 s for buffers to empty (RFC 9004 section 6.2), 5 s to settle (RFC 2544 section 23)."""
-
-    drain: Pause = 2.0
-    settle: Pause = 5.0
 
 
 class BackToBack(FrameMethod):
@@ -73,14 +66,25 @@ class BackToBack(FrameMethod):
         """
 
         at: str
+        """The name of an earlier throughput test."""
         of: str = NDR
+        """Which of its rates is the throughput."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        """Frame sizes, measured by the earlier test."""
         rate: FullRate = LINE_RATE
+        """The spacing of a burst's frames: that of the line rate, of `highest`, or of a frame rate of each port, `800
+        kpps`.
+        """
         repetitions: int = Field(default=REPETITIONS, ge=1, le=10_000)
+        """Searches, each from the beginning. Their average is the value."""
         longest_burst: Duration = LONGEST_BURST_S
+        """Duration of the longest burst that is tried."""
         step_frames: int = Field(default=1, ge=1, le=10**9)
+        """Resolution of a search, in frames."""
         loss_verification: int = Field(default=0, ge=0, le=10)
+        """A burst with loss is sent so many times more before it counts as lost (ETSI GS NFV-TST 009)."""
         trial: BurstPauses = BurstPauses()
+        """Pauses of a burst."""
 
     options: Options
 

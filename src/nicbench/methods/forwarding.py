@@ -70,12 +70,19 @@ class Forwarding(RoundMethod):
         """Options of the bench file. ``streams`` is the number of connections of each client."""
 
         workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
+        """The tool, alone or with options of its own."""
         transport: Literal["tcp", "udp"] = "tcp"
+        """The transport protocol."""
         direction: Distinct[Direction] = Field(default=("forward",), min_length=1)
+        """`forward` is towards the destination."""
         write_bytes: Distinct[SomeBytes] = Field(default=(8192,), min_length=1)
+        """Size of one write or datagram."""
         streams: int = Field(default=1, ge=1, le=128)
+        """Connections of each client."""
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        """Duration of a round."""
         repetitions: int = Field(default=1, ge=1, le=1000)
+        """Repetitions of each round. The result is their mean."""
 
     options: Options
 

@@ -68,9 +68,15 @@ class FrameLoss(FrameMethod):
         """Options of the bench file. ``of`` is what 100 % is, ``load_step`` how far the load falls each time."""
 
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        """Frame sizes, and mixes by name."""
         of: FullRate = LINE_RATE
+        """What 100 % is: the line rate; `highest`, the most that tester and line carry (1 % below the tester's
+        ceiling); or a frame rate of each port, `800 kpps`.
+        """
         load_step: Step = LARGEST_STEP_PERCENT
+        """How far the load falls each time, of that 100 %."""
         trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
 
     options: Options
 

@@ -67,9 +67,15 @@ class Impairments(FrameMethod):
         """Options of the bench file. ``rate`` is the load of each port, ``confidence`` that of the intervals."""
 
         rate: FullRate
+        """The load of each port: `line_rate`, `highest`, or a frame rate, `2 kpps`."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        """Frame sizes, and mixes by name."""
         confidence: Confidence = 0.95
+        """Confidence of the intervals. They take each frame as an independent draw: losses in bursts are known less
+        well.
+        """
         trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
 
     options: Options
 

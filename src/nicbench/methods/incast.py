@@ -81,16 +81,29 @@ class Incast(RoundMethod):
         """
 
         transport: Transport = "tcp"
+        """`rdma` is RoCE or InfiniBand."""
         workload: WorkloadChoice | None = None
+        """What loads: one bandwidth test for each sender. Without it `iperf3`, for RDMA `perftest`."""
         probe: WorkloadChoice | None = None
+        """What times messages, from the first sender. Without it `sockperf`, for RDMA `perftest`."""
         receiver: Name | None = None
+        """A port of the server; without it the one with the most clients."""
         senders: int | None = Field(default=None, ge=1, le=256)
+        """How many clients of that port send, without it all. At least two must be there."""
         message_bytes: Distinct[SomeBytes] | None = Field(default=None, min_length=1)
+        """Size of a write or message; without it 1, 2, 4, 8, 16, 64, 128, 256 and 512 KiB, for UDP those that fit a
+        datagram.
+        """
         streams: Distinct[int] = Field(default=STREAMS, min_length=1)
+        """Connections, or queue pairs, of each sender."""
         probe_bytes: SomeBytes = 64
+        """Size of the probe's messages."""
         bins: Bins = MESSAGE_BINS_S
+        """Upper bounds of the latency bins."""
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        """Duration of the probe; the load lasts 4 s longer."""
         repetitions: int = Field(default=1, ge=1, le=1000)
+        """Repetitions of each round: the mean of the throughputs, all messages together."""
 
         @model_validator(mode="after")
         def _at_least_one(self) -> Self:

@@ -95,12 +95,23 @@ class Latency(FrameMethod):
         """Options of the bench file. ``at`` names the throughput test, ``of`` which of its rates is 100 %."""
 
         at: str
+        """The name of an earlier throughput test."""
         of: str = NDR
+        """Which of its rates is 100 %."""
         loads: tuple[Percent, ...] = Field(default=LOADS_PERCENT, min_length=1)
+        """Loads, as shares of that rate."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        """Frame sizes, measured by the earlier test."""
         bins: Bins = BINS_S
+        """Upper bounds of the latency bins of the long tail. Frames are counted in each bin and outside each bound;
+        the counts are scaled to 100 million where a trial timed at least that many.
+        """
         frames: int | None = Field(default=None, ge=1, le=10**12)
+        """A trial ends after so many frames of each sending port: `100000000` counts the long tail over exactly 100
+        million. Where `duration` is too short for so many, it ends the trial. Without it `duration` alone does.
+        """
         trial: TrialTimes = TrialTimes(duration=120.0)
+        """Times of a trial."""
 
     options: Options
 

@@ -57,9 +57,13 @@ class LoadSweep(FrameMethod):
         """Options of the bench file; defaults are those of the published measurement."""
 
         frame_bytes: tuple[FrameSize, ...] = Field(default=FRAME_BYTES, min_length=1)
+        """Frame sizes, and mixes by name."""
         of: FullRate = LINE_RATE
+        """What 100 % is, as of `frame-loss`."""
         loads: tuple[LoadPercent, ...] = Field(default=LOADS_PERCENT, min_length=1)
+        """Shares of it; above 100 % where several ports send to one."""
         trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
 
     options: Options
 

@@ -52,9 +52,13 @@ class MaximumForwardingRate(FrameMethod):
         """Options of the bench file. ``at`` names the throughput test, ``load_step`` is a share of the line rate."""
 
         at: str
+        """The name of an earlier throughput test: loads begin at its NDR."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        """Frame sizes, and mixes by name."""
         load_step: Percent = STEP_PERCENT
+        """How far the load rises each time, of the line rate."""
         trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
 
     options: Options
 

@@ -58,9 +58,13 @@ class PlacementMethod(RoundMethod):
         """
 
         of: dict[str, Any]
+        """The test, without a name: `{method: stream, duration: 10 s}`."""
         nodes: Distinct[Where] = Field(default=("local", "remote", "balanced"), min_length=1)
+        """Placements of the server's processes and their memory. `remote` is measured first."""
         memory_loads: Distinct[int] = Field(default=(0, 5), min_length=1)
+        """STREAM processes (stress-ng) on the server, on CPUs of one node with memory of another."""
         interrupts: Literal["stay", "follow"] = "stay"
+        """`follow`: interrupts of the ports' queues go to the CPUs of the processes, and back after the test."""
 
         @field_validator("of", mode="after")
         @classmethod

@@ -61,12 +61,23 @@ class RequestResponse(RoundMethod):
         """Options of the bench file. ``message_bytes``: None is 1 byte to 64 KiB, as far as tool and transport go."""
 
         workload: WorkloadChoice = WorkloadChoice(kind="sockperf")
+        """The tool: `sockperf` (which keeps every request), `qperf` or `netperf`."""
         transport: Distinct[_Transport] = Field(default=("tcp", "udp"), min_length=1)
+        """The transport protocols."""
         message_bytes: Distinct[SomeBytes] | None = Field(default=None, min_length=1)
+        """Size of request and answer; without it 1, 64 and 256 bytes, 1, 4, 16 and 64 KiB. The least of sockperf is
+        14, the most of UDP 65507.
+        """
         load: Beside = None
+        """Streams through the same port meanwhile, from its other clients, or from the probe's own where it is the
+        only one.
+        """
         duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+        """Duration of a probe; the load lasts longer."""
         repetitions: int = Field(default=1, ge=1, le=1000)
+        """Repetitions. All their requests are one distribution."""
         tail_bounds: tuple[Seconds, ...] = TAIL_BOUNDS_S
+        """Bounds of the bins of the long tail."""
 
     options: Options
 

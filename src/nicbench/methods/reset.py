@@ -50,6 +50,7 @@ class ResetTimes(TrialTimes):
     """
 
     after: Pause = FORWARDING_S
+    """Time from the start of the transmission to the command (RFC 6201 section 4)."""
 
 
 class Reset(FrameMethod):
@@ -65,13 +66,23 @@ class Reset(FrameMethod):
         """
 
         at: str
+        """The name of an earlier throughput test."""
         of: str = NDR
+        """Which of its rates is the throughput."""
         command: Words
+        """The command that resets the DUT, as a list of words: `[reboot]`. No shell reads it. It must end with status
+        0 before the trial ends.
+        """
         host: Literal["dut", "tester", "local"] = "dut"
+        """Where it runs: on the host of the DUT, of the tester, or on the controller's machine (`local`)."""
         reset: Literal["hardware", "software", "power"] = "software"
+        """What kind of reset it is, for the report."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=(SMALLEST_FRAME_BYTES,), min_length=1)
+        """Frame sizes."""
         repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
+        """Resets. Their average is the reset time."""
         trial: ResetTimes = ResetTimes()
+        """Times of a trial. Frames must come back again within `duration`."""
 
     options: Options
 

@@ -62,8 +62,11 @@ class SingleCore(FrameMethod):
         """Options of the bench file. ``load`` is a share of the highest load that tester and line carry."""
 
         frame_bytes: tuple[FrameSize, ...] = Field(default=FRAME_BYTES, min_length=1)
+        """Frame sizes, and mixes by name."""
         load: Percent = 100.0
+        """The load, as a share of the highest that tester and line carry."""
         trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
 
     options: Options
 

@@ -49,9 +49,13 @@ class IntervalTimes(Frozen):
     """
 
     duration: Duration = LENGTH_S
+    """Duration of the whole soak."""
     interval: Duration = INTERVAL_S
+    """Duration of each interval, which is a trial of its own."""
     drain: Pause = 2.0
+    """How long frames may arrive after an interval."""
     settle: Pause = 0.0
+    """Pause between two intervals."""
 
 
 class Soak(FrameMethod):
@@ -69,12 +73,21 @@ class Soak(FrameMethod):
         """
 
         at: str | None = None
+        """The name of an earlier throughput test. Give this or `rate`."""
         of: str = "NDR"
+        """Which of its rates is 100 %."""
         rate: FullRate | None = None
+        """`line_rate`, `highest`, or a frame rate of each port, `800 kpps`."""
         load: Percent = 100.0
+        """The load, as a share of that rate."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        """Frame sizes, and mixes by name."""
         trial: IntervalTimes = IntervalTimes()
+        """Times of the soak."""
         critical_load: CriticalLoadChoice | None = None
+        """Estimates the load at which, in the long run, a tiny share of the frames is lost. Alone, without `at` and
+        `rate`, no load is held.
+        """
 
         @model_validator(mode="after")
         def _has_one_rate(self) -> Self:

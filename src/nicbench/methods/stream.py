@@ -9,16 +9,12 @@ Verified: figures beyond the link or against each other are refused; all machine
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar
 
-from pydantic import Field, model_validator
-
-from nicbench.core.base import Distinct, Frozen, WorkloadChoice
-from nicbench.core.bond import LinkFailure
+from nicbench.core.base import WorkloadChoice
 from nicbench.core.endpoint import EndpointFacts
-from nicbench.core.quantity import BitsPerSecond, Seconds, SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import Direction, JobOutcome, JobSpec, Round, RoundRequest
+from nicbench.core.round import JobOutcome, JobSpec, Round, RoundRequest
 from nicbench.core.table import Bars, Column, Grid, ImportTable, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.methods import _failures
@@ -41,13 +37,8 @@ from nicbench.methods._round_figures import (
     spread_of,
     sum_of,
 )
+from nicbench.methods._transfers import StreamOptions, Together
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-
-Together = Literal["port", "card", "all"]
-"""What sends at the same time: the clients of one port, of all ports of one card, or of all ports."""
-
-WRITE_BYTES = 8192
-DURATION_S = 10.0
 
 _WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}
 _MODE = Column(value="mode", head="Streams", form="text")
@@ -74,37 +65,8 @@ class Stream(RoundMethod):
         "What throughput do streams reach at {subject}, by port and on all ports, and what CPU time do they take?"
     )
 
-    class Options(Frozen):
-        """Options of the bench file. ``at_once`` is what sends together, ``streams`` how many connections a client has.
-
-        ``rate`` paces each connection; UDP without a rate is sent as fast as the tool can.
-        """
-
-        workload: WorkloadChoice = WorkloadChoice(kind="iperf3")
-        transport: Literal["tcp", "udp"] = "tcp"
-        direction: Distinct[Direction] = Field(default=("forward",), min_length=1)
-        at_once: Distinct[Together] = Field(default=("port", "all"), min_length=1)
-        write_bytes: Distinct[SomeBytes] = Field(default=(WRITE_BYTES,), min_length=1)
-        streams: int = Field(default=1, ge=1, le=128)
-        window: SomeBytes | None = None
-        congestion_control: str | None = Field(default=None, pattern=r"^[a-z0-9_]{1,15}$")
-        zero_copy: bool = False
-        no_delay: bool = False
-        rate: BitsPerSecond | None = Field(default=None, ge=1.0)
-        duration: Seconds = Field(default=DURATION_S, ge=1.0, le=86_400.0)
-        repetitions: int = Field(default=1, ge=1, le=1000)
-        failure: LinkFailure | None = None
-
-        @model_validator(mode="after")
-        def _link_comes_back(self) -> Self:
-            _failures.require_link_back(self.failure, self.duration)
-            return self
-
-        @model_validator(mode="after")
-        def _udp_has_no_congestion_control(self) -> Self:
-            if self.transport == "udp" and self.congestion_control is not None:
-                raise ValueError("UDP has no congestion control: remove `congestion_control`")
-            return self
+    class Options(StreamOptions):
+        """Options of the bench file."""
 
     options: Options
 

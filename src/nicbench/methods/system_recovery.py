@@ -48,9 +48,13 @@ class RecoveryTimes(Frozen):
     """
 
     overload_time: Duration = OVERLOAD_S
+    """Duration of the overload."""
     recovery_time: Duration = OVERLOAD_S
+    """Duration of the load afterwards."""
     drain: Pause = 2.0
+    """How long frames may arrive after the transmission."""
     settle: Pause = 5.0
+    """Pause before and after a trial."""
 
 
 class SystemRecovery(FrameMethod):
@@ -66,12 +70,19 @@ class SystemRecovery(FrameMethod):
         """
 
         at: str
+        """The name of an earlier throughput test."""
         of: str = NDR
+        """Which of its rates is the throughput."""
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        """Frame sizes, measured by the earlier test."""
         overload: PercentOver = OVERLOAD_PERCENT
+        """The overload, as a share of the throughput; at most what tester and line carry."""
         recovery: Percent = RECOVERY_PERCENT
+        """The load afterwards, as a share of the overload."""
         repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
+        """Trials. Their average is the recovery time."""
         trial: RecoveryTimes = RecoveryTimes()
+        """Times of a trial."""
 
     options: Options
 

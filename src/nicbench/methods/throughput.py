@@ -9,16 +9,12 @@ and a trial that the tester made invalid is not the DUT's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.described import OneLine
 from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.core.quantity import FramesPerSecond, Ratio
-from nicbench.core.registry import find
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, number_of
 from nicbench.core.table import (
     ImportColumn,
@@ -29,7 +25,6 @@ from nicbench.core.table import (
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
-from nicbench.methods._known_rate import SELF_CHECK, known_rate_values
 from nicbench.methods._rate_columns import (
     AT_CLOCK,
     BORNE_BY_HALF,
@@ -51,14 +46,11 @@ from nicbench.methods._rate_columns import (
     zero_loss,
 )
 from nicbench.methods._results import measure_sizes
-from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, Validation, missing_sizes
+from nicbench.methods._throughput import SELF_CHECK, SearchChoice, known_rate_values
+from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
-from nicbench.search.base import Estimate, Limits, Outcome, Search, check_loads, highest_load
+from nicbench.search.base import Estimate, Limits, Outcome, highest_load
 from nicbench.search.base import Goal as SearchGoal
-
-NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
-# RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
-FULL_TRIAL_S = 60.0
 
 _NDR = ImportColumn(
     value="ndr_frames_per_s",
@@ -76,66 +68,6 @@ _NDR_SHARE = ImportColumn(
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
-GoalRatio = Annotated[Ratio, Field(lt=1.0)]
-
-
-class SearchChoice(Frozen):
-    """The choice of a search, its goals (loss ratios), its precision, and the maximum number of trials per frame size.
-
-    Further options of the search stand beside these keys, and are read by the search's own ``Options``.
-    """
-
-    model_config = ConfigDict(extra="allow")
-
-    plugins: ClassVar[str] = "nicbench.search"
-
-    kind: str = "mlr"
-    goals: Annotated[dict[str, GoalRatio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
-    precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
-    maximum_trials: int = Field(default=60, ge=2)
-    minimum_load: FramesPerSecond = 1000.0
-    maximum_load: FramesPerSecond | None = None
-    """The highest load tried; None is what the link and the tester can do."""
-    validation: Validation = FULL_TRIAL_S
-    """The duration of the validation trial in seconds; 0 is none, the default in a lab that nicbench sets up itself."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_by_the_search(cls, written: Any, information: ValidationInfo) -> Any:
-        """Reads the search's own keys; an unknown kind is left to the bench file's checks, which know its position."""
-        if not isinstance(written, dict):
-            return written
-        search = find("nicbench.search", Search).get(written.get("kind", "mlr"))
-        if search is None:
-            return written
-        own = {key: value for key, value in written.items() if key not in cls.model_fields}
-        known = [*cls.model_fields, *search.Options.model_fields]
-        unknown = [
-            InitErrorDetails(
-                type=PydanticCustomError("extra_forbidden", "unknown key", {"known": known}), loc=(key,), input=value
-            )
-            for key, value in own.items()
-            if key not in known
-        ]
-        if unknown:
-            raise ValidationError.from_exception_data("search", unknown)
-        return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
-
-    @model_validator(mode="after")
-    def _loads_are_in_order(self) -> Self:
-        check_loads(self.minimum_load, self.maximum_load)
-        return self
-
-    def build(self) -> Search:
-        """Returns the search."""
-        kind = find("nicbench.search", Search)[self.kind]
-        return kind(kind.Options.model_validate(self.model_extra or {}))
-
-    def validation_s(self, trial_s: float) -> float | None:
-        """Returns the length of the trial that confirms the answer; ``None`` if all are as long or none is wanted."""
-        return self.validation if self.validation > trial_s else None
-
-
 class Throughput(FrameMethod):
     """The throughput of each frame size."""
 
@@ -146,8 +78,11 @@ class Throughput(FrameMethod):
         """Options of the bench file."""
 
         frame_bytes: tuple[FrameSize, ...] = Field(default=RFC_2544_FRAME_BYTES, min_length=1)
+        """Frame sizes, and mixes by name."""
         search: SearchChoice = SearchChoice()
+        """How the rate is searched for."""
         trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
 
     options: Options
 

@@ -61,14 +61,25 @@ class Transfer(RoundMethod):
         """Options of the bench file; defaults are those of the published measurement."""
 
         workload: WorkloadChoice = WorkloadChoice(kind="nuttcp")
+        """The tool, alone or with options of its own: `nuttcp` (ttcp's heir) or `iperf3`."""
         direction: Distinct[_ONE_WAY] = Field(default=("forward",), min_length=1)
+        """`forward`: clients send. `reverse`: the server sends."""
         transfer_bytes: Distinct[SomeBytes] = Field(default=TRANSFERS, min_length=1)
+        """Bytes of a transfer. MB are 10^6 bytes, MiB 2^20."""
         write_bytes: Distinct[SomeBytes] = Field(default=WRITES, min_length=1)
+        """Size of one write."""
         source: Medium = MEMORY
+        """What the sender reads: `memory`, a folder (`/mnt/data`), or a folder for each host (`{server: /mnt/data}`,
+        the others: memory).
+        """
         sink: Medium = MEMORY
+        """What the receiver writes to, likewise. nuttcp has files at its client only."""
         window: SomeBytes | None = None
+        """Socket buffers; without it the kernel's."""
         no_delay: bool = False
+        """Without Nagle's algorithm."""
         repetitions: int = Field(default=REPETITIONS, ge=1, le=1000)
+        """Repetitions of each transfer."""
 
     options: Options
 

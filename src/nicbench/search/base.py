@@ -246,7 +246,9 @@ class SearchOptions(Frozen):
     """The options of every search."""
 
     trials_per_bound: int = Field(default=3, ge=1, le=21)
-    """A bound is settled by the majority of this many trials, budget allowing; 1 follows RFC 2544 to the letter."""
+    """An odd number. A bound is settled by the majority of so many trials, where `maximum_trials` allows. 1 is RFC
+    2544 to the letter.
+    """
 
     @model_validator(mode="after")
     def _has_a_majority(self) -> Self:

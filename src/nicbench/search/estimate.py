@@ -52,8 +52,13 @@ class EstimateOptions(SearchOptions):
     """``trials_per_bound`` is of the bounds after a validation that failed; ``confidence`` of the interval."""
 
     trials_per_bound: int = Field(default=1, ge=1, le=21)
+    """As above, of the search that follows where a validation failed."""
     confidence: Ratio = Field(default=CONFIDENCE, gt=0.5, lt=1.0)
+    """How often the interval holds the rate."""
     enough: int = Field(default=8, ge=4)
+    """So many trials near the knee end the search where they differ by more than `precision`; twice as many of any
+    kind do too. The interval is then wider.
+    """
 
 
 class EstimateSearch(DrivenSearch):

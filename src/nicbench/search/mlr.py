@@ -40,7 +40,9 @@ class MlrOptions(SearchOptions):
     """The options of MLRsearch by their own names, and the share of the trials for the most tolerant goal."""
 
     expansion_coefficient: int = Field(default=2, ge=2, le=16)
+    """By how much an interval grows when the rate turns out to lie outside."""
     first_share: Ratio = Field(default=0.75, gt=0.0, lt=1.0)
+    """Share of the trials that may go to the most tolerant goal before the others."""
 
 
 class Mlr(NarrowingSearch):

@@ -27,8 +27,15 @@ class StepDownOptions(SearchOptions):
     """
 
     start: Ratio = Field(default=1.0, gt=0.0)
+    """Where the search begins, as a share of the line rate or of what the tester can send. Where that passes, 100 % is
+    tried next.
+    """
     step: Ratio = Field(default=0.1, gt=0.0)
+    """How far down the next load is."""
     refine: bool = True
+    """After the first load that passes, go on in steps of a tenth until `precision`. `false`: the interval is one step
+    wide.
+    """
 
 
 class StepDown(NarrowingSearch):

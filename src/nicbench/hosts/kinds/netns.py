@@ -74,7 +74,11 @@ class NetnsOptions(Frozen):
     """Options of a namespace: ``hosts: {dut: {kind: netns, namespace: dut}}``; ``create`` makes it for the run."""
 
     namespace: str
+    """Its name, as `ip netns list` shows it."""
     create: bool = False
+    """nicbench makes the namespace, without a default route, and moves the interfaces (`device`) of its ports into it.
+    Both are undone.
+    """
 
 
 class NetnsHost(Host):

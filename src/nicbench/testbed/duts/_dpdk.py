@@ -38,7 +38,9 @@ class Scheduling(Frozen):
     """``scheduling: {policy: fifo, priority: 50}``: the scheduling class of sched(7), by default the ordinary one."""
 
     policy: Literal["other", "batch", "fifo", "rr"] = "other"
+    """The scheduling class; `fifo` and `rr` need a `priority`."""
     priority: int | None = Field(default=None, ge=1, le=99)
+    """The priority of `fifo` and `rr`."""
 
     @model_validator(mode="after")
     def _check_priority(self) -> Self:
@@ -60,24 +62,38 @@ class DpdkOptions(Frozen):
     """Options of a DPDK process; ``devargs`` are added to each port, ``eal`` to the arguments of the EAL."""
 
     huge_pages: bool = True
+    """Memory in huge pages, made and given back as those of the tester."""
     memory: Bytes = Field(default=512 * 2**20, ge=64 * 2**20)
+    """Memory for its DPDK."""
     devargs: str = Field(default="", pattern=r"^\S*$")
+    """Arguments that are added to each of its ports, for example `mprq_en=1`."""
     eal: tuple[_Word, ...] = ()
+    """Further arguments of its EAL."""
     environment: dict[_Variable, str] = Field(default_factory=dict)
+    """Environment variables, for example `{MLX5_SHUT_UP_BF: "1"}`."""
     scheduling: Scheduling = Scheduling()
+    """The scheduling class of its process."""
 
 
 class ForwarderOptions(DpdkOptions):
     """What published results of DPDK's own forwarders disclose: cores, queues and rings of each port, and RSS."""
 
     cores: int = Field(default=1, ge=1, le=128)
+    """Cores that forward."""
     share_cpus: bool = False
-    """Cores beyond the CPUs that the machine has for the DUT take turns on them; the report says so."""
+    """Cores beyond the CPUs of the machine take turns on them, which the report says. It serves to try a setup of more
+    cores than there are; how long the DUT waited for a CPU is then not judged.
+    """
     queues: Annotated[int, Label("queues of each port")] = Field(default=1, ge=1, le=MOST_QUEUES)
+    """Queues of each port. In the memif lab the rings match, and the tester spreads its flows over them by a hash of
+    addresses and ports, as a card does.
+    """
     receive_descriptors: int = Field(default=1024, ge=32, le=32_768)
+    """Length of a card's receive ring, for each queue."""
     transmit_descriptors: int = Field(default=1024, ge=32, le=32_768)
+    """Length of a card's transmit ring, for each queue."""
     rss: Annotated[Literal["ip", "udp"], Label("receive side scaling by")] = "ip"
-    """What the card's hash, which chooses the queue of a frame, looks at: addresses, or UDP ports as well."""
+    """What the card's hash uses to choose a queue: `ip` addresses, or `udp` ports as well."""
 
 
 def disclose_settings(options: ForwarderOptions, testbed: Testbed, cores: DutCores, queues: Queues) -> dict[str, Any]:

@@ -42,7 +42,13 @@ class XdpOptions(Frozen):
     hook: Annotated[Literal["native", "generic"], Words((("native", "in the driver"), ("generic", "behind it")))] = (
         "native"
     )
+    """Where the program runs: `native`, in the driver, before the kernel makes anything of a frame; `generic`, behind
+    the driver, on any interface.
+    """
     polling_threads: bool | None = None
+    """Kernel threads poll the ports on the DUT's CPUs (threaded NAPI, Linux 5.12); only with `native`. Without it they
+    do on veths: a veth has no interrupts, so the program would run on the sender's CPU and could hardly be overloaded.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,8 +173,9 @@ class EndpointDutOptions(Frozen):
     """``host`` is the host of the bench file whose ports are measured; every other host with a port is a client."""
 
     host: Name = "server"
+    """Its name under `hosts`."""
     name: str | None = None
-    """Its name in reports."""
+    """How reports call it; without it the kind."""
 
 
 class EndpointDut(Dut):

@@ -26,7 +26,9 @@ class BridgeOptions(Frozen):
     """``dut: {kind: bridge}``; ``device`` names the bridge, ``ageing_s`` is how long it remembers a MAC."""
 
     device: str = Field(default="nicbench-br", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")
+    """The name of the bridge."""
     ageing_s: int = Field(default=300, ge=0, le=1_000_000)
+    """How long the bridge remembers an address, in seconds."""
 
 
 class Bridge(FrameDut):

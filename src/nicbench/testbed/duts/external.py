@@ -33,15 +33,20 @@ class StreamAddresses(Frozen):
     """
 
     ipv4: str | None = None
+    """The first IPv4 address."""
     ipv6: str | None = None
+    """The first IPv6 address."""
     count: int | None = Field(default=None, ge=1, le=1 << 24)
+    """How many addresses; without it one for each flow."""
 
 
 class TesterAddresses(Frozen):
     """The tester's own addresses at one port: a router's next hops."""
 
     ipv4: IPv4Address | None = None
+    """The tester's IPv4 address at the port."""
     ipv6: IPv6Address | None = None
+    """The tester's IPv6 address at the port."""
 
 
 class ExternalOptions(Frozen):
@@ -55,10 +60,17 @@ class ExternalOptions(Frozen):
     """
 
     macs: tuple[Mac, ...] | None = Field(default=None, min_length=2, max_length=MOST_PORTS)
+    """MAC addresses of its ports in the order of the links, where it is a router."""
     addresses: tuple[StreamAddresses, ...] = Field(default=(), max_length=MOST_PORTS)
+    """The addresses behind each port, in the order of the links."""
     tester: tuple[TesterAddresses, ...] = Field(default=(), max_length=MOST_PORTS)
+    """The tester's own addresses at each port, for which it answers ARP and neighbour discovery, so that a router
+    finds its next hops.
+    """
     answer_for_flows: bool = False
+    """The tester answers for the addresses of the flows too."""
     description: str | None = None
+    """What it is, for the report."""
 
     @model_validator(mode="after")
     def _check_ports(self) -> Self:

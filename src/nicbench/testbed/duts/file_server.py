@@ -58,9 +58,16 @@ class FileServerOptions(EndpointDutOptions):
     """
 
     share: ShareChoice
+    """The kind of share, alone or with options of its own: `{kind: sftp, connections: 2}`."""
     shares: int = Field(default=1, ge=1, le=256)
+    """Number of shares."""
     folder: Annotated[str, AfterValidator(_check_folder)] | None = None
+    """Where the shares are, one folder for each: `/stor/d{share}`. The folders must exist, or be made by the tuning
+    item `file_system`. nicbench makes a folder of its own in each, shares that and removes it; nothing else is
+    touched. Give this or `memory`.
+    """
     memory: Bytes | None = Field(default=None, ge=_SMALLEST_MEMORY)
+    """Each share is a tmpfs of this size on the server."""
 
     @model_validator(mode="after")
     def _check_place(self) -> Self:

@@ -85,7 +85,9 @@ class KernelForwardOptions(Frozen):
     """
 
     backlog_frames: int | None = Field(default=None, ge=1, le=10_000_000)
+    """The queue before the DUT's CPU (`netdev_max_backlog`); without it, it is left alone."""
     filter_rules: int = Field(default=0, ge=0, le=MAXIMUM_RULES)
+    """nftables rules that each frame passes."""
 
 
 class KernelForward(ForwardingDut):

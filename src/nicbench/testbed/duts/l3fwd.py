@@ -115,8 +115,11 @@ class L3fwdOptions(ForwarderOptions):
     """
 
     burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=8, le=512)
+    """Frames taken at once."""
     mbuf_cache: int = Field(default=256, ge=32, le=512)
+    """Buffers that a core keeps to itself."""
     port_queue_core_map: tuple[Entry, ...] | None = Field(default=None, min_length=1)
+    """Entries `[port, queue, core]`, cores counted from 0; without it queues go to the cores in turn."""
 
 
 class L3fwd(FrameDut):

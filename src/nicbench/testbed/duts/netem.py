@@ -64,16 +64,31 @@ class Faults(Frozen):
     """Faults for each frame; every share is drawn independently for each frame, except with ``reorder_correlation``."""
 
     delay: _Time = 0.0
+    """Delay of every frame."""
     jitter: _Time = 0.0
+    """How far the delay of a frame lies from `delay`: at most so far (`uniform`), or its standard deviation (the other
+    distributions).
+    """
     distribution: Literal["uniform", "normal", "pareto", "paretonormal"] = "uniform"
+    """`uniform` is even over the range; the others are the tables of tc, which reach at most four times as far."""
     loss: Share = 0.0
+    """Share of the frames that is dropped."""
     duplicate: Share = 0.0
+    """Share that is sent twice. The copy meets the other faults by itself."""
     reorder: Share = 0.0
+    """Share that is sent at once, ahead of the frames that wait. It needs a `delay`."""
     reorder_correlation: Share = 0.0
+    """How much each draw depends on the one before. The share is then no longer exact."""
     reorder_gap: int = Field(default=1, ge=1, le=1_000_000)
+    """At most one of so many frames is sent at once."""
     corrupt: Share = 0.0
+    """Share in which one bit is flipped, anywhere in the frame."""
     rate: Annotated[BitsPerSecond, Field(ge=8_000.0, le=1e12)] | None = None
+    """Bits per second of what leaves: frames without FCS, preamble and gap. `limit` frames wait."""
     limit: int | None = Field(default=None, ge=1, le=10_000_000)
+    """The most frames that wait; one more is dropped. Without it as many as the link brings in the longest delay (1000
+    to 100,000), and with a `rate` the kernel's 1000. The report says which load the queue holds.
+    """
 
     @model_validator(mode="after")
     def _check_dependencies(self) -> Self:
@@ -210,7 +225,9 @@ class NetemOptions(Faults):
     """
 
     ways: Literal["both", "forward", "reverse"] = "both"
+    """`forward`: from the first port of a pair to the second. `reverse`: the other way."""
     device: str = Field(default="nicbench-br", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,14}$")
+    """The name of the bridge."""
 
 
 class Netem(FrameDut):

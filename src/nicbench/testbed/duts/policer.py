@@ -44,7 +44,9 @@ class PolicerOptions(Frozen):
     """
 
     rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] = 200_000.0
+    """What passes, each way between the ports of a pair."""
     burst: Annotated[int, Unit.FRAMES] = Field(default=4000, ge=1, le=10_000_000)
+    """Frames that pass at once after a pause."""
 
     @field_validator("rate")
     @classmethod

@@ -97,20 +97,35 @@ class Faults(Frozen):
     """``faults: {loss: 1 %, delay: 20 us}``: a frame has at most one; delay, jitter and rate are for all frames."""
 
     seed: int = Field(default=1, ge=0, le=2**62)
+    """The seed of the faults."""
     delay: _Delay = 0.0
+    """Delay of every frame."""
     jitter: _Delay = 0.0
+    """Variation of that delay."""
     loss: Ratio = 0.0
+    """Share of the frames that is lost."""
     duplicate: Ratio = 0.0
+    """Share of the frames that is sent twice."""
     reorder: Ratio = 0.0
+    """Share of the frames that is reordered."""
     reorder_by: int = Field(default=1, ge=1, le=1024)
+    """How far a reordered frame moves, in frames."""
     corrupt_payload: Ratio = 0.0
+    """Share of the frames whose payload is altered."""
     corrupt_signature: Ratio = 0.0
+    """Share of the frames whose signature is altered."""
     corrupt_length: Ratio = 0.0
+    """Share of the frames whose length is altered."""
     rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] | None = None
+    """The most frames per second that pass; without it there is no limit."""
     rate_burst: int = Field(default=32, ge=1, le=1_000_000)
+    """The bucket of `rate`, in frames, if it is a token bucket."""
     rate_queue: int | None = Field(default=None, ge=1, le=11_999)
+    """`rate` is that of a server for which so many frames wait; without it, of a token bucket."""
     outage: _Delay = 0.0
+    """After a frame that came faster than `rate`, all frames are dropped for so long."""
     held_frames: int = Field(default=4096, ge=1, le=12_000)
+    """The most frames that are delayed at a time."""
 
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
@@ -148,9 +163,13 @@ class ReflectorOptions(DpdkOptions):
     """``dut: {kind: reflector, faults: {loss: 1 %}}``."""
 
     mode: Annotated[Literal["forward", "mac_swap"], Words((("mac_swap", "MAC addresses swapped"),))] = "mac_swap"
+    """`mac_swap`: MAC addresses are swapped. `forward`: frames are sent as they came."""
     burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=64)
+    """Frames taken at once."""
     when_full: Literal["drop", "wait"] = "drop"
+    """Frames that a full ring refuses: `drop` drops them, `wait` offers them again."""
     faults: Faults = Faults()
+    """Known faults that it adds."""
 
 
 class Reflector(FrameDut):

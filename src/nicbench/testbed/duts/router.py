@@ -173,6 +173,7 @@ class RouterOptions(EndpointDutOptions):
     """
 
     ping: bool = True
+    """A client of each port is pinged through the router before the first test."""
 
 
 class Router(EndpointDut):

@@ -96,11 +96,15 @@ class TestpmdOptions(ForwarderOptions):
     __test__ = False  # not a test class for pytest
 
     forward_mode: Literal["io", "mac", "macswap", "csum", "5tswap"] = "macswap"
+    """The forwarding mode."""
     burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=512)
+    """Frames taken at once."""
     mbuf_cache: int = Field(default=250, ge=0, le=512)
+    """Buffers that a core keeps to itself."""
     total_mbufs: int | None = Field(default=None, ge=1024, le=8_000_000)
-    """Without it, what rings, caches and bursts can hold at once, and at least 16,384."""
+    """Buffers in all; without it what all rings hold, at least 16384."""
     record_core_cycles: bool = True
+    """Record the cycles of the time-stamp counter that are spent on packets."""
 
 
 class Testpmd(FrameDut):

@@ -37,10 +37,17 @@ class BondSettings(Frozen):
     """
 
     mode: BondMode = "802.3ad"
+    """The mode, in the driver's words."""
     policy: HashPolicy | None = None
+    """`xmit_hash_policy` of `802.3ad` and `balance-xor`; without it `layer3+4`. The driver's own default, `layer2`,
+    sends everything for one client through one port.
+    """
     miimon: int = Field(default=_MIIMON_MS, ge=1, le=10_000)
+    """Milliseconds between two checks of the links."""
     lacp_rate: Literal["slow", "fast"] | None = None
+    """Of `802.3ad`: `fast` (what is used without it) sends LACP frames every second, `slow` every 30 s."""
     min_links: int | None = Field(default=None, ge=0, le=64)
+    """Of `802.3ad`: the bond is down with fewer links up; without it 0."""
 
     @model_validator(mode="after")
     def _check_mode(self) -> Self:
@@ -72,7 +79,9 @@ class BondOptions(BondSettings):
     """``bond: {of: [e0, e1, e2, e3], mode: 802.3ad, policy: layer3+4}`` of a port; ``mtu`` of the bond in bytes."""
 
     of: Distinct[Device] = Field(min_length=1, max_length=64)
+    """The interfaces, in the order in which they join."""
     mtu: int | None = Field(default=None, ge=68, le=65535)
+    """MTU of the bond and all its interfaces in bytes; without it, it is left alone."""
 
     @model_validator(mode="after")
     def _check_links(self) -> Self:
@@ -124,14 +133,21 @@ class VirtualFunctionOptions(Frozen):
     """
 
     of: Interface
+    """The interface of the physical function."""
     number: int = Field(ge=0, le=255)
+    """The number of the virtual function, from 0."""
     mac: Mac | None = None
+    """MAC address, set on the physical function. Without it nicbench sets a locally administered one, the same in
+    every run.
+    """
     vlan: int | None = Field(default=None, ge=0, le=4094)
-    """The VLAN that the adapter tags the function's frames with, invisible to the function; 0 is none."""
+    """The adapter tags the frames with this VLAN, unseen by the function; 0 is none. Without it, it is left alone."""
     trust: bool | None = None
-    """Whether the function may set other addresses and receive every frame."""
+    """Whether the function may take other addresses and receive every frame. Without it, it is left alone."""
     spoof_check: bool | None = None
-    """Whether the adapter drops frames that the function sends from addresses that are not its own."""
+    """Whether the adapter drops frames that the function sends from other addresses than its own. Without it, it is
+    left alone.
+    """
 
     @property
     def device(self) -> str:
@@ -198,25 +214,36 @@ class Port(Frozen):
     """A port on real hosts: given by interface, by PCI address, or (tester only) as a DPDK virtual device."""
 
     host: Name
+    """The name of its host."""
     device: str | None = None
+    """The name of a kernel interface; of a `bond`, the name that the bond gets."""
     address: str | None = Field(default=None, pattern=r"^[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]$")
+    """A PCI address, of a tester's port or of a DUT that is a DPDK program."""
     vdev: str | None = None
+    """A DPDK virtual device in DPDK's words, for example `net_null0` (tester only)."""
     bond: BondOptions | None = Field(default=None, exclude_if=lambda bond: bond is None)
-    """A bond that nicbench makes; ``device`` is its name then."""
+    """nicbench makes a bond of interfaces of the host (workloads only)."""
     virtual_function: VirtualFunctionOptions | None = Field(default=None, exclude_if=lambda made: made is None)
-    """A virtual function that nicbench makes; ``device`` is its name then. For DPDK nicbench finds ``address``."""
+    """nicbench makes the port as a virtual function of an adapter."""
     bind: Literal["vfio-pci"] | None = Field(default=None, exclude_if=lambda bind: bind is None)
-    """The driver by which nicbench gives the card to DPDK; the kernel gets it back afterwards."""
+    """nicbench binds the card of `device`, `address` or `virtual_function` to vfio-pci for DPDK, and gives it back."""
     mac: Mac | None = Field(default=None, exclude_if=lambda mac: mac is None)
-    """The MAC address of a port given by ``address``, which no kernel driver reports."""
+    """The MAC address that frames to a port given by `address` must carry; without it as the kernel says."""
     driver: KernelDriver | None = None
+    """How the tester uses a kernel interface; without it as the tester's `driver`."""
     ip: PortAddress | None = None
-    """Where workloads reach it; with a prefix length nicbench assigns it. None: the address that its interface has."""
+    """The address of a port of workloads, or of a DUT that is set up by hand. With a prefix length (`198.18.0.1/24`)
+    nicbench sets the address and removes it afterwards; without one the interface must have it. Without `ip` the
+    interface's own address is used.
+    """
     rdma: Literal["rxe"] | None = Field(default=None, exclude_if=lambda rdma: rdma is None)
-    """Soft RoCE that nicbench makes on its interface."""
+    """nicbench makes soft RoCE over the interface, and removes it (workloads only)."""
     devargs: str = ""
+    """Further arguments of the DPDK driver."""
     queue: int = Field(default=0, ge=0)
+    """The queue that AF_XDP uses."""
     lossless: bool = False
+    """The port pushes back instead of losing frames. What it refuses counts against the DUT."""
 
     @model_validator(mode="after")
     def _name_what_is_made(self) -> Self:

@@ -31,8 +31,11 @@ class LabBond(BondSettings):
     """
 
     links: int = Field(default=4, ge=2, le=16)
+    """Links of each bond. The other end is a bond of the switch, or of the client where a port has only one."""
     mode: Literal["balance-rr", "active-backup", "balance-xor", "802.3ad"] = "802.3ad"
+    """The mode, in the driver's words."""
     switch_policy: HashPolicy | None = None
+    """The hash policy of the other end, for what comes to the server; without it as `policy`."""
 
     @model_validator(mode="after")
     def _check_switch_policy(self) -> Self:

@@ -51,11 +51,21 @@ class ClientsOptions(Frozen):
     """
 
     ports: int = Field(default=1, ge=1, le=16)
+    """Ports of the server."""
     clients_per_port: int = Field(default=1, ge=1, le=16)
+    """Clients behind each port, joined by a switch where there are several."""
     rate: BitsPerSecond | None = Field(default=None, ge=1e6, le=100e9)
+    """Rate of each link in bits of Ethernet frames without FCS, held by a token bucket (tbf) at both ends. Without it
+    the links are as fast as the machine.
+    """
     mtu: Annotated[int, Unit.BYTES] = Field(default=1500, ge=576, le=9000)
+    """MTU of each link, in bytes."""
     bond: LabBond | None = Field(default=None, exclude_if=lambda bond: bond is None)
+    """Each port of the server is a bond of several links. `rate` is the rate of each of these links."""
     reached_by: ReachedBy = "namespace"
+    """How commands get into the namespaces: directly (`namespace`), by an sshd in each (`ssh`), or by podman
+    containers that join them (`container`).
+    """
 
     @property
     def port_bits_per_s(self) -> float | None:

@@ -52,11 +52,19 @@ class MemifOptions(Frozen):
     """
 
     topology: Literal["crossed", "same-port"] = "crossed"
+    """`crossed`: pairs of ports, in at one and out at the other. `same-port`: out where it came in."""
     ports: int = Field(default_factory=lambda given: 1 if given.get("topology") == "same-port" else 2, ge=1, le=8)
+    """Number of ports: by default 2, of `same-port` 1. Several ports of `same-port` need `pattern: same-port`. testpmd
+    and the reflector join pairs (`one-to-one`), l3fwd routes between all ports (any pattern).
+    """
     zero_copy: bool = False
+    """The tester's frames are read and written where they lie. It needs `tester: {huge_pages: true}`."""
     ring_frames: Annotated[int, Field(ge=64, le=16_384), AfterValidator(_require_power_of_two)] = 2048
+    """Length of each ring, a power of two."""
     buffer_bytes: int = Field(default=2048, ge=1536, le=16_384)
+    """Size of each place in a ring, in bytes."""
     link: BitsPerSecond = Field(default=100e9, ge=1e6, le=1e13)
+    """The speed that line rates are computed from; nominal."""
 
 
 class MemifLab(FrameLab):

@@ -37,26 +37,47 @@ class SimulatedOptions(Frozen):
     """
 
     ports: int = Field(default=2, ge=1, le=64)
+    """Number of ports. Of two, each sends to the other; of more, a frame arrives at the port whose MAC address it
+    carries.
+    """
     link: BitsPerSecond = Field(default=10e9, ge=1e3, le=1e13)
+    """Speed of the ports."""
     capacity: _Rate | None = None
+    """Frames per second that the DUT forwards from each port; without it, it forwards everything."""
     queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
+    """Frames that may wait in the DUT at each port."""
     egress_capacity: _Rate | None = None
+    """Frames per second that leave the DUT through each port; without it there is no limit."""
     egress_queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
+    """Frames that may wait to leave through each port."""
     delay: _Delay = 0.0
+    """Delay that the DUT adds to each frame."""
     jitter: _Delay = 0.0
+    """Variation of that delay."""
     loss: Ratio = 0.0
+    """Share of the frames that is lost."""
     duplicate: Ratio = 0.0
+    """Share of the frames that is sent twice."""
     reorder: Ratio = 0.0
+    """Share of the frames that is reordered."""
     corrupt: Ratio = 0.0
+    """Share of the frames that is altered."""
     swap: int = Field(default=1, ge=1, le=LARGEST_QUEUE_FRAMES)
+    """How far a reordered frame moves, in frames."""
     foreign: FramesPerSecond = Field(default=0.0, le=1e9)
+    """Frames per second from somebody else that arrive."""
     tester_ceiling: _Rate | None = None
+    """The most frames per second that the tester can send; without it there is no limit."""
     pause_every: Annotated[Seconds, Field(ge=1e-6, le=86_400.0)] | None = None
+    """How often the tester is held up; without it never."""
     pause: _Delay = 0.0
+    """How long the tester is held up."""
     dead: bool = False
+    """No frame comes back."""
     card_clock_ppm: float | None = Field(default=None, ge=-1000.0, le=1000.0)
-    """By how many ppm the clocks of the cards run fast; None: the cards have no clocks."""
+    """The cards have clocks that run this many parts per million too fast, for `timestamps: card`."""
     seed: int = Field(default=1, ge=0, le=2**62)
+    """The seed of the faults."""
 
     @model_validator(mode="after")
     def _check_shares(self) -> Self:

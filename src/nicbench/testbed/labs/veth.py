@@ -48,11 +48,19 @@ class VethOptions(Frozen):
     """
 
     ports: int = Field(default=2, ge=1, le=8)
+    """Pairs of ports: as many ports of the tester and of the DUT."""
     queues: int = Field(default=1, ge=1, le=16)
+    """Queues of each end."""
     mtu: Annotated[int, Unit.BYTES] = Field(default=1500, ge=68, le=3498)
+    """MTU of each end, in bytes."""
     txqueuelen: Annotated[int, Unit.FRAMES, Label("Transmit queue")] = Field(default=1000, ge=0, le=1_000_000)
+    """Length of the transmit queue of each end, in frames."""
     rps: bool = True
+    """The DUT works on another CPU than the tester, so that it can be overloaded."""
     awake: bool = True
+    """The CPU of the DUT does not enter idle states (`pm_qos_resume_latency_us`), where the kernel has any to choose
+    from. `false` measures a CPU that sleeps between frames.
+    """
 
 
 class VethLab(FrameLab):

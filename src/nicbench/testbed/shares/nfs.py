@@ -68,12 +68,19 @@ class NfsOptions(Frozen):
     """
 
     version: Literal["4.0", "4.1", "4.2"] = "4.2"
+    """The version of the protocol, in quotes."""
     threads: int = Field(default=112, ge=1, le=4096)
+    """Threads of the server."""
     connections: int = Field(default=1, ge=1, le=16)
+    """Connections from a client's host to an address of the server (`nconnect`)."""
     read_bytes: Bytes | None = Field(default=None, ge=4096, le=16 * 2**20)
+    """Size of one read request (`rsize`); without it as client and server agree."""
     write_bytes: Bytes | None = Field(default=None, ge=4096, le=16 * 2**20)
+    """Size of one write request (`wsize`); without it as client and server agree."""
     sync: bool = True
+    """The server answers once the data are on its disk. `false` is `async` of exports(5)."""
     options: tuple[Word, ...] = ()
+    """Further mount options of nfs(5): `[noatime]`."""
 
 
 class Nfs(ShareKind):

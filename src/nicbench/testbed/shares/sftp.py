@@ -35,8 +35,11 @@ class SftpOptions(Frozen):
     """
 
     first_port: int = Field(default=3201, ge=1, le=65_000)
+    """TCP port of share 1; each further share has the next."""
     connections: int = Field(default=1, ge=1, le=64)
+    """Connections of each mount (`max_conns` of sshfs)."""
     options: tuple[Word, ...] = ()
+    """Further options of sshfs: `[direct_io]`."""
 
 
 class Sftp(ShareKind):

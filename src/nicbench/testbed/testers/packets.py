@@ -36,7 +36,9 @@ class Capture(Frozen):
     """Received frames of each trial as pcapng: the first ``frames``, or ``around_loss`` before and after each loss."""
 
     frames: int | None = Field(default=None, ge=1, le=65_536)
+    """The first frames of a trial. Give this or `around_loss`."""
     around_loss: int | None = Field(default=None, ge=1, le=4_096)
+    """So many frames before and after each loss."""
 
     @model_validator(mode="after")
     def _check_exactly_one(self) -> Capture:
@@ -49,8 +51,11 @@ class Worker(Frozen):
     """A core of the tester: the ports, by name, at which it sends and receives."""
 
     cpu: int = Field(ge=0)
+    """Its CPU."""
     transmit: tuple[Name, ...] = ()
+    """Ports at which it sends."""
     receive: tuple[Name, ...] = ()
+    """Ports at which it receives."""
 
     @model_validator(mode="after")
     def _check_ports(self) -> Self:
@@ -63,23 +68,43 @@ class EngineOptions(Frozen):
     """How the engine sends and receives. With None nicbench chooses, and the plan says what it chose."""
 
     driver: KernelDriver | None = None
+    """For kernel interfaces. `xdp`: programs in the kernel make and check the frames. `net_af_xdp`: AF_XDP.
+    `net_af_packet`: where BPF is not allowed. `net_pcap`: for the kernel's time stamps (slow, one worker). Without it
+    the run chooses `xdp` where that can do everything, else `net_af_xdp`.
+    """
     worker_cpu: int | None = Field(default=None, ge=0)
+    """The CPU of the loop that sends and receives; without it nicbench chooses one."""
     workers: tuple[Worker, ...] = ()
+    """Several loops, each on a CPU and with queues of its own: `[{cpu: 2, transmit: [t0, t1]}, {cpu: 3, receive: [t0,
+    t1]}]`. Every port needs one that sends and one that receives. Flows and schedule are divided among those that send
+    at a port. Without it there is one.
+    """
     huge_pages: bool = False
+    """Memory in huge pages. A run allocates those it lacks and gives them back."""
     memory: Bytes = Field(default=512 * 2**20, ge=64 * 2**20)
+    """Memory for DPDK."""
     transmit_descriptors: int = Field(default=2048, ge=64, le=32_768)
+    """Length of the transmit ring."""
     receive_descriptors: int = Field(default=8192, ge=64, le=32_768)
+    """Length of the receive ring."""
     send_buffer: Bytes = Field(default=64 * 2**20, ge=2**16)
+    """Send buffer of an AF_XDP socket."""
     burst: Annotated[int, Unit.FRAMES] = Field(default=32, ge=1, le=64)
+    """The largest burst, in frames. AF_XDP in copy mode takes 32 per call before Linux 6.17."""
     catch_up: Seconds = Field(default=0.001, le=1.0)
+    """After a pause at most this much traffic is made good; the rest counts as unsent."""
     latency_from: Literal["software", "scheduled"] = "software"
+    """`software`: from the time at which the burst was sent. `scheduled`: from the time at which the frame was due."""
     timestamps: Literal["tsc", "card", "kernel"] = "tsc"
-    """The source of receive time stamps, which every port of the tester must have; sent frames have stamps of tsc."""
+    """What stamps received frames: `tsc` (software), `card` or `kernel`."""
     capture: Capture | None = None
+    """Received frames of each measuring trial as pcapng in the run folder's `raw/`, at most 64 MiB a trial."""
     reordering_n: int = Field(default=3, ge=3, le=64)
-    """The largest n for which n-reordering (RFC 4737 section 5.3) is counted, from 1 on."""
+    """n-reordering (RFC 4737 section 5.3) is counted for each n up to this; above 3 the report lists it."""
     per_flow: Literal["counts", "histograms"] | None = None
-    """A line in the run folder for each flow of each trial; histograms take up to 112 KiB of memory for each flow."""
+    """A line for each flow of each measuring trial, in `raw/`. Histograms take up to 112 KiB of memory for each flow;
+    more than 1 GiB is refused.
+    """
 
     @model_validator(mode="after")
     def _check_cpus(self) -> Self:

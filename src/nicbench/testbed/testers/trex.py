@@ -62,14 +62,29 @@ class TrexOptions(Frozen):
     """
 
     client: str = Field(min_length=1)
+    """The folder of an unpacked TRex release, or of a clone of trex-core, on this machine."""
     python: str | None = Field(default=None, min_length=1)
+    """The Python interpreter that loads the client; without it nicbench's own. Releases up to 3.06 need Python 3.11 or
+    older, 3.08 needs 3.12 or older.
+    """
     server: str = Field(default="127.0.0.1", min_length=1)
+    """Where `./t-rex-64 -i` runs."""
     sync_port: int = Field(default=4501, ge=1, le=65_535)
+    """TCP port of requests and replies."""
     async_port: int = Field(default=4500, ge=1, le=65_535)
+    """TCP port of events. An event must arrive when the ports are taken; without events the end of no transmission
+    would be noticed.
+    """
     ports: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(default=(0, 1), min_length=1, max_length=64)
+    """TRex's numbers of its ports, in the order in which `pattern` takes them."""
     macs: tuple[Mac, ...] = ()
+    """MAC addresses of the frames, one for each port; without it `02:00:00:00:54:01` and so on. The ports are
+    promiscuous meanwhile.
+    """
     latency_rate: Annotated[FramesPerSecond, Field(ge=1.0, le=1e6)] = 1000.0
+    """Frames with a time stamp, of each way's load and at most 10 % of it; only in trials that measure latency."""
     force: bool = False
+    """Take ports that another user of the server holds."""
 
     @model_validator(mode="after")
     def _check_ports(self) -> Self:

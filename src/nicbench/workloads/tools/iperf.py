@@ -44,9 +44,9 @@ class IperfOptions(Frozen):
     """Options of ``workload: {kind: iperf, ..}``."""
 
     mss_bytes: int | None = Field(default=None, ge=88, le=9216)
-    """Maximum segment size to ask for (-M)."""
+    """Maximum segment size (`-M`); without it the kernel's."""
     dscp: int | None = Field(default=None, ge=0, le=63)
-    """Differentiated services code point of its packets (-S, four times as much)."""
+    """The DSCP of the packets (`-S`, four times as much)."""
 
 
 @dataclass(frozen=True, slots=True)

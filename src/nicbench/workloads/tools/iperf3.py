@@ -25,17 +25,19 @@ class Iperf3Options(Frozen):
     """Options of ``workload: {kind: iperf3, ..}``. iperf3 counts whole seconds."""
 
     omit_s: int = Field(default=0, ge=0, le=60)
-    """Time before the measured time that no figure counts (-O), for slow start for instance."""
+    """Seconds before the measured time that count in no figure (`-O`). What was sent in them may be received later:
+    then more arrives than was sent.
+    """
     mss_bytes: int | None = Field(default=None, ge=88, le=9216)
-    """Maximum segment size to ask for (-M)."""
+    """Maximum segment size (`-M`); without it the kernel's."""
     dscp: int | None = Field(default=None, ge=0, le=63)
-    """Differentiated services code point of its packets (--dscp)."""
+    """The DSCP of the packets (`--dscp`)."""
     client_port: int | None = Field(default=None, ge=1, le=65535)
-    """The client's first port (--cport), so that its flows are the same each time."""
+    """The first port of the client (`--cport`), for flows that are the same each time; without it any."""
     bind_device: bool = False
-    """Also bind sockets to the device (--bind-dev, from 3.10), where addresses alone do not determine the route."""
+    """Sockets are also bound to the interface (`--bind-dev`, from 3.10)."""
     pacing: Literal["tool", "kernel"] = "tool"
-    """Who paces a rate: iperf3 (-b), or the kernel's fair queueing (--fq-rate)."""
+    """What holds a rate: the `tool` (`-b`), or the `kernel` (`--fq-rate`)."""
 
 
 class Iperf3(Workload):

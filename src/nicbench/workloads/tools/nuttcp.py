@@ -32,9 +32,9 @@ class NuttcpOptions(Frozen):
     """Options of ``workload: {kind: nuttcp, ..}``."""
 
     mss_bytes: int | None = Field(default=None, ge=88, le=9216)
-    """Maximum segment size to ask for (-M)."""
+    """Maximum segment size (`-M`); without it the kernel's."""
     dscp: int | None = Field(default=None, ge=0, le=63)
-    """Differentiated services code point of its packets (-c)."""
+    """The DSCP of the packets (`-c`)."""
 
 
 class Nuttcp(Workload):

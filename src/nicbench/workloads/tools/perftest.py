@@ -34,18 +34,27 @@ class PerftestOptions(Frozen):
     """Options of ``workload: {kind: perftest, ..}``."""
 
     iterations: int | None = Field(default=10_000, ge=5)
-    """Requests of a latency test, with every sample (-n, -U); None: the test's duration, with a mean only (-D)."""
+    """Requests of a latency test, whose duration then depends on how fast they are. `null`: it runs for its duration
+    and gives a mean alone.
+    """
     connection: Literal["RC", "UC", "UD", "DC"] = "RC"
+    """The type of connection."""
     gid_index: int | None = Field(default=None, ge=0, le=255)
-    """GID index, which selects the packets' address (-x), where the port has none of its own."""
+    """The GID to use where nicbench finds none (`-x`)."""
     mtu_bytes: Literal[256, 512, 1024, 2048, 4096] | None = None
+    """The MTU (`-m`); without it the port's."""
     transmit_depth: int | None = Field(default=None, ge=1)
+    """Length of the send queue (`-t`); without it perftest's."""
     qp_timeout: int | None = Field(default=None, ge=0, le=31)
-    """Retransmission timeout of 4.096 us x 2^n (-u; perftest's default is 14, 67 ms)."""
+    """What is not acknowledged within 4.096 µs × 2^n is sent again (`-u`); without it perftest's 14, which is 67 ms."""
     inline_bytes: int | None = Field(default=None, ge=0)
+    """Messages up to this size are sent inline (`-I`); without it perftest's."""
     post_list: int | None = Field(default=None, ge=1)
+    """Requests that are posted at once (`-l`); without it perftest's."""
     service_level: int | None = Field(default=None, ge=0, le=15)
+    """The service level (`-S`); without it perftest's."""
     traffic_class: int | None = Field(default=None, ge=0, le=255)
+    """The traffic class (`--tclass`), for example 106 for DSCP 26 with ECN; without it perftest's."""
 
 
 class Perftest(Workload):

@@ -36,15 +36,15 @@ class SockperfOptions(Frozen):
     """Options of ``workload: {kind: sockperf, ..}``. sockperf counts whole seconds."""
 
     under_load: bool = False
-    """Send requests at a fixed rate, answered or not, instead of one after the other."""
+    """Messages have a rate of their own (`under-load`) instead of following one another (`ping-pong`)."""
     messages_per_s: int | None = Field(default=None, ge=1)
-    """The rate (--mps). None: 10,000 a second under load; otherwise each request follows the answer to the last."""
+    """Messages a second (`--mps`); without it 10,000 under load, else as many as possible."""
     reply_every: int = Field(default=1, ge=1, le=1_000_000)
-    """Under load, one of so many messages requests an answer and is timed."""
+    """Under load, one message of so many is answered and timed."""
     full_round_trip: bool = False
-    """Measure the whole round trip (--full-rtt) instead of half of it."""
+    """The latency of the whole round trip (`--full-rtt`)."""
     samples: bool = True
-    """Keep the latency of every request (--full-log)."""
+    """Keep every latency for the histogram (`--full-log`). `false`: read sockperf's own percentiles."""
 
 
 class Sockperf(Workload):

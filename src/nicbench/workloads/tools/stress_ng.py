@@ -26,7 +26,7 @@ class StressNgOptions(Frozen):
     """Options of ``workload: {kind: stress-ng, ..}``."""
 
     cache_bytes: int | None = Field(default=None, ge=1024 * 1024)
-    """Size of the cache from which the arrays are sized (--stream-l3-size); None: the machine's cache."""
+    """Arrays are made for a cache of this size (`--stream-l3-size`); without it the machine's."""
 
 
 class StressNg(Workload):

@@ -1,0 +1,48 @@
+"""Reads a JSON Schema: the members of the document and of each of its parts. Pure; it knows no page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+
+def rows_of(schema: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yields each member by its path (``results[].values``), with its type and its description."""
+    yield from _members(schema, schema.get("$defs", {}), "", ())
+
+
+def _members(
+    part: dict[str, Any], parts: dict[str, Any], path: str, above: tuple[str, ...]
+) -> Iterator[tuple[str, str, str]]:
+    for name, member in part.get("properties", {}).items():
+        place = f"{path}.{name}" if path else name
+        yield f"`{place}`", _type(member), " ".join(str(member.get("description") or "").replace("``", "`").split())
+        for reference, suffix in _references(member):
+            if reference not in above:
+                yield from _members(parts[reference], parts, f"{place}{suffix}", (*above, reference))
+
+
+def _references(member: dict[str, Any], suffix: str = "") -> Iterator[tuple[str, str]]:
+    """The parts that a member holds: directly, in a list (``[]``) or by name (``.NAME``)."""
+    if "$ref" in member:
+        yield str(member["$ref"]).rpartition("/")[2], suffix
+    for each in (*member.get("anyOf", ()), *member.get("oneOf", ()), *member.get("allOf", ())):
+        yield from _references(each, suffix)
+    if isinstance(member.get("items"), dict):
+        yield from _references(member["items"], f"{suffix}[]")
+    if isinstance(member.get("additionalProperties"), dict):
+        yield from _references(member["additionalProperties"], f"{suffix}.NAME")
+
+
+def _type(member: dict[str, Any]) -> str:
+    if "const" in member:
+        return f"`{member['const']}`"
+    if "enum" in member:
+        return ", ".join(f"`{value}`" for value in member["enum"])
+    several = member.get("anyOf") or member.get("oneOf")
+    if several:
+        return " or ".join(dict.fromkeys(_type(each) for each in several))
+    kind = member.get("type", "object" if "$ref" in member else "any")
+    if kind == "array" and isinstance(member.get("items"), dict):
+        return f"list of {_type(member['items'])}"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)

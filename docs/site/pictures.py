@@ -1,0 +1,119 @@
+"""Makes the pictures of the documents from runs of today's nicbench, so that they never show an earlier one.
+
+The runs are simulated or imported: the same on every machine, and valid. Screenshots are taken by Chromium. The
+recording of the terminal is drawn by Rich; its lines appear when the run printed them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parents[2]
+NICBENCH = ROOT / ".venv/bin/nicbench"
+COMMAND = ("run", "examples/simulated.yaml")
+COLUMNS = 120
+_DESKTOP, _PHONE, _SHEET = (1280, 900), (500, 1000), (1000, 1180)
+_TABLE = """Card,Frame size [bytes],Frame rate [Mpps],% of line rate
+Example 25G,64,37.20,100
+Example 25G,512,5.87,100
+Example 25G,1518,2.03,100
+"""
+_IMPORT = (
+    *(
+        "import",
+        "results.csv",
+        "--method",
+        "throughput",
+        "--configuration",
+        "Card",
+        "--link-speed",
+        "25GbE",
+        "--ports",
+        "1",
+    ),
+    *("--title", "Example 25G, zero loss", "--device", "Example 25G", "--source", "Example Lab", "--year", "2026"),
+)
+
+
+def main(pictures: Path) -> None:
+    """Makes every picture in the folder."""
+    pictures.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "examples").symlink_to(ROOT / "examples")
+        (folder / "results.csv").write_text(_TABLE)
+        draw(record(folder), pictures / "run.svg")
+        call(folder, "run", str(ROOT / "docs/site/pictures.yaml"), "--no-progress")
+        report = next(folder.glob("runs/*-a-simulated-device*/report.html"))
+        photograph(report, pictures / "report.png", _DESKTOP)
+        photograph(report, pictures / "report-phone.png", _PHONE)
+        call(folder, *_IMPORT)
+        call(folder, "report", "latest", "--layout", "datasheet")
+        photograph(next(folder.glob("runs/*/report-datasheet.html")), pictures / "datasheet.png", _SHEET)
+
+
+def call(folder: Path, *command: str) -> None:
+    """Runs a command of nicbench in the folder; CalledProcessError where it fails."""
+    subprocess.run([NICBENCH, *command], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+def record(folder: Path) -> list[tuple[float, str]]:
+    """Runs the command that is recorded; returns each line that it printed, with its time in seconds."""
+    environment = {**os.environ, "COLUMNS": str(COLUMNS), "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [NICBENCH, *COMMAND], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    began = time.monotonic()
+    lines = [(time.monotonic() - began, line.rstrip("\n").replace(f"{folder}/", "")) for line in process.stdout or ()]
+    if process.wait() != 0:
+        raise SystemExit(f"pictures: the run failed:\n{''.join(line for _, line in lines)}")
+    return lines
+
+
+def draw(lines: list[tuple[float, str]], picture: Path) -> None:
+    """Draws a recording as an SVG whose lines appear in time; all at once for readers who want no motion."""
+    lines = [(0.0, f"$ nicbench {' '.join(COMMAND)}"), *lines]
+    with open(os.devnull, "w") as nowhere:
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, highlight=False)
+        for number, (_, line) in enumerate(lines):
+            console.print(Text(line, style="bold" if number == 0 else ""), no_wrap=True, crop=True)
+        svg = console.export_svg(title="nicbench", unique_id="run")
+    rules = "".join(
+        f".run-at-{number} {{ animation: run-appear 0s {at:.2f}s both }}\n" for number, (at, _) in enumerate(lines)
+    )
+    motion = (
+        "@keyframes run-appear { from { visibility: hidden } to { visibility: visible } }\n"
+        f"@media (prefers-reduced-motion: no-preference) {{\n{rules}}}\n"
+    )
+    svg = svg.replace("</style>", f"{motion}</style>", 1)
+    # Fonts come from the reader's machine: the site loads nothing from elsewhere.
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(
+        r'<text class="([^"]*)"([^>]*clip-path="url\(#run-line-(\d+)\)")', r'<text class="\1 run-at-\3"\2', svg
+    )
+    picture.write_text(svg)
+
+
+def photograph(page: Path, picture: Path, size: tuple[int, int]) -> None:
+    """Takes a picture of the first screen of a page, in a window of so many pixels."""
+    browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        raise SystemExit("pictures: there is no Chromium\n  next: apt-get install chromium")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1"]
+    window = f"--window-size={size[0]},{size[1]}"
+    shot = [browser, *options, window, f"--screenshot={picture.resolve()}", page.as_uri()]
+    subprocess.run(shot, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,137 @@
+"""Parts of the method ``throughput``: the choice of its search, and the self-check against a rate that is known."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from nicbench.core.base import Frozen
+from nicbench.core.described import OneLine
+from nicbench.core.frame_size import Size, words_of
+from nicbench.core.quantity import FramesPerSecond, Ratio
+from nicbench.core.registry import find
+from nicbench.core.result import Bounded, number_of
+from nicbench.core.units import format_rate
+from nicbench.methods._trial_times import Validation
+from nicbench.methods.base import Context, Values
+from nicbench.search.base import Outcome, Search, check_loads
+from nicbench.stats.intervals import Agreement
+
+NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
+# RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
+FULL_TRIAL_S = 60.0
+
+GoalRatio = Annotated[Ratio, Field(lt=1.0)]
+
+
+class SearchChoice(Frozen):
+    """The choice of a search, its goals (loss ratios), its precision, and the maximum number of trials per frame size.
+
+    Further options of the search stand beside these keys, and are read by the search's own ``Options``.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    plugins: ClassVar[str] = "nicbench.search"
+
+    kind: str = "mlr"
+    """The search: `mlr` (MLRsearch), `bisect`, `estimate` or `step-down`."""
+    goals: Annotated[dict[str, GoalRatio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
+    """The share of frames that may be lost, by name."""
+    precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
+    """Relative width of the reported interval."""
+    maximum_trials: int = Field(default=60, ge=2)
+    """Most trials for each frame size, without repeats and without the first trial that shows what the tester cannot
+    send. A search that ends early reports a wider interval.
+    """
+    minimum_load: FramesPerSecond = 1000.0
+    """Below this load the search gives up."""
+    maximum_load: FramesPerSecond | None = None
+    """The highest load that is tried; without it the line rate, or what the tester can send. For a device that is
+    known to be slow, or that a flood of frames stops for good. A device that passes it does at least that.
+    """
+    validation: Validation = FULL_TRIAL_S
+    """Duration of the trial that the answer must pass in the end, where the others are shorter; `0 s` is none. In a
+    lab made on the spot there is none.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_by_the_search(cls, written: Any, information: ValidationInfo) -> Any:
+        """Reads the search's own keys; an unknown kind is left to the bench file's checks, which know its position."""
+        if not isinstance(written, dict):
+            return written
+        search = find("nicbench.search", Search).get(written.get("kind", "mlr"))
+        if search is None:
+            return written
+        own = {key: value for key, value in written.items() if key not in cls.model_fields}
+        known = [*cls.model_fields, *search.Options.model_fields]
+        unknown = [
+            InitErrorDetails(
+                type=PydanticCustomError("extra_forbidden", "unknown key", {"known": known}), loc=(key,), input=value
+            )
+            for key, value in own.items()
+            if key not in known
+        ]
+        if unknown:
+            raise ValidationError.from_exception_data("search", unknown)
+        return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
+
+    @model_validator(mode="after")
+    def _loads_are_in_order(self) -> Self:
+        check_loads(self.minimum_load, self.maximum_load)
+        return self
+
+    def build(self) -> Search:
+        """Returns the search."""
+        kind = find("nicbench.search", Search)[self.kind]
+        return kind(kind.Options.model_validate(self.model_extra or {}))
+
+    def validation_s(self, trial_s: float) -> float | None:
+        """Returns the length of the trial that confirms the answer; ``None`` if all are as long or none is wanted."""
+        return self.validation if self.validation > trial_s else None
+
+
+WITHIN_RATIO: Final = 0.005
+"""The tolerance: an interval agrees that contains the known rate, or ends within half a percent of it."""
+SELF_CHECK: Final = ("self_check", "Known rate")
+"""The value and the subject of the note below a table of rates."""
+
+
+def known_rate_values(context: Context, size: Size, outcome: Outcome, trial_s: float) -> Values:
+    """Returns the DUT's known rate for trials of ``trial_s``, and whether the lossless rate agrees with it.
+
+    Empty where no rate is known.
+    """
+    known = context.known_rate_frames_per_s(outcome.passed_for_s or trial_s)
+    if known is None:
+        return {}
+    rate = outcome.rate
+    found = _agreement(rate, known)
+    words = {Agreement.AGREE: "agrees", Agreement.DISAGREE: "does not agree", Agreement.UNKNOWN: "cannot be told"}
+    return {
+        "known_rate_frames_per_s": known,
+        "agreement": found.value,
+        "self_check": f"at {words_of(size)} expected {format_rate(known)}, found {_span(rate)}: {words[found]}",
+    }
+
+
+def _agreement(rate: Bounded, known: float) -> Agreement:
+    lower, upper = rate.lower, rate.upper
+    if lower is None or upper is None:
+        # One bound alone can contradict the known rate, and cannot confirm it.
+        too_high = lower is not None and lower > known * (1.0 + WITHIN_RATIO)
+        too_low = upper is not None and upper < known * (1.0 - WITHIN_RATIO)
+        return Agreement.DISAGREE if too_high or too_low else Agreement.UNKNOWN
+    holds = lower <= known * (1.0 + WITHIN_RATIO) and upper >= known * (1.0 - WITHIN_RATIO)
+    return Agreement.AGREE if holds else Agreement.DISAGREE
+
+
+def _span(rate: Bounded) -> str:
+    ends = [number_of(end) for end in (rate.lower, rate.upper)]
+    known = [format_rate(end) for end in ends if end is not None]
+    if len(known) < 2:
+        return f"{'at least' if rate.lower is not None else 'less than'} {known[0]}" if known else "no rate"
+    return " to ".join(known)
