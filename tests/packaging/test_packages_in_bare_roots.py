@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.lab, pytest.mark.timeout(3000)
 ROOTS = ("bookworm", "trixie", "noble")
 # What a bare system lacks for a lab, as docs/install.md has it; a wheel cannot bring it along.
 FOR_A_WHEEL = {
-    "bookworm": "iproute2 ethtool pciutils nftables bpftool",
-    "trixie": "iproute2 ethtool pciutils nftables bpftool",
-    "noble": "iproute2 ethtool pciutils nftables linux-tools-common linux-tools-generic",
+    "bookworm": "iproute2 ethtool pciutils nftables procps bpftool",
+    "trixie": "iproute2 ethtool pciutils nftables procps bpftool",
+    "noble": "iproute2 ethtool pciutils nftables procps linux-tools-common linux-tools-generic",
 }
 QUIET = "apt-get -qq update && apt-get install -qq -y --no-install-recommends"
 
