@@ -42,11 +42,11 @@ def test_an_installed_package_has_examples_of_its_own(tmp_path: Path, monkeypatc
     own = tmp_path / "examples"
     own.mkdir()
     (own / "simulated.yaml").write_text("mine\n")
-    monkeypatch.setattr(examples, "_PLACES", (own, *examples._PLACES))
+    monkeypatch.setattr(examples, "shipped", lambda name: tmp_path / name)
     assert examples.example("simulated.yaml") == own / "simulated.yaml"
     assert examples.example_names() == ("simulated",)
     with pytest.raises(UsageError, match="no example `simulate`"):
         examples.example("simulate")
-    monkeypatch.setattr(examples, "_PLACES", (tmp_path / "none",))
+    monkeypatch.setattr(examples, "shipped", lambda name: tmp_path / "none" / name)
     with pytest.raises(NotReadyError, match="has no examples"):
         examples.example("simulated")

@@ -16,9 +16,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# The new network has a /sys of its own, as `ip netns exec` makes one.
+# `ip netns exec` needs a / that is a mount of its own; the new network has a /sys of its own.
 _ENTER = (
-    'mount -t proc proc "$1/proc" && mount -t sysfs sys "$1/sys" && mount --rbind /dev "$1/dev" && exec chroot "$@"'
+    'mount --bind "$1" "$1" && mount -t proc proc "$1/proc" && mount -t sysfs sys "$1/sys" && '
+    'mount --rbind /dev "$1/dev" && exec chroot "$@"'
 )
 
 

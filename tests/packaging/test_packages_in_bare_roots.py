@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.lab, pytest.mark.timeout(3000)
 ROOTS = ("bookworm", "trixie", "noble")
 # What a bare system lacks for a lab, as docs/install.md has it; a wheel cannot bring it along.
 FOR_A_WHEEL = {
-    "bookworm": "iproute2 ethtool pciutils nftables bpftool",
-    "trixie": "iproute2 ethtool pciutils nftables bpftool",
-    "noble": "iproute2 ethtool pciutils nftables linux-tools-common linux-tools-generic",
+    "bookworm": "iproute2 ethtool pciutils nftables procps bpftool",
+    "trixie": "iproute2 ethtool pciutils nftables procps bpftool",
+    "noble": "iproute2 ethtool pciutils nftables procps linux-tools-common linux-tools-generic",
 }
 QUIET = "apt-get -qq update && apt-get install -qq -y --no-install-recommends"
 
@@ -40,10 +40,10 @@ def packages() -> dict[str, Path]:
     return {"wheel": wheel, "deb": deb}
 
 
-def _measure(root: Bare, program: str, examples: str) -> None:
+def _measure(root: Bare, program: str) -> None:
     for name in ("simulated", "kernel-forward"):
         began = time.monotonic()
-        said = root.measure(f"{program} run {examples}/{name}.yaml --output /runs/{name} --no-progress")
+        said = root.measure(f"{program} demo {name} --runs /runs/{name} --no-progress")
         assert "report: /runs" in said
         (report,) = (root.folder / "runs" / name).glob("*/report.html")
         assert report.stat().st_size > 100_000
@@ -60,7 +60,7 @@ def test_the_deb_measures_in_a_bare_system(name: str, packages: dict[str, Path],
         assert root.has_no_compiler()
         doctor = root.measure("nicbench doctor || true")
         assert "missing" not in doctor.split("Debian packages (runtime)")[1].split("\n")[0]
-        _measure(root, "nicbench", "/usr/lib/nicbench/python/lib/python3.11/dist-packages/nicbench/examples")
+        _measure(root, "nicbench")
         root.install("dpkg --purge nicbench")
         assert not (root.folder / "usr/lib/nicbench/python").exists()
 
@@ -74,5 +74,4 @@ def test_the_wheel_measures_in_a_bare_system(name: str, packages: dict[str, Path
         root.install(f"python3 -m venv /nicbench && /nicbench/bin/pip install --quiet /{packages['wheel'].name}")
         print(f"{name}: wheel installed in {time.monotonic() - began:.0f} s")
         assert root.has_no_compiler()
-        (examples,) = root.folder.glob("nicbench/lib/python3*/site-packages/nicbench/examples")
-        _measure(root, "/nicbench/bin/nicbench", f"/{examples.relative_to(root.folder)}")
+        _measure(root, "/nicbench/bin/nicbench")

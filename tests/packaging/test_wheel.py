@@ -66,7 +66,7 @@ def run(installed: Path, tmp_path: Path) -> tuple[list[str], dict[str, str], Pat
 def _measure(run: tuple[list[str], dict[str, str], Path], bench: Path, runs: Path) -> dict[str, object]:
     command, environment, note = run
     done = subprocess.run(
-        [*command, "run", str(bench), "--output", str(runs), "--json"],
+        [*command, "run", str(bench), "--runs", str(runs), "--json"],
         env=environment,
         cwd=runs.parent,
         capture_output=True,

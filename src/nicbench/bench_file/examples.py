@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from nicbench.core.errors import NotReadyError, UsageError, suggest
-
-_PACKAGE: Final = Path(__file__).resolve().parents[1]
-_PLACES: Final = (_PACKAGE / "examples", _PACKAGE.parents[1] / "examples")
+from nicbench.core.shipped import how_to_mend, shipped
 
 
 def example_names() -> tuple[str, ...]:
@@ -26,9 +23,9 @@ def example(name: str) -> Path:
         return path
     names = example_names()
     if not names:
-        raise NotReadyError("this installation has no examples", place=str(_PLACES[0]), next_step="install it again")
+        raise NotReadyError("this installation has no examples", place=str(_folder()), next_step=how_to_mend())
     raise UsageError(f"there is no example `{name}`", next_step=suggest(name, names, "example"))
 
 
 def _folder() -> Path:
-    return next((place for place in _PLACES if place.is_dir()), _PLACES[0])
+    return shipped("examples")
