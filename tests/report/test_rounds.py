@@ -210,7 +210,7 @@ def test_one_client_that_fails_takes_nothing_from_the_others(tmp_path: Path) -> 
     rates = {row.result.id: row.result.values["throughput_bits_per_s"] for row in view.sections[-1].rows}
     assert [rate is None for name, rate in rates.items() if name.endswith("c0b")] == [True, True]
     assert all(rate == 48e6 for name, rate in rates.items() if not name.endswith("c0b"))
-    assert "lack a figure" in view.headline
+    assert "have no value" in view.headline
 
 
 def seen_of(request: RoundRequest) -> tuple[BondObservation, ...]:
