@@ -273,7 +273,7 @@ def test_many_runs_are_rows_and_every_one_is_there(count: int, make: Make, nicbe
     assert ended.status == 0
     page = Path("comparison.html").read_text()
     assert all(f"Run {number:02}" in page for number in range(count))
-    assert f"“Run {count - 1:02}” passes most" in ended.stdout
+    assert f"“Run {count - 1:02}” passes the most" in ended.stdout
     assert "lies above those of all others" in ended.stdout
 
 
