@@ -38,15 +38,16 @@ def test_it_runs_an_example_into_the_folder_of_runs(
     assert (folder / "bench.yaml").read_text() == examples.example(name).read_text()
 
 
-def test_an_installed_package_has_examples_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_are_those_that_the_installation_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "examples"
     own.mkdir()
     (own / "simulated.yaml").write_text("mine\n")
     monkeypatch.setattr(examples, "shipped", lambda name: tmp_path / name)
     assert examples.example("simulated.yaml") == own / "simulated.yaml"
     assert examples.example_names() == ("simulated",)
-    with pytest.raises(UsageError, match="no example `simulate`"):
-        examples.example("simulate")
+    for name in ("simulate", "../examples/simulated", ""):
+        with pytest.raises(UsageError, match="no example"):
+            examples.example(name)
     monkeypatch.setattr(examples, "shipped", lambda name: tmp_path / "none" / name)
     with pytest.raises(NotReadyError, match="has no examples"):
         examples.example("simulated")

@@ -1,4 +1,4 @@
-"""The bench files that come with nicbench: in the package where it was installed, beside `src` in a clone."""
+"""The bench files that come with nicbench, by their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nicbench.core.shipped import how_to_mend, shipped
 
 def example_names() -> tuple[str, ...]:
     """The names of all examples, in order; none where the installation has none."""
-    return tuple(sorted(path.stem for path in _folder().glob("*.yaml")))
+    return tuple(sorted(path.stem for path in shipped("examples").glob("*.yaml")))
 
 
 def example(name: str) -> Path:
@@ -18,14 +18,11 @@ def example(name: str) -> Path:
 
     UsageError where there is none of the name, NotReadyError where the installation has no examples at all.
     """
-    path = _folder() / f"{name.removesuffix('.yaml')}.yaml"
-    if path.is_file() and path.parent == _folder():
-        return path
     names = example_names()
+    stem = name.removesuffix(".yaml")
+    if stem in names:
+        return shipped(f"examples/{stem}.yaml")
     if not names:
-        raise NotReadyError("this installation has no examples", place=str(_folder()), next_step=how_to_mend())
+        place = str(shipped("examples"))
+        raise NotReadyError("this installation has no examples", place=place, next_step=how_to_mend())
     raise UsageError(f"there is no example `{name}`", next_step=suggest(name, names, "example"))
-
-
-def _folder() -> Path:
-    return shipped("examples")
