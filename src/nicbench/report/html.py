@@ -179,8 +179,8 @@ class _Writer:
             case FoldedBlocks():
                 return self._folded(block)
             case Group(look="folded"):
-                above, *inner = self.blocks(block.blocks)
-                folded = f"<details><summary>{above}</summary>\n{chr(10).join(inner)}\n</details>"
+                above, *behind = self.blocks(block.blocks)
+                folded = f"<details><summary>{above}</summary>\n{chr(10).join(behind)}\n</details>"
                 return f'<section class="folded">\n{folded}\n</section>'
             case Group():
                 tag = "div" if block.look in ("besides", "overview") else "section"

@@ -114,14 +114,14 @@ def _print(console: Console, folders: list[RunFolder], found: Differences, *, ev
     elif found.equal:
         _line(console, f"{one} and {other} were made the same way, with the same settings.")
     folded = 0
-    for words, rows in (
+    for words, apart_rows in (
         ("Identities of the hardware (serial numbers, addresses)", found.identities),
         ("Redacted in at least one run, not compared", found.redacted),
         ("Different in every run, and not settings", found.volatile),
     ):
-        if rows and every:
-            _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in rows))}")
-        folded += len(rows)
+        if apart_rows and every:
+            _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in apart_rows))}")
+        folded += len(apart_rows)
     if not every and (folded or found.settings):
         differ = (
             "1 more value differs that is no setting"
