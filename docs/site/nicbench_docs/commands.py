@@ -68,7 +68,7 @@ def options_of(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _value(option: Any, context: Any) -> str:
-    return str(option.metavar or option.display_type(context)).strip("<>[]")
+    return str(option.metavar or option.display_type(context).strip("<>"))
 
 
 def _default(option: Any) -> str:
