@@ -95,8 +95,8 @@ build_engines() {
     build_programs "$folder"
 }
 
-# The oldest glibc that the programs in folder $1 start with, as 2_30.
+# The oldest glibc that the programs in folder $1 start with, as 2_30: of the one that is not static.
 oldest_glibc() {
-    objdump -T "$1"/nicbench-* 2>/dev/null | grep --only-matching 'GLIBC_2\.[0-9]*' | sort --version-sort --unique |
+    objdump -T "$1/nicbench-packets" | grep --only-matching 'GLIBC_2\.[0-9]*' | sort --version-sort --unique |
         tail --lines 1 | sed 's/GLIBC_//; s/\./_/'
 }

@@ -1,6 +1,6 @@
 """Bare userlands that packages are installed into: a tree of files of its own, the kernel of this machine, no compiler.
 
-What is measured there has namespaces of its own for mounts, processes and network, so that nothing is left of it.
+What runs there has namespaces of its own for mounts and processes, so that nothing is left of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
-# `ip netns exec` needs a / that is a mount of its own; the new network has a /sys of its own.
+# `ip netns exec` needs a / that is a mount of its own; what is mounted ends with the command.
 _ENTER = (
     'mount --bind "$1" "$1" && mount -t proc proc "$1/proc" && mount -t sysfs sys "$1/sys" && '
     'mount --rbind /dev "$1/dev" && exec chroot "$@"'
@@ -29,16 +29,9 @@ class Bare:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def install(self, command: str, timeout_s: float = 600) -> None:
-        """Runs a command of the shell in it, with this machine's network."""
-        self._run(command, (), timeout_s)
-
-    def measure(self, command: str, timeout_s: float = 600) -> str:
-        """Runs a command of the shell in it, without any network; gives what it said."""
-        return self._run(command, ("--net",), timeout_s)
-
-    def _run(self, command: str, further: tuple[str, ...], timeout_s: float) -> str:
-        apart = ("unshare", "--mount", "--pid", "--fork", "--kill-child", *further)
+    def run(self, command: str, timeout_s: float = 900) -> str:
+        """Runs a command of the shell in it, and gives what it said; a lab makes its own network namespaces."""
+        apart = ("unshare", "--mount", "--pid", "--fork", "--kill-child")
         entered = (*apart, "sh", "-c", _ENTER, "sh", str(self.folder))
         environment = {
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",

@@ -43,7 +43,7 @@ def packages() -> dict[str, Path]:
 def _measure(root: Bare, program: str) -> None:
     for name in ("simulated", "kernel-forward"):
         began = time.monotonic()
-        said = root.measure(f"{program} demo {name} --runs /runs/{name} --no-progress")
+        said = root.run(f"{program} demo {name} --runs /runs/{name} --no-progress")
         assert "report: /runs" in said
         (report,) = (root.folder / "runs" / name).glob("*/report.html")
         assert report.stat().st_size > 100_000
@@ -55,13 +55,13 @@ def test_the_deb_measures_in_a_bare_system(name: str, packages: dict[str, Path],
     with bare(name, tmp_path) as root:
         shutil.copy(packages["deb"], root.folder / "nicbench.deb")
         began = time.monotonic()
-        root.install(f"{QUIET} /nicbench.deb")
+        root.run(f"{QUIET} /nicbench.deb")
         print(f"{name}: .deb installed in {time.monotonic() - began:.0f} s")
         assert root.has_no_compiler()
-        doctor = root.measure("nicbench doctor || true")
+        doctor = root.run("nicbench doctor || true")
         assert "missing" not in doctor.split("Debian packages (runtime)")[1].split("\n")[0]
         _measure(root, "nicbench")
-        root.install("dpkg --purge nicbench")
+        root.run("dpkg --purge nicbench")
         assert not (root.folder / "usr/lib/nicbench/python").exists()
 
 
@@ -69,9 +69,9 @@ def test_the_deb_measures_in_a_bare_system(name: str, packages: dict[str, Path],
 def test_the_wheel_measures_in_a_bare_system(name: str, packages: dict[str, Path], tmp_path: Path) -> None:
     with bare(name, tmp_path) as root:
         shutil.copy(packages["wheel"], root.folder / packages["wheel"].name)
-        root.install(f"{QUIET} python3-venv {FOR_A_WHEEL[name]}")
+        root.run(f"{QUIET} python3-venv {FOR_A_WHEEL[name]}")
         began = time.monotonic()
-        root.install(f"python3 -m venv /nicbench && /nicbench/bin/pip install --quiet /{packages['wheel'].name}")
+        root.run(f"python3 -m venv /nicbench && /nicbench/bin/pip install --quiet /{packages['wheel'].name}")
         print(f"{name}: wheel installed in {time.monotonic() - began:.0f} s")
         assert root.has_no_compiler()
         _measure(root, "/nicbench/bin/nicbench")
