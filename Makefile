@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint vm bench acceptance pages soak fuzz clean
+.PHONY: help install demo test lint package vm bench acceptance pages soak fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -9,7 +9,7 @@ install: ## what is missing: Debian packages (named first), the Python environme
 	@scripts/setup
 
 demo: install ## a lab of namespaces, RFC 2544 throughput and latency through the kernel, a report (needs root)
-	@.venv/bin/nicbench run examples/kernel-forward.yaml
+	@.venv/bin/nicbench demo
 
 test: ## every check: format, lint, types, import rules, Rust tests, Python tests, real packets, virtual machines (needs root)
 	@scripts/setup --test
@@ -17,6 +17,10 @@ test: ## every check: format, lint, types, import rules, Rust tests, Python test
 
 lint: install ## the checks that run nothing: format, lint, types, import rules
 	@scripts/check lint
+
+package: install ## wheels, .deb, .rpm and image with all that is inside, in build/dist
+	@scripts/setup --package
+	@scripts/package
 
 vm: ## every test that boots a virtual machine; `make test` runs the short ones too (needs root)
 	@scripts/setup --test
@@ -43,4 +47,4 @@ fuzz: install ## each fuzzer for MINUTES (1) of time, one after another; what th
 	@scripts/fuzz --minutes $(MINUTES)
 
 clean: ## removes what was built, keeps runs/
-	rm -rf .venv engine/target build/pages .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv engine/target build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

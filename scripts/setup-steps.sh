@@ -34,6 +34,21 @@ find_cargo() {
         fail "cargo $found is too old, the engine needs Rust $needed" "rustup update stable"
 }
 
+# The XDP programs of DUTs and labs, from NAME.bpf.c in the package to NAME.bpf.o beside the engine's binaries. They call
+# the kernel by its stable interface alone, and BPF has one little-endian form: an object serves every kernel and CPU.
+build_programs() {
+    local source object folder=${1:-engine/target/release}
+    local flags=(-O2 -g -Wall -Werror -target bpf -fdebug-compilation-dir=.)
+    # asm/types.h stands in the multiarch folder, which clang does not search for this target.
+    for source in /usr/include/*-linux-gnu*; do flags+=(-idirafter "$source"); done
+    for source in src/nicbench/testbed/*/*.bpf.c; do
+        object=$folder/$(basename "$source" .c).o
+        [ "$object" -nt "$source" ] && continue
+        clang "${flags[@]}" -c "$source" -o "$object.new" >&2 && mv "$object.new" "$object" ||
+            fail "$source does not compile" "apt-get install clang libbpf-dev linux-libc-dev"
+    done
+}
+
 build_engine() {
     [ -x engine/target/release/nicbench-packets ] || say "building the engine, which takes a minute or two the first time"
     (cd engine && cargo build --release --locked --quiet 2>&1) >&2 ||
@@ -41,6 +56,7 @@ build_engine() {
     build_static nicbench-monitor
     build_static nicbench-frames
     build_static nicbench-agent
+    build_programs
 }
 
 # These go to other hosts, so that they are linked statically. Naming the target keeps these flags from what runs while building.

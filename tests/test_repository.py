@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from nicbench.bench_file.examples import example as example_of
 from nicbench.bench_file.load import load, parse
 from nicbench.bench_file.models import Document, Traffic
+from nicbench.cli.commands import demo
 from nicbench.cli.main import main
 from nicbench.core.judging import Thresholds
 from nicbench.core.registry import find
@@ -67,10 +69,9 @@ def test_every_test_that_the_threat_model_names_exists() -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_the_demo_runs_an_example_that_exists() -> None:
-    named = re.findall(r"nicbench run (\S+)", (ROOT / "Makefile").read_text())
-    assert named
-    assert all((ROOT / name).is_file() for name in named)
+def test_the_demo_is_that_of_an_installed_program() -> None:
+    assert "nicbench demo" in (ROOT / "Makefile").read_text()
+    assert all(example_of(name) == ROOT / "examples" / f"{name}.yaml" for name in (demo.DEMO, demo.SIMULATED))
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
@@ -157,7 +158,7 @@ def test_every_debian_package_has_a_kind_and_a_reason() -> None:
     wrong = [
         line
         for line in lines
-        if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+ *# (runtime|build|tools|facts|test|bench): \S.*", line)
+        if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+ *# (runtime|build|tools|facts|test|bench|package): \S.*", line)
     ]
     names = [line.split()[0] for line in lines]
     assert not wrong

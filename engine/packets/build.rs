@@ -120,6 +120,8 @@ fn compile_programs() {
     for name in PROGRAMS {
         let mut command = std::process::Command::new(env::var_os("CLANG").unwrap_or_else(|| "clang".into()));
         command.args(["-O2", "-g", "-Wall", "-Werror", "-mcpu=v3", "-target", "bpf"]);
+        // No path of this machine becomes part of the object, which is part of a program that is built reproducibly.
+        command.arg("-fdebug-compilation-dir=.");
         // What the tracing macros ask for; programs read no registers.
         command.arg("-D__TARGET_ARCH_x86");
         // asm/types.h stands in the multiarch folder, which clang does not search for this target.
@@ -137,8 +139,9 @@ fn compile_programs() {
     }
 }
 
+/// Of this machine, whatever the engine is built for: the programs are the same for every CPU.
 fn multiarch_include() -> Option<PathBuf> {
-    let machine = env::var("CARGO_CFG_TARGET_ARCH").ok()?;
+    let machine = env::consts::ARCH;
     Some(PathBuf::from(format!("/usr/include/{machine}-linux-gnu"))).filter(|folder| folder.is_dir())
 }
 

@@ -45,8 +45,8 @@ def test_a_function_is_called_after_its_adapter_or_as_its_port_says(read: Read) 
 @pytest.mark.parametrize(
     ("text", "written", "wrong", "message", "step"),
     [
-        (STREAMS, "number: 0}", "number: 0}, bind: vfio-pci", "so `bind` of a port has no meaning", "device"),
-        (STREAMS, "number: 0}", "number: 0}, address: 0000:65:00.0", "so `address` has no meaning", "remove"),
+        (STREAMS, "number: 0}", "number: 0}, bind: vfio-pci", "so `bind` of a port has no effect", "device"),
+        (STREAMS, "number: 0}", "number: 0}, address: 0000:65:00.0", "so `address` has no effect", "remove"),
         (STREAMS, "number: 0}", "number: 0, mac: '01:00:00:00:00:01'}", "is not a unicast MAC address", "hex"),
         (
             STREAMS,

@@ -114,7 +114,7 @@ def test_a_bond_has_a_name_and_stands_on_its_interfaces(read: Read) -> None:
     ("bond", "message"),
     [
         ("{of: [e3, e4]}", "the ports `s0` and `s1` are both the interface `e4`"),
-        ("{of: [e3], mode: active-backup, policy: layer2}", "does not hash, so `policy` has no meaning"),
+        ("{of: [e3], mode: active-backup, policy: layer2}", "does not hash, so `policy` has no effect"),
         ("{of: []}", "at least 1"),
     ],
 )

@@ -58,9 +58,9 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     [
         ("{layout: poster}", "`report.layout` cannot be `poster`"),
         ("{lay_out: study}", "unknown key `report.lay_out`"),
-        ("{title: ''}", "`report.title` is too short"),
+        ("{title: ''}", "`report.title` is empty"),
         ("{revisions: [{date: yesterday, text: x}]}", "`report.revisions[0].date`"),
-        ("{about: ''}", "`report.about` is too short"),
+        ("{about: ''}", "`report.about` is empty"),
         ("{revisions: [{number: 1.10, date: 2026-11-22, text: x}]}", "write the number in quotes"),
         (
             "{revisions: [{number: 1, date: 2026-11-22, text: x}, {date: 2026-11-23, text: y}]}",

@@ -53,14 +53,14 @@ WRONG: dict[str, tuple[str, tuple[str, str], int, int, str, str | None]] = {
     ),
     "a host that nothing stands on": (
         *(LAB, ("dut:", "  rack2: {kind: ssh, address: 192.0.2.2}\ndut:")),
-        *(6, 3, "the lab is made on `rack1`, so the host `rack2` has no meaning", "remove `rack2`, or `lab`"),
+        *(6, 3, "the lab is made on `rack1`, so the host `rack2` has no effect", "remove `rack2`, or `lab`"),
     ),
     "hosts beside a lab that is made here": (
         *(LAB, (", on: rack1", "")),
         *(
             4,
             1,
-            "`lab` makes its own hosts and links, so `hosts` has no meaning",
+            "`lab` makes its own hosts and links, so `hosts` has no effect",
             "remove `hosts`, or remove `lab`; a lab",
         ),
     ),

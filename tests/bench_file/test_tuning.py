@@ -29,11 +29,11 @@ def test_items_are_given_by_host(read: Read) -> None:
 @pytest.mark.parametrize(
     ("tuning", "said"),
     [
-        ("tuning: 3\n", "b.yaml:5:9: the section `tuning` has keys and values"),
+        ("tuning: 3\n", "b.yaml:5:9: `tuning` must be keys and values"),
         ("tuning:\n  dtu: {}\n", "b.yaml:6:3: there is no host `dtu` to tune\n  next: did you mean `dut`?"),
         (
             "tuning:\n  dut: {sysctl: {}}\n",
-            "b.yaml:6:9: there is no tuning item `sysctl`\n  next: did you mean `sysctls`?",
+            "b.yaml:6:9: unknown tuning item `sysctl`\n  next: did you mean `sysctls`?",
         ),
         ("tuning:\n  dut: {sysctls: 3}\n", "b.yaml:6:18: `tuning.dut.sysctls` must be keys and values, not `3`"),
         ("tuning:\n  dut: {sysctls: {../x: 1}}\n", "b.yaml:6:25: `tuning.dut.sysctls.../x` cannot be `../x`"),
@@ -44,7 +44,7 @@ def test_items_are_given_by_host(read: Read) -> None:
         ("tuning:\n  dut: {mtu: {bytes: 90, devices: [../e0]}}\n", "`tuning.dut.mtu.devices[0]` cannot be `../e0`"),
         ("tuning:\n  dut: {mtu: {bytes: 90, devices: [--all]}}\n", "`tuning.dut.mtu.devices[0]` cannot be `--all`"),
         ("tuning:\n  dut: {mtu: {bytes: 90, devices: ['']}}\n", "`tuning.dut.mtu.devices[0]` cannot be ``"),
-        ("tuning: {profile: fast}\n", "b.yaml:5:19: there is no tuning profile `fast`"),
+        ("tuning: {profile: fast}\n", "b.yaml:5:19: unknown tuning profile `fast`"),
     ],
     ids=[
         *("no mapping", "unknown host", "unknown item", "wrong options", "wrong name", "a way out of /proc/sys"),
@@ -67,7 +67,7 @@ def test_a_host_that_takes_no_part_cannot_be_tuned(read: Read) -> None:
         "dut: {kind: external}\n"
     )
     said = problems(read, "tuning: {other: {sysctls: {vm.swappiness: 1}}}\n", head)
-    assert "the host `other` takes no part in the tests, so it cannot be tuned" in said
+    assert "the host `other` is not part of the tests, so it cannot be tuned" in said
 
 
 def test_configurations_differ_in_one_setting(read: Read) -> None:

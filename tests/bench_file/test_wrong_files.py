@@ -111,7 +111,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a list where a section belongs": (
         HEAD + "lab: [veth]\ndut: {kind: policer}\n" + TESTS,
-        [(3, 6, "`lab` must be keys and values, not a list", "write keys and values")],
+        [(3, 6, "`lab` must be keys and values, not a list", "write `KEY: VALUE`")],
     ),
     "a duplicate key names the line of the first": (
         HEAD + LAB + "dut: {kind: bridge}\n" + TESTS,
@@ -119,11 +119,11 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a missing key": (
         "nicbench: 1\n" + LAB + TESTS,
-        [(1, 1, "`title` is missing", "add `title: ...`")],
+        [(1, 1, "`title` is missing", "add `title: My first run`")],
     ),
     "a missing key of a test": (
         HEAD + LAB + "tests:\n  - method: throughput\n",
-        [(6, 5, "`tests[0].name` is missing", "add `name: ...`")],
+        [(6, 5, "`tests[0].name` is missing", "add `name: throughput`")],
     ),
     "another format of bench files": (
         "nicbench: 2\ntitle: x\n" + LAB + TESTS,
@@ -147,7 +147,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "no tests": (
         HEAD + LAB + "tests: []\n",
-        [(5, 8, "`tests` is too short", "at least 1")],
+        [(5, 8, "`tests` is empty", "at least 1")],
     ),
     "a frame that Ethernet does not allow": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [60, 128]}\n",
@@ -167,11 +167,11 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "two tests of one name": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput}\n  - {name: t, method: throughput}\n",
-        [(7, 12, "two tests are called `t`", "a name of its own")],
+        [(7, 12, "there are two tests named `t`", "a name of its own")],
     ),
     "a test with the name of the calibration": (
         HEAD + LAB + "tests:\n  - {name: ceiling, method: throughput}\n",
-        [(6, 12, "`ceiling` is what trials of the tester by itself are called", "another name")],
+        [(6, 12, "`ceiling` is reserved for the tester's own trials", "another name")],
     ),
     "a test that builds on one below it": (
         HEAD + LAB + "tests:\n  - {name: l, method: latency, at: t}\n  - {name: t, method: throughput}\n",
@@ -190,7 +190,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a latency at a rate that nobody looks for": (
         HEAD + LAB + TESTS + "  - {name: l, method: latency, at: t, of: PDX}\n",
-        [(7, 43, "looks for no rate called `PDX`", "did you mean `PDR`?")],
+        [(7, 43, "finds no rate named `PDX`", "did you mean `PDR`?")],
     ),
     "a search that does not exist": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisekt}}\n",
@@ -303,7 +303,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a lab and links": (
         HEAD + LAB + "links: [a <-> b]\n" + TESTS,
-        [(5, 1, "`links` has no meaning", "remove `links`")],
+        [(5, 1, "`links` has no effect", "remove `links`")],
     ),
     "neither a lab nor hosts": (
         HEAD + "dut: {kind: external}\n" + TESTS,

@@ -44,7 +44,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "agreement: a tool that there is not": (
         "agreement\n    workloads: [iperf3, iperf33]\n",
-        *(8, 16, "there is no workload of the kind `iperf33`", "did you mean `iperf3`?"),
+        *(8, 16, "unknown workload `iperf33`", "did you mean `iperf3`?"),
     ),
     "request-response: a message that the tool has no room for": (
         "request-response\n    message_bytes: [1 B]\n",
@@ -52,7 +52,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "request-response: a load that is no tool": (
         "request-response\n    load: {workload: iperf33}\n",
-        *(8, 22, "there is no workload of the kind `iperf33`", "did you mean `iperf3`?"),
+        *(8, 22, "unknown workload `iperf33`", "did you mean `iperf3`?"),
     ),
     "request-response: a load that cannot be": (
         "request-response\n    load: heavy\n",
@@ -120,7 +120,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "stream: nothing in a list": (
         "stream\n    write_bytes: []\n",
-        *(8, 18, "`tests[0].write_bytes` is too short", None),
+        *(8, 18, "`tests[0].write_bytes` is empty", None),
     ),
     "request-response: the same size twice": (
         "request-response\n    message_bytes: [1 KiB, 1024 B]\n",

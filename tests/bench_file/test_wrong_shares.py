@@ -14,7 +14,7 @@ REST = "tests: [{name: t, method: frames}]\n"
 HEAD = "nicbench: 1\ntitle: x\nlab: {kind: clients}\ndut:\n  kind: file-server\n"
 
 WRONG: dict[str, tuple[str, int, int, str, str]] = {
-    "no kind of share": ("  memory: 1 GiB\n", 5, 3, "`dut.share` is missing", "add `share: ...`"),
+    "no kind of share": ("  memory: 1 GiB\n", 5, 3, "`dut.share` is missing", "add `share: sftp`"),
     "a kind that there is not": (
         "  share: sfpt\n  memory: 1 GiB\n",
         *(6, 10, "there is no dut.share of the kind `sfpt`", "did you mean `sftp`?"),

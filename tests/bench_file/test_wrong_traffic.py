@@ -28,7 +28,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a field of a header that the frames do not have": (
         HEAD + LAB + "traffic: {fields: {vlan_priority: 3}}\n" + TESTS,
-        [(5, 35, "the frames have no tag, so `fields.vlan_priority` has no meaning", "`vlan: 100`")],
+        [(5, 35, "the frames have no tag, so `fields.vlan_priority` has no effect", "`vlan: 100`")],
     ),
     "a field of TCP where UDP is sent, in one of two streams": (
         HEAD
@@ -63,7 +63,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "headers beside a raw frame": (
         HEAD + LAB + f"traffic: {{raw_frame: '{'00' * 14}', hop_limit: 5}}\n" + TESTS,
-        [(5, 54, "a raw frame has headers of its own, so `hop_limit` has no meaning", "remove `hop_limit`")],
+        [(5, 54, "a raw frame has headers of its own, so `hop_limit` has no effect", "remove `hop_limit`")],
     ),
     "a size twice, once as a word": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, frame_bytes: [minimum, 128, 64]}\n",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -78,7 +79,9 @@ def run_is(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], None]:
     def build_formats(folder: Path, *_: object) -> dict[str, Path]:
         return {"html": build(folder)}
 
-    make_app()  # loads every command, which they are not before they are asked for: stand-ins are no packages
+    # Loads every command, and what a run needs of the command line, before it is asked for: stand-ins are no packages.
+    make_app()
+    import_module("nicbench.cli.running")
 
     def replace(stand_in: StandIn) -> None:
         async def run(bench: BenchFile, folder: RunFolder, bus: Bus, **_: object) -> Summary:

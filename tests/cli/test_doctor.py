@@ -33,10 +33,11 @@ def test_a_lack_ends_with_3_and_names_the_command(machine: Any, nicbench: Any) -
     assert "fix: apt-get install clang" in ended.stdout
 
 
-def test_what_is_worst_stands_last(machine: Any, nicbench: Any) -> None:
-    machine(BAD, POOR, GOOD)
+def test_the_verdict_and_what_is_worst_stand_first(machine: Any, nicbench: Any) -> None:
+    machine(GOOD, POOR, BAD)
     shown = nicbench("doctor").stdout
-    assert shown.index("AF_XDP") < shown.index("powersave") < shown.index("clang") < shown.index("1 missing")
+    assert shown.startswith("1 missing: nicbench cannot run yet; 1 warning\n")
+    assert shown.index("clang") < shown.index("powersave") < shown.index("AF_XDP")
 
 
 def test_a_warning_is_no_lack(machine: Any, nicbench: Any) -> None:

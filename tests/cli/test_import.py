@@ -178,7 +178,7 @@ def test_whatever_is_printed_has_a_report(method: str, nicbench: Any) -> None:
         (("--method", "speed"), "there is no method `speed`"),
         (("--method", "throughput", "--from", "excel"), "--from cannot be 'excel'"),
         (("--method", "throughput", "--unit", "x"), "--unit 'x' is no pair"),
-        (("--method", "throughput", "--unit", "x=parsec"), "'parsec' is no unit that is known"),
+        (("--method", "throughput", "--unit", "x=parsec"), "'parsec' is not a known unit"),
         (("--method", "throughput", "--link-speed", "fast"), "--link-speed 'fast' is no speed"),
         (("--method", "throughput", "--link-speed", "2x25GbE", "--ports", "4"), "contradict each other"),
         (("--method", "throughput", "--decimal", "dot"), "--decimal cannot be 'dot'"),

@@ -76,10 +76,10 @@ def test_a_look_beforehand_says_what_is_in_a_recording(files: None, nicbench: An
     ("arguments", "says"),
     [
         (("results.csv",), "results.csv: the method is not given"),
-        (("client.nmon", "--method", "throughput"), "there is no file with results of `throughput`"),
+        (("client.nmon", "--method", "throughput"), "no file with results was given for `throughput`"),
         (("client.nmon", "--with-monitor", "client.nmon"), "client.nmon: has the name of another file"),
         (("client.nmon", "--with-monitor", "server.txt=vm"), "server.txt: is a recording of vm, as is client.nmon"),
-        (("client.nmon", "--with-monitor", "=vm"), "names no file and host"),
+        (("client.nmon", "--with-monitor", "=vm"), "is not FILE=HOST"),
         (("client.nmon", "--with-monitor", "gone.nmon"), "gone.nmon: cannot be read"),
         (("client.nmon", "--with-monitor", "results.csv"), "results.csv:1:1: is no file of nmon"),
     ],

@@ -55,7 +55,7 @@ def test_absence_is_data_too(nicbench: Any, command: tuple[str, ...]) -> None:
 def test_what_is_there_is_not_absent_and_other_machines_are_not_spoken_to(nicbench: Any) -> None:
     Path("ssh.yaml").write_text(STREAMS.format(client="{kind: ssh, address: 192.0.2.1}", device="lo"))
     printed = nicbench("validate", "ssh.yaml").stdout
-    assert "looked for on this machine: interface lo\n" in printed
+    assert "checked on this machine: interface lo\n" in printed
     assert "not looked at:\n  hosts.client: another machine (ssh)\n" in printed
     assert printed.endswith("ssh.yaml is valid\n")
 

@@ -194,7 +194,7 @@ def test_a_log_names_runs_that_warm_up_and_says_whether_the_runs_are_enough(scre
         display.show(IntervalsChecked(runs=2, reached=False, text="not reached: the interval is 8.1 % wide"))
     assert screen.getvalue().splitlines() == [
         "configuration a, run 1 (warm-up) (turn 1 of at most 8)",
-        "runs until the mean is known: not reached: the interval is 8.1 % wide",
+        "precision of the mean: not reached: the interval is 8.1 % wide",
     ]
 
 

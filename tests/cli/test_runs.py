@@ -90,7 +90,7 @@ def test_another_folder_for_runs(nicbench: Any, run_is: Callable[..., None], fin
 def test_a_file_is_no_folder_for_runs(command: tuple[str, ...], output: str, nicbench: Any) -> None:
     ended = nicbench(*command, "--output", output)
     assert ended.status == 2
-    assert "error: bench.yaml: is a file, not a folder for runs" in ended.stderr
+    assert "error: bench.yaml: is a file, not a folder" in ended.stderr
 
 
 def test_a_folder_that_is_not_there_holds_no_runs(nicbench: Any) -> None:

@@ -32,7 +32,7 @@ def test_the_plan_is_printed_and_nothing_is_changed(nicbench: Any, command: tupl
     ended = nicbench(*command, written)
     assert ended.status == 0
     assert "would be changed" in ended.stdout
-    assert "mtu (dut): of the lab's own ports: it is told once the lab is made" in ended.stdout
+    assert "mtu (dut): for the lab's own ports: known once the lab is created" in ended.stdout
     assert "nothing was changed" in ended.stdout
     assert Path("/proc/sys/kernel/timer_migration").read_text() == before
     assert not list(Path().glob("runs/*"))
@@ -42,7 +42,7 @@ def test_what_cannot_be_set_is_told_with_the_status_of_a_refused_run(nicbench: A
     ended = nicbench("tune", bench("{all: {huge_pages: {pages: 1, node: 1000}}}"))
     assert ended.status == 3
     assert "huge_pages (local): this machine has no huge pages of 2048 KiB on a NUMA node 1000" in ended.stdout
-    assert "1 cannot be set: the run would be refused" in ended.stdout
+    assert "1 cannot be set; a run would be refused" in ended.stdout
 
 
 def test_a_profile_is_planned_with_its_reasons(nicbench: Any) -> None:
@@ -75,4 +75,4 @@ tests: [{name: a, method: stream}]
     ended = nicbench("tune", "ports.yaml")
     assert ended.status == 0
     for device, host in (("e0", "server"), ("e1", "client")):
-        assert f"mtu ({host}, {device}): of what the run makes: it is told once that is there" in ended.stdout
+        assert f"mtu ({host}, {device}): for what the run creates: known once it exists" in ended.stdout

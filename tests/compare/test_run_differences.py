@@ -138,4 +138,4 @@ def test_two_runs_of_which_nothing_is_known_are_not_called_alike(tmp_path: Path)
 def test_one_run_named_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = folder(tmp_path, "a", {"tester": {}})
     assert main(["diff", str(run.path), str(run.path)]) == 2
-    assert "both names are of one run" in capsys.readouterr().err
+    assert "both names refer to the same run" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.core.shipped import shipped
 from nicbench.doctor.base import State
 from nicbench.doctor.checks import (
     clock,
@@ -16,7 +17,7 @@ from nicbench.doctor.checks import (
     privileges,
     report_facts,
 )
-from nicbench.doctor.checks.packages import Package, packages_file, parse_installed_packages, parse_packages
+from nicbench.doctor.checks.packages import Package, parse_installed_packages, parse_packages
 from nicbench.tuning.huge_pages import HugePages
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")
@@ -49,6 +50,11 @@ def test_tools_of_workloads_that_are_not_there_are_a_warning() -> None:
     assert tools.mend_command == "apt-get install --no-install-recommends iperf3"
 
 
+def test_an_installed_program_does_not_ask_for_what_builds_it() -> None:
+    (runtime,) = packages.judge(ALL, frozenset({"clang", "ethtool"}), engine_is_built=True, can_build=False)
+    assert runtime.state is State.OK
+
+
 def test_packages_for_the_tests_are_never_missed() -> None:
     checks = packages.judge(ALL, frozenset({"clang", "ethtool", "gcc"}), engine_is_built=True)
     assert {check.state for check in checks} == {State.OK}
@@ -79,7 +85,7 @@ def test_what_would_tell_nothing_of_a_machine_is_not_missed_there() -> None:
 
 
 def test_the_list_of_packages_in_the_repository_can_be_read() -> None:
-    listed = {package.name: package.needed_for for package in parse_packages(packages_file().read_text())}
+    listed = {package.name: package.needed_for for package in parse_packages(shipped("packages.debian").read_text())}
     assert (listed["iproute2"], listed["libdpdk-dev"]) == ("runtime", "build")
 
 

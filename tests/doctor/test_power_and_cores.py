@@ -134,9 +134,9 @@ def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
 @pytest.mark.parametrize(
     ("slow", "comes"),
     [
-        (4, "4 % of 100 looks at CPU 1 in 5 s found its physical core in use by somebody else too: a quiet machine"),
-        (40, "trials count at the share of the core that they have (`adjusted`)"),
-        (95, "the rate of a dedicated core will be extrapolated"),
+        (4, "4 % of 100 looks at CPU 1 in 5 s found another tenant on its physical core: a quiet machine"),
+        (40, "trials are adjusted for the share of the core that they had"),
+        (95, "the rate of an dedicated core will be extrapolated"),
     ],
 )
 def test_what_will_come_of_a_noisy_machine_is_said_before_the_first_trial(slow: int, comes: str) -> None:

@@ -12,9 +12,10 @@ from typing import Literal
 
 from .places import inside, ip
 
-SLOW, FAST = 20e6, 100e6
-"""Of each port of the clients, in bits/s: what a busy machine carries in any case, and what a lie stands out from."""
-PAYLOAD = {SLOW: 0.85, FAST: 0.5}
+EMULATED, SLOW, FAST = 8e6, 20e6, 100e6
+"""Of each port of the clients, in bits/s: what an emulated machine and a busy one carry in any case, and what a lie
+stands out from."""
+PAYLOAD = {EMULATED: 0.3, SLOW: 0.85, FAST: 0.5}
 """The least share of it that TCP carries beside other tests."""
 
 _TOLERANT = """
@@ -85,6 +86,15 @@ dut: {kind: server}
 monitor: off
 tests: [{name: tcp, method: stream, at_once: [port], duration: 1 s}]
 """
+_GUEST = """
+nicbench: 1
+title: A virtual machine
+hosts: {guest: {kind: vm, cpus: 2, memory: 512 MiB}}
+lab: {kind: clients, on: guest, ports: 2, rate: RATE}
+dut: {kind: server}
+monitor: off
+tests: [{name: tcp, method: stream, at_once: [port], duration: 1 s}]
+"""
 
 
 @dataclass(frozen=True)
@@ -101,6 +111,10 @@ class Bench:
     bits_per_s: float = SLOW
 
     @property
+    def boots_a_machine(self) -> bool:
+        return "kind: vm" in self.text
+
+    @property
     def has_own_namespaces(self) -> bool:
         return "NEAR" in self.text
 
@@ -115,7 +129,7 @@ _OFF, _ON = "off", "{interval: 100 ms}"
 
 
 def _clients(name: str, text: str, results: int, tool: str = "iperf3", monitor: tuple[str, ...] = (_OFF,)) -> Bench:
-    rate = FAST if name in ("fast", "shared") else SLOW
+    rate = {"fast": FAST, "shared": FAST, "guest": EMULATED}.get(name, SLOW)
     words = {"MONITOR": monitor, "TOOL": (tool,), "RATE": (f"{rate / 1e6:g} Mb/s",)}
     return Bench(name, text + _TOLERANT, "rounds", results, 1.0, words, rate)
 
@@ -126,6 +140,7 @@ NUTTCP = _clients("nuttcp", _CLIENTS, 4, "nuttcp")
 FAR = _clients("far", _FAR, 4)
 LIARS = _clients("fast", _CLIENTS, 4)
 SHARED = _clients("shared", _SHARED, 3)
+GUEST = _clients("guest", _GUEST, 4)
 
 
 @contextmanager

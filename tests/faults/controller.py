@@ -26,7 +26,7 @@ from nicbench.measure import learning, rounds, trials
 from nicbench.stages import plan
 from nicbench.testbed.testers import _packet_engine
 
-PATIENCE_S = 120.0
+PATIENCE_S = 200.0
 OF_THE_TESTER = ("ceiling", "tester_latency")
 
 

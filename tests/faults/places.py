@@ -16,7 +16,11 @@ from typing import Any
 
 MARK = "NICBENCH_TEST_FAULT"
 """Of every process that a case starts, and whatever these start."""
-ENGINE, MONITOR = "nicbench-packet", "nicbench-monito"  # the kernel keeps 15 characters of a name
+ENGINE, MONITOR, QEMU = (
+    "nicbench-packet",
+    "nicbench-monito",
+    "qemu-system-x86",
+)  # the kernel keeps 15 characters of a name
 
 
 def command(*words: str, check: bool = True, given: str | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import Final
 from nicbench.core.verdict import Reason
 
 from . import clocks, far, inject, tools
-from .benches import AF_XDP, CABLES, CLIENTS, FAR, LAB, LIARS, NUTTCP, RINGS, SHARED, WATCHED
+from .benches import AF_XDP, CABLES, CLIENTS, FAR, GUEST, LAB, LIARS, NUTTCP, RINGS, SHARED, WATCHED
 from .expecting import (
     FINE,
     INCOMPLETE,
@@ -28,7 +28,7 @@ from .expecting import (
     told,
     until_after,
 )
-from .places import ENGINE, MONITOR
+from .places import ENGINE, MONITOR, QEMU
 
 FRAMES = (CABLES, LAB)
 EVERY = (CABLES, RINGS, CLIENTS)
@@ -101,6 +101,10 @@ _NONSENSE = (
     ("without end", "endless"),
 )
 _NAMED = Expect(words=r"receiving: the tools say", reasons=frozenset({CONTRADICTED}), verdicts=NEVER_VALID)
+_REFUSED = ends("cannot be so")
+_NAMED_OR_REFUSED = Expect(
+    frozenset({0, 4}), rf"{_REFUSED.words}|{_NAMED.words}", verdicts=NEVER_VALID | {"incomplete"}
+)
 _TOOLS = (
     Fault("killed", "tool", (CLIENTS,), inject.send_signal(KILL, "iperf3", "-c"), {"during": seen(PEER)}),
     Fault("crashes", "tool", (CLIENTS,), inject.send_signal(CRASH, "iperf3", "-c"), {"during": seen(PEER)}),
@@ -117,10 +121,10 @@ _TOOLS = (
         Fault(f"lies alike at both ends, {words}", "tool", (SHARED,), tools.lies(factor), early(_NAMED))
         for words, factor in (*_LIES[:2], ("half", 0.5))
     ),
-    # One client that says more than its link carries is refused at once.
+    # One client that says more than its link carries is refused at once. On a busy machine a fifth more may be less.
     *(
-        Fault(f"lies alike at both ends, {words}", "tool", (LIARS,), tools.lies(factor), early(ends("cannot be so")))
-        for words, factor in _LIES
+        Fault(f"lies alike at both ends, {words}", "tool", (LIARS,), tools.lies(factor), early(expect))
+        for (words, factor), expect in zip(_LIES, (_NAMED_OR_REFUSED, _REFUSED, _REFUSED), strict=True)
     ),
     Fault("lies alike at both ends, half", "tool", (LIARS,), tools.lies(0.5), early(_NAMED)),
     Fault("lies once", "tool", (LIARS,), tools.lies(2.0, times=2), early(seen(PEER, CONTRADICTED))),
@@ -197,6 +201,14 @@ _SSH = (
     Fault("its host key changes", "ssh", (FAR,), far.change_key, early(ends("host key has CHANGED", 3)), far.prepare),
     Fault("killed", "controller", (FAR,), inject.signal_controller(KILL), until_after(SHOT, SHOT), far.prepare),
 )
+# A machine that is emulated: what it stands still for is long before it is noticed.
+_STOOD_STILL = Expect(verdicts=frozenset({"valid", "disturbed", "incomplete"}))
+_GUESTS = (
+    Fault("killed", "guest", (GUEST,), inject.send_signal(KILL, QEMU), until_after(ends("guest", resumes=True))),
+    Fault("hangs", "guest", (GUEST,), inject.send_signal(STOP, QEMU), {"between": ends("guest", resumes=True)}),
+    Fault("halts for a moment", "guest", (GUEST,), inject.halt(QEMU), only_during(_STOOD_STILL)),
+    Fault("killed", "controller", (GUEST,), inject.signal_controller(KILL), until_after(SHOT, SHOT)),
+)
 _REAL, _ENGINES = clocks.step("real", 3600.0, -3600.0, 0.5, -0.5), clocks.step("monotonic", 0.1, 2.0)
 _TOOLS_CLOCK, _CLOCK = clocks.step("monotonic", 30.0, -0.6), clocks.settable_clock
 _CLOCKS = (
@@ -205,7 +217,7 @@ _CLOCKS = (
     Fault("jumps", "tool's clock", (CLIENTS,), _TOOLS_CLOCK, only_during(seen(PEER, CONTRADICTED)), _CLOCK),
 )
 
-TABLE: Final = (*_PORTS, *_DUT, *_PROCESSES, *_TOOLS, *_ENDS, *_MACHINE, *_SSH, *_CLOCKS)
+TABLE: Final = (*_PORTS, *_DUT, *_PROCESSES, *_TOOLS, *_ENDS, *_MACHINE, *_SSH, *_GUESTS, *_CLOCKS)
 
 
 def cases() -> Iterator[Case]:

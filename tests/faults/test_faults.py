@@ -25,6 +25,8 @@ from .table import cases
 pytestmark = pytest.mark.lab
 
 CASES = list(cases())
+HERE = [case for case in CASES if not case.bench.boots_a_machine]
+IN_GUESTS = [case for case in CASES if case.bench.boots_a_machine]
 AT: dict[Moment, str] = {
     "early": "run_started 1",
     "before": "test_started 1",
@@ -76,8 +78,19 @@ def resume(scene: Scene) -> Ended:
 
 
 @pytest.mark.sampled(30)
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@pytest.mark.parametrize("case", HERE, ids=[case.name for case in HERE])
 def test_a_fault_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
+    assert_told(case, tmp_path, draw)
+
+
+@pytest.mark.vm
+@pytest.mark.acceptance  # each boots a machine, or two
+@pytest.mark.parametrize("case", IN_GUESTS, ids=[case.name for case in IN_GUESTS])
+def test_a_fault_of_a_guest_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
+    assert_told(case, tmp_path, draw)
+
+
+def assert_told(case: Case, tmp_path: Path, draw: random.Random) -> None:
     mark = f"{os.getpid()}-{draw.getrandbits(32):08x}"
     has_own = case.bench.has_own_namespaces
     near, far = (f"nb{mark[-8:]}{end}" if has_own else "" for end in "nf")

@@ -66,7 +66,7 @@ def test_whatever_the_text_it_is_a_sheet_or_an_error_with_a_place(text: str) -> 
     [
         ("", "1:1", "has no heading"),
         ("a,b\n", "1:1", "has headings and no rows"),
-        ("a,b\n1,2,3\n", "2:5", "this row has 3 cells, there are 2 headings"),
+        ("a,b\n1,2,3\n", "2:5", "this row has 3 cells and the file 2 headings"),
         ("a,a\n1,2\n", "1:3", "`a` is a heading already, in column 1"),
         ("a,,c\n1,2,3\n", "1:3", "this column has no heading"),
         ('a,b\n"1,2\n', "2:1", "this quote is never closed"),

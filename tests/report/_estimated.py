@@ -80,7 +80,8 @@ class EstimatedContext:
             threshold="dut_contended_share",
             value=share,
             limit=SHARED_ABOVE,
-            text=f"another tenant used the physical core of the DUT's core 1 in {100 * share:.1f} % of samples",
+            text=f"another tenant used the physical core of the DUT's core 1 in {100 * share:.1f} % of samples, "
+            "limit 50.0 %",
         )
         shared = share > SHARED_ABOVE
         self._made += 1

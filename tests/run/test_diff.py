@@ -97,7 +97,7 @@ def test_equal_runs_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     runs = [real_run(tmp_path, "performance", monkeypatch) for _ in range(2)]
     assert find_differences(*runs).settings == ()
     assert main(["diff", *(str(run.path) for run in runs)]) == 0
-    assert "were made in the same way, on the same settings" in capsys.readouterr().out
+    assert "were made the same way, with the same settings" in capsys.readouterr().out
 
 
 def test_many_differences_are_folded_to_counts_within_80_columns(

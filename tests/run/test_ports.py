@@ -168,6 +168,7 @@ CASES = {
 
 
 @pytest.mark.lab
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("dut", "ports", "ip", "pattern", "bidirectional", "ways", "workers"), CASES.values(), ids=list(CASES)
 )

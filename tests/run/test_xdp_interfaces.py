@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.xdp_source import compile_xdp
 
 pytestmark = pytest.mark.lab
 
@@ -103,10 +104,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
 
 
 def test_what_cannot_carry_it_is_refused_with_the_reason_and_the_next_step(network: Network) -> None:
-    source, program = network.folder / "pass.c", network.folder / "pass.o"
-    source.write_text(PROGRAM)
-    headers = ("-idirafter", f"/usr/include/{os.uname().machine}-linux-gnu")
-    subprocess.run(["clang", "-O2", "-target", "bpf", *headers, "-c", source, "-o", program], check=True)
+    program = compile_xdp(PROGRAM, network.folder)
     network.inside("ip", "link", "set", "dev", "t0", "xdpdrv", "obj", str(program), "sec", "xdp")
     before = network.state()
     said = network.refusal("t0")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import nicbench
 from nicbench.core.errors import NotReadyError
-from nicbench.hosts.base import Completed
+from nicbench.engine.binaries import find_program
 from nicbench.hosts.fake import FakeHost
 from nicbench.tuning import bpf, xdp
 from nicbench.tuning.stack import UndoStack
@@ -49,44 +50,15 @@ async def test_a_device_with_a_program_is_somebodys(tmp_path: Path) -> None:
     assert not any(command[:3] == ("ip", "link", "set") for command in host.commands)
 
 
-async def test_a_source_that_does_not_compile_names_what_to_install(tmp_path: Path) -> None:
-    source = tmp_path / "bad.bpf.c"
-    source.write_text("nonsense")
-    host = FakeHost()
-    host.fail("clang", "bad.bpf.c:1:1: error: unknown type name 'nonsense'")
-    with pytest.raises(NotReadyError, match="unknown type name") as caught:
-        await bpf.compile_program(host, source, tmp_path / "cache")
-
-    assert "apt-get install clang" in str(caught.value)
+def test_every_xdp_program_of_the_package_is_compiled() -> None:
+    sources = Path(nicbench.__file__).parent.rglob("*.bpf.c")
+    names = {source.name.removesuffix(".bpf.c") for source in sources}
+    assert {"pass", "policer", "sink"} <= names
+    for name in names:
+        assert find_program(name).read_bytes().startswith(b"\x7fELF")
 
 
-async def test_a_source_is_compiled_once_and_anew_after_a_change(tmp_path: Path) -> None:
-    source = tmp_path / "program.bpf.c"
-    source.write_text("one")
-    host = FakeHost()
-
-    def clang(command: tuple[str, ...]) -> Completed:
-        Path(command[-1]).write_text("object")
-        return Completed(command, 0, "", "")
-
-    host.answer("clang", clang)
-    first = await bpf.compile_program(host, source, tmp_path / "cache")
-    assert await bpf.compile_program(host, source, tmp_path / "cache") == first
-    assert len(host.commands) == 1
-
-    source.write_text("two")
-    assert await bpf.compile_program(host, source, tmp_path / "cache") != first
-
-
-@pytest.mark.parametrize("home", ["/dev/null", "/proc"])
-async def test_a_cache_that_cannot_be_written_says_how_to_name_another(
-    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = tmp_path / "program.bpf.c"
-    source.write_text("one")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", home)
-    with pytest.raises(NotReadyError, match="cannot be kept") as caught:
-        await bpf.compile_program(FakeHost(), source)
-
-    assert "XDG_CACHE_HOME" in str(caught.value.next_step)
+def test_a_program_that_is_not_there_names_the_command_that_compiles_it() -> None:
+    with pytest.raises(NotReadyError, match="nonsense is not compiled") as caught:
+        find_program("nonsense")
+    assert "make install" in str(caught.value.next_step)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.doctor.checks.packages import packages_file, parse_packages
+from nicbench.core.shipped import shipped
+from nicbench.doctor.checks.packages import parse_packages
 from nicbench.workloads.play import kinds
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/workloads.md").read_text()
@@ -23,6 +24,10 @@ def test_the_page_names_each_tool_and_all_of_its_options(kind: str) -> None:
 
 
 def test_the_packages_of_all_tools_are_listed() -> None:
-    listed = {package.name for package in parse_packages(packages_file().read_text()) if package.needed_for == "tools"}
+    listed = {
+        package.name
+        for package in parse_packages(shipped("packages.debian").read_text())
+        if package.needed_for == "tools"
+    }
     installed = {name: kind for name, kind in kinds().items() if not kind.is_ours and name not in NOT_IN_DEBIAN}
     assert {kind.package for kind in installed.values()} <= listed

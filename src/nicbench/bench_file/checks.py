@@ -22,6 +22,7 @@ from nicbench.bench_file.sections import Step
 from nicbench.bench_file.traffic_checks import check_pattern, check_time_stamps, check_traffic
 from nicbench.bench_file.wiring import check_frame_kinds, check_wiring
 from nicbench.bench_file.workload_checks import check_shares, check_workloads
+from nicbench.core.base import why_of
 from nicbench.core.frame_size import STREAMS, Mix
 from nicbench.core.registry import find
 from nicbench.core.traffic import Ability, StreamSpec
@@ -157,7 +158,7 @@ def describe_checks(measures: Measures) -> tuple[str, ...]:
 
 
 _MEASURES_IN_WORDS: Final[Mapping[Measures, str]] = MappingProxyType(
-    {"frames": "frames of a tester", "rounds": "workloads between hosts"}
+    {"frames": "with frames of the tester", "rounds": "with workloads between hosts"}
 )
 # The keys of calibration trials begin with these names (measure/ceiling.py), and so is the stage called.
 _RESERVED_NAMES: Final = frozenset({"calibration", "cable", "ceiling"})
@@ -168,10 +169,10 @@ def _check_measures(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for index, test in enumerate(bench.tests):
         if test.plugin.measures != bench.measures:
             message = (
-                f"the method {quote(test.method_kind)} measures by {_MEASURES_IN_WORDS[test.plugin.measures]}, and "
-                f"{quote(bench.tests[0].method_kind)} above it by {_MEASURES_IN_WORDS[bench.measures]}"
+                f"the method {quote(test.method_kind)} measures {_MEASURES_IN_WORDS[test.plugin.measures]}, and "
+                f"{quote(bench.tests[0].method_kind)} above it {_MEASURES_IN_WORDS[bench.measures]}"
             )
-            step = "put the two into bench files of their own"
+            step = "put them into separate bench files"
             yield Problem(root.position_of(("tests", index, "method")), message, step)
 
 
@@ -180,11 +181,11 @@ def _check_test_names(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for index, test in enumerate(bench.tests):
         if test.name in seen:
             position = root.position_of(("tests", index, "name"))
-            yield Problem(position, f"two tests are called {quote(test.name)}", "give each test a name of its own")
+            yield Problem(position, f"there are two tests named {quote(test.name)}", "give each test its own name")
         seen.add(test.name)
         if test.name in _RESERVED_NAMES:
             position = root.position_of(("tests", index, "name"))
-            message = f"{quote(test.name)} is what trials of the tester by itself are called"
+            message = f"{quote(test.name)} is reserved for the tester's own trials"
             yield Problem(position, message, "give the test another name")
 
 
@@ -198,7 +199,7 @@ def _check_test_order(bench: BenchFile, root: Node) -> Iterator[Problem]:
         if needed not in earlier:
             later = any(other.name == needed for other in bench.tests[index:])
             what = "is not above this one" if later else "does not exist"
-            step = "move it above this test" if later else suggest(needed, list(earlier), "earlier test")
+            step = "move it above this test" if later else _missing_test_step(needed, list(earlier))
             yield Problem(position, f"the test {quote(needed)} {what}; {quote(test.name)} works on its results", step)
             continue
         measured = earlier[needed].build().frame_sizes()
@@ -211,6 +212,12 @@ def _check_test_order(bench: BenchFile, root: Node) -> Iterator[Problem]:
             )
 
 
+def _missing_test_step(needed: str, earlier: list[str]) -> str:
+    """What to do where a test builds on one that is not there: one of those above it, or a new one."""
+    add = f"add a `throughput` test before it: `- {{name: {needed}, method: throughput}}`"
+    return f"{suggest(needed, earlier, 'earlier test')} Or {add}" if earlier else add
+
+
 def _check_rates(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """A test that measures at the rate found by an earlier test names a goal of that test's search."""
     tests = {test.name: test for test in bench.tests}
@@ -220,7 +227,7 @@ def _check_rates(bench: BenchFile, root: Node) -> Iterator[Problem]:
         goals: Any = getattr(getattr(earlier and earlier.options, "search", None), "goals", None)
         if isinstance(wanted, str) and goals and wanted not in goals:
             position = root.position_of(("tests", index, "of"))
-            message = f"{quote(earlier.name if earlier else None)} looks for no rate called {quote(wanted)}"
+            message = f"{quote(earlier.name if earlier else None)} finds no rate named {quote(wanted)}"
             yield Problem(position, message, suggest(wanted, list(goals), "rate"))
 
 
@@ -232,13 +239,13 @@ def _check_searches(bench: BenchFile, root: Node) -> Iterator[Problem]:
         if choice is None:
             continue
         if choice.kind not in kinds:
-            message = f"there is no search of the kind {quote(choice.kind)}"
+            message = f"unknown search {quote(choice.kind)}"
             yield Problem(root.position_of((*path, "kind")), message, suggest(choice.kind, list(kinds), "kind"))
             continue
         try:
             choice.build()
         except ValidationError as error:
-            why = error.errors()[0]["msg"].removeprefix("Value error, ")
+            why = why_of(error.errors()[0])
             yield Problem(root.position_of(path), f"the search cannot be made: {why}", None)
 
 
@@ -259,7 +266,7 @@ def _check_tuned_hosts(bench: BenchFile, root: Node) -> Iterator[Problem]:
     for role in dict.fromkeys(wish.role for wish in bench.tuning):
         if role not in tunable:
             place = root.position_of_key(("tuning", role))
-            message = f"the host {quote(role)} takes no part in the tests, so it cannot be tuned"
+            message = f"the host {quote(role)} is not part of the tests, so it cannot be tuned"
             yield Problem(place, message, suggest(role, sorted(tunable), "host"))
 
 
@@ -272,7 +279,7 @@ def _check_controllers(bench: BenchFile, root: Node) -> Iterator[Problem]:
     )
     for name in bench.redfish:
         if name not in known:
-            message = f"`redfish` names a host {quote(name)} that does not exist"
+            message = f"`redfish` names an unknown host {quote(name)}"
             yield Problem(root.position_of_key(("redfish", name)), message, suggest(name, sorted(known), "host"))
     if bench.lab is not None and len(bench.redfish) > 1:
         message = "a lab is made on one machine, and has one management controller"

@@ -29,7 +29,7 @@ def check_endpoints(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields what is wrong with a lab, or with hosts, ports and links from each client's port to the measured host."""
     for key in _FRAME_KEYS:
         if root.child(key) is not None:
-            message = f"workloads need no tester that sends frames, so {quote(key)} has no meaning"
+            message = f"workloads need no tester that sends frames, so {quote(key)} has no effect"
             yield Problem(root.position_of_key((key,)), message, f"remove `{key}`")
     given = EndpointLab.port_kind if bench.lab is None else bench.lab.plugin.port_kind
     if given != EndpointLab.port_kind or bench.dut.plugin.port_kind != EndpointLab.port_kind:
@@ -142,7 +142,7 @@ def _check_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(root.position_of((*path, "host")), message, suggest(port.host, list(bench.hosts), "host"))
         for key in _DPDK_KEYS:
             if root.find(path).child(key) is not None:
-                message = f"workloads go through the kernel, so {quote(key)} of a port has no meaning"
+                message = f"workloads go through the kernel, so {quote(key)} of a port has no effect"
                 yield Problem(root.position_of((*path, key)), message, "write `device: enp1s0f0`")
         if port.device is None:
             step = "write `device: enp1s0f0`, the kernel's name of the interface"

@@ -82,7 +82,7 @@ def _check_lab(root: Node, lab: Choice, hosts: Mapping[str, Choice], known: list
     if lab.on is None:
         return
     if not lab.plugin.touches_machine:
-        message = f"the {lab.kind} lab needs no machine, so `on` has no meaning"
+        message = f"the {lab.kind} lab needs no machine, so `on` has no effect"
         yield Problem(root.position_of_key((*_LAB, ON)), message, "remove `on`")
     elif lab.on not in known:
         yield _report_unknown_host(root, _LAB, lab.on, known)
@@ -94,7 +94,7 @@ def _check_lab(root: Node, lab: Choice, hosts: Mapping[str, Choice], known: list
             yield Problem(root.position_of((*_LAB, ON)), message, f"name a host of the kind {machines}")
         for name in known:
             if name != lab.on:
-                message = f"the lab is made on {quote(lab.on)}, so the host {quote(name)} has no meaning"
+                message = f"the lab is made on {quote(lab.on)}, so the host {quote(name)} has no effect"
                 yield Problem(root.position_of_key(("hosts", name)), message, f"remove {quote(name)}, or `lab`")
 
 
@@ -181,7 +181,7 @@ def _check_cards(bench: BenchFile, root: Node) -> Iterator[tuple[str, Problem]]:
             and port.rdma is None
             and _is_in_guest_network(bench, port)
         ):
-            message = f"{quote(name)} is a card of a virtual machine, and nothing gives it an address there"
+            message = f"{quote(name)} is a card of a virtual machine, and it needs an address there"
             yield name, Problem(at, message, "write `ip: 198.18.0.1/24`, with the length of its prefix")
 
 

@@ -21,10 +21,13 @@ from nicbench.bench_file.overlays import merge_configurations
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems, quote, suggest
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
 from nicbench.bench_file.sections import Reading, Step
+from nicbench.core.base import why_of
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.hosts.base import Host
 from nicbench.methods.base import Method
+from nicbench.store.files import BENCH, JOURNAL
+from nicbench.store.folder import is_run_folder
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import Lab
 from nicbench.testbed.testers.base import TesterKind
@@ -44,7 +47,7 @@ def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
         return ()
     if section.entries is None:
         step = "write `tuning: {dut: {ITEM: ...}}`, or `tuning: {profile: NAME}`"
-        reading.problems.append(Problem(section.position, "the section `tuning` has keys and values", step))
+        reading.problems.append(Problem(section.position, "`tuning` must be keys and values", step))
         return ()
     hosts = reading.root.child("hosts")
     known = [*_ROLES, *(name for name in (hosts.entries or {} if hosts else {}) if name not in _ROLES)]
@@ -55,7 +58,7 @@ def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
         elif key in known:
             wishes += _read_host(reading, key, node)
         else:
-            message = f"there is no host {quote(key)} to tune"
+            message = f"unknown host {quote(key)}"
             step = suggest(key, [*known, PROFILE], "host")
             reading.problems.append(Problem(section.key_positions[key], message, step))
     return tuple(wishes)
@@ -64,7 +67,9 @@ def read_tuning(reading: Reading) -> tuple[TuningRequest, ...]:
 def _read_host(reading: Reading, role: str, node: Node) -> Iterator[TuningRequest]:
     if node.entries is None:
         step = f"write `{role}: {{ITEM: ...}}`"
-        reading.problems.append(Problem(node.position, f"{quote(f'tuning.{role}')} has items by their names", step))
+        reading.problems.append(
+            Problem(node.position, f"{quote(f'tuning.{role}')} must be keys and values: tuning items by name", step)
+        )
         return
     kinds = find("nicbench.tuning.items", Item)
     for key, child in node.entries.items():
@@ -73,7 +78,7 @@ def _read_host(reading: Reading, role: str, node: Node) -> Iterator[TuningReques
         elif key in kinds:
             yield from _read_item(reading, role, kinds[key], child)
         else:
-            message = f"there is no tuning item {quote(key)}"
+            message = f"unknown tuning item {quote(key)}"
             step = suggest(key, [*kinds, PROFILE], "item")
             reading.problems.append(Problem(node.key_positions[key], message, step))
 
@@ -106,7 +111,7 @@ def _read_options(
         content = {}
     else:
         step = f"write `{item.kind}: {{OPTION: ...}}`, with its options: {', '.join(item.Options.model_fields)}"
-        reading.problems.append(Problem(node.position, f"{quote(item.kind)} has keys and values", step))
+        reading.problems.append(Problem(node.position, f"{quote(item.kind)} must be keys and values", step))
         return
     options = reading.validate(item.Options, content, path)
     if options is not None:
@@ -116,13 +121,13 @@ def _read_options(
 def _read_profile(reading: Reading, role: str, node: Node) -> tuple[TuningRequest, ...]:
     name = node.value
     if not isinstance(name, str) or name not in PROFILES:
-        message = f"there is no tuning profile {quote(node.plain())}"
+        message = f"unknown tuning profile {quote(node.plain())}"
         reading.problems.append(Problem(node.position, message, suggest(str(name), list(PROFILES), "profile")))
         return ()
     return requests_of(name, role)
 
 
-SEE_EXAMPLES = "give the path of a bench file; those in examples/ run as they are"
+SEE_EXAMPLES = "give the path of a bench file; `nicbench init` writes one, `nicbench demo` runs one"
 
 
 def load(path: Path, *, with_files: bool = True) -> BenchFile:
@@ -136,7 +141,10 @@ def load(path: Path, *, with_files: bool = True) -> BenchFile:
     except FileNotFoundError as error:
         raise UsageError("there is no such file", place=str(path), next_step=SEE_EXAMPLES) from error
     except IsADirectoryError as error:
-        raise UsageError("is a folder, not a bench file", place=str(path), next_step=SEE_EXAMPLES) from error
+        is_run = is_run_folder(path) and (path / JOURNAL).exists()  # a bench file alone may lie where the user works
+        what = "is the folder of a run, not a bench file" if is_run else "is a folder, not a bench file"
+        step = f"`nicbench resume {path}` goes on with it, `nicbench run {path / BENCH}` repeats it"
+        raise UsageError(what, place=str(path), next_step=step if is_run else SEE_EXAMPLES) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=str(path), next_step=SEE_EXAMPLES) from error
     bench = parse(content, path)
@@ -188,7 +196,7 @@ def _parse_configuration(root: Node, content: bytes, path: Path) -> BenchFile:
         extremes = Extremes.of(document.traffic, lab)
         traffic = extremes.resolve_traffic(document.traffic)
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        why = why_of(error.errors()[0])
         problem = Problem(
             root.position_of(("traffic", "mixes")), f"a sweep is impossible: {why}", "give both of its ends"
         )

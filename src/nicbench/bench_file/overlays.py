@@ -56,7 +56,7 @@ _WHY_SAME: Final[Mapping[str, str]] = MappingProxyType(
         "description": "they share one report",
         "seed": "the same seed gives all of them the same draws",
         "runs": "each configuration has as many runs as the others",
-        "redact": "they share one run folder",
+        "redact": "all share one run folder",
         "report": "they share one report",
         "hypervisor": "its files are read once; name each guest there",
         "thresholds": "all are judged by the same limits",

@@ -30,13 +30,13 @@ def check_made_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
         given = port.given_ip
         path = ("ports", name)
         if port.bond is not None and bench.measures != "rounds":
-            message = f"the tester sends frames on single interfaces, so {quote('bond')} has no meaning"
+            message = f"the tester sends frames on single interfaces, so {quote('bond')} has no effect"
             yield Problem(root.position_of_key((*path, "bond")), message, "write `device`, or a method of workloads")
         if port.rdma is not None:
             yield from _check_rdma(bench, port, root, path)
         if given is None:
             if bench.measures == "rounds" and _is_created(bench, port.host):
-                message = f"nicbench makes the namespace of {quote(name)}, and nothing gives the port an address there"
+                message = f"nicbench makes the namespace of {quote(name)}, and the port needs an address there"
                 step = "write `ip: 198.18.0.1/24`, with the length of its prefix"
                 yield Problem(root.position_of_key(path), message, step)
             continue
@@ -59,7 +59,7 @@ def _check_rdma(bench: BenchFile, port: Port, root: Node, path: tuple[str, ...])
     """Yields wrong soft RoCE: it is for workloads, needs an address, and works only in a machine's first namespace."""
     at = root.position_of_key((*path, "rdma"))
     if bench.measures != "rounds":
-        yield Problem(at, f"the tester sends no RDMA, so {quote('rdma')} has no meaning", f"remove {quote('rdma')}")
+        yield Problem(at, f"the tester sends no RDMA, so {quote('rdma')} has no effect", f"remove {quote('rdma')}")
     elif port.ip is None:
         yield Problem(at, "soft RoCE needs the address of its port", "write `ip: 198.18.0.1/24`")
     elif network_of(bench, port.host)["kind"] == "netns":
@@ -188,7 +188,7 @@ def check_virtual_functions(bench: BenchFile, root: Node) -> Iterator[Problem]:
         path = ("ports", name)
         for key in ("address", "vdev", "bond", "mac"):
             if root.find(path).child(key) is not None:
-                message = f"{quote(name)} is a virtual function, so {quote(key)} has no meaning"
+                message = f"{quote(name)} is a virtual function, so {quote(key)} has no effect"
                 step = "write `mac` under `virtual_function`" if key == "mac" else f"remove `{key}`"
                 yield Problem(root.position_of_key((*path, key)), message, step)
         if port.bind is not None and port.device is not None:

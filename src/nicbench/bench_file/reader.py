@@ -86,7 +86,7 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
 
 
-_SHORTER: Final = "write it in larger units"
+_SHORTER: Final = "write it in a larger unit"
 _LEADING_ZERO = re.compile(r"[-+]?0+[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
@@ -234,7 +234,7 @@ class _Builder:
         if self._root.entries is None:
             kind = "a list" if self._root.items is not None else quote(self._root.value)
             self._refuse(
-                self._root.position, f"the file begins with {kind}", "write keys and values: `nicbench: 1`, ..."
+                self._root.position, f"the file starts with {kind}", "write keys and values: `nicbench: 1`, ..."
             )
         if self._duplicates:
             raise WrongBenchFileError(self._path, self._duplicates)

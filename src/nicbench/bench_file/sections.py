@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -16,9 +17,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from nicbench.bench_file.other_names import meant_by
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, why_of
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
 
@@ -37,6 +39,18 @@ _EXPECTED = {
     "model_attributes": "keys and values",
     "none_required": "nothing",
 }
+
+_EXAMPLES = {
+    "nicbench": "1",
+    "title": "My first run",
+    "dut": "{kind: kernel-forward}",
+    "tests": "[{name: throughput, method: throughput}]",
+    "name": "throughput",
+    "at": "NAME`, the name of a test with the method `throughput` above it: `at: throughput",
+    "share": "sftp",
+    "address": "0000:03:00.0",
+}
+"""Values of keys that a file cannot do without, and of some whose form is not obvious."""
 
 _BOUNDS = {
     "greater_than": "more than {gt}",
@@ -80,13 +94,14 @@ def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], know
     context: dict[str, Any] = details.get("ctx", {})
     kind = details["type"]
     if kind == "missing":
-        return Problem(root.position_of(location[:-1]), f"{name} is missing", f"add `{location[-1]}: ...`")
+        key = str(location[-1])
+        step = f"add `{key}: {_EXAMPLES.get(key, '...')}`"
+        return Problem(root.position_of(location[:-1]), f"{name} is missing", step)
     if kind == "extra_forbidden":
-        return Problem(
-            root.position_of_key(location),
-            f"unknown key {name}",
-            suggest(str(location[-1]), context.get("known", known)),
-        )
+        keys = context.get("known", known)
+        meant = meant_by(str(location[-1]), keys)
+        step = f"did you mean `{meant}`?" if meant is not None else suggest(str(location[-1]), keys)
+        return Problem(root.position_of_key(location), f"unknown key {name}", step)
     message, next_step = _message(kind, name, details, context)
     return Problem(root.position_of(location), message, next_step)
 
@@ -103,17 +118,34 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
         bound = _BOUNDS[kind].format(**numbers)
         return f"{name} is {given}: it must be {bound}", f"write a value that is {bound}"
     if kind in ("value_error", "assertion_error"):
-        return f"{name}: {context.get('error', details['msg'])}", None
+        return f"{name}: {context.get('error', why_of(details))}", None
     if kind in ("too_short", "string_too_short"):
-        return f"{name} is too short", f"write at least {context.get('min_length', 1)}"
+        least = context.get("min_length", 1)
+        return f"{name} is {'empty' if not details['input'] else 'too short'}", f"write at least {least}"
     if kind in ("too_long", "string_too_long"):
         return f"{name} is too long", f"write at most {context['max_length']}"
     if kind == "string_pattern_mismatch":
-        return f"{name} cannot be {given}", f"it must match the pattern {context['pattern']}"
+        key = name.strip("`").rpartition(".")[2]
+        form = f"write it like `{_EXAMPLES[key]}`" if key in _EXAMPLES else f"it must match {context['pattern']}"
+        return f"{name} cannot be {given}", form
+    if kind == "float_type" and (percent := _share_of(details["input"])) is not None:
+        return f"{name} must be a number, not {given}", f"write {percent:g}"
+    if kind == "tuple_type" and isinstance(details["input"], str | int | float):
+        return f"{name} must be a list, not {given}", f"write `[{details['input']}]`"
     base = kind.removesuffix("_parsing").removesuffix("_type").removesuffix("_from_float")
+    if base == "tuple" and isinstance(details["input"], dict):
+        return f"{name} must be a list, not {given}", "begin each entry with `- `"
+    if _EXPECTED.get(base) == "keys and values" and isinstance(details["input"], list):
+        return f"{name} must be keys and values, not {given}", "write `KEY: VALUE` without a `-` before it"
     if base in _EXPECTED:
         return f"{name} must be {_EXPECTED[base]}, not {given}", f"write {_EXPECTED[base]}"
-    return f"{name}: {details['msg']}", None
+    return f"{name}: {why_of(details)}", None
+
+
+def _share_of(value: object) -> float | None:
+    """The number that a percentage stands for; None of anything else."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", value) if isinstance(value, str) else None
+    return float(match[1]) / 100 if match else None
 
 
 def _describe_value(value: object) -> str:
@@ -205,14 +237,14 @@ class Reading:
         node = self.root.find(path)
         kind_node = node.child(key) if node.entries is not None else node
         if kind_node is None and default is None:
-            self.problems.append(_report_missing_kind(node, key))
+            self.problems.append(_report_missing_kind(node, path, key, list(find(package, base))))
             return None
         kinds = find(package, base)
         kind = kind_node.value if kind_node is not None else default
         if kind_node is not None and (not isinstance(kind, str) or kind not in kinds):
             where = ".".join(str(step) for step in path if isinstance(step, str))
             one = where.removesuffix("s")  # `tests` has a list
-            message = f"there is no {one} of the {key} {quote(kind_node.plain())}"
+            message = f"unknown {one} {key} {quote(kind_node.plain())}"
             self.problems.append(Problem(kind_node.position, message, suggest(str(kind), list(kinds), key)))
             return None
         taken = {key, *beside}
@@ -222,9 +254,12 @@ class Reading:
         return None if options is None else (kinds[str(kind)], options)
 
 
-def _report_missing_kind(node: Node, key: str) -> Problem:
+def _report_missing_kind(node: Node, path: tuple[Step, ...], key: str, kinds: Sequence[str]) -> Problem:
     """The problem of a section whose key ``key`` is missing, or only misspelt."""
     close = get_close_matches(key, node.key_positions, n=1)
     if close:
         return Problem(node.key_positions[close[0]], f"unknown key {quote(close[0])}", f"did you mean `{key}`?")
-    return Problem(node.position, f"{quote(key)} is missing", f"add `{key}: ...`")
+    alone = node.entries is not None and not node.entries
+    where = ".".join(str(step) for step in path if isinstance(step, str))
+    message = f"`{where}` is empty" if alone else f"{quote(key)} is missing in `{where}`"
+    return Problem(node.position, message, f"add `{key}: ...`, one of: {', '.join(f'`{kind}`' for kind in kinds)}")

@@ -64,7 +64,7 @@ def _check_fields(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]
     for name in stream.fields.given_fields() if stream.pcap is None and stream.raw_frame is None else ():
         needed, instead = _NEEDS.get(name, (None, None))
         if needed is not None and not has[needed]:
-            message = f"the frames have no {needed.removeprefix('a ')}, so {quote(f'fields.{name}')} has no meaning"
+            message = f"the frames have no {needed.removeprefix('a ')}, so {quote(f'fields.{name}')} has no effect"
             yield Problem(_position(root, own, "fields", name), message, f"remove it, or add {instead}")
 
 
@@ -79,7 +79,7 @@ def _check_whole_frames(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -
     what = "the frames of a capture have" if stream.pcap is not None else "a raw frame has"
     for name in _HEADER_KEYS if whole == "raw_frame" else (*_HEADER_KEYS, "raw_frame"):
         if name in written:
-            message = f"{what} headers of {'their' if whole == 'pcap' else 'its'} own, so {quote(name)} has no meaning"
+            message = f"{what} headers of {'their' if whole == 'pcap' else 'its'} own, so {quote(name)} has no effect"
             yield Problem(
                 root.position_of_key((*own, name)), message, f"remove {quote(name)}, or remove {quote(whole)}"
             )

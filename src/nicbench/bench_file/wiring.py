@@ -56,7 +56,7 @@ def check_lab_keys(bench: BenchFile, root: Node) -> Iterator[Problem]:
             step = f"remove `{key}`, or remove `lab`"
             if key == "hosts":
                 step += "; a lab is made on one of them by `on: NAME`"
-            message = f"`lab` makes its own hosts and links, so {quote(key)} has no meaning"
+            message = f"`lab` makes its own hosts and links, so {quote(key)} has no effect"
             yield Problem(root.position_of_key((key,)), message, step)
     if bench.lab is None or bench.lab.on is None or bench.hosts[bench.lab.on].kind == LocalHost.kind:
         return
@@ -72,13 +72,13 @@ def check_frame_kinds(bench: BenchFile, root: Node) -> Iterator[Problem]:
     other = f"choose a method of workloads: {', '.join(rounds)}"
     if bench.dut.plugin.port_kind == EndpointLab.port_kind:
         duts = [kind for kind, dut in find("nicbench.testbed.duts", Dut).items() if dut.port_kind == Lab.port_kind]
-        message = f"{method} sends frames of a tester, and {quote(bench.dut.kind)} is measured by workloads"
+        message = f"{method} measures with the tester's frames, and the DUT {quote(bench.dut.kind)} is for workloads"
         yield Problem(
             root.position_of(("dut", "kind")), message, f"write `{_suggest_section('dut', duts)}`, or {other}"
         )
     if bench.lab is not None and bench.lab.plugin.port_kind == EndpointLab.port_kind:
         labs = [kind for kind, lab in find("nicbench.testbed.labs", Lab).items() if lab.port_kind == Lab.port_kind]
-        message = f"{method} sends frames of a tester, and the lab {quote(bench.lab.kind)} makes hosts for workloads"
+        message = f"{method} measures with the tester's frames, and the lab {quote(bench.lab.kind)} is for workloads"
         yield Problem(
             root.position_of(("lab", "kind")), message, f"write `{_suggest_section('lab', labs)}`, or {other}"
         )
@@ -89,7 +89,7 @@ def _check_own_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
     kind = quote(bench.tester.kind)
     for key in ("lab", *BY_HAND):
         if root.child(key) is not None:
-            message = f"the tester {kind} brings its own ports, so {quote(key)} has no meaning"
+            message = f"the tester {kind} brings its own ports, so {quote(key)} has no effect"
             yield Problem(root.position_of_key((key,)), message, f"remove `{key}`, or choose another tester")
     if bench.dut.plugin.is_set_up:
         duts = find("nicbench.testbed.duts", Dut).items()

@@ -31,7 +31,7 @@ def check_workloads(bench: BenchFile, root: Node) -> Iterator[Problem]:
                     yield from fresh
                     continue
             if choice.kind not in kinds:
-                message = f"there is no workload of the kind {quote(choice.kind)}"
+                message = f"unknown workload {quote(choice.kind)}"
                 found = Problem(position, message, suggest(choice.kind, list(kinds), "kind"))
             else:
                 try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from importlib import import_module
 from signal import Signals
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from nicbench import __version__
-from nicbench.cli import failure
+from nicbench.cli import command_line, completion, failure
 from nicbench.cli.failure import signals_end_the_command
 from nicbench.cli.output import ReaderGoneError, print_json, streams_may_break
 from nicbench.core.errors import InterruptedRunError, NicbenchError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 # The order is that of the help: commands that measure, then those that show, then those that repair.
 COMMANDS: Final = {
+    "demo": "demo",
+    "init": "init",
     "run": "run",
     "resume": "resume",
     "report": "report",
@@ -45,9 +48,9 @@ def make_app(only: str | None = None) -> typer.Typer:
     """Builds the command line with all its commands, or with one of them."""
     app = typer.Typer(
         name="nicbench",
+        cls=command_line.Group,
         help="A NIC performance lab in one tool: one YAML file names the machines, the links and the tests.",
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
@@ -55,13 +58,38 @@ def make_app(only: str | None = None) -> typer.Typer:
     for name, file in COMMANDS.items():
         if only in (None, name):
             import_module(f"nicbench.cli.commands.{file}").register(app)
+    command_line.use_for(app)
     return app
 
 
 def run_command(given: list[str]) -> int:
     """Runs one command; returns the exit status, which is 0 or that of the error (core/errors.py)."""
+    if completion.is_asked():
+        return _complete()
     with streams_may_break():
         return _run_command(given, as_json="--json" in given)
+
+
+def _complete() -> int:
+    """Prints what a word may become, or the script that asks for it. Never fails: somebody is typing."""
+    command = next((word for word in completion.typed_words() if word in COMMANDS), None)
+    app = make_app(command) if command is not None else _app_of_names()
+    with contextlib.suppress(Exception, SystemExit):
+        app(args=[], prog_name="nicbench")
+    return 0
+
+
+def _app_of_names() -> typer.Typer:
+    """The command line with the names of its commands and none of them: to load them all takes a second."""
+    app = typer.Typer(name="nicbench")
+    app.callback()(_global_options)
+    for name in COMMANDS:
+        app.command(name)(_nothing)
+    return app
+
+
+def _nothing() -> None:
+    """Stands in the place of a command whose name is completed."""
 
 
 def report_signal(number: int, given: list[str]) -> int:

@@ -121,7 +121,7 @@ def _settings(console: Console, page: Page) -> None:
     count = len(page.known.main)
     if not count:
         return
-    console.print(f"\n{count} setting{'s differ' if count > 1 else ' differs'}, those that change results most first:")
+    console.print(f"\n{count} setting{'s differ' if count > 1 else ' differs'}, most influential first:")
     for row in page.settings[:_MOST_SETTINGS]:
         values = "; ".join(
             f"{clean(text)} ({clean(', '.join(names[:3]))}{'…' if len(names) > 3 else ''})"

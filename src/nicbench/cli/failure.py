@@ -71,10 +71,10 @@ async def _run_cancellable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     def stop(number: signal.Signals) -> None:
         received.append(number)
         if len(received) == 1:
-            say("stopping: what was changed is being undone")
+            say("stopping: undoing all changes")
             task.cancel()
         else:
-            say("already stopping: the undo is not cut short")
+            say("already stopping: undoing changes, please wait")
 
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
@@ -88,7 +88,7 @@ async def _run_cancellable(work: Coroutine[Any, Any, Outcome]) -> Outcome:
 
 _INCOMPLETE = "incomplete"
 """The value of ``ResultVerdict.INCOMPLETE``, written out to avoid loading the models of results."""
-REPORT_IT = "please report it with the text of that file; what was measured is kept"
+REPORT_IT = "please report this with the text of that file; what was measured is kept"
 
 
 class CrashError(NicbenchError):
@@ -121,7 +121,7 @@ def of_system(error: OSError) -> NicbenchError | None:
         return None
     if error.errno == errno.ENAMETOOLONG:
         return UsageError(
-            f"is a name of {len(error.filename)} characters, too long for a file",
+            f"is too long for a file name ({len(error.filename)} characters)",
             place=f"{error.filename[:_MOST_NAME_SHOWN]}...",
             next_step="give a shorter one",
         )

@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli import completion
 from nicbench.cli.output import print_json, results, say
-from nicbench.cli.running import build_report
-from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import UsageError
 from nicbench.core.result import Summary
 from nicbench.core.units import parse_ratio
@@ -28,6 +27,8 @@ from nicbench.importing.units import FORMS, THOUSANDS, Link, Unit, parse_link, p
 
 def print_import(console: Console, summary: Summary, found: ImportedResults) -> None:
     """Prints the preview of ``--dry-run``: how columns were mapped, and the results."""
+    from nicbench.cli.summary_table import print_summary  # imported here, as `--help` and completion need none
+
     table = Table(header_style="bold", title="Columns", title_justify="left", title_style="bold")
     for head in ("column of the file", "becomes", "unit"):
         table.add_column(head, overflow="fold")
@@ -52,27 +53,41 @@ ImportPaths = Annotated[
         metavar="FILE...", help="Tables of results, recordings of nmon; several make one run.", show_default=False
     ),
 ]
-MethodName = Annotated[str | None, _option("--method", "NAME", "What was measured: throughput, latency, ...")]
+MethodName = Annotated[
+    str | None,
+    _option("--method", "NAME", "What was measured: throughput, latency, ...", autocompletion=completion.methods),
+]
 WithMonitor = Annotated[
     list[str] | None,
     _option("--with-monitor", "FILE[=HOST]", "A recording of a machine by nmon; HOST is its name."),
 ]
-FormatName = Annotated[str, typer.Option("--from", metavar="FORMAT", help="plain, or the program that exported it.")]
+FormatName = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="FORMAT",
+        help="plain, or the program that exported it.",
+        autocompletion=completion.import_formats,
+    ),
+]
 Title = Annotated[str | None, _option("--title", "TEXT", "The run's title; the default is the file's name.")]
 Source = Annotated[str | None, _option("--source", "TEXT", "Who published it, and where.")]
 Year = Annotated[int | None, _option("--year", "YEAR", "The year of publication.", min=1970, max=2200)]
 Device = Annotated[str | None, _option("--device", "TEXT", "What was measured.")]
 LinkSpeed = Annotated[str | None, _option("--link-speed", "SPEED", "The speed of a port: '25 Gb/s', 25GbE, 2x25GbE.")]
 Ports = Annotated[
-    int | None, _option("--ports", "N", "The number of ports that rates are the sum of; 1: per port.", min=1, max=1024)
+    int | None, _option("--ports", "N", "How many ports the rates are summed over; 1 means per port.", min=1, max=1024)
 ]
-Column = Annotated[list[str] | None, _option("--column", "THEIRS=OURS", "The name of a column in nicbench.")]
+Column = Annotated[list[str] | None, _option("--column", "THEIRS=OURS", "What a column means to nicbench.")]
 UnitOf = Annotated[list[str] | None, _option("--unit", "COLUMN=UNIT", "The unit of a column whose heading names none.")]
-Given = Annotated[list[str] | None, _option("--set", "NAME=VALUE", "A column that the file lacks, for all rows.")]
-Where = Annotated[list[str] | None, _option("--where", "COLUMN=VALUE", "Only rows with this text.")]
+Given = Annotated[
+    list[str] | None, _option("--set", "NAME=VALUE", "A column that the file lacks, with one value for all rows.")
+]
+Where = Annotated[list[str] | None, _option("--where", "COLUMN=VALUE", "Only rows with this value.")]
 Ignore = Annotated[list[str] | None, _option("--ignore", "COLUMN", "A column to leave out.")]
 Configuration = Annotated[
-    list[str] | None, _option("--configuration", "COLUMN", "The column that names what is compared: a table for each.")
+    list[str] | None,
+    _option("--configuration", "COLUMN", "The column that names what is compared; each value gets its own table."),
 ]
 PdrLoss = Annotated[str | None, _option("--pdr-loss", "SHARE", "The loss that a PDR allows: '0.5 %'.")]
 DecimalMark = Annotated[str, typer.Option("--decimal", metavar="point|comma", help="The decimal mark.")]
@@ -88,7 +103,7 @@ Encoding = Annotated[
 HeadingLine = Annotated[
     int, typer.Option("--heading-line", metavar="N", min=1, max=1000, help="The line of the headings.")
 ]
-Errata = Annotated[bool, typer.Option("--errata", help="Take implausible figures as printed, and list them.")]
+Errata = Annotated[bool, typer.Option("--errata", help="Accept implausible figures as printed, and list them.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be imported; write nothing.")]
 
 
@@ -98,7 +113,7 @@ def pairs(option: str, written: Iterable[str]) -> dict[str, str]:
     for text in written:
         name, mark, value = (part.strip() for part in text.partition("="))
         if not mark or not name or not value:
-            raise UsageError(f"{option} {text!r} is no pair", next_step=f"write {option} 'NAME=VALUE'")
+            raise UsageError(f"{option} {text!r} is not NAME=VALUE", next_step=f"write {option} 'NAME=VALUE'")
         if name in found:
             raise UsageError(f"{option} names {name!r} twice", next_step="leave one of them out")
         found[name] = value
@@ -113,7 +128,7 @@ def recordings(option: str, written: Iterable[str]) -> list[tuple[Path, str | No
         if not mark or Path(text).exists():
             found.append((Path(text), None))
         elif not file.strip() or not host.strip():
-            raise UsageError(f"{option} {text!r} names no file and host", next_step=f"write {option} 'FILE=HOST'")
+            raise UsageError(f"{option} {text!r} is not FILE=HOST", next_step=f"write {option} 'FILE=HOST'")
         else:
             found.append((Path(file), host.strip()))
     return found
@@ -125,7 +140,7 @@ def units(option: str, written: Iterable[str]) -> dict[str, Unit]:
     for name, text in pairs(option, written).items():
         unit = parse_unit(text)
         if unit is None:
-            raise UsageError(f"{option}: {text!r} is no unit that is known", next_step=f"known are {FORMS}")
+            raise UsageError(f"{option}: {text!r} is not a known unit", next_step=f"known are {FORMS}")
         found[name] = unit
     return found
 
@@ -137,7 +152,7 @@ def link(option: str, text: str | None, ports: int | None) -> Link | None:
     try:
         found = parse_link(text)
     except ValueError as error:
-        raise UsageError(f"{option} {text!r} is no speed", next_step=str(error)) from error
+        raise UsageError(f"{option} {text!r} is not a speed", next_step=str(error)) from error
     if ports is not None and found.ports not in (None, ports):
         raise UsageError(f"{option} {text!r} and --ports {ports} contradict each other", next_step="give one of them")
     return Link(found.bits_per_s, found.ports or ports)
@@ -149,13 +164,6 @@ def ratio(option: str, text: str | None) -> float | None:
         return None if text is None else parse_ratio(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from error
-
-
-def choice(option: str, text: str | None, known: Iterable[str]) -> str | None:
-    """Checks that the text is one of the known words."""
-    if text is not None and text not in known:
-        raise UsageError(f"{option} cannot be {text!r}", next_step=f"it is one of {', '.join(known)}")
-    return text
 
 
 def show_import(summary: Summary, found: ImportedResults, machines: Sequence[Monitored], *, as_json: bool) -> None:
@@ -170,7 +178,7 @@ def show_import(summary: Summary, found: ImportedResults, machines: Sequence[Mon
 
 
 def keep_import(
-    output: Path,
+    runs_folder: Path,
     files: Sequence[GivenFile],
     summary: Summary,
     options: dict[str, Any],
@@ -179,7 +187,10 @@ def keep_import(
     machines: Sequence[Monitored] = (),
 ) -> None:
     """Writes the run folder and its report; ``options`` say how the ``files`` were read."""
-    folder = write_run(output, files, summary, options, sys.argv[1:], machines)
+    from nicbench.cli.running import build_report  # imported here, as in print_import
+    from nicbench.cli.summary_table import print_summary
+
+    folder = write_run(runs_folder, files, summary, options, sys.argv[1:], machines)
     report = build_report(folder)
     if as_json:
         print_json(summary)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nicbench.cli import completion
 from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 from nicbench.core.units import parse_duration_s
@@ -23,9 +25,7 @@ def _folder(path: Path) -> Path:
     for part in (path, *path.parents):
         with contextlib.suppress(OSError):  # a folder that cannot be accessed is reported where it is used
             if part.exists() and not part.is_dir():
-                raise UsageError(
-                    "is a file, not a folder for runs", place=str(part), next_step="give --output a folder"
-                )
+                raise UsageError("is a file, not a folder", place=str(part), next_step="give --runs a folder")
     return path
 
 
@@ -40,15 +40,20 @@ def _duration_s(text: str | float) -> float:
 BenchPath = Annotated[Path, typer.Argument(metavar="BENCH.yaml", help="The bench file.", show_default=False)]
 RunReference = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="A run's folder, its id under --output, or `latest`.", show_default=False),
+    typer.Argument(
+        metavar="RUN",
+        help="A run's folder, its id under --runs, or `latest`.",
+        show_default=False,
+        autocompletion=completion.runs,
+    ),
 ]
-Output = Annotated[
-    Path, typer.Option("--output", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
+RunsFolder = Annotated[
+    Path, typer.Option("--runs", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print only data, as JSON, on stdout.")]
-NoProgress = Annotated[bool, typer.Option("--no-progress", help="Print no progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
+NoProgress = Annotated[bool, typer.Option("--no-progress", help="Do not show progress.")]
 NoReport = Annotated[
-    bool, typer.Option("--no-report", help="Write no report; `nicbench report RUN` makes it at any time.")
+    bool, typer.Option("--no-report", help="Do not write a report; `nicbench report RUN` does at any time.")
 ]
 Redact = Annotated[
     bool,
@@ -61,11 +66,11 @@ Wait = Annotated[
         "--wait",
         metavar="DURATION",
         parser=_duration_s,
-        help="How long to wait, e.g. 10min, for machines and ports that another run uses.",
+        help="How long to wait for machines and ports that another run uses, e.g. 10min.",
     ),
 ]
 
-DEFAULT_OUTPUT = Path("runs")
+DEFAULT_RUNS = Path("runs")
 _ALL = "all"
 
 Formats = Annotated[
@@ -75,8 +80,16 @@ Formats = Annotated[
         metavar="FORMAT",
         help="html, pdf, md or all; separate several by commas, or repeat the option.",
         show_default=Format.HTML.value,
+        autocompletion=completion.report_formats,
     ),
 ]
+
+
+def choice(option: str, text: str | None, known: Iterable[str]) -> str | None:
+    """Checks that the text is one of the known words."""
+    if text is not None and text not in known:
+        raise UsageError(f"{option} cannot be {text!r}", next_step=f"it is one of {', '.join(known)}")
+    return text
 
 
 def kinds(texts: list[str] | None) -> tuple[Format, ...]:

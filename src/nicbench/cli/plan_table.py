@@ -43,7 +43,7 @@ _OUTCOME_WORDS: Final = {
 def print_tuning(console: Console, settings: Sequence[PlannedSetting]) -> None:
     """Prints each setting with its present and future value; below, what cannot be set, with the reason."""
     if not settings:
-        console.print("nothing would be tuned: the bench file has no section `tuning`", soft_wrap=True)
+        console.print("nothing to tune: the bench file has no `tuning` section", soft_wrap=True)
         return
     compared = any(setting.configuration != DEFAULT for setting in settings)
     heads = ("configuration",) if compared else ()
@@ -64,7 +64,7 @@ def print_tuning(console: Console, settings: Sequence[PlannedSetting]) -> None:
             place = ", ".join(part for part in (setting.host, setting.device) if part)
             console.print(f"{escape(setting.item)} ({escape(place)}): {escape(setting.reason)}", soft_wrap=True)
     refused = sum(setting.outcome is Outcome.FAILED for setting in settings)
-    console.print(f"{refused} cannot be set: the run would be refused" if refused else "nothing was changed")
+    console.print(f"{refused} cannot be set; a run would be refused" if refused else "nothing was changed")
 
 
 def tuning_document(settings: Sequence[PlannedSetting], presence: Presence | None = None) -> dict[str, Any]:
@@ -89,12 +89,12 @@ def print_plan(console: Console, bench: BenchFile, presence: Presence) -> None:
         console.print(f"driver of the tester's interfaces: {escape(driver)}", soft_wrap=True)
     console.print(f"estimated duration: {_duration(bench)}, without {_not_estimated(bench)}", soft_wrap=True)
     for test, deviations in _deviations_by_test(bench).items():
-        console.print(f"{escape(test)} differs from the standard, and the report will say so:")
+        console.print(f"{escape(test)} deviates from the standard, which the report will state:")
         for deviation in deviations:
             console.print(f"  {escape(deviation)}", soft_wrap=True)
     statements = bench.tester_kind().statements() if bench.measures == "frames" else ()
     if statements:
-        console.print(f"of the tester {bench.tester.kind} the report will say:")
+        console.print(f"limitations of the tester {bench.tester.kind}, which the report will state:")
     for statement in statements:
         console.print(f"  {escape(statement)}", soft_wrap=True)
     console.print("checked:")
@@ -102,15 +102,16 @@ def print_plan(console: Console, bench: BenchFile, presence: Presence) -> None:
         console.print(f"  {phrase}", soft_wrap=True)
     _print_presence(console, presence)
     absent = len(presence.absent)
-    lack = f"; {absent} of what it names {'is' if absent == 1 else 'are'} not here, so a run would be refused"
+    named = "1 thing that it names is" if absent == 1 else f"{absent} things that it names are"
+    lack = f"; but {named} missing on this machine, so a run would be refused"
     console.print(f"{escape(str(bench.path))} is valid{lack if absent else ''}", soft_wrap=True)
 
 
 def _print_presence(console: Console, presence: Presence) -> None:
     """Prints what was looked for on this machine and what is absent; nothing where the file names nothing of it."""
     if presence.looked_for:
-        console.print(f"looked for on this machine: {escape(', '.join(presence.looked_for))}", soft_wrap=True)
-    for head, lines in (("absent:", presence.absent), ("not looked at:", presence.not_looked_at)):
+        console.print(f"checked on this machine: {escape(', '.join(presence.looked_for))}", soft_wrap=True)
+    for head, lines in (("missing:", presence.absent), ("not checked:", presence.not_looked_at)):
         if lines:
             console.print(head)
         for line in lines:

@@ -122,7 +122,7 @@ class TimeLeft:
         """Describes the time left, rounded as an estimate should be."""
         left_s, to_the_cap_s = self._ends_s[0] - self._done_s, self._total_s - self._done_s
         if to_the_cap_s <= 0.0:
-            return "nearly done"
+            return "almost done"
         at_most = f"{self._bound} {_whole_seconds(left_s)} left"
         return at_most if len(self._ends_s) == 1 else f"{at_most} ({_whole_seconds(to_the_cap_s)} with all runs)"
 
@@ -255,7 +255,7 @@ def _line(event: Event, bound: str) -> str | None:
         named = f"configuration {event.configuration}, {run_words(event.run, warm_up=event.warm_up)}"
         return f"{named} (turn {event.number} of {'at most ' if event.at_most else ''}{event.of})"
     if isinstance(event, IntervalsChecked):
-        return f"runs until the mean is known: {event.text}"
+        return f"precision of the mean: {event.text}"
     if isinstance(event, StageStarted):
         return event.text
     if isinstance(event, DriverChosen):
@@ -309,4 +309,4 @@ def _point(parameters: dict[str, Any]) -> str:
 
 
 def _load(load_frames_per_s: float | None) -> str:
-    return "as fast as it goes" if load_frames_per_s is None else format_rate(load_frames_per_s)
+    return "as fast as possible" if load_frames_per_s is None else format_rate(load_frames_per_s)

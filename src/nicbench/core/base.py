@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
@@ -14,6 +16,11 @@ class Frozen(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+def why_of(details: Mapping[str, Any]) -> str:
+    """The reason in one of a ValidationError's ``errors()``, without the kind of exception that pydantic puts first."""
+    return re.sub(r"^(Value|Assertion) error, ", "", str(details["msg"]))
 
 
 # Lists of distinct values: a point that is named twice would be measured twice under one name.

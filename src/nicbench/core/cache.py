@@ -1,4 +1,4 @@
-"""The user's cache folder: compiled XDP programs, and the kernel and emulator of virtual machines.
+"""The user's cache folder: the kernel and emulator of virtual machines.
 
 Everything in it can be made or fetched again, and may be removed at any time.
 """

@@ -22,6 +22,7 @@ One that is wrong in a file that a user wrote has all its problems at once, each
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -134,11 +135,15 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in a file: its position, what is wrong, and what to do about it."""
+    """One mistake in a file: its position, what is wrong, and what to do about it.
+
+    ``flags`` are options of the command line that would settle it.
+    """
 
     position: Position
     message: str
     next_step: str | None = None
+    flags: tuple[str, ...] = ()
 
 
 class WrongFileError(UsageError):
@@ -166,7 +171,10 @@ class WrongFileError(UsageError):
     def __str__(self) -> str:
         shown = [str(error) for error in self.list_errors()[:MOST_PROBLEMS_SHOWN]]
         hidden = len(self.problems) - len(shown)
-        return "\n".join([*shown, f"... and {hidden} more problems"] if hidden else shown)
+        lines = [*shown, f"... and {hidden} more problems"] if hidden else shown
+        flags = list(dict.fromkeys(problem.flags for problem in self.problems if problem.flags))
+        added = shlex.join(word for pair in flags for word in pair)
+        return "\n".join([*lines, f"try it with: {added}"] if flags else lines)
 
 
 def quote(value: object) -> str:

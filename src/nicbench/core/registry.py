@@ -39,6 +39,11 @@ def find_one(package: str, base: type[Base], kind: str) -> type[Base] | None:
     return find(package, base).get(kind)
 
 
+def names_of_files(package: str) -> list[str]:
+    """Returns the names of the files with plug-ins, sorted, without loading one: their kinds are spelt as they are."""
+    return sorted(_places(package, tuple(importlib.import_module(package).__path__)))
+
+
 @functools.cache
 def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[str, type[Base]]:
     """Returns what ``find`` does. The result is cached by folders, as files do not change while the program runs."""

@@ -35,8 +35,6 @@ async def diagnose(host: Host) -> tuple[Check, ...]:
 async def build_on_this_machine(name: str) -> str:
     """A sentence on what was built and where; UsageError where nothing is known by this name."""
     if name != "l3fwd":
-        raise UsageError(
-            f"nothing called {name} is built by nicbench", place="--build", next_step="write --build l3fwd"
-        )
+        raise UsageError(f"nicbench cannot build {name}", place="--build", next_step="write --build l3fwd")
     done = await l3fwd.build(LocalHost())
     return f"built l3fwd from {l3fwd.PACKAGE} {done.sources} with DPDK {done.library}: {l3fwd.program()} ({done.patch})"

@@ -1,4 +1,4 @@
-"""The engine's binaries: where they are on this machine, and how they reach other hosts."""
+"""What was built: the engine's binaries and the XDP programs. Where they are, and how they reach other hosts."""
 
 from __future__ import annotations
 
@@ -8,25 +8,45 @@ import os
 from pathlib import Path
 
 from nicbench.core.errors import NotReadyError
+from nicbench.core.shipped import clone, how_to_mend
 from nicbench.hosts.base import Host
 
-# Finding the binaries: in an explicit folder, beside the package, or in a build tree.
+# Finding what was built: in the build tree of a clone, in the package where it was installed.
+
+
+def built_folder() -> Path:
+    """Where scripts/setup puts what it builds, or where a wheel has it."""
+    root = clone()
+    return root / "engine" / "target" / "release" if root else Path(__file__).resolve().parents[1] / "bin"
 
 
 def find_binary(name: str, folder: str | None = None) -> Path:
-    """The binary ``name``: in ``folder``, else $NICBENCH_ENGINE_DIR, else beside the package or in a build tree."""
-    package = Path(__file__).resolve().parents[1]
-    chosen = folder or os.environ.get("NICBENCH_ENGINE_DIR")
-    # A chosen folder is the only one: falling back to another would measure with the wrong engine.
-    built = [package / "bin", package.parents[1] / "engine" / "target" / "release"]
-    candidates = [Path(chosen)] if chosen else built
-    for candidate in candidates:
-        if os.access(candidate / name, os.X_OK):
-            return candidate / name
+    """The binary ``name``: in ``folder``, else in $NICBENCH_ENGINE_DIR, else where what was built is.
+
+    NotReadyError where it is not there: falling back to another folder would measure with the wrong engine.
+    """
+    chosen = Path(folder or os.environ.get("NICBENCH_ENGINE_DIR") or built_folder())
+    if os.access(chosen / name, os.X_OK):
+        return chosen / name
     raise NotReadyError(
-        f"the engine {name} is not built; looked in {', '.join(str(candidate) for candidate in candidates)}",
+        f"the engine {name} is not built; looked in {chosen}",
         place=name,
-        next_step="run `make install`, or set NICBENCH_ENGINE_DIR to the folder that holds it",
+        next_step=f"run `{how_to_mend()}`, or set NICBENCH_ENGINE_DIR to the folder that holds it",
+    )
+
+
+def find_program(name: str) -> Path:
+    """The XDP program of the source ``NAME.bpf.c``, compiled; NotReadyError where it is not there.
+
+    It calls the kernel by its stable interface alone, so that one object runs on every kernel and architecture.
+    """
+    path = built_folder() / f"{name}.bpf.o"
+    if path.is_file():
+        return path
+    raise NotReadyError(
+        f"the XDP program {name} is not compiled; looked in {path.parent}",
+        place=path.name,
+        next_step=f"run `{how_to_mend()}`",
     )
 
 
@@ -92,7 +112,7 @@ async def _locate(host: Host, name: str, folder: str) -> tuple[str, str | None]:
         raise NotReadyError(
             f"{name.rpartition('-')[0]} cannot be copied: {done.stderr.strip() or f'exit status {done.status}'}",
             place=host.name,
-            next_step="remove that folder, or give it to the user of the host alone (chmod 700)",
+            next_step="remove that folder, or restrict it to the user of the host (chmod 700)",
         )
     return lines[0], lines[1].split()[0] if len(lines) > 1 and lines[1] else None
 

@@ -104,7 +104,7 @@ class EngineClient:
         wrong = (
             explain_wrong_protocol(theirs)
             if ready.get("event") == "ready"
-            else f"does not begin as protocol {PROTOCOL}"
+            else f"does not start with protocol {PROTOCOL}"
         )
         if wrong is not None:
             raise EngineError(

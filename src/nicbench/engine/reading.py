@@ -104,7 +104,7 @@ def parse_reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())[:200]
         step = "build engine and controller from the same source: `make install`"
-        raise EngineError(f"the engine's counts make no reading: {why}", kind="protocol", next_step=step) from error
+        raise EngineError(f"the engine's counts are inconsistent: {why}", kind="protocol", next_step=step) from error
     return reading
 
 

@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, why_of
 from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.core.quantity import Bytes, Seconds
 from nicbench.core.registry import find
@@ -53,7 +53,7 @@ def _complete_section(value: Any, information: ValidationInfo) -> dict[str, Any]
     except ValidationError as error:
         first = error.errors()[0]
         where = ", ".join(map(str, first["loc"]))
-        raise ValueError(f"{where + ': ' if where else ''}{first['msg'].removeprefix('Value error, ')}") from error
+        raise ValueError(f"{where + ': ' if where else ''}{why_of(first)}") from error
     return {"kind": section["kind"], **options.model_dump()}
 
 

@@ -145,7 +145,7 @@ def _make_sheet(lines: Sequence[list[Cell]], path: str) -> Sheet:
     for cells in lines[1:]:
         row = _strip_empty_end(cells)
         if len(row) > len(heads):
-            counted = f"this row has {len(row)} cells, there are {len(heads)} headings"
+            counted = f"this row has {len(row)} cells and the file {len(heads)} heading{'s' if len(heads) > 1 else ''}"
             hint = "quote what holds the delimiter, or name it: --delimiter semicolon"
             problems.append(Problem(row[len(heads)].position, counted, hint))
         last = cells[-1].position

@@ -230,7 +230,8 @@ def _missing(sheet: Sheet, table: ImportTable, found: Sequence[AssignedColumn]) 
     for column in table.columns:
         if column.is_required and column.value not in values:
             hint = f"where it is the same in all rows: --set '{column.name}=...'; {expected}"
-            problems.append(Problem(place, f"there is no column `{column.name}`", hint))
+            flags = ("--set", f"{column.name}={column.name.upper()}")
+            problems.append(Problem(place, f"there is no column `{column.name}`", hint, flags))
     if not values.intersection(table.any_of):
         either = " or ".join(f"`{names[value]}`" for value in table.any_of)
         problems.append(Problem(place, f"there is no column {either}", expected))

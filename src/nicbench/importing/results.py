@@ -19,6 +19,7 @@ from nicbench.importing.columns import AssignedColumn, ImportOptions, add_given_
 from nicbench.importing.plausible import Comparison, Finding, compare_figures
 from nicbench.importing.printed_statistics import compare_statistics
 from nicbench.importing.rows import Figure, ReadRow, find_same_points, read_rows
+from nicbench.importing.suggesting import with_flags
 from nicbench.importing.units import scope_of
 from nicbench.methods.base import Method, Values
 
@@ -67,7 +68,7 @@ def import_results(sheet: Sheet, path: str, method: type[Method], options: Impor
     chosen = add_given_columns(sheet, options)
     assignment = assign(chosen, table, options)
     if assignment.problems:
-        raise WrongFileError(path, assignment.problems)
+        raise WrongFileError(path, with_flags(assignment, chosen, table))
     rows, problems = read_rows(chosen, assignment, table, options)
     if problems:
         raise WrongFileError(path, problems)

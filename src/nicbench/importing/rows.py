@@ -65,9 +65,11 @@ class ReadRow:
 class _WrongCellError(ValueError):
     """Says what is wrong with a cell, and what to do."""
 
-    def __init__(self, message: str, next_step: str | None = None) -> None:
+    def __init__(self, message: str, next_step: str | None = None, flags: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.next_step = next_step
+        self.flags = flags
+        """Options that would settle it for the whole column, which is then told once."""
 
 
 def read_rows(
@@ -76,7 +78,8 @@ def read_rows(
     """Reads every row; returns the rows and the problems of all cells."""
     # Conversions need the frame size and the link, so these are read first.
     order = sorted(assignment.columns, key=lambda one: one.column.quantity not in ("frame_size", "link"))
-    rows, problems = [], []
+    rows: list[ReadRow] = []
+    problems: list[Problem] = []
     for cells in sheet.rows:
         names = [cells[index].text for index in assignment.configurations]
         row = ReadRow(cells[0].position.line, cells[0], ", ".join(names) or "default", link=options.link)
@@ -85,9 +88,9 @@ def read_rows(
             try:
                 _read(row, one, cell, table, options)
             except _WrongCellError as error:
-                problems.append(
-                    Problem(cell.position, f"{one.column.name} {quote(cell.text)}: {error}", error.next_step)
-                )
+                what = f"{one.column.name} {quote(cell.text)}: {error}"
+                if not any(error.flags and problem.flags == error.flags for problem in problems):
+                    problems.append(Problem(cell.position, what, error.next_step, error.flags))
         rows.append(row)
     return rows, problems
 
@@ -180,10 +183,11 @@ def _scale(one: AssignedColumn, unit: Unit | None, row: ReadRow) -> Fraction:
     forms = _FORMS.get(quantity, FORMS)
     if unit is None:
         hint = f"write it in the heading, `{one.column.name} [UNIT]`, or by --unit '{one.head.text}=UNIT': {forms}"
-        raise _WrongCellError("it has no unit, which is never guessed", hint)
+        flags = ("--unit", f"{one.head.text}=UNIT")
+        raise _WrongCellError("it has no unit, which is never guessed", hint, flags)
     if unit.kind in _KINDS[quantity]:
         if quantity == "frame_rate":
-            return _frame_rate_scale(unit, row)
+            return _frame_rate_scale(one, unit, row)
         if quantity == "bit_rate":
             return unit.factor if _layer(unit, one) == 2 else unit.factor * _payload_share(row)
         if quantity == "payload_rate" and unit.layer is not None:
@@ -209,7 +213,7 @@ _KINDS: Final[dict[Quantity, tuple[str, ...]]] = {
 }
 
 
-def _frame_rate_scale(unit: Unit, row: ReadRow) -> Fraction:
+def _frame_rate_scale(one: AssignedColumn, unit: Unit, row: ReadRow) -> Fraction:
     """Converts bit rates by the frame's bytes (plus 20 of preamble and gap on layer 1), percentages by the line
     rate.
     """
@@ -220,17 +224,19 @@ def _frame_rate_scale(unit: Unit, row: ReadRow) -> Fraction:
     if unit.kind == "percent":
         line_rate = row.line_rate_frames_per_s
         if line_rate is None:
-            raise _WrongCellError("a share of the line rate needs the link's speed", '--link-speed "25 Gb/s" names it')
+            hint = '--link-speed "25 Gb/s" names it'
+            raise _WrongCellError("a share of the line rate needs the link's speed", hint, ("--link-speed", "SPEED"))
         return Fraction(line_rate) / 100
-    overhead = FRAME_OVERHEAD_BYTES if _layer(unit) == 1 else 0
+    overhead = FRAME_OVERHEAD_BYTES if _layer(unit, one) == 1 else 0
     return unit.factor / ((row.frame_bytes + overhead) * 8)
 
 
-def _layer(unit: Unit, one: AssignedColumn | None = None) -> int:
+def _layer(unit: Unit, one: AssignedColumn) -> int:
     if unit.layer is None:
-        column = one.head.text if one else "COLUMN"
+        column = one.head.text
         hint = f"write it in the heading, `{unit.name} L2`, or by --unit '{column}={unit.name} L2'"
-        raise _WrongCellError("it is not said whether that is of layer 1 or of layer 2", hint)
+        flags = ("--unit", f"{column}={unit.name} LAYER")
+        raise _WrongCellError("it is not said whether that is of layer 1 or of layer 2", hint, flags)
     return unit.layer
 
 

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from nicbench.core.base import Distinct, Frozen, WorkloadChoice
+from nicbench.core.base import Distinct, Frozen, WorkloadChoice, why_of
 from nicbench.core.registry import find
 from nicbench.core.result import Result, ResultVerdict, Spread
 from nicbench.core.round import JobSpec
@@ -80,7 +80,7 @@ class PlacementMethod(RoundMethod):
             except ValidationError as error:
                 first = error.errors()[0]
                 place = ".".join(str(step) for step in first["loc"])
-                raise ValueError(f"`of.{place}`: {first['msg']}") from None
+                raise ValueError(f"`of.{place}`: {why_of(first)}") from None
             return {"method": method, **options.model_dump(mode="json")}
 
         @model_validator(mode="after")

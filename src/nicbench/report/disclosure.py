@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from nicbench.core.plan import Plan
 
-_HIDDEN = ("--output", "-o")  # where a run was put says nothing of what was measured
+_HIDDEN = ("--runs", "--output", "-o")  # where a run was put says nothing of what was measured
 
 
 _MEASURED = frozenset({"clock", "eal_arguments"})
@@ -112,7 +112,7 @@ def command(plan: Plan) -> tuple[str, ...]:
     for word in words:
         if word in _HIDDEN:
             next(words, None)
-        elif not word.startswith("--output="):
+        elif not word.startswith(("--runs=", "--output=")):
             shown.append(word if shown else PurePath(word).name)
     return tuple(shown)
 

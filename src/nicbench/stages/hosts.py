@@ -42,11 +42,11 @@ def disclose_hosts(hosts: Mapping[str, Host]) -> tuple[tuple[str, ...], dict[str
 def describe_making(bench: BenchFile) -> str:
     """``making the testbed``, and what of it takes its time."""
     guests = [name for name, choice in bench.hosts.items() if choice.plugin.made_here]
-    return f"making the testbed: {', '.join(guests)} is booted" if guests else "making the testbed"
+    return f"making the testbed: {', '.join(guests)} is booting" if guests else "making the testbed"
 
 
 def starts_hosts(bench: BenchFile) -> bool:
-    """Whether a host is named that is not there before it is booted."""
+    """Whether a host is named that is not there before it is booting."""
     return any(choice.plugin.made_here for choice in bench.hosts.values())
 
 

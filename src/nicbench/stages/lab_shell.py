@@ -48,8 +48,8 @@ def host_of_lab(lab: str, name: str | None) -> Host:
     """The host of this name; without one the machine of a lab that has one of its own, or the only host. UsageError."""
     known = _known_hosts(lab)
     if known is None:
-        step = f"make it anew: nicbench lab down {lab}"
-        raise UsageError(f"nobody knows the hosts of the lab {lab}", next_step=step)
+        step = f"remove it and create it again: nicbench lab down {lab}"
+        raise UsageError(f"the hosts of the lab are unknown: {lab}", next_step=step)
     if name is None:
         guests = [each for each, spec in known.items() if spec.get("kind") == "vm"]
         choice = guests if guests else list(known)

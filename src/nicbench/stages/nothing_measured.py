@@ -12,7 +12,7 @@ from nicbench.core.round import Round
 from nicbench.core.verdict import Sample
 from nicbench.methods.base import main_values
 
-_OPTIONS = "compare the options of each test with the ports of the bench file (plan.json has both)"
+_OPTIONS = "compare each test's options with the ports of the bench file (both are in plan.json)"
 _DISTURBANCES = "the report names what each result lacks; compare the options of each test with the ports"
 _PEERS = (
     "see that each peer answers and that each tool runs there by hand (raw has their command lines and outputs), "
@@ -65,6 +65,6 @@ def _what_tests_did(bench: BenchFile, samples: Iterable[Sample]) -> str:
     noun = "trial" if bench.measures == "frames" else "round"
     return "; ".join(
         f"{test.name} ({test.method_kind}) "
-        + (f"made {made[test.name]} {noun}s and found nothing in them" if made[test.name] else f"asked for no {noun}")
+        + (f"made {made[test.name]} {noun}s and found nothing in them" if made[test.name] else f"requested no {noun}")
         for test in bench.tests
     )

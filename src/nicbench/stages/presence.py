@@ -135,7 +135,7 @@ async def _look_for_image(found: Presence, place: str, host: ContainerHost, root
     if there:
         command = (*engine_command(options), "image", "inspect", str(options.image))
         done = await host.machine.run(command, check=False)
-        step = f"`{options.engine} pull {options.image}`, as nicbench fetches none"
+        step = f"`{options.engine} pull {options.image}`, because nicbench pulls no images"
         found.expect(f"image {options.image} of {options.engine}", done.status == 0, place, step)
 
 

@@ -120,7 +120,7 @@ def _other_port(bench: BenchFile) -> str | None:
             how = f"has `driver: {port.driver}`" if port.device is not None else "is driven by DPDK"
             return f"the port {name} {how}, and the kernel makes the frames of all ports or of none"
         if port.host == TESTER and port.is_made:
-            return f"the port {name} is made by the run, so it cannot be tried beforehand"
+            return f"the port {name} is created by the run, so it cannot be tested beforehand"
     return None
 
 

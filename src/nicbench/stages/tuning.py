@@ -143,8 +143,8 @@ def parts_of(bench: BenchFile, hosts: Iterable[TestHost]) -> tuple[Part, ...]:
     return parts
 
 
-_LATER = "of the lab's own ports: it is told once the lab is made"
-_NOT_THERE = "of what the run makes: it is told once that is there"
+_LATER = "for the lab's own ports: known once the lab is created"
+_NOT_THERE = "for what the run creates: known once it exists"
 
 
 async def plan_settings(bench: BenchFile) -> tuple[PlannedSetting, ...]:

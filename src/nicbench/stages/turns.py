@@ -54,7 +54,7 @@ def refuse_changed_bench(bench: BenchFile, journaled: Iterable[Event]) -> None:
             raise UsageError(
                 "the bench file was changed since this run began",
                 place=str(bench.path),
-                next_step="put it back as it was, or start a new run with the changed file",
+                next_step="restore the original, or start a new run with the changed file",
             )
 
 

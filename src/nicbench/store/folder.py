@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from nicbench.core.base import why_of
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
@@ -87,16 +88,21 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """Opens the folder of an existing run. UsageError where it is none."""
-        look = "`nicbench list` shows the runs there are"
+        look = "`nicbench list` shows the runs"
         if not path.exists():
             raise UsageError("there is no such folder", place=str(path), next_step=look)
         if not path.is_dir():
+            if path.suffix in (".yaml", ".yml"):
+                look = f"`nicbench run {path}` makes a run of a bench file; {look}"
             raise UsageError("is a file, not the folder of a run", place=str(path), next_step=look)
         try:
             is_run = is_run_folder(path)
         except OSError as error:
             raise storage_error(error, path) from error
         if not is_run:
+            runs = sorted((each.name for each in path.iterdir() if is_run_folder(each)), reverse=True)
+            if runs:
+                look = f"name one of the {len(runs)} runs in it, such as {path / runs[0]}"
             raise UsageError(f"is not the folder of a run: it holds no {BENCH}", place=str(path), next_step=look)
         _refuse_ruin(path)
         return cls(path.resolve())
@@ -215,7 +221,7 @@ class RunFolder:
 def _first_problem(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(step) for step in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+    return f"{where}: {why_of(first)}" if where else why_of(first)
 
 
 def _first_line(error: ValidationError, path: Path) -> int | None:
@@ -282,7 +288,7 @@ def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
         raise HostError(
             f"a run folder cannot be made here: {why}",
             place=str(path.parent),
-            next_step="free some space, or name another folder for runs (`--output`)",
+            next_step="free some space, or name another folder for runs (`--runs`)",
         ) from error
     sync_folder(path.parent)
     return path

@@ -142,7 +142,7 @@ class Journal:
             raise LostFolderError(
                 "somebody deleted the run folder, or this file of it, while the run went on: nothing of it is kept",
                 place=str(self.path),
-                next_step="give the bench file again, with a folder by `--output` that nobody tidies up",
+                next_step="give the bench file again, with a folder by `--runs` that nobody tidies up",
             )
 
     def _write_line(self, event: Event) -> None:

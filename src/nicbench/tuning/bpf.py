@@ -1,79 +1,27 @@
-"""XDP programs: compiled with clang when first needed, seen and detached with ip, their maps used with bpftool.
+"""XDP programs: brought to where they are needed, seen and detached with ip, their maps used with bpftool.
 
 Nothing here knows what a program does. ``xdp.py`` attaches them, undo first.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nicbench.core.cache import cache_folder
-from nicbench.core.errors import HostError, NotReadyError
-from nicbench.engine.binaries import deploy_file
+from nicbench.core.errors import HostError
+from nicbench.engine.binaries import deploy_file, find_program
 from nicbench.hosts.base import Host
-from nicbench.hosts.kinds.local import LocalHost
-
-_CLANG_FLAGS = ("-O2", "-g", "-Wall", "-Werror", "-target", "bpf")
-_COMPILE_TIMEOUT_S = 60.0
 
 
-async def compile_program(host: Host, source: Path, cache: Path | None = None) -> Path:
-    """Compiles a BPF C file where it has not been compiled yet; gives its path on ``host``.
+async def deploy_program(host: Host, name: str) -> Path:
+    """Path on ``host`` of the XDP program whose source is ``NAME.bpf.c``, copied there where it is another machine.
 
-    The object's name holds a hash of the text and flags, so a changed source is compiled anew. NotReadyError where the
-    cache cannot be written: a shared temporary folder is no way out, as root loads what lies there. For a host that is
-    another machine it is compiled here, and copied: a host under test needs no compiler.
+    NotReadyError where it is not compiled, or cannot be put there.
     """
-    if host.shares_files:
-        return await _compile(host, source, cache)
-    return Path(await deploy_file(host, await _compile(LocalHost(), source, cache)))
-
-
-async def _compile(host: Host, source: Path, cache: Path | None) -> Path:
-    arguments = (*_CLANG_FLAGS, *_include_flags())
-    try:
-        folder = (cache or cache_folder()) / "bpf"
-        target = _object_path(source, arguments, folder)
-        if target.exists():
-            return target
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f"{target.name}.{os.getpid()}")
-        temporary.touch()
-    except (OSError, RuntimeError) as error:  # RuntimeError: there is no home folder
-        raise NotReadyError(
-            f"compiled XDP programs cannot be kept: {error}",
-            place=str(getattr(error, "filename", None) or "the cache folder"),
-            next_step="set XDG_CACHE_HOME to a folder that you may write to",
-        ) from error
-    command = ("clang", *arguments, "-c", str(source), "-o", str(temporary))
-    try:
-        done = await host.run(command, timeout_s=_COMPILE_TIMEOUT_S, check=False)
-        if done.status != 0:
-            raise NotReadyError(
-                f"clang cannot compile an XDP program: {done.stderr.strip()[-2000:]}",
-                place=str(source),
-                next_step="apt-get install clang libbpf-dev",
-            )
-        temporary.rename(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return target
-
-
-def _include_flags() -> tuple[str, ...]:
-    """asm/types.h stands in the multiarch folder, which clang does not search for the bpf target."""
-    return tuple(f"-I{folder}" for folder in sorted(Path("/usr/include").glob("*-linux-gnu*")))
-
-
-def _object_path(source: Path, arguments: tuple[str, ...], folder: Path) -> Path:
-    digest = hashlib.sha256(source.read_bytes() + "\0".join(arguments).encode()).hexdigest()[:16]
-    return folder / f"{source.name.removesuffix('.bpf.c')}-{digest}.o"
+    return Path(await deploy_file(host, find_program(name)))
 
 
 async def attached_program(host: Host, device: str) -> int | None:

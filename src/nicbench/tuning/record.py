@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, why_of
 from nicbench.core.errors import NotReadyError
 from nicbench.core.tuning import Values
 from nicbench.hosts.owner import Owner, start_ticks
@@ -83,7 +83,7 @@ def load_record(path: Path) -> Record | None:
         return None
     except ValidationError as error:
         raise NotReadyError(
-            f"this record of changes cannot be read: {error.errors()[0]['msg']}",
+            f"this record of changes cannot be read: {why_of(error.errors()[0])}",
             place=str(path),
             next_step="undo by hand what it names, then remove its folder",
         ) from error

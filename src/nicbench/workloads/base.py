@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from pydantic import ValidationError
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, why_of
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.errors import HostError, UsageError
 from nicbench.core.round import Figures, Job, JobSpec
@@ -133,7 +133,7 @@ class Workload(DescribedPlugin, ABC):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise UsageError(f"workload {self.kind}: {where}: {first['msg']}") from error
+            raise UsageError(f"workload {self.kind}: {where}: {why_of(first)}") from error
 
     def program(self, ask: JobSpec) -> str:
         """Returns the program that does this, on both sides; perftest has one for each operation."""

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.xdp_source import compile_xdp
 
 from nicbench.core.trial import Reading
-from nicbench.tuning import bpf
 
 from .lab_trial import Lab, lab, lost_at, printed, request
 
@@ -100,14 +100,13 @@ async def test_what_is_lost_at_one_place_is_found_there_and_nowhere_else() -> No
 async def test_a_drop_that_no_counter_sees_stays_unexplained_and_a_drivers_word_on_it_stands_beside(
     tmp_path: Path,
 ) -> None:
-    source = tmp_path / "drop.bpf.c"
-    source.write_text(
+    program = compile_xdp(
         '#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\nSEC("xdp")\nint drop(struct xdp_md *context)\n'
-        '{\n\t(void)context;\n\treturn XDP_DROP;\n}\nchar _license[] SEC("license") = "GPL";\n'
+        '{\n\t(void)context;\n\treturn XDP_DROP;\n}\nchar _license[] SEC("license") = "GPL";\n',
+        tmp_path,
     )
     async with lab() as up:
         assert up.testbed.dut is not None
-        program = await bpf.compile_program(up.testbed.dut, source, tmp_path)
         for mode in ("xdpgeneric", "xdpdrv"):
             await up.on_dut("ip", "link", "set", "dev", "d0", mode, "obj", str(program), "sec", "xdp")
             reading, _ = await up.trial(request(duration_s=0.1))

@@ -87,7 +87,7 @@ def test_a_port_is_down_when_it_joins() -> None:
         ({"of": ["e0", "e0"]}, "`e0` is named twice"),
         ({"of": []}, "at least 1 item"),
         ({"of": ["e0/../x"]}, "should match pattern"),
-        ({"of": ["e0"], "mode": "active-backup", "policy": "layer2"}, "does not hash, so `policy` has no meaning"),
+        ({"of": ["e0"], "mode": "active-backup", "policy": "layer2"}, "does not hash, so `policy` has no effect"),
         ({"of": ["e0"], "mode": "balance-xor", "lacp_rate": "fast"}, "`lacp_rate` is an option of LACP"),
         ({"of": ["e0"], "mode": "lacp"}, "802.3ad"),
     ],

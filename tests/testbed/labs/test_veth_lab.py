@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.xdp_source import compile_xdp
 
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Host
@@ -147,17 +148,16 @@ async def test_without_the_dut_every_frame_ends_at_a_sink_which_is_taken_away_ag
 
 @pytest.mark.lab
 async def test_a_sink_gives_way_to_the_duts_own_program_with_all_that_it_remembers(up: Lab, tmp_path: Path) -> None:
-    source = tmp_path / "counts.bpf.c"
-    source.write_text(
+    program = compile_xdp(
         "#include <linux/bpf.h>\n#include <bpf/bpf_helpers.h>\n"
         "struct { __uint(type, BPF_MAP_TYPE_ARRAY); __uint(max_entries, 1); __type(key, __u32); __type(value, __u64); }"
         ' seen SEC(".maps");\n'
         'SEC("xdp") int counts(struct xdp_md *context)\n'
         "{ __u32 first = 0; __u64 *count = bpf_map_lookup_elem(&seen, &first); (void)context;"
         " if (count) (*count)++; return XDP_PASS; }\n"
-        'char _license[] SEC("license") = "GPL";\n'
+        'char _license[] SEC("license") = "GPL";\n',
+        tmp_path,
     )
-    program = await bpf.compile_program(LOCAL, source, tmp_path / "cache")
     number = await xdp.attach(up.stack, up.dut, "d0", program)
     seen = await bpf.map_id(up.dut, number, "seen")
     await bpf.write_map(up.dut, seen, 0, 1000)

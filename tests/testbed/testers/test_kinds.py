@@ -169,7 +169,7 @@ def test_options_of_our_engine_are_none_of_another_tester() -> None:
 @pytest.mark.parametrize(
     ("text", "position", "words"),
     [
-        (TREX + "lab: {kind: veth}\n" + EXTERNAL + LOSS, "4:1", "brings its own ports, so `lab` has no meaning"),
+        (TREX + "lab: {kind: veth}\n" + EXTERNAL + LOSS, "4:1", "brings its own ports, so `lab` has no effect"),
         (TREX + "dut: {kind: kernel-forward}\n" + LOSS, "4:13", "write `dut: {kind: external}`"),
         (TREX + EXTERNAL + "traffic: {ip: 6}\n" + LARGER, "5:15", "this traffic needs IPv6"),
         (TREX + EXTERNAL + "traffic: {vlan: 5}\n" + LARGER, "5:17", "plain Ethernet, IPv4 and UDP"),

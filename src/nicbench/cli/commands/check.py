@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference, runs_under
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
 from nicbench.compare.regressions import Check, Outcome, Row, check_regressions
@@ -26,13 +27,20 @@ _MOST_DIFFERENCES: Final = 12
 
 _Against = Annotated[
     str,
-    typer.Option("--against", metavar="RUN|TAG", help="The run to compare with, or a tag for all its runs."),
+    typer.Option(
+        "--against",
+        metavar="RUN|TAG",
+        help="The run to compare with, or a tag for all its runs.",
+        autocompletion=completion.runs_and_tags,
+    ),
 ]
 _Tolerance = Annotated[
     float,
-    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="The greatest change that does not count."),
+    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="Ignore changes up to this size."),
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Compare even what is not comparable, and say why it is not.")]
+_Force = Annotated[
+    bool, typer.Option("--force", help="Compare runs that are not comparable anyway, and say why they are not.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,15 +53,15 @@ def _check(
     against: _Against,
     tolerance: _Tolerance = 5.0,
     force: _Force = False,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Check whether a run is worse than another, or than those with a tag: status 6 where it is, 5 if unknown."""
-    folder = open_run(run, output)
+    """Check for regressions against a run or a tag: exit status 6 if worse, 5 if unknown."""
+    folder = open_run(run, runs_folder)
     measured = require_finished(folder)
     if isinstance(measured, str):
         raise CannotTellError(measured, place=str(folder.path), next_step="`nicbench resume` finishes a run")
-    others = _others(against, output, folder)
+    others = _others(against, runs_folder, folder)
     reasons = tuple(dict.fromkeys(reason for other in others for reason in find_objections(measured, other)))
     if reasons and not force:
         more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
@@ -76,16 +84,16 @@ def _check(
         raise error
 
 
-def _others(against: str, output: Path, folder: RunFolder) -> list[FinishedRun]:
+def _others(against: str, runs_folder: Path, folder: RunFolder) -> list[FinishedRun]:
     """Opens the runs to compare with, oldest first.
 
     UsageError where there is none, CannotTellError where none of them is complete.
     """
-    if path_of(against, output).exists():
-        other = open_run(against, output)
+    if path_of(against, runs_folder).exists():
+        other = open_run(against, runs_folder)
         found = [require_finished(other)] if other.path != folder.path else []
     else:
-        tagged = [run.path for run in runs_under(output).runs if against in run.tags]
+        tagged = [run.path for run in runs_under(runs_folder).runs if against in run.tags]
         if not tagged:
             raise UsageError(
                 "is neither a run nor a tag of any run",
@@ -102,7 +110,9 @@ def _others(against: str, output: Path, folder: RunFolder) -> list[FinishedRun]:
             say(f"note: left out: {reason}")
     complete = [one for one in found if not isinstance(one, str)]
     if not complete:
-        raise CannotTellError("nothing to compare with is whole", place=against, next_step="name a finished run")
+        raise CannotTellError(
+            "there is no complete run to compare with", place=against, next_step="name a finished run"
+        )
     return complete
 
 
@@ -123,11 +133,11 @@ def _error(found: Check, run: FinishedRun, others: list[FinishedRun]) -> Nicbenc
             next_step=f"nicbench diff {others[-1].name} {run.name}",
         )
     if not every or unknown:
-        what = f"{len(unknown)} of {every} values cannot be compared" if every else "there is no value that both have"
+        what = f"{len(unknown)} of {every} values cannot be compared" if every else "the runs have no value in common"
         return CannotTellError(
             f"{what}, so a regression cannot be ruled out",
             place=run.name,
-            next_step="measure again what was disturbed or left out",
+            next_step="repeat what was disturbed or left out",
         )
     return None
 

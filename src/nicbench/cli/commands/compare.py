@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Formats, Json, Output, kinds, runs_under
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunsFolder, kinds, runs_under
 from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
 from nicbench.report import Format
@@ -26,17 +27,20 @@ _Runs = Annotated[
     list[str],
     typer.Argument(
         metavar="[NAME=]RUN[:CONFIGURATION] ...",
-        help="Folder, id under --output, `latest`, tag (all its runs) or `reference:NAME`. NAME= names it on the page.",
+        help="Folder, id under --runs, `latest`, tag (all its runs) or `reference:NAME`. NAME= names it on the page.",
         show_default=False,
+        autocompletion=completion.comparable,
     ),
 ]
 _Out = Annotated[
     Path, typer.Option("--out", metavar="FILE|DIR", help=f"The file of the page, or its folder, for {PAGE}.html.")
 ]
 _Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's title.")]
-_Force = Annotated[bool, typer.Option("--force", help="Compare even what is not comparable; the page says so in red.")]
+_Force = Annotated[
+    bool, typer.Option("--force", help="Compare runs that are not comparable anyway; the page says so in red.")
+]
 _PerPort = Annotated[
-    bool, typer.Option("--per-port", help="Divide rates that are a sum of ports by their number; the page says so.")
+    bool, typer.Option("--per-port", help="Divide sums over ports by the number of ports; the page says so.")
 ]
 
 
@@ -52,10 +56,10 @@ def _compare(
     force: _Force = False,
     per_port: _PerPort = False,
     formats: Formats = None,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Compare two or more runs, or published results, side by side: what differs first, then every value."""
+    """Compare runs or published results side by side."""
     # Imported here: these take a second to load, and no other command needs them.
     from nicbench.cli.comparison import document, print_comparison
     from nicbench.compare.conditions import conditions_of
@@ -71,7 +75,7 @@ def _compare(
     from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
-    entries = name_entries(entries_of(runs, output, partial(_find_tagged, output), damaged=force))
+    entries = name_entries(entries_of(runs, runs_folder, partial(_find_tagged, runs_folder), damaged=force))
     remarks: tuple[str, ...] = ()
     if per_port:
         entries, remarks = divided(entries)
@@ -95,9 +99,9 @@ def _compare(
     say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
 
 
-def _find_tagged(output: Path, tag: str) -> list[Path]:
+def _find_tagged(runs_folder: Path, tag: str) -> list[Path]:
     """Returns the runs with the tag, oldest first."""
-    return [run.path for run in runs_under(output).runs if tag in run.tags]
+    return [run.path for run in runs_under(runs_folder).runs if tag in run.tags]
 
 
 def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ...]]:

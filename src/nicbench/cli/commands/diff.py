@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 import typer
 from rich.console import Console
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.compare.importance import NOT_RECORDED, shorten
 from nicbench.compare.run_differences import Difference, Differences, find_differences
@@ -24,24 +25,33 @@ def register(app: typer.Typer) -> None:
     app.command("diff")(_diff)
 
 
-_One = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, its id under --output, or `latest`.")]
-_Other = Annotated[str, typer.Argument(metavar="RUN", help="The run to compare it with.")]
+_One = Annotated[
+    str,
+    typer.Argument(
+        metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", autocompletion=completion.runs
+    ),
+]
+_Other = Annotated[
+    str, typer.Argument(metavar="RUN", help="The run to compare it with.", autocompletion=completion.runs)
+]
 _All = Annotated[bool, typer.Option("--all", help="Show every difference, with its values in full.")]
 
 
-def _diff(one: _One, other: _Other, output: Output = DEFAULT_OUTPUT, every: _All = False, json: Json = False) -> None:
+def _diff(
+    one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, every: _All = False, json: Json = False
+) -> None:
     """Show what differs between two runs, the settings that change results most first."""
-    folders = [open_run(reference, output) for reference in (one, other)]
+    folders = [open_run(reference, runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(
-            "both names are of one run",
+            "both names refer to the same run",
             place=str(folders[0].path),
             next_step="name another one; `nicbench list` shows them",
         )
     for folder in folders:
         if folder.is_imported:
             raise UsageError(
-                "this run was imported, not measured by nicbench: its machines are not known",
+                "this run was imported, not measured by nicbench: nothing is known of its machines",
                 place=str(folder.path),
                 next_step="name two runs that nicbench measured; `nicbench list` shows them",
             )
@@ -102,12 +112,12 @@ def _print(console: Console, folders: list[RunFolder], found: Differences, *, ev
             few = ", ".join(rows[0].why for rows in rest[:2])
             _wrapped(console, f"{sum(map(len, rest))} more change results less: {few}{', ...' if rest[2:] else ''}")
     elif found.equal:
-        _line(console, f"{one} and {other} were made in the same way, on the same settings.")
+        _line(console, f"{one} and {other} were made the same way, with the same settings.")
     folded = 0
     for words, apart_rows in (
-        ("Serial numbers, addresses and other identities", found.identities),
-        ("Redacted in one or both, so not compared", found.redacted),
-        ("Different at every reading, and no setting", found.volatile),
+        ("Identities of the hardware (serial numbers, addresses)", found.identities),
+        ("Redacted in at least one run, not compared", found.redacted),
+        ("Different in every run, and not settings", found.volatile),
     ):
         if apart_rows and every:
             _line(console, f"\n{words}: {', '.join(dict.fromkeys(row.path for row in apart_rows))}")

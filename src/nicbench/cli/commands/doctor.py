@@ -31,11 +31,11 @@ def register(app: typer.Typer) -> None:
 Build = Annotated[str | None, typer.Option("--build", help="Build something that a DUT needs: l3fwd.", metavar="NAME")]
 
 
-Verbose = Annotated[bool, typer.Option("--verbose", help="Print what was found in detail.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print the details of each check.")]
 
 
 def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -> None:
-    """Check that this machine has what nicbench needs; exit status 3 where something is missing."""
+    """Check that this machine has what nicbench needs; exit status 3 if something is missing."""
     if build is not None:
         results().print(escape(run_to_the_end(build_on_this_machine(build))), soft_wrap=True)
         return
@@ -51,12 +51,17 @@ def _doctor(json: Json = False, build: Build = None, verbose: Verbose = False) -
 
 
 def _print(checks: Sequence[Check], *, with_details: bool) -> None:
-    """Prints the checks, the worst last, where a reader looks first; texts stay in their column, commands unwrapped."""
+    """Prints the verdict and the checks, the worst first; texts stay in their column, commands unwrapped."""
     console = results()
+    lacking = sum(check.state is State.MISSING for check in checks)
+    warned = sum(check.state is State.WARNING for check in checks)
+    warnings = f"{warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""
+    verdict = f"{lacking} missing: nicbench cannot run yet" if lacking else "this machine is ready"
+    console.print("; ".join(filter(None, (verdict, warnings))) + "\n")
     width = max((len(check.name) for check in checks), default=0)
     indent = " " * (_STATE_WIDTH + width + 3)
     room = max(console.width - len(indent), _LEAST_ROOM) if console.is_terminal else sys.maxsize
-    for check in sorted(checks, key=lambda check: list(STYLES).index(check.state)):
+    for check in sorted(checks, key=lambda check: list(STYLES).index(check.state), reverse=True):
         style = STYLES[check.state]
         state = f"[{style}]{check.state.value:<{_STATE_WIDTH}}[/]"
         text = f"\n{indent}".join(wrap(check.text, room, break_long_words=False, break_on_hyphens=False))
@@ -66,10 +71,6 @@ def _print(checks: Sequence[Check], *, with_details: bool) -> None:
         if with_details:
             for name, value in check.details.items():
                 console.print(escape(f"{indent}{name.replace('_', ' ')}: {_in_words(value)}"), soft_wrap=True)
-    lacking = sum(check.state is State.MISSING for check in checks)
-    warned = sum(check.state is State.WARNING for check in checks)
-    warnings = f"; {warned} {'warning' if warned == 1 else 'warnings'}" if warned else ""
-    console.print(f"\n{lacking} missing: nicbench cannot work yet" if lacking else f"\nthis machine is ready{warnings}")
 
 
 def _in_words(value: Any) -> str:

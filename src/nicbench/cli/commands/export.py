@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from nicbench.cli.imports import choice
-from nicbench.cli.options import DEFAULT_OUTPUT
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, RunReference, RunsFolder, choice
 from nicbench.cli.output import results, say, write_bytes
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
@@ -22,18 +22,19 @@ from nicbench.store.listing import open_run
 
 _STDOUT: Final = "-"
 
-Run = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's folder, its id under --runs, or `latest`.", show_default=False)
-]
 Kind = Annotated[
     str,
-    typer.Option("--to", metavar="KIND", help="csv, json, junit, openmetrics, parquet or xlsx.", show_default=False),
+    typer.Option(
+        "--to",
+        metavar="KIND",
+        help="csv, json, junit, openmetrics, parquet or xlsx.",
+        show_default=False,
+        autocompletion=completion.export_formats,
+    ),
 ]
 Target = Annotated[
     str | None,
-    typer.Option(
-        "--output", metavar="FILE", help="The file to write, `-` for stdout; else RUN-ID.KIND in this folder."
-    ),
+    typer.Option("--out", metavar="FILE", help="The file to write, `-` for stdout; else RUN-ID.KIND in this folder."),
 ]
 TableName = Annotated[
     str,
@@ -43,7 +44,6 @@ TableName = Annotated[
         help="Of csv and parquet: results (a row each), values (a row each, long), trials or rounds.",
     ),
 ]
-Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder that holds the runs.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -52,28 +52,30 @@ def register(app: typer.Typer) -> None:
 
 
 def _export(
-    run: Run,
+    run: RunReference,
     to: Kind,
-    output: Target = None,
+    out: Target = None,
     table: TableName = "results",
-    runs: Runs = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
 ) -> None:
-    """Write a run's results as a file for other programs, nothing rounded, and print where it is."""
+    """Export a run's results, unrounded, to a file for other programs."""
     formats = find("nicbench.export.formats", ExportFormat)
     choice("--to", to, formats)
     choice("--table", table, TABLES)
     form = formats[to]()
     if table != "results" and not form.one_table:
-        raise UsageError(f"a file of kind {to} holds no single table", place="--table", next_step="leave it out")
-    folder = open_run(run, runs)
+        raise UsageError(
+            f"the format {to} holds all tables, so none can be chosen", place="--table", next_step="leave it out"
+        )
+    folder = open_run(run, runs_folder)
     source = ExportSource(folder)
     for sentence in source.document.run.changed_files:
         say(f"warning: {sentence}")
-    if output == _STDOUT:
+    if out == _STDOUT:
         _to_stdout(form, source, table)
         return
     named = folder.run_id if table == "results" else f"{folder.run_id}-{table}"
-    path = Path(output) if output else Path(f"{named}{form.suffix}")
+    path = Path(out) if out else Path(f"{named}{form.suffix}")
     _refuse(path)
     with writing_atomically(path) as stream:
         form.write(source, table, stream)
@@ -84,21 +86,21 @@ def _refuse(path: Path) -> None:
     """Raises UsageError where the file cannot be written, or must not be."""
     parent = path.absolute().parent
     if not parent.is_dir():
-        raise UsageError("there is no such folder", place=str(parent), next_step="make it, or name another --output")
+        raise UsageError("there is no such folder", place=str(parent), next_step="make it, or name another --out")
     if path.is_dir():
-        raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --output")
+        raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --out")
     if path.exists() and not path.is_file():  # such as /dev/stdout, a link to a pipe
         raise UsageError(
-            "is a pipe or a device, and no file takes its place",
+            "is a pipe or a device, not a file",
             place=str(path),
-            next_step=f"name a file, or `--output {_STDOUT}` for stdout",
+            next_step=f"name a file, or `--out {_STDOUT}` for stdout",
         )
     # A bench file alone makes no run folder: it may lie where the user works.
     if any(is_run_folder(folder) and (folder / JOURNAL).exists() for folder in (parent, *parent.parents)):
         raise UsageError(
             "lies in the folder of a run, whose files are checked against what was measured",
             place=str(path),
-            next_step="name a file outside of it with --output",
+            next_step="name a file outside of it with --out",
         )
 
 
@@ -107,8 +109,8 @@ def _to_stdout(form: ExportFormat, source: ExportSource, table: str) -> None:
     form.write(source, table, whole)
     if sys.stdout.isatty() and not form.is_text:
         raise UsageError(
-            f"a file of kind {form.kind} is not for a terminal",
-            place="--output",
-            next_step="name a file, or send stdout to one",
+            f"the format {form.kind} is binary and cannot be shown on a terminal",
+            place="--out",
+            next_step="name a file with --out, or redirect stdout",
         )
     write_bytes(whole.getvalue())

@@ -9,16 +9,17 @@ import typer
 
 from nicbench.cli import imports as read
 from nicbench.cli.imports import keep_import, show_import
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, choice
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
-from nicbench.importing.cells import DELIMITERS
+from nicbench.importing.cells import DELIMITERS, decode, read_bytes, read_sheet
 from nicbench.importing.columns import ImportOptions
 from nicbench.importing.files import Dialect, given_files, import_files
 from nicbench.importing.folder import name_of, provenance, summary_of
 from nicbench.importing.formats.base import Format
 from nicbench.importing.monitored import FORMAT, METHOD, is_recording, read_monitored
-from nicbench.importing.results import ImportedResults, method_of
+from nicbench.importing.results import ImportedResults, importable, method_of
+from nicbench.importing.suggesting import likely_method
 from nicbench.importing.units import THOUSANDS
 from nicbench.methods.base import Method
 
@@ -53,16 +54,16 @@ def _import(
     with_monitor: read.WithMonitor = None,
     errata: read.Errata = False,
     dry_run: read.DryRun = False,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Make a run of results that somebody else measured, marked as such, with the usual tables and charts."""
+    """Import results that somebody else measured, as a run that is marked as imported."""
     tables = [path for path in paths if not is_recording(path)]
     own_names = [(path, None) for path in paths if is_recording(path)]
     named = [*own_names, *read.recordings("--with-monitor", with_monitor or ())]
     kind = _method_of(method, tables)
     formats = find("nicbench.importing.formats", Format)
-    read.choice("--from", form, formats)
+    choice("--from", form, formats)
     link = read.link("--link-speed", link_speed, ports)
     options = ImportOptions(
         link=link,
@@ -73,14 +74,14 @@ def _import(
         where=read.pairs("--where", where or ()),
         ignore=tuple(ignore or ()),
         configurations=tuple(configuration or ()),
-        decimal="comma" if read.choice("--decimal", decimal, ("point", "comma")) == "comma" else "point",
-        thousands=read.choice("--thousands", thousands, THOUSANDS),
+        decimal="comma" if choice("--decimal", decimal, ("point", "comma")) == "comma" else "point",
+        thousands=choice("--thousands", thousands, THOUSANDS),
         loss_ratio=read.ratio("--pdr-loss", pdr_loss),
         errata=errata,
     )
     if options.decimal == options.thousands:
         raise UsageError(f"--decimal and --thousands cannot both be {decimal}", next_step="leave one of them out")
-    mark = DELIMITERS[delimiter] if read.choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
+    mark = DELIMITERS[delimiter] if choice("--delimiter", delimiter, DELIMITERS) and delimiter else None
     files = given_files(tables)
     machines = read_monitored(named, files, encoding)
     if kind is None:
@@ -100,17 +101,29 @@ def _import(
     if dry_run:
         show_import(summary, found, machines, as_json=json)
     else:
-        keep_import(output, files, summary, stored, as_json=json, machines=machines)
+        keep_import(runs_folder, files, summary, stored, as_json=json, machines=machines)
 
 
 def _method_of(name: str | None, tables: Sequence[Path]) -> type[Method] | None:
     """Returns the method; None where no file has results, and there are only recordings of machines."""
     if tables and name is None:
-        raise UsageError(
-            "the method is not given", place=str(tables[0]), next_step="add --method, for example throughput"
-        )
+        raise UsageError("the method is not given", place=str(tables[0]), next_step=_method_step(tables[0]))
     if name is not None and not tables:
         raise UsageError(
-            f"there is no file with results of `{name}`", place="--method", next_step="name one, or leave --method out"
+            f"no file with results was given for `{name}`",
+            place="--method",
+            next_step="name one, or leave --method out",
         )
     return None if name is None else method_of(name)
+
+
+def _method_step(path: Path) -> str:
+    """Names the method whose columns a table has, as far as it is a CSV that can be read; otherwise all of them."""
+    methods = importable()
+    try:
+        fitting = likely_method(read_sheet(decode(read_bytes(path), str(path), None), str(path)), methods)
+    except UsageError:
+        fitting = None
+    if fitting is not None:
+        return f"add --method {fitting}, whose columns it has; or one of {', '.join(methods)}"
+    return f"add --method and one of {', '.join(methods)}"

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from nicbench.bench_file import BenchFile, load
+from nicbench.cli import completion
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.output import results, say
 from nicbench.core.errors import UsageError
@@ -25,7 +26,10 @@ _SANDBOX = "vm"
 BenchToKeep = Annotated[
     Path, typer.Argument(metavar="BENCH.yaml", help="The bench file; or `vm`, a virtual machine to try things in.")
 ]
-LabName = Annotated[str | None, typer.Argument(metavar="NAME", help="The lab; may be left out where there is one.")]
+LabName = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="The lab; optional if only one is up.", autocompletion=completion.labs),
+]
 
 ConfigurationName = Annotated[
     str | None,
@@ -35,7 +39,7 @@ ConfigurationName = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    labs = typer.Typer(help="Keep a lab for manual experiments, or remove it.", no_args_is_help=True)
+    labs = typer.Typer(help="Set up a lab for manual experiments, or remove it.", no_args_is_help=True)
     labs.command("up")(_up)
     labs.command("list")(_list)
     labs.command("shell", context_settings={"allow_interspersed_args": False})(_shell)
@@ -44,16 +48,18 @@ def register(app: typer.Typer) -> None:
 
 
 def _up(bench: BenchToKeep, configuration: ConfigurationName = None) -> None:
-    """Make the lab, or the hosts and ports, and the DUT of a bench file, and leave them there until `lab down`."""
+    """Create the lab (or hosts and ports) and the DUT of a bench file; they stay until `lab down`."""
     if str(bench) == _SANDBOX and not bench.exists():
         bench = Path(str(files("nicbench.testbed.vm") / "sandbox.yaml"))
     bench_file = _configuration(load(bench), configuration)
     if not _makes_something(bench_file):
-        step = "use a bench file whose lab is made, such as `veth` or `clients`, or whose hosts or ports are"
-        raise UsageError("there is no lab to keep", place=str(bench), next_step=step)
+        step = (
+            "use a bench file with a `lab` (such as `veth` or `clients`), or with hosts or ports that nicbench creates"
+        )
+        raise UsageError("this bench file creates nothing that could be kept up", place=str(bench), next_step=step)
     name = f"{PREFIX}{slug(bench_file.title)}"
     if name in find_kept_runs():
-        raise UsageError(f"the lab {name} is up already", next_step=f"nicbench lab down {name}")
+        raise UsageError(f"the lab {name} is already up", next_step=f"nicbench lab down {name}")
     testbed = run_to_the_end(_keep(bench_file, name))
     console = results()
     console.print(f"{name} is up", markup=False)
@@ -78,7 +84,10 @@ def _shell(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="The command to run; the default is a shell.")
     ] = None,
-    lab: Annotated[str | None, typer.Option("--lab", metavar="NAME", help="The lab, where several are up.")] = None,
+    lab: Annotated[
+        str | None,
+        typer.Option("--lab", metavar="NAME", help="The lab, where several are up.", autocompletion=completion.labs),
+    ] = None,
     host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="One of its hosts.")] = None,
 ) -> None:
     """Run a command, or a shell, on a host of a lab that is up."""
@@ -107,7 +116,7 @@ def _configuration(bench: BenchFile, name: str | None) -> BenchFile:
         return bench
     if name in known:
         return bench.compared[known.index(name)]
-    what = "is the lab of which configuration?" if name is None else f"has no configuration {name}"
+    what = "has several configurations, and a lab holds one" if name is None else f"has no configuration {name}"
     step = f"write --configuration and one of {', '.join(known)}" if known else "leave --configuration out"
     raise UsageError(what, place=str(bench.path), next_step=step)
 
@@ -127,7 +136,7 @@ def _require_lab(name: str | None) -> str:
         return kept[0]
     if name in kept:
         return str(name)
-    what = f"there is no lab {name}" if name else "which lab?" if kept else "no lab is up"
+    what = f"there is no lab {name}" if name else "several labs are up" if kept else "no lab is up"
     step = f"name one that is up: {', '.join(kept)}" if kept else "make one: nicbench lab up BENCH.yaml"
     raise UsageError(what, next_step=step)
 

@@ -9,7 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, runs_under
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, results, say
 from nicbench.core.redaction import visible_in_json
 from nicbench.store.headline import RunHeadline
@@ -29,22 +30,27 @@ def register(app: typer.Typer) -> None:
 
 _Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="WORD...", help="Only runs with these words: in title, id, tags, cards, kernel, methods."),
+    typer.Argument(metavar="WORD...", help="Words to search for in title, id, tags, cards, kernel and methods."),
 ]
 _Card = Annotated[
-    list[str] | None, typer.Option("--card", help="Only runs of a card with this in its name or PCI number.")
+    list[str] | None, typer.Option("--card", help="Only runs with this card (part of its name or PCI ID).")
 ]
 _Kernel = Annotated[
     list[str] | None, typer.Option("--kernel", help="Only runs of this kernel: 6.1 finds 6.1.90, not 6.18.")
 ]
-_Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only runs of a driver with this in its name.")]
-_Tag = Annotated[list[str] | None, typer.Option("--tag", help="Only runs with this tag.")]
-_MethodOf = Annotated[list[str] | None, typer.Option("--method", help="Only runs with results of this method.")]
+_Driver = Annotated[list[str] | None, typer.Option("--driver", help="Only runs with this driver (part of its name).")]
+_Tag = Annotated[
+    list[str] | None, typer.Option("--tag", help="Only runs with this tag.", autocompletion=completion.tags)
+]
+_MethodOf = Annotated[
+    list[str] | None,
+    typer.Option("--method", help="Only runs with results of this method.", autocompletion=completion.methods),
+]
 _Since = Annotated[
     str | None, typer.Option("--since", metavar="DATE", help="Only runs since 2026, 2026-01, 2026-01-31.")
 ]
-_Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs until then, that day included.")]
-_Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index of the runs from their folders.")]
+_Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs up to this date, inclusive.")]
+_Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from the run folders.")]
 
 
 def _list(
@@ -57,10 +63,10 @@ def _list(
     since: _Since = None,
     until: _Until = None,
     rebuild: _Rebuild = False,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """List the runs under --output, oldest first, or search among them."""
+    """List the runs under --runs, oldest first, or search among them."""
     search = Search(
         words=tuple(words or ()),
         cards=tuple(card or ()),
@@ -71,14 +77,14 @@ def _list(
         since=moment(since, "--since") if since else None,
         until=moment(until, "--until") if until else None,
     )
-    every = runs_under(output, rebuild=rebuild).runs
+    every = runs_under(runs_folder, rebuild=rebuild).runs
     runs = find_runs(every, search)
     if json:
         _print_json(runs)
     elif not every:
-        say(f"no runs in {output}; `nicbench run BENCH.yaml` makes one")
+        say(f"no runs in {runs_folder}; `nicbench run BENCH.yaml` makes one")
     elif not runs:
-        say(f"none of the {len(every)} runs in {output} is like that; `nicbench list` shows them all")
+        say(f"none of the {len(every)} runs in {runs_folder} matches; `nicbench list` shows all")
     else:
         _print(runs)
 
@@ -122,7 +128,11 @@ def _print_long(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _describe_trouble(trouble: str) -> str:
-    return "of a newer nicbench" if "newer nicbench" in trouble and not trouble.startswith("damaged") else "damaged"
+    return (
+        "written by a newer nicbench"
+        if "newer nicbench" in trouble and not trouble.startswith("damaged")
+        else "damaged"
+    )
 
 
 def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:

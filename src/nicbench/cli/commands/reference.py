@@ -9,8 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from nicbench.cli import completion
 from nicbench.cli.imports import keep_import
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.importing.cells import Sheet
 from nicbench.importing.reference.data_sets import (
@@ -28,14 +29,20 @@ from nicbench.importing.reference.data_sets import (
 MOST_ROWS_SHOWN = 40
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A name that `nicbench reference list` shows.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A name that `nicbench reference list` shows.",
+        show_default=False,
+        autocompletion=completion.data_sets,
+    ),
 ]
 AllRows = Annotated[bool, typer.Option("--all", help=f"Show every row, not only the first {MOST_ROWS_SHOWN}.")]
 
 
 def register(app: typer.Typer) -> None:
     """Adds the commands."""
-    references = typer.Typer(help="Published results to compare with: list, show, import.", no_args_is_help=True)
+    references = typer.Typer(help="Published results to compare with.", no_args_is_help=True)
     references.command("list")(_list)
     references.command("show")(_show)
     references.command("import")(_import)
@@ -55,7 +62,7 @@ def _list(json: Json = False) -> None:
         method = one.reading.method if one.reading else "-"
         table.add_row(one.name, str(one.year), method, escape(one.title))
     results().print(table)
-    say("a method of `-`: no method takes it as results; `nicbench reference show NAME` shows it and says why")
+    say("method `-`: cannot be imported as results; `nicbench reference show NAME` says why")
 
 
 def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
@@ -75,10 +82,10 @@ def _show(name: Name, json: Json = False, every_row: AllRows = False) -> None:
     _print_errata(console, errata_of(chosen))
 
 
-def _import(name: Name, output: Output = DEFAULT_OUTPUT, json: Json = False) -> None:
-    """Make a run folder of a data set, marked as not measured by nicbench."""
+def _import(name: Name, runs_folder: RunsFolder = DEFAULT_RUNS, json: Json = False) -> None:
+    """Import a data set as a run, marked as not measured by nicbench."""
     made = as_run(data_set(name))
-    keep_import(output, made.files, made.summary, made.options, as_json=json)
+    keep_import(runs_folder, made.files, made.summary, made.options, as_json=json)
 
 
 def _headline(one: DataSet) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Formats, Json, Output, RunReference, kinds
+from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunReference, RunsFolder, kinds
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.report_options import Layout
@@ -25,12 +25,12 @@ _Out = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
-        help="The folder for the report; made if missing.",
+        help="Where to write the report; the folder is created if missing.",
         show_default="the run's own",
     ),
 ]
 _Damaged = Annotated[
-    bool, typer.Option("--damaged", help="Build it also for a damaged run; the page says what is damaged.")
+    bool, typer.Option("--damaged", help="Build a report even if the run folder is damaged; it says what is damaged.")
 ]
 
 
@@ -41,18 +41,18 @@ def register(app: typer.Typer) -> None:
 
 def _report(
     run: RunReference,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     layout: _Layout = None,
     formats: Formats = None,
     out: _Out = None,
     json: Json = False,
     damaged: _Damaged = False,
 ) -> None:
-    """Build a run's report again and print where it is."""
+    """Build the report of a run again."""
     wanted = kinds(formats)
-    folder = open_run(run, output, damaged=True)
+    folder = open_run(run, runs_folder, damaged=True)
     if not damaged:
-        refuse_damaged(folder, "put the files back from a copy, or look at the run as it is with --damaged")
+        refuse_damaged(folder, "restore the files from a copy, or use --damaged to see the run as it is")
     for difference in folder.differences():
         say(f"warning: {difference}")
     paths = _build(folder, wanted, layout, out, damaged=damaged)
@@ -80,5 +80,5 @@ def _build(
         raise HostError(
             f"is too damaged for a report: {type(error).__name__}: {error}",
             place=str(folder.path),
-            next_step="put the files back from a copy of the folder",
+            next_step="restore the files from a copy of the folder",
         ) from error

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.options import DEFAULT_OUTPUT, Output, RunReference
+from nicbench.cli.options import DEFAULT_RUNS, RunReference, RunsFolder
 from nicbench.cli.output import results
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.store.listing import LATEST, open_run
@@ -21,9 +21,9 @@ def register(app: typer.Typer) -> None:
     app.command("restore")(_restore)
 
 
-def _restore(run: RunReference, output: Output = DEFAULT_OUTPUT) -> None:
-    """Undo what a killed run changed on this machine; the folder of the run may be gone."""
-    reference = _reference(run, output)
+def _restore(run: RunReference, runs_folder: RunsFolder = DEFAULT_RUNS) -> None:
+    """Undo what a killed run changed on this machine, even if its run folder is gone."""
+    reference = _reference(run, runs_folder)
     for sentence in run_to_the_end(restore(reference, RUNTIME_FOLDER)):
         results().print(sentence, markup=False, soft_wrap=True)
     # The lock goes last: the next run finds changes that are not undone by the lock as well.
@@ -32,13 +32,13 @@ def _restore(run: RunReference, output: Output = DEFAULT_OUTPUT) -> None:
         results().print(f"{run_id}: its lock of this machine was removed", markup=False, soft_wrap=True)
 
 
-def _reference(run: str, output: Path) -> str:
+def _reference(run: str, runs_folder: Path) -> str:
     """Finds the run by its traces on this machine, or else by its folder; UsageError where there is neither."""
     if run != LATEST:
         run_id = run_id_of(run)
         if _has_traces(run_id):
             return run
-    folder = open_run(run, output, damaged=True)  # its changes are undone whatever became of its results
+    folder = open_run(run, runs_folder, damaged=True)  # its changes are undone whatever became of its results
     if folder.is_imported:
         raise UsageError(
             "this run was imported, not measured by nicbench: it changed nothing that could be restored",
@@ -54,5 +54,5 @@ def _has_traces(run_id: str) -> bool:
         return record_path(RUNTIME_FOLDER, run_id).parent.is_dir() or is_locked_by(run_id, RUNTIME_FOLDER)
     except PermissionError as error:
         raise NotReadyError(
-            "only root can see what was changed", place=str(RUNTIME_FOLDER), next_step="run this with sudo"
+            "only root can see what a run changed", place=str(RUNTIME_FOLDER), next_step="run this with sudo"
         ) from error

@@ -7,11 +7,8 @@ from collections.abc import Iterable
 
 import typer
 
-from nicbench.bench_file import load
-from nicbench.bench_file.hypervisor_files import keep_hypervisors
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, NoProgress, NoReport, Output, Redact, RunReference, Wait
+from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
 from nicbench.cli.output import say
-from nicbench.cli.running import conduct
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Event, RunFinished, RunStarted
 from nicbench.store.files import BENCH
@@ -26,15 +23,19 @@ def register(app: typer.Typer) -> None:
 
 def _resume(
     run: RunReference,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
     no_progress: NoProgress = False,
     no_report: NoReport = False,
     redact: Redact = False,
     wait: Wait = 0.0,
 ) -> None:
-    """Continue an interrupted run, from its last trial or round."""
-    folder = open_run(run, output, damaged=True)  # refuse_tampering() below also covers damage
+    """Continue an interrupted run where it stopped."""
+    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+    from nicbench.bench_file.hypervisor_files import keep_hypervisors
+    from nicbench.cli.running import conduct
+
+    folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)
     if is_complete(folder.journal.events()):
@@ -75,9 +76,9 @@ def refuse_tampering(folder: RunFolder) -> None:
     differences = folder.differences()
     if differences:
         raise UsageError(
-            f"the run folder is not as the run left it: {'; '.join(differences)}",
+            f"the run folder was changed after the run: {'; '.join(differences)}",
             place=str(folder.path),
-            next_step="put the files back as they were, or start a new run",
+            next_step="restore the original files, or start a new run",
         )
 
 

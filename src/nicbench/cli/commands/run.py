@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nicbench.bench_file import BenchFile, load
-from nicbench.cli.commands.tune import show_tuning
+from nicbench.cli import completion
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.options import DEFAULT_OUTPUT, BenchPath, Json, NoProgress, NoReport, Output, Redact, Wait
+from nicbench.cli.options import DEFAULT_RUNS, BenchPath, Json, NoProgress, NoReport, Redact, RunsFolder, Wait
 from nicbench.cli.output import results, say
-from nicbench.cli.plan_table import print_plan
-from nicbench.cli.running import conduct
 from nicbench.store.folder import RunFolder
 from nicbench.store.tags import add_tag, check_tag
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and what would be tuned; change nothing.")]
+if TYPE_CHECKING:
+    from nicbench.bench_file import BenchFile
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the plan and the tuning, and change nothing.")]
 Tags = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="NAME", help="Give the run this name to find it by (repeatable).")
+    list[str] | None,
+    typer.Option(
+        "--tag",
+        metavar="NAME",
+        help="Tag the run with this name (repeatable).",
+        autocompletion=completion.tags,
+    ),
 ]
 
 
@@ -29,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 def _run(
     bench: BenchPath,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
     no_progress: NoProgress = False,
     no_report: NoReport = False,
@@ -39,12 +45,15 @@ def _run(
     dry_run: DryRun = False,
 ) -> None:
     """Run every test of a bench file and write a report."""
+    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+    from nicbench.cli.running import conduct
+
     tags = [check_tag(name) for name in tag or ()]
     bench_file = load(bench)
     if dry_run:
         _show_plan(bench_file, as_json=json)
         return
-    folder = RunFolder.create(output, bench_file.source, bench_file.title)
+    folder = RunFolder.create(runs_folder, bench_file.source, bench_file.title)
     for name in tags:
         add_tag(folder.path, name)
     say(f"run folder: {folder.path}")
@@ -61,7 +70,9 @@ def _run(
 
 def _show_plan(bench: BenchFile, *, as_json: bool) -> None:
     """Prints what a run would do and tune; exit status 3 where something that it names is absent."""
-    from nicbench.stages.presence import look_for_named  # imported here, as it loads the kinds of hosts
+    from nicbench.cli.commands.tune import show_tuning  # imported here, as in _run
+    from nicbench.cli.plan_table import print_plan
+    from nicbench.stages.presence import look_for_named
 
     presence = run_to_the_end(look_for_named(bench))
     if not as_json:

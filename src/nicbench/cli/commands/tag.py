@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from nicbench.cli.options import DEFAULT_OUTPUT, Json, Output, RunReference
+from nicbench.cli import completion
+from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
 from nicbench.store.listing import open_run
 from nicbench.store.tags import add_tag, remove_tag, tags_of
@@ -17,7 +18,12 @@ def register(app: typer.Typer) -> None:
     app.command("tag")(_tag)
 
 
-_Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The tag; without it, the run's tags are shown.")]
+_Name = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="The tag; without it, the run's tags are shown.", autocompletion=completion.tags
+    ),
+]
 _Remove = Annotated[bool, typer.Option("--remove", help="Remove this tag.")]
 
 
@@ -25,11 +31,11 @@ def _tag(
     run: RunReference,
     name: _Name = None,
     remove: _Remove = False,
-    output: Output = DEFAULT_OUTPUT,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Give a run a name to find it by (`list --tag`, `check --against`), or remove one."""
-    folder = open_run(run, output, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
+    """Add a tag to a run, to find it by (`list --tag`, `check --against`), or remove one."""
+    folder = open_run(run, runs_folder, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:
             raise typer.BadParameter("--remove needs the NAME of a tag")

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _tune(bench: BenchPath, json: Json = False) -> None:
-    """Print what a run would tune, and what it could not; exit status 3 where the run would be refused."""
+    """Print what a run would tune; exit status 3 if the run would be refused."""
     show_tuning(load(bench), as_json=json)
 
 
@@ -45,6 +45,6 @@ def show_tuning(bench: BenchFile, *, as_json: bool, presence: Presence | None = 
     elif settings is not None:
         print_tuning(results(), settings)
     elif any(each.tuning for each in bench.configurations):
-        say(f"what would be tuned is not known: {reason}")
+        say(f"what would be tuned cannot be determined: {reason}")
     if is_refused or settings is None or any(setting.outcome is Outcome.FAILED for setting in settings):
         raise typer.Exit(NotReadyError.exit_status)

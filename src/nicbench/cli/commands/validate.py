@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _validate(benches: BenchPaths, json: Json = False) -> None:
-    """Check bench files and print what they would do."""
+    """Check bench files and print what a run would do."""
     if len(benches) == 1:
         _show(load(benches[0]), json)
     elif json:

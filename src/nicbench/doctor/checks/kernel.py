@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
-import nicbench.testbed.duts
 from nicbench.core.errors import NicbenchError
 from nicbench.doctor.base import Check, Examination, missing, ok
 from nicbench.hosts.base import Host
-from nicbench.tuning.bpf import compile_program
+from nicbench.tuning.bpf import deploy_program
 
 # Tried in a namespace without a name, which ends with the shell: nothing remains.
 _VETH = "ip link add name nbdoc0 type veth peer name nbdoc1"
 _XDP_SOCKET = "import socket; socket.socket(44, socket.SOCK_RAW).close()"  # 44 is AF_XDP
-_PROGRAM = Path(nicbench.testbed.duts.__file__).with_name("pass.bpf.c")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,19 +61,19 @@ async def _try(host: Host, trial: _Trial) -> Check:
 
 
 async def _try_xdp_program(host: Host) -> Check:
-    """Compiled, loaded and attached to one end of a veth pair."""
+    """Loaded and attached to one end of a veth pair."""
     name = "XDP programs"
     try:
-        program = await compile_program(host, _PROGRAM)
+        program = await deploy_program(host, "pass")
         attach = f'{_VETH} && ip link set dev nbdoc0 xdpdrv obj "$1" sec xdp'
         done = await host.run(("unshare", "--net", "sh", "-c", attach, "sh", str(program)), check=False)
     except NicbenchError as error:
         return missing(name, error.message.splitlines()[0], error.next_step)
     if done.status == 0:
-        return ok(name, "are compiled, loaded and attached")
+        return ok(name, "are loaded and attached")
     return missing(name, f"{_reason(done.stderr)}: the policer and AF_XDP need them", "sudo nicbench doctor")
 
 
 def _reason(stderr: str) -> str:
     lines = [line for line in stderr.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "failed without a word"
+    return lines[-1].strip() if lines else "failed without a message"

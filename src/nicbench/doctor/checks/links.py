@@ -31,8 +31,8 @@ class Links(Examination):
             try:
                 checks.append(judge(interface.name, parse_link_settings(done.stdout)))
             except NOT_UNDERSTOOD:
-                checks.append(ok(f"{_NAME} of {interface.name}", f"{interface.driver} does not say how it runs"))
-        return tuple(checks) or (ok(_NAME, "no interface of a card, but those that carry a default route"),)
+                checks.append(ok(f"{_NAME} of {interface.name}", f"{interface.driver} does not report its link"))
+        return tuple(checks) or (ok(_NAME, "no card's interface, except those that carry a default route"),)
 
 
 def judge(device: str, settings: Mapping[str, Any]) -> Check:
@@ -43,20 +43,22 @@ def judge(device: str, settings: Mapping[str, Any]) -> Check:
         return ok(name, f"none{why}: to measure with it, plug in the cable and `ip link set {device} up`")
     speed, most = settings["speed_bits_per_s"], fastest(settings["supported_modes"])
     if speed is None:
-        return ok(name, "its driver does not say a speed: give `link:` in the bench file")
+        return ok(name, "its driver does not report a speed: give `link:` in the bench file")
     if settings["duplex"] == "half":
-        text = f"{_gbps(speed)} at half duplex: sending and receiving share it, so no result is that of a port"
+        text = f"{_gbps(speed)} at half duplex: sending and receiving share it, so results would not be a port's"
         return warning(name, text, f"ethtool --change {device} autoneg on")
     if most is None or speed >= most:
         return ok(name, f"{_gbps(speed)}, {'duplex unknown' if settings['duplex'] is None else 'full duplex'}")
-    text = f"runs at {_gbps(speed)} and could at {_gbps(most)}: the line limits what the port and the DUT could carry"
+    text = f"runs at {_gbps(speed)} and could at {_gbps(most)}: the line limits the port and the DUT"
     partner, offered = fastest(settings["partner_modes"]), fastest(settings["advertised_modes"])
     if partner is not None and partner < most:
         return warning(
             name, f"{text}. The other end offers {_gbps(partner)} at most: change it, the cable or transceiver"
         )
     if settings["autonegotiation"] is False or (offered is not None and offered < most):
-        return warning(name, f"{text}. It is set so; to let both ends agree:", f"ethtool --change {device} autoneg on")
+        return warning(
+            name, f"{text}. It is configured so; to negotiate again:", f"ethtool --change {device} autoneg on"
+        )
     return warning(name, f"{text}. Look at the other end, the cable and the transceiver (`ethtool -m {device}`)")
 
 

@@ -45,7 +45,7 @@ def judge_locked_memory(limit_bytes: int | None, exempt: bool) -> Check:
     if limit_bytes is None:
         return ok(name, "unlimited")
     if exempt:
-        return ok(name, f"the limit of {limit_bytes >> 20} MiB does not bind this process (CAP_IPC_LOCK)")
+        return ok(name, f"limit {limit_bytes >> 20} MiB, which does not apply to this process (CAP_IPC_LOCK)")
     return warning(name, f"at most {limit_bytes >> 20} MiB: AF_XDP's buffers may not fit", "ulimit -l unlimited")
 
 

@@ -80,16 +80,16 @@ def foretell(looks: Sequence[Looks], duration_s: float) -> str:
     """How noisy the machine is, and what will come of it in a search that adjusts for a core that others use too."""
     busiest = max((look for look in looks if look.looks), key=lambda look: look.slow / look.looks, default=None)
     if busiest is None:
-        return "no look at the DUT's core succeeded: other programs keep it busy"
+        return "the DUT's core could not be sampled: other programs keep it busy"
     share = busiest.slow / busiest.looks
     if share <= Thresholds().dut_contended_share:
-        comes = "a quiet machine, whose trials are likely to be valid"
+        comes = "a quiet machine: trials are likely to be valid"
     elif share < _NEARLY_ALWAYS:
-        comes = "trials count at the share of the core that they have (`adjusted`)"
+        comes = "trials are adjusted for the share of the core that they had"
     else:
-        comes = "the rate of a dedicated core will be extrapolated"
-    seen = f"{100 * share:.0f} % of {busiest.looks} looks at CPU {busiest.cpu} in {duration_s:g} s"
-    return f"{seen} found its physical core in use by somebody else too: {comes}"
+        comes = "the rate of an dedicated core will be extrapolated"
+    seen = f"{100 * share:.0f} % of {busiest.looks} samples of CPU {busiest.cpu} in {duration_s:g} s"
+    return f"{seen} found another tenant on its physical core: {comes}"
 
 
 def stolen_ratio(before: str, after: str, cpus: Sequence[int]) -> float | None:
@@ -113,17 +113,17 @@ def judge(looks: Sequence[Looks], steal: float | None) -> Check:
     limit = Thresholds().dut_contended_share
     shares = {look.cpu: look.slow / look.looks for look in looks if look.looks}
     if not shares:
-        return warning(_NAME, "no look at the measuring cores succeeded: other programs keep them busy")
+        return warning(_NAME, "the measuring cores could not be sampled: other programs keep them busy")
     seen = ", ".join(
-        f"{100 * shares[look.cpu]:.0f} % of {look.looks} looks at CPU {look.cpu}" for look in looks if look.looks
+        f"{100 * shares[look.cpu]:.0f} % of {look.looks} samples of CPU {look.cpu}" for look in looks if look.looks
     )
-    text = f"in a second, {seen} found the physical core in use by somebody else too"
+    text = f"within a second, {seen} found another tenant on the physical core"
     if steal is not None and steal > _MAY_TAKE:
         text += f", and the hypervisor took {100 * steal:.1f} % of their time"
     elif max(shares.values()) <= limit:
         return ok(_NAME, text)
     return warning(
         _NAME,
-        f"{text}. Above {100 * limit:.0f} % a trial is `disturbed`: stop what else runs, pin other guests away "
-        "from these cores, or measure on a machine of your own",
+        f"{text}. Above {100 * limit:.0f} % a trial is `disturbed`: stop other programs, pin other guests away "
+        "from these cores, or use a dedicated machine",
     )

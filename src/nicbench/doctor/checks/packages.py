@@ -5,30 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from nicbench.core.errors import NicbenchError, NotReadyError
+from nicbench.core.shipped import clone, shipped
 from nicbench.doctor.base import Check, Examination, missing, ok, warning
 from nicbench.engine.binaries import find_binary
 from nicbench.hosts.base import Host
 
-_ROW = re.compile(r"^([a-z0-9][a-z0-9+.-]+)\s+#\s*(runtime|build|tools|facts|test|bench):\s*(.+)$")
+_NEEDS = "runtime|build|tools|facts|test|bench|package"
+_ROW = re.compile(rf"^([a-z0-9][a-z0-9+.-]+)\s+#\s*({_NEEDS}):\s*(.+)$")
+# Those of the arguments that are commands.
+_PROGRAMS = 'for name; do if command -v "$name" >/dev/null; then echo "$name"; fi; done'
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One row: what needs it (``runtime``, ``build``, ``tools``, ``facts``, ``test`` or ``bench``), and why."""
+    """One row: what needs it (one of the words in ``_ROW``), and why."""
 
     name: str
     needed_for: str
     why: str
-
-
-def packages_file() -> Path:
-    """In the clone; an installed package carries a copy beside its modules."""
-    package = Path(__file__).resolve().parents[2]
-    in_clone = package.parents[1] / "packages.debian"
-    return in_clone if in_clone.exists() else package / "packages.debian"
 
 
 def parse_packages(text: str) -> tuple[Package, ...]:
@@ -39,7 +35,7 @@ def parse_packages(text: str) -> tuple[Package, ...]:
             continue
         row = _ROW.match(line.rstrip())
         if row is None:
-            raise ValueError(f"line {number} is not `name  # runtime|build|tools|facts|test|bench: why`: {line!r}")
+            raise ValueError(f"line {number} is not `name  # {_NEEDS}: why`: {line!r}")
         packages.append(Package(*row.groups()))
     return tuple(packages)
 
@@ -56,7 +52,7 @@ class Packages(Examination):
     kind = "packages"
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        path = packages_file()
+        path = shipped("packages.debian")
         if not path.exists():
             return (warning("Debian packages", f"the list of them is not there: {path}"),)
         packages = parse_packages(path.read_text(encoding="utf-8"))
@@ -67,13 +63,19 @@ class Packages(Examination):
             installed = parse_installed_packages((await host.run(query, check=False)).stdout)
         except NicbenchError:
             return (
-                warning("Debian packages", f"this is no Debian; what is needed is called there: {', '.join(names)}"),
+                warning(
+                    "Debian packages", f"this is not Debian, where the packages needed are called: {', '.join(names)}"
+                ),
             )
-        return judge(packages, installed, engine_is_built=_engine_is_built())
+        # Ubuntu has bpftool in other packages, and an installed nicbench may bring its own along.
+        installed |= set((await host.run(("sh", "-c", _PROGRAMS, "sh", *names), check=False)).stdout.split())
+        return judge(packages, installed, engine_is_built=_engine_is_built(), can_build=clone() is not None)
 
 
-def judge(packages: Iterable[Package], installed: frozenset[str], *, engine_is_built: bool) -> tuple[Check, ...]:
-    """Packages for building are needed until the engine is built, tools by the tests that name them.
+def judge(
+    packages: Iterable[Package], installed: frozenset[str], *, engine_is_built: bool, can_build: bool = True
+) -> tuple[Check, ...]:
+    """Packages for building are needed in a clone until the engine is built, tools by the tests that name them.
 
     Those for checks and benchmarks are never missed here, nor those for facts (``report_facts``).
     """
@@ -85,7 +87,7 @@ def judge(packages: Iterable[Package], installed: frozenset[str], *, engine_is_b
         ("tools", warning),
     ):
         wanted = [package for package in listed if package.needed_for == purpose]
-        if not wanted:
+        if not wanted or (purpose == "build" and not can_build):
             continue
         absent = [package for package in wanted if package.name not in installed]
         name = f"Debian packages ({purpose})"

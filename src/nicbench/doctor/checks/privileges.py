@@ -37,4 +37,4 @@ def judge(status: str) -> Check:
     lacking = [f"{name} ({why})" for bit, (name, why) in _NEEDED.items() if not held >> bit & 1]
     if lacking:
         return missing("privileges", f"lacking: {', '.join(lacking)}; only simulated runs work", "sudo nicbench doctor")
-    return ok("privileges", "all that a run needs")
+    return ok("privileges", "everything a run needs")

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from nicbench.core.shipped import shipped
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.doctor.checks._interfaces import select_measurable
-from nicbench.doctor.checks.packages import packages_file, parse_packages
+from nicbench.doctor.checks.packages import parse_packages
 from nicbench.hosts.base import Host
 
 _NAME = "facts of the report"
@@ -55,14 +56,14 @@ def judge(there: Collection[str], cabled: Collection[str], reasons: dict[str, st
     if absent:
         why = "; ".join(f"{package} ({reasons.get(package, 'facts of the machine')})" for package in absent)
         command = f"apt-get install --no-install-recommends {' '.join(absent)}"
-        return warning(_NAME, f"the report will lack what these would tell: {why}", command)
+        return warning(_NAME, f"not installed, so the report will lack: {why}", command)
     silent = [package for package, tells in telling.items() if not tells]
     if silent:
-        return ok(_NAME, f"nothing is missed; {', '.join(silent)} would tell nothing of this machine")
+        return ok(_NAME, f"nothing is missing; {', '.join(silent)} would add nothing on this machine")
     return ok(_NAME, f"{', '.join(telling)} are installed")
 
 
 def _reasons() -> dict[str, str]:
-    path = packages_file()
+    path = shipped("packages.debian")
     rows = parse_packages(path.read_text(encoding="utf-8")) if path.exists() else ()
     return {row.name: row.why for row in rows if row.needed_for == "facts"}

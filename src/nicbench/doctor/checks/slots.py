@@ -29,7 +29,7 @@ def judge(found: Adapters, known: Collection[Interface]) -> tuple[Check, ...]:
     """One check for each adapter that says its link; of virtual ones none does."""
     told = {address: adapter for address, adapter in found.items() if adapter["link"]}
     if not told:
-        return (ok(_NAME, "no network adapter to measure with tells of its link"),)
+        return (ok(_NAME, "no adapter to measure with reports its PCIe link"),)
     return tuple(_judge_one(name_adapter(address, known), adapter) for address, adapter in told.items())
 
 

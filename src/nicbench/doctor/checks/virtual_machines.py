@@ -47,7 +47,7 @@ def judge_emulator(found: Emulator | None) -> Check:
 
 
 def judge_kernel(found: Kernel | None) -> Check:
-    """Which one is booted."""
+    """Which one is booting."""
     name = "virtual machines (kernel)"
     if found is None:
         return warning(name, "no kernel was fetched: labs in a virtual machine cannot run", FETCH_COMMAND)

@@ -40,7 +40,7 @@ _STATEMENT: Final = (
 
 
 class VmHost(ChannelHost):
-    """A virtual machine. ``folder`` holds the running guest's sockets; None before it is booted."""
+    """A virtual machine. ``folder`` holds the running guest's sockets; None before it is booting."""
 
     kind = "vm"
     Options = VmOptions

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from nicbench.core.base import Frozen
@@ -25,7 +24,7 @@ from nicbench.tuning import bpf, xdp
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.stop_polling_threads import StopPollingThreads
 
-_PASS_PROGRAM = Path(__file__).with_name("pass.bpf.c")
+_PASSING = "pass"
 _COUNTS_MAP = "frame_counts"
 _ATTACH_MODES = {"native": "xdpdrv", "generic": "xdpgeneric"}
 _FIRST = "-20"
@@ -70,10 +69,10 @@ class XdpDut(FrameDut):
         self._runs_on_senders_cpu = False
         self._passing: tuple[str, ...] = ()
 
-    async def _attach(self, testbed: Testbed, changes: Changes, devices: DutDevices, source: Path) -> None:
-        """Attaches a copy of the program to each port."""
+    async def _attach(self, testbed: Testbed, changes: Changes, devices: DutDevices, name: str) -> None:
+        """Attaches a copy of the program ``NAME.bpf.c`` to each port."""
         self._host = host = require_host(testbed, self.kind)
-        program = await bpf.compile_program(host, source)
+        program = await bpf.deploy_program(host, name)
         mode = _ATTACH_MODES[self.options.hook]
         attached = []
         for device in devices.names:
@@ -118,11 +117,11 @@ class XdpDut(FrameDut):
             raise HostError("no XDP program is attached", place="dut")
         return dict(zip(self.fates, await bpf.read_numbers(self._host, port.counts_map), strict=True))
 
-    def _disclose_programs(self, source: Path) -> dict[str, Any]:
+    def _disclose_programs(self, name: str) -> dict[str, Any]:
         """What runs where, for the report."""
         where = "driver mode" if self.options.hook == "native" else "generic mode"
         return {
-            "program": f"{source.name}, XDP, {where}",
+            "program": f"{name}.bpf.c, XDP, {where}",
             "attached_to": [port.device for port in self._attached],
             "polling_threads": {device: f"on CPUs {_words(cpus)}" for device, cpus in self._threads.items()}
             or ("none: the sender's CPU runs the program" if self._runs_on_senders_cpu else "none"),
@@ -186,7 +185,7 @@ async def open_receive_queues(testbed: Testbed, changes: Changes) -> tuple[str, 
     opened = []
     for device in needing:
         if await bpf.attached_program(testbed.tester, device) is None:
-            program = await bpf.compile_program(testbed.tester, _PASS_PROGRAM)
+            program = await bpf.deploy_program(testbed.tester, _PASSING)
             await xdp.attach(changes, testbed.tester, device, program)
             opened.append(device)
     return tuple(opened)

@@ -93,7 +93,7 @@ class External(FrameDut):
         return None
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
-        """Does nothing: the DUT is up already."""
+        """Does nothing: the DUT is already up."""
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
         """None: where an appliance works is not known, and no core of the tester's machine is the DUT's."""

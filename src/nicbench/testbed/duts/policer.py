@@ -31,7 +31,7 @@ from nicbench.tuning import bpf, xdp
 from nicbench.tuning.changes import Changes
 
 _PICOSECONDS_PER_SECOND = 10**12
-_PROGRAM = Path(__file__).with_name("policer.bpf.c")
+_PROGRAM = "policer"
 _SETTINGS = struct.Struct("=QQQQII")  # struct settings of policer.bpf.c
 _BUCKET = struct.Struct("=IIQQQQ")  # struct bucket of policer.bpf.c
 
@@ -116,7 +116,7 @@ class Policer(FrameDut):
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         self._host, self._devices = host, devices.names
-        program = await bpf.compile_program(host, _PROGRAM)
+        program = await bpf.deploy_program(host, _PROGRAM)
         self._directions = tuple(
             [await self._attach(changes, host, program, devices, here, there) for here, there in _pairs(testbed)]
         )
@@ -172,7 +172,7 @@ class Policer(FrameDut):
             "burst_frames": burst,
             "bucket_full_again_after_s": burst / rate,
             "known_answer": "rate + burst / trial duration, per direction",
-            "program": f"{_PROGRAM.name}, XDP, driver mode",
+            "program": f"{_PROGRAM}.bpf.c, XDP, driver mode",
             "attached_to": list(self._devices),
             "xdp_pass_on_tester_ports": list(self._passing),
         }

@@ -11,7 +11,6 @@ its losses.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from nicbench.core.errors import HostError
@@ -23,7 +22,7 @@ from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning import bpf
 from nicbench.tuning.changes import Changes
 
-_PROGRAM = Path(__file__).with_name("xdp_forward.bpf.c")
+_PROGRAM = "xdp_forward"
 _PORT_BYTES = 8  # struct port of xdp_forward.bpf.c
 
 

@@ -7,7 +7,6 @@ pattern `same-port`. A frame to a group of stations is left to the kernel.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from nicbench.core.base import Frozen
@@ -20,7 +19,7 @@ from nicbench.testbed.duts.base import Addressing, Refusal
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 
-_PROGRAM = Path(__file__).with_name("xdp_tx.bpf.c")
+_PROGRAM = "xdp_tx"
 
 
 class XdpTxOptions(XdpOptions):

@@ -46,7 +46,7 @@ class BondSettings(Frozen):
     def _check_mode(self) -> Self:
         if self.policy is not None and self.mode not in HASHED_MODES:
             hashed = " and ".join(sorted(HASHED_MODES))
-            raise ValueError(f"`{self.mode}` does not hash, so `policy` has no meaning: remove it; {hashed} hash")
+            raise ValueError(f"`{self.mode}` does not hash, so `policy` has no effect: remove it; {hashed} hash")
         for key in ("lacp_rate", "min_links"):
             if getattr(self, key) is not None and self.mode != LACP:
                 raise ValueError(f"`{key}` is an option of LACP: remove it, or write `mode: {LACP}`")

@@ -37,7 +37,7 @@ class LabBond(BondSettings):
     @model_validator(mode="after")
     def _check_switch_policy(self) -> Self:
         if self.switch_policy is not None and self.mode not in HASHED_MODES:
-            raise ValueError(f"`{self.mode}` does not hash, so `switch_policy` has no meaning: remove it")
+            raise ValueError(f"`{self.mode}` does not hash, so `switch_policy` has no effect: remove it")
         require_links(self, self.links)
         return self
 

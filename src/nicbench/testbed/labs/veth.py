@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
@@ -36,8 +35,8 @@ from nicbench.tuning.changes import Changes
 from nicbench.tuning.cpu_time import keep_awake, prefer_softirq_work
 from nicbench.tuning.xdp import program_in_place
 
-_SINK = Path(__file__).with_name("sink.bpf.c")
-_CABLE = Path(__file__).with_name("cable.bpf.c")
+_SINK = "sink"
+_CABLE = "cable"
 
 
 class VethOptions(Frozen):
@@ -114,7 +113,7 @@ class VethLab(FrameLab):
         if testbed.dut is None:
             yield False
             return
-        program = await bpf.compile_program(testbed.dut, _SINK)
+        program = await bpf.deploy_program(testbed.dut, _SINK)
         async with AsyncExitStack() as stack:
             for port in testbed.dut_ports:
                 if port.device is not None:
@@ -128,7 +127,7 @@ class VethLab(FrameLab):
             yield False
             return
         devices = devices[:2]  # the tester's own latency is the same between any two of its ports
-        program = await bpf.compile_program(testbed.dut, _CABLE)
+        program = await bpf.deploy_program(testbed.dut, _CABLE)
         async with AsyncExitStack() as stack:
             for here, there in (devices, reversed(devices)):
                 number = await stack.enter_async_context(program_in_place(changes, testbed.dut, here, program))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, SerializeAsAny, ValidationError
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Frozen, why_of
 from nicbench.core.registry import find_one
 from nicbench.core.tuning import Values
 from nicbench.hosts.base import Host
@@ -85,7 +85,7 @@ def _read(value: Any) -> Any:
         return found.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"{kind}, {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        raise ValueError(f"{kind}, {'.'.join(map(str, first['loc']))}: {why_of(first)}") from error
 
 
 AnyUndo = Annotated[SerializeAsAny[Undo], BeforeValidator(_read)]

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import ValidationError
 
+from nicbench.core.base import why_of
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.registry import find
 from nicbench.core.tuning import Values
@@ -88,4 +89,4 @@ class RestoreSetting(ValueUndo):
         try:
             return kinds[self.item](kinds[self.item].Options.model_validate(self.options))
         except ValidationError as error:
-            raise HostError(f"the options of {self.item} are not understood: {error.errors()[0]['msg']}") from error
+            raise HostError(f"the options of {self.item} are not understood: {why_of(error.errors()[0])}") from error

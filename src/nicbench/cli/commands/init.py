@@ -1,0 +1,197 @@
+"""``nicbench init WHAT``: writes a first bench file for this machine, from answers to questions or from options."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from nicbench.cli.choosing_ports import choose_two, require_usable
+from nicbench.cli.output import results, say
+from nicbench.cli.questions import ask_choice, ask_text, ask_yes, can_ask
+from nicbench.core.errors import UsageError
+from nicbench.first_steps.tables import how_to_import
+from nicbench.first_steps.wishes import Device, End, Frames, Streams, What
+from nicbench.first_steps.writing import write
+
+_DEVICES: Final = (
+    (Device.SWITCH.value, "a switch or bridge: frames pass it as they are"),
+    (Device.ROUTER.value, "a router: frames go to the MAC addresses of its ports"),
+    (Device.CABLE.value, "nothing: the two ports are cabled to each other"),
+)
+_PLACES: Final = (
+    ("ports", "two ports of this machine, with a cable or a switch between them"),
+    ("ssh", "this machine and another one, which ssh reaches"),
+    ("namespaces", "no port at all: namespaces of this machine, to try nicbench"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("init")(_init)
+
+
+def _option(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=text, show_default=False)
+    return option
+
+
+_What = Annotated[
+    What | None,
+    typer.Argument(
+        metavar="[WHAT]", help="rfc2544, streams, editors or datasheet; asked for where left out.", show_default=False
+    ),
+]
+_Out = Annotated[Path | None, _option("--out", "FILE", "The bench file to write; WHAT.yaml where left out.")]
+_Ports = Annotated[str | None, _option("--ports", "A,B", "Two ports of this machine: interfaces or PCI addresses.")]
+_Probe = Annotated[
+    bool, typer.Option("--probe", help="Send a test frame from each free port, to see which are cabled to each other.")
+]
+_Device = Annotated[Device | None, _option("--dut", "KIND", "Between the ports: switch (default), router or cable.")]
+_Macs = Annotated[str | None, _option("--macs", "MAC,MAC", "Of a router: the MAC addresses of its two ports.")]
+_Server = Annotated[str | None, _option("--server", "[USER@]HOST", "The server, by ssh; this machine where left out.")]
+_ServerPort = Annotated[str | None, _option("--server-port", "NAME", "The server's interface to the client.")]
+_Client = Annotated[str | None, _option("--client", "[USER@]HOST", "The client, by ssh; this machine where left out.")]
+_ClientPort = Annotated[str | None, _option("--client-port", "NAME", "The client's interface to the server.")]
+_Namespaces = Annotated[bool, typer.Option("--namespaces", help="Server and client without ports, on this machine.")]
+_Folder = Annotated[str | None, _option("--folder", "DIR", "Of editors: the server's folder for their frames.")]
+_Editors = Annotated[int, typer.Option("--editors", metavar="N", min=1, max=64, help="The most editors at once.")]
+_Csv = Annotated[Path | None, _option("--csv", "FILE", "Of a datasheet: a table of results that others measured.")]
+_Full = Annotated[bool, typer.Option("--full", help="All sizes and full times (RFC 2544: hours), not a quick look.")]
+_Title = Annotated[str | None, _option("--title", "TEXT", "The title of the report.")]
+
+
+def _init(
+    what: _What = None,
+    out: _Out = None,
+    ports: _Ports = None,
+    probe: _Probe = False,
+    dut: _Device = None,
+    macs: _Macs = None,
+    server: _Server = None,
+    server_port: _ServerPort = None,
+    client: _Client = None,
+    client_port: _ClientPort = None,
+    namespaces: _Namespaces = False,
+    folder: _Folder = None,
+    editors: _Editors = 4,
+    csv: _Csv = None,
+    full: _Full = False,
+    title: _Title = None,
+) -> None:
+    """Write a first bench file for this machine: ask what is wanted, or take it as options."""
+    asking = what is None
+    if what is None:
+        what = What(_ask_or_refuse("what is to be measured?", "WHAT", [(one.value, one.words) for one in What]))
+    if what is What.DATASHEET and csv is None and asking and ask_yes("Is there a table of results (CSV) already?"):
+        csv = Path(ask_text("which file"))
+    if csv is not None:
+        _show_import(csv, title)
+        return
+    path = out or Path(f"{what.value}.yaml")
+    if what in (What.RFC2544, What.DATASHEET):
+        two = choose_two(ports, probe=probe)
+        device = dut or _device(asking)
+        wish: Frames | Streams = Frames(
+            two, device, _macs(macs, device), is_full=full, is_datasheet=what is What.DATASHEET, title=title
+        )
+    else:
+        is_remote = bool(server or client)
+        ends = (
+            _remote_ends(server, server_port, client, client_port)
+            if is_remote
+            else _local_ends(ports, probe=probe, namespaces=namespaces, asking=asking)
+        )
+        served = _folder(folder) if what is What.EDITORS else None
+        wish = Streams(*ends, folder=served, editors=editors, is_full=full, title=title)
+    write(wish, path)
+    results().print(str(path), markup=False, soft_wrap=True)
+    _say_what_to_run(wish, path)
+
+
+def _ask_or_refuse(question: str, option: str, answers: list[tuple[str, str]]) -> str:
+    if can_ask():
+        return ask_choice(question[0].upper() + question[1:], answers)
+    names = ", ".join(name for name, _ in answers)
+    raise UsageError(
+        f"{question} {option} is missing", next_step=f"write one of {names}; `nicbench init -h` has all options"
+    )
+
+
+def _device(asking: bool) -> Device:
+    return Device(ask_choice("What is between the two ports?", _DEVICES)) if asking and can_ask() else Device.SWITCH
+
+
+def _macs(given: str | None, device: Device) -> tuple[str, ...]:
+    """The MAC addresses of a router's ports, which no program can find out."""
+    if device is not Device.ROUTER:
+        return ()
+    if given is None and can_ask():
+        given = ask_text("the MAC addresses of the router's two ports, with a comma between them")
+    if given is None:
+        step = "write --macs 02:00:00:00:00:01,02:00:00:00:00:02, in the order of the ports"
+        raise UsageError("the MAC addresses of the router's ports are missing", place="--macs", next_step=step)
+    return tuple(part.strip() for part in given.split(","))
+
+
+def _local_ends(ports: str | None, *, probe: bool, namespaces: bool, asking: bool) -> tuple[End | None, End | None]:
+    """Two ports of this machine, or none where namespaces are enough."""
+    if ports is None and not namespaces and asking and can_ask():
+        place = ask_choice("Where are server and client?", _PLACES)
+        if place == "ssh":
+            return _remote_ends(ask_text("the server, as [USER@]HOST of ssh"), None, None, None)
+        namespaces = place == "namespaces"
+    if namespaces:
+        return None, None
+    one, other = choose_two(ports, probe=probe)
+    return End(one), End(other)
+
+
+def _remote_ends(
+    server: str | None, server_port: str | None, client: str | None, client_port: str | None
+) -> tuple[End, End]:
+    """The ends where at least one is another machine: each needs the name of its interface."""
+    ends = []
+    for name, ssh, device in (("server", server, server_port), ("client", client, client_port)):
+        option = f"--{name}-port"
+        if device is None and can_ask():
+            device = ask_text(f"the interface of the {name} that leads to the other machine")
+        if device is None:
+            step = f"write {option} NAME, as `ip -br address` on the {name} shows it"
+            raise UsageError(f"the {name}'s interface is missing", place=option, next_step=step)
+        if ssh is None:
+            require_usable(device, serves=True)
+        ends.append(End(device, ssh))
+    return ends[0], ends[1]
+
+
+def _folder(given: str | None) -> str:
+    if given is None and can_ask():
+        given = ask_text("the folder on the server, for the frames of the editors")
+    if given is None:
+        raise UsageError("the folder is missing", place="--folder", next_step="write --folder /srv/media, a whole path")
+    return given
+
+
+def _show_import(csv: Path, title: str | None) -> None:
+    """Prints the two commands that make a datasheet of a table; no bench file is needed for it."""
+    found = how_to_import(csv)
+    words = ["nicbench", "import", str(csv), "--method", found.method, *found.options, "--title", title or csv.stem]
+    console = results()
+    console.print(shlex.join(words), markup=False, soft_wrap=True)
+    console.print("nicbench report latest --layout datasheet --format html,pdf", markup=False, soft_wrap=True)
+    for problem in found.open:
+        say(f"to be filled in: {problem.message}")
+    say("These two commands make the datasheet; no bench file is needed. --source and --year say who measured, when.")
+
+
+def _say_what_to_run(wish: Frames | Streams, path: Path) -> None:
+    name = shlex.quote(str(path))
+    say("next:")
+    if isinstance(wish, Streams) and wish.folder is not None:
+        there = f"ssh {wish.server.ssh} " if wish.server is not None and wish.server.ssh else "sudo "
+        say(f"  {there}mkdir -p {shlex.join(wish.folders)}")
+    say(f"  nicbench validate {name}    # what it will do")
+    say(f"  sudo nicbench run {name}    # measure, and write a report")

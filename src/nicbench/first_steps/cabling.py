@@ -1,0 +1,117 @@
+"""Which ports of this machine are cabled to each other: by frames sent from each of them, with the user's consent.
+
+Each port sends two short frames with the EtherType for local experiments (IEEE 802 clause 9.2.4): one to the address of
+LLDP, which no switch forwards (IEEE 802.1Q clause 8.6.3), and one to all. Where only the second arrives there is a
+switch between the two. A router forwards neither.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.core.errors import NotReadyError
+
+_ETHER_TYPE: Final = 0x88B5
+_NEXT_BRIDGE: Final = bytes.fromhex("0180c200000e")
+_ALL: Final = b"\xff" * 6
+_MARK: Final = b"nicbench looks for cables"
+_SHORTEST: Final = 60
+_SOL_PACKET: Final = 263  # packet(7)
+_ADD_MEMBERSHIP: Final = 1
+_MULTICAST: Final = 0
+_OUTGOING: Final = 4
+_WAIT_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cabling:
+    """Two ports that reach each other: by a cable, or through a switch."""
+
+    one: str
+    other: str
+    is_direct: bool
+
+    def __str__(self) -> str:
+        return f"{self.one} <-> {self.other}: {'one cable' if self.is_direct else 'through a switch'}"
+
+
+def find_cabling(devices: Iterable[str], wait_s: float = _WAIT_S) -> tuple[Cabling, ...]:
+    """Sends from each of these ports, which must be up, and listens on all for ``wait_s`` seconds.
+
+    NotReadyError without the right to do so. Changes nothing that outlives the call.
+    """
+    token = os.urandom(8)
+    with ExitStack() as stack:
+        sockets = {device: stack.enter_context(_open(device)) for device in devices}
+        for number, listener in enumerate(sockets.values()):
+            own = listener.getsockname()[4]
+            for target in (_NEXT_BRIDGE, _ALL):
+                _send(listener, target + own + struct.pack("!H", _ETHER_TYPE) + _MARK + token + bytes([number]))
+        return pair_up(list(sockets), _listen(sockets, token, wait_s))
+
+
+Arrivals = frozenset[tuple[int, str, bool]]
+"""Number of the sender, device that received, and whether the frame was one that no switch forwards."""
+
+
+def pair_up(devices: list[str], arrivals: Arrivals) -> tuple[Cabling, ...]:
+    """Each pair once, cables first. Pure."""
+    direct: dict[frozenset[str], bool] = {}
+    for number, device, is_direct in arrivals:
+        pair = frozenset((devices[number], device))
+        if len(pair) == 2:
+            direct[pair] = direct.get(pair, False) or is_direct
+    ordered = {tuple(sorted(pair, key=devices.index)): is_direct for pair, is_direct in direct.items()}
+    found = [Cabling(one, other, is_direct) for (one, other), is_direct in ordered.items()]
+    return tuple(sorted(found, key=lambda one: (not one.is_direct, devices.index(one.one), devices.index(one.other))))
+
+
+def _open(device: str) -> socket.socket:
+    try:
+        made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETHER_TYPE))
+    except PermissionError as error:
+        raise NotReadyError(
+            "only root may send test frames", place=device, next_step="use sudo, or leave --probe out"
+        ) from error
+    try:
+        made.bind((device, _ETHER_TYPE))
+        wanted = struct.pack("iHH8s", socket.if_nametoindex(device), _MULTICAST, len(_NEXT_BRIDGE), _NEXT_BRIDGE)
+        made.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, wanted)
+    except OSError as error:
+        made.close()
+        raise NotReadyError(
+            f"no test frame can be sent: {error.strerror}", place=device, next_step="leave --probe out"
+        ) from error
+    return made
+
+
+def _send(sender: socket.socket, frame: bytes) -> None:
+    try:
+        sender.send(frame.ljust(_SHORTEST, b"\0"))
+    except OSError as error:
+        device = sender.getsockname()[0]
+        raise NotReadyError(
+            f"no test frame can be sent: {error.strerror}", place=device, next_step=f"ip link set dev {device} up"
+        ) from error
+
+
+def _listen(sockets: Mapping[str, socket.socket], token: bytes, wait_s: float) -> Arrivals:
+    """What arrives in that time; frames of others, and those that the kernel shows on their way out, are left out."""
+    found: set[tuple[int, str, bool]] = set()
+    end = time.monotonic() + wait_s
+    names = {listener: device for device, listener in sockets.items()}
+    while (left := end - time.monotonic()) > 0:
+        for ready in select.select(list(names), [], [], left)[0]:
+            frame, address = ready.recvfrom(2048)
+            rest = frame[14:].removeprefix(_MARK)
+            if address[2] != _OUTGOING and rest.startswith(token) and rest[len(token)] < len(sockets):
+                found.add((rest[len(token)], names[ready], frame.startswith(_NEXT_BRIDGE)))
+    return frozenset(found)

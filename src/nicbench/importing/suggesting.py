@@ -1,0 +1,81 @@
+"""What to add to ``nicbench import`` where a table does not say enough: suggestions, which nobody follows unasked.
+
+A column that only holds speeds of links is the link; one of texts that tells apart rows with the same frame size is
+what is compared; any other unknown column is left out. What cannot be guessed stands in capitals, to be filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from nicbench.core.errors import Problem, UsageError, nearest_name
+from nicbench.core.table import ImportTable
+from nicbench.importing.cells import Sheet
+from nicbench.importing.columns import LINK, Assignment, ImportOptions, assign, parse_heading, plain
+from nicbench.importing.units import parse_link
+from nicbench.methods.base import Method
+
+
+def with_flags(assignment: Assignment, sheet: Sheet, table: ImportTable) -> list[Problem]:
+    """The problems of an assignment, those of unknown columns with the option that would settle each."""
+    places = {head.position: index for index, head in reversed(list(enumerate(sheet.heads)))}
+    known = [one.index for one in assignment.columns]
+    keys = [one.index for one in assignment.columns if one.column.tells_apart]
+    return [
+        problem
+        if problem.flags or places[problem.position] in known
+        else replace(problem, flags=_flags_for_unknown(sheet, places[problem.position], table, keys))
+        for problem in assignment.problems
+    ]
+
+
+def _flags_for_unknown(sheet: Sheet, index: int, table: ImportTable, keys: Sequence[int]) -> tuple[str, ...]:
+    """``keys`` are the columns that tell rows apart: what is compared repeats their values."""
+    head = sheet.heads[index].text
+    names = {plain(name): column.name for column in table.columns for name in (column.name, *column.also)}
+    near = nearest_name(parse_heading(head).name, list(names))
+    texts = [row[index].text for row in sheet.rows]
+    if texts and all(map(_is_link, texts)):
+        return "--column", f"{head}={LINK.name}"
+    if any(not _is_number(text) for text in texts):
+        points = [tuple(row[key].text for key in keys) for row in sheet.rows]
+        if len(set(points)) < len(points) and len(set(texts)) < len(texts):
+            return "--configuration", head
+        return "--ignore", head
+    return ("--column", f"{head}={names[near]}") if near is not None else ("--ignore", head)
+
+
+def likely_method(heads: Sheet, methods: Mapping[str, type[Method]]) -> str | None:
+    """The method with the most columns of these headings, which has what it needs; None where none fits."""
+    best: tuple[tuple[int, bool], str] | None = None
+    for name, method in methods.items():
+        table = method.imports()
+        if table is None:
+            continue
+        try:
+            found = assign(heads, table, ImportOptions())
+        except UsageError:
+            continue
+        own = [one for one in found.columns if one.column is not LINK]
+        values = {one.column.value for one in own}
+        fits = bool(values.intersection(table.any_of)) and all(
+            column.value in values for column in table.columns if column.is_required
+        )
+        rank = (len(own), name == "throughput")  # of equals, that which most tables are of
+        if fits and (best is None or rank > best[0]):
+            best = (rank, name)
+    return best[1] if best else None
+
+
+def _is_link(text: str) -> bool:
+    try:
+        parse_link(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_number(text: str) -> bool:
+    cleaned = plain(text).replace(" ", "").removesuffix("percent")
+    return cleaned.replace(".", "", 1).isdecimal()
