@@ -25,7 +25,7 @@ def check(
     for made in (programs, folder / "scripts", folder / "engine", folder / "cargo" / "bin", folder / "tests"):
         made.mkdir(parents=True)
     shutil.copy(SCRIPT, folder / "scripts" / "check")
-    for marker in ("lab", "vm"):
+    for marker in ("alone", "vm"):
         (folder / "tests" / f"test_{marker}.py").write_text(f"pytestmark = pytest.mark.{marker}\n")
     for path in (*(programs / name for name in ("ruff", "mypy", "lint-imports", "pytest")), folder / "cargo/bin/cargo"):
         path.write_text(STUB.format(log=log, failing=failing, status=status, repeating=repeating))
@@ -44,9 +44,9 @@ def test_everything_runs_and_nothing_is_said_to_have_failed(tmp_path: Path) -> N
     assert (status, said) == (0, "")
     assert {"mypy ", "ruff check .", "cargo test --workspace --locked --quiet"} <= set(started)
     sessions = [line for line in started if line.startswith("pytest")]
-    assert len(sessions) == 4
+    assert len(sessions) == 3
     assert all("--durations=20" in session for session in sessions)
-    assert [session for session in sessions if session.endswith(" tests/test_lab.py")]
+    assert [session for session in sessions if session.endswith(" tests/test_alone.py")]
     assert sessions[-1].endswith(" tests/test_vm.py")
 
 
@@ -56,7 +56,7 @@ def test_everything_runs_and_nothing_is_said_to_have_failed(tmp_path: Path) -> N
         ("'ruff check .'", "ruff check ."),
         ("mypy*", "mypy"),
         ("cargo*default-features*", "in_engine cargo clippy"),
-        ("'pytest'*'not lab and not vm'*", "pytest"),
+        ("'pytest'*'not vm and not alone'*", "pytest"),
     ],
 )
 def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path: Path, failing: str, named: str) -> None:
@@ -65,11 +65,11 @@ def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path: Path, failing
     assert "check: 1 failed:" in said
     assert f"\n  {named}" in said
     assert "cargo test --workspace --locked --quiet" in started
-    assert len([line for line in started if line.startswith("pytest")]) == 4
+    assert len([line for line in started if line.startswith("pytest")]) == 3
 
 
 def test_tests_that_were_repeated_are_listed_and_fail_nothing(tmp_path: Path) -> None:
-    status, _, said = check(tmp_path, "python", repeating="'pytest'*'and lab and'*")
+    status, _, said = check(tmp_path, "python", repeating="'pytest'*'alone'*")
     assert status == 0
     assert "check: 2 of the tests of labs and virtual machines failed at first and were repeated:" in said
     assert said.count("\n  test_a passed the second time") == 2
