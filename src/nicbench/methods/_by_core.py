@@ -30,7 +30,7 @@ def by_core_table(size: Column, values: frozenset[str]) -> tuple[FurtherTable, .
         return ()
     columns = [
         Column(value=_name(core, percentile), head=f"p{percentile}", group=heading, is_optional=True)
-        for core, heading in (("own", "Core of its own"), ("shared", "Core shared"))
+        for core, heading in (("own", "Dedicated core"), ("shared", "Core shared"))
         for percentile in _PERCENTILES
     ]
     return (

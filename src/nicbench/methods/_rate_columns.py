@@ -134,7 +134,7 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
         column
         for key, goal in known.items()
         for column in (
-            Column(value=goal.value, head="Core of its own", group=goal.name),
+            Column(value=goal.value, head="Dedicated core", group=goal.name),
             Column(value=f"{key}{BORNE_BY_HALF}", head="Half of the trials", group=goal.name),
             Column(value=f"{key}{BORNE_BY_MOST}", head="Nine of ten", group=goal.name),
             Column(value=f"{key}{FALL}", head="Falls by", group=goal.name, is_minor=True, is_optional=True),
