@@ -111,7 +111,7 @@ def every_latency_has_its_loss_and_verdict(whole: Whole) -> Iterator[str]:
             heads = " ".join(table.heads).lower()
             is_of_frames = re.search(r"\bp50\b|\bp99\b|median latency", heads) and "frame" in table.heads[0].lower()
             # Those with a dedicated core are parts of the frames above, whose loss stands there.
-            if is_of_frames and not re.search(r"lost|loss|failed|dedicated core", heads):
+            if is_of_frames and not re.search(r"lost|loss|failed|[Dd]edicated core", heads):
                 yield f"{part.title}: latencies without their loss: {table.heads}"
     for one in whole.summary.results:
         trials = [whole.samples[name] for name in one.trials if name in whole.samples]
