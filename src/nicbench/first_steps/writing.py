@@ -201,7 +201,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64, 512, 1518]
-    search: {kind: mlr, maximum_trials: 20}
+    search: {kind: mlr, maximum_trials: 20, validation: 0 s}
     trial: {duration: 1 s, drain: 200 ms, settle: 100 ms}
 
   - name: latency # at the throughput that was found, and at half of it

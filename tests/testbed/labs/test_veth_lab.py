@@ -101,7 +101,7 @@ async def test_tester_and_dut_are_joined_and_have_no_way_out(up: Lab) -> None:
         )
     assert await up.tester.read_file("/proc/sys/net/ipv4/ip_forward") == "0\n"
     assert (up.testbed.link_bits_per_s, up.testbed.link_is_nominal) == (10e9, True)
-    assert any("no network card" in statement for statement in up.testbed.statements)
+    assert any("not a network card" in statement for statement in up.testbed.statements)
 
 
 @pytest.mark.lab
