@@ -110,6 +110,8 @@ async def namespace() -> AsyncIterator[str]:
     name = f"nb-guard-{os.getpid()}"
     subprocess.run(("ip", "netns", "add", name), check=True)
     subprocess.run(("ip", "-n", name, "link", "add", "va", "type", "veth", "peer", "name", "vb"), check=True)
+    # A new namespace has what the machine's own has, which others may have set.
+    subprocess.run(("ip", "netns", "exec", name, "sysctl", "-q", "-w", "net.ipv4.ip_forward=0"), check=True)
     yield name
     with contextlib.suppress(subprocess.CalledProcessError):
         subprocess.run(("ip", "netns", "delete", name), check=True)
