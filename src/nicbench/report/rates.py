@@ -203,6 +203,8 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
         value = values[0].value
         bound = "line rate, " if values[0].is_line_rate else "≥ " if values[0].at_least else ""
         text, within = f"{bound}{write(value or 0.0)}", interval(values[0], write)
+        if bound == "≥ " and within == f"at least {write(value or 0.0)}":
+            within = ""
     else:
         spread = Spread.of(values, len(runs))
         bound = "≥ " if spread.at_least and not spread.is_line_rate else ""
