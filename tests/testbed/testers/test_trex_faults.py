@@ -30,8 +30,9 @@ from nicbench.store.folder import RunFolder
 
 
 def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex: Any, tmp_path: Path) -> None:
+    # So slow that it is still sending where a busy machine stops it a second late.
     trex.SERVER.limit = 4000.0
-    status, folder = run(tmp_path, bench(THROUGHPUT.replace("50 ms", "100 ms")))
+    status, folder = run(tmp_path, bench(THROUGHPUT.replace("50 ms", "400 ms")))
     assert status == 0
     (result,) = results(folder)
     assert rate(result).limited_by is LimitedBy.TESTER
@@ -132,7 +133,7 @@ def test_a_transmission_of_another_length_than_asked_is_another_load(
 
 def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex: Any, tmp_path: Path) -> None:
     """It would send every frame, only later; what it had not sent by then is unsent."""
-    trex.SERVER.limit = 1000.0
+    trex.SERVER.limit = 100.0
     _, folder = run(tmp_path, bench(HALF_A_SECOND))
     assert folder is not None
     assert "stop" in trex.SERVER.calls

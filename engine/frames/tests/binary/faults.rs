@@ -58,7 +58,9 @@ fn a_frame_that_was_cut_is_a_short_read() {
         folder.done("prepare", "--frame-size 3m --frames 5");
         OpenOptions::new().write(true).open(folder.file("frame_000003.dpx")).unwrap().set_len(1_500_000).unwrap();
         let ran = folder.run("read", &format!("--engine {engine} --depth 2"));
-        assert_eq!((ran.failure(), &ran.result["frames"]), ("short_read", &3.into()), "{engine}");
+        assert_eq!(ran.failure(), "short_read", "{engine}");
+        // With two requests under way the frame before it may not have ended yet.
+        assert!((2..=3).contains(&ran.result["frames"].as_u64().unwrap()), "{engine}: {}", ran.result["frames"]);
         assert!(ran.errors.contains("frame_000003.dpx") && ran.errors.contains("1500000 of 3145728"), "{}", ran.errors);
     }
 }
