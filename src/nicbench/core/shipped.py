@@ -21,6 +21,12 @@ def shipped(name: str) -> Path:
     return (clone() or _PACKAGE) / name
 
 
+def build_command() -> str | None:
+    """The command that builds what belongs to the program in a clone; None where it is installed from a package."""
+    return "make install" if clone() else None
+
+
 def how_to_mend() -> str:
-    """The command that brings back what belongs to the program and is not there: it was not built, or got lost."""
-    return "make install" if clone() else "pip install --force-reinstall nicbench"
+    """The next step where what belongs to the program is not there: it was not built, or got lost."""
+    command = build_command()
+    return f"run `{command}`" if command else "install the nicbench package again"

@@ -31,7 +31,7 @@ def find_binary(name: str, folder: str | None = None) -> Path:
     raise NotReadyError(
         f"the engine {name} is not built; looked in {chosen}",
         place=name,
-        next_step=f"run `{how_to_mend()}`, or set NICBENCH_ENGINE_DIR to the folder that holds it",
+        next_step=f"{how_to_mend()}, or set NICBENCH_ENGINE_DIR to the folder that holds it",
     )
 
 
@@ -46,7 +46,7 @@ def find_program(name: str) -> Path:
     raise NotReadyError(
         f"the XDP program {name} is not compiled; looked in {path.parent}",
         place=path.name,
-        next_step=f"run `{how_to_mend()}`",
+        next_step=how_to_mend(),
     )
 
 

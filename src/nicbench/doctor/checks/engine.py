@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nicbench.core.errors import NicbenchError, NotReadyError
-from nicbench.core.shipped import how_to_mend
+from nicbench.core.shipped import build_command
 from nicbench.doctor.base import Check, Examination, missing, ok, warning
 from nicbench.engine.binaries import find_binary
 from nicbench.engine.client import EngineClient
@@ -36,13 +36,13 @@ async def _examine(host: Host, program: str, judged: Callable[[dict[str, Any]], 
     try:
         binary = find_binary(program)
     except NotReadyError as error:
-        return absent(name, error.message, how_to_mend())
+        return absent(name, error.message, build_command())
     try:
         client = EngineClient(await host.start((str(binary),)), program)
         hello = await client.greet()
         await client.close()
     except NicbenchError as error:
-        return absent(name, f"{binary} does not answer: {error.message}", how_to_mend())
+        return absent(name, f"{binary} does not answer: {error.message}", build_command())
     return judged(hello)
 
 
@@ -50,7 +50,7 @@ def judge(hello: dict[str, Any]) -> Check:
     """Its answer to `hello` (protocol/README.md). Built without DPDK it has simulated ports alone."""
     named = f"{_PACKETS} {hello.get('version')}, protocol {hello.get('protocol')}"
     if not hello.get("dpdk"):
-        return warning("engine", f"{named}, was built without DPDK: only simulated runs work", how_to_mend())
+        return warning("engine", f"{named}, was built without DPDK: only simulated runs work", build_command())
     drivers = ", ".join(hello.get("drivers") or []) or "none"
     return ok("engine", f"{named}, DPDK {hello['dpdk'].removeprefix('DPDK ')}, drivers: {drivers}")
 
@@ -59,7 +59,9 @@ def judge_monitor(hello: dict[str, Any]) -> Check:
     """Its answer to `hello` (protocol/monitor.md). One that is not static runs here and on hosts like this one."""
     named = f"{_MONITOR} {hello.get('version')}, protocol {hello.get('protocol')}"
     if not hello.get("is_static"):
-        return warning("monitor", f"{named}, is not linked statically: it may not start on another host", how_to_mend())
+        return warning(
+            "monitor", f"{named}, is not linked statically: it may not start on another host", build_command()
+        )
     return ok("monitor", f"{named}, static")
 
 
@@ -67,5 +69,7 @@ def judge_frames(hello: dict[str, Any]) -> Check:
     """Its answer to `hello` (protocol/frames.md). Without io_uring it takes a thread for each request."""
     named = f"{_FRAMES} {hello.get('version')}, protocol {hello.get('protocol')}"
     if not hello.get("is_static"):
-        return warning("frames", f"{named}, is not linked statically: it may not start on another host", how_to_mend())
+        return warning(
+            "frames", f"{named}, is not linked statically: it may not start on another host", build_command()
+        )
     return ok("frames", f"{named}, static, engines: {', '.join(hello.get('features') or []) or 'none'}")

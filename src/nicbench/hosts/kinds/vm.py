@@ -40,7 +40,7 @@ _STATEMENT: Final = (
 
 
 class VmHost(ChannelHost):
-    """A virtual machine. ``folder`` holds the running guest's sockets; None before it is booting."""
+    """A virtual machine. ``folder`` holds the running guest's sockets; None before it is booted."""
 
     kind = "vm"
     Options = VmOptions
