@@ -75,7 +75,7 @@ title: Two clients of one port
 lab: {kind: clients, ports: 1, clients_per_port: 2, rate: RATE}
 dut: {kind: server}
 monitor: off
-tests: [{name: tcp, method: stream, workload: iperf3, at_once: [port], duration: 1 s}]
+tests: [{name: tcp, method: stream, workload: iperf3, at_once: [port], duration: 3 s}]
 """
 _FAR = """
 nicbench: 1
@@ -138,7 +138,8 @@ CLIENTS = _clients("clients", _CLIENTS, 4, monitor=(_OFF, _ON))
 WATCHED = _clients("watched", _CLIENTS, 4, monitor=(_ON,))
 NUTTCP = _clients("nuttcp", _CLIENTS, 4, "nuttcp")
 FAR = _clients("far", _FAR, 4)
-LIARS = _clients("fast", _CLIENTS, 4)
+# Long enough for a lie of half to stand out from what the senders' buffers hold at the end.
+LIARS = _clients("fast", _CLIENTS.replace("duration: 1 s", "duration: 3 s"), 4)
 SHARED = _clients("shared", _SHARED, 3)
 GUEST = _clients("guest", _GUEST, 4)
 
