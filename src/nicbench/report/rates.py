@@ -265,5 +265,7 @@ def change_of(name: str, one: PointComparison) -> str:
 
 def _percent_change(factor: float) -> str:
     change = 100.0 * (factor - 1.0)
+    if change == 0.0:
+        return "0 %"
     text = f"{change:+.3g}" if abs(change) < 1000.0 else f"{change:+,.0f}".replace(",", THIN_SPACE)
     return f"{text} %".replace("-", "\u2212")

@@ -70,9 +70,10 @@ def _of_two(compared: Comparison) -> str | None:
     if len(cells) != 2 or len(told) != 1 or any(cell.rate_frames_per_s is None for cell in cells):
         return None
     one = told[0]
-    many = of_comparison.words_of_medians({cell.configuration: cell.measured for cell in cells}, table.runs)
+    counted = {cell.configuration: cell.measured for cell in cells}
+    many = of_comparison.words_of_medians(counted, table.runs) if table.runs > 1 else "one run each"
     rates = {cell.configuration: _rate(table, goal, cell) for cell in cells}
-    behind = f"({goal.name}{f', {many}' if many else ', one run each'})"
+    behind = f"({goal.name}{f', {many}' if many else ''})"
     if one.claim.basis is Basis.INTERVALS and one.claim.spans is not None:
         higher, lower = one.claim.higher or "", one.claim.lower or ""
         above, below = one.claim.spans if one.comparison.first.name == higher else one.claim.spans[::-1]

@@ -5,6 +5,7 @@ Values that a search found come first, goal by goal; then the other main values,
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,7 @@ class ChangeTable:
         reasons = ", ".join(f"{word}{f' ({number})' if len(counts - shown) > 1 else ''}"
                             for word, number in (counts - shown).most_common())  # fmt: skip
         if not claimed:
-            return f"No difference{against} can be claimed {of_all}: {reasons}."
+            return f"No difference{against} can be claimed in any {of_all}: {reasons}."
         told = ", ".join(f"{word} in {number}" for word, number in shown.most_common())
         rest = f" No difference is claimed in the other {total - claimed}: {reasons}." if claimed < total else ""
         return f"A difference{against} is claimed in {claimed} {of_all}: {told}.{rest}"
@@ -116,7 +117,7 @@ def _of_searches(compared: Comparison) -> Iterator[ChangePart]:
         for goal in table.goals:
             rows = tuple(
                 ChangeRow(
-                    row.size_words,
+                    _unbroken(f"{row.size} B" if row.size.isdigit() else row.size),
                     tuple(
                         ChangeCell(
                             cell.text,
@@ -130,6 +131,11 @@ def _of_searches(compared: Comparison) -> Iterator[ChangePart]:
                 for row in table.rows
             )
             yield ChangePart(f"{of_test}{goal.name} [{table.unit(goal)}], {goal.clause}", rows)
+
+
+def _unbroken(point: str) -> str:
+    """Returns the name of a point with its numbers kept beside their units."""
+    return re.sub(r"(?<=\d) (?=\S)", "\u00a0", point)
 
 
 def _doubtful(results: Sequence[Result]) -> Result | None:
@@ -153,7 +159,7 @@ def _of_values(tables: Sequence[ValueTable], statistics: StatisticsView) -> Iter
                 told = () if shown.result is None else statistics.of(point_of(shown.result), table.value)
                 change = None if name == first else _of_pair(name, first, told)
                 cells.append(ChangeCell(shown.text, "", shown.result, change))
-            rows.append(ChangeRow(f"{point} bytes" if point.isdigit() else point, tuple(cells)))
+            rows.append(ChangeRow(_unbroken(f"{point} B" if point.isdigit() else point), tuple(cells)))
         yield ChangePart(f"{table.test}: {table.heading}", tuple(rows))
 
 
@@ -168,4 +174,4 @@ def _of_pair(name: str, first: str, told: Sequence[PointComparison]) -> Change |
         verdict = "higher" if one.claim.higher == name else "lower"
     else:
         verdict = "better" if better == name else "worse"
-    return Change(change_of(name, one), verdict, basis.is_shown)
+    return Change(change_of(name, one).replace(" % to ", " to "), verdict, basis.is_shown)

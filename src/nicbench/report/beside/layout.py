@@ -1,4 +1,4 @@
-"""comparison.html as a document: it opens as a report does, with the answer, a chart and one table; the rest is folded."""
+"""comparison.html as a document: it opens as a report does, with answer, chart and one table; the rest is folded."""
 
 from __future__ import annotations
 

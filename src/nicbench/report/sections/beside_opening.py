@@ -1,22 +1,25 @@
-"""The first screen of a comparison: verdict, answer, one chart and one table of all points; then what else was found."""
+"""The first screen of a comparison: answer, verdict, one chart, one table of all points; then what else was found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from nicbench.report.beside.changes import ChangeCell, ChangeTable
+from nicbench.report.beside.changes import Change, ChangeCell, ChangeTable
 from nicbench.report.beside.page import Page
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Group, Note, Row, Text, Verdict
 from nicbench.report.document.inlines import BREAK, badge, capitalise, inlines, mark, small, strong, tone_of
 from nicbench.report.document.tables import NOTHING, caption, cell, head, heading, listing, name, paragraph, row, table
-from nicbench.report.document.tables import words as word_cell
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.sections.comparing import rates_by_configuration
 
 _MOST_REMARKS: Final = 3
 """The most remarks that stand above the chart; the others are folded beneath them."""
+
+
+_MOST_BESIDE: Final = 2
+"""The most entries whose table has room beside the chart."""
 
 
 def first_screen(page: Page, figures: Figures) -> Iterator[Block]:
@@ -27,7 +30,9 @@ def first_screen(page: Page, figures: Figures) -> Iterator[Block]:
     blocks: list[Block] = [figures.lead] if figures.lead is not None else []
     if page.changes is not None:
         blocks.append(_table(page.changes))
-    if blocks:
+    if blocks and len(page.entries) > _MOST_BESIDE:
+        yield from blocks
+    elif blocks:
         yield Group(tuple(blocks), "overview")
     if page.changes is not None:
         yield caption(_about(page.changes))
@@ -63,12 +68,12 @@ def _about(shown: ChangeTable) -> str:
 
 
 def _table(shown: ChangeTable) -> Block:
-    """Returns the table with a row for each point: the value of each entry with its interval beneath it, the change
-    from the first entry, and the verdict.
+    """Returns the table with a row for each point: the value of each entry with its interval beneath it, and the change
+    from the first entry with its verdict beneath it.
     """
     names: list[Cell] = [head(shown.names[0])]
     for each in shown.names[1:]:
-        names += [head(each), head("Change"), head("Verdict", words=True)]
+        names += [head(each), head("Change")]
 
     def rows() -> Iterator[Row]:
         for part in shown.parts:
@@ -85,8 +90,13 @@ def _cells(one: ChangeCell, *, is_first: bool) -> Iterator[Cell]:
     yield cell(strong(one.text), mark(one.result) if one.result else None, *within)
     if not is_first:
         change = one.change
-        yield cell(change.text if change else UNKNOWN, tone="" if change and change.is_shown else "quiet")
-        yield word_cell(change.verdict if change else UNKNOWN)
+        yield _change_cell(change) if change is not None else cell(UNKNOWN)
+
+
+def _change_cell(change: Change) -> Cell:
+    """Returns a change with its verdict beneath it, so that the table fits a phone."""
+    verdict = strong(change.verdict) if change.is_shown else small(change.verdict)
+    return cell(change.text, BREAK, verdict, tone="" if change.is_shown else "quiet")
 
 
 def findings(page: Page) -> Iterator[Block]:

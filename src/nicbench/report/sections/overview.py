@@ -61,7 +61,15 @@ def basis_line(shown: BySize | None) -> Iterator[Block]:
     if shown is not None:
         left_out = len(shown.points) - len(_places_shown(shown))
         more = f" {left_out} more rows are below." if left_out else ""
-        yield caption(f"Rates are {bases_words(shown.scope)}; beneath a rate stands its interval.{more}")
+        beneath = ["its interval"] if any(map(_has_intervals, shown.columns)) else []
+        beneath += ["what limited it (by)"] if _limits_beneath(_main_columns(shown)) else []
+        within = f"; beneath a rate stands {' and '.join(beneath)}" if beneath else ""
+        yield caption(f"Rates are {bases_words(shown.scope)}{within}.{more}")
+
+
+def _has_intervals(shown: SizeColumn) -> bool:
+    column = shown.column.model_copy(update={"aspect": "interval"})
+    return shown.column.aspect in _RATES and any(text != UNKNOWN for text in texts(column, shown.known))
 
 
 def _places_shown(shown: BySize) -> list[int]:
@@ -73,10 +81,16 @@ def _places_shown(shown: BySize) -> list[int]:
 
 
 def size_table(shown: BySize, *, has_minor: bool = False) -> Block:
-    """Returns the table with a row for each frame size, each rate with the interval that holds it beneath it."""
+    """Returns the table with a row for each frame size, each rate with the interval that holds it beneath it.
+
+    What limits a rate has a column of its own, but where that differs between two goals, it stands beneath each rate:
+    with two such columns a first screen has no room for the table beside the chart.
+    """
     places = _places_shown(shown)
     main = list(shown.columns) if has_minor else _main_columns(shown)
-    columns = [_cells(column) for column in main]
+    limits = {} if has_minor else _limits_beneath(main)
+    main = [column for column in main if not (limits and column.column.aspect == "limit")]
+    columns = [_cells(column, limits.get(column.column.value)) for column in main]
     groups: list[list[str]] = []
     for column in main:
         if groups and groups[-1][0] == column.title:
@@ -102,6 +116,12 @@ def size_table(shown: BySize, *, has_minor: bool = False) -> Block:
     )
 
 
+def _limits_beneath(main: list[SizeColumn]) -> dict[str, SizeColumn]:
+    """Returns the columns of limits by the names of their rates, where there are several."""
+    limits = {column.column.value: column for column in main if column.column.aspect == "limit"}
+    return limits if len(limits) > 1 else {}
+
+
 def _main_columns(shown: BySize) -> list[SizeColumn]:
     """Returns the columns without minor ones; of the limits of several rates that are alike only the last."""
     main: list[SizeColumn] = []
@@ -110,7 +130,8 @@ def _main_columns(shown: BySize) -> list[SizeColumn]:
         before = next((each for each in main if is_limit and each.column.aspect == "limit"), None)
         if before is not None and texts(before.column, before.known) == texts(column.column, column.known):
             main.remove(before)
-        if not column.column.is_minor:
+        is_silent = is_limit and all(text == UNKNOWN for text in texts(column.column, column.known))
+        if not column.column.is_minor and not is_silent:
             main.append(column)
     return main
 
@@ -121,22 +142,24 @@ def _head(shown: SizeColumn) -> Cell:
     return head(text if text[1:2].isdigit() else capitalise(text), column.unit, words=column.form == "text")
 
 
-def _cells(shown: SizeColumn) -> list[Cell]:
-    """Returns the cells of a column; a rate is written as such, with its interval beneath it."""
+def _cells(shown: SizeColumn, limit: SizeColumn | None) -> list[Cell]:
+    """Returns the cells of a column; a rate is written as such, with its interval and its ``limit`` beneath it."""
     column = shown.column
     is_rate = column.aspect in _RATES
     main = texts(column.model_copy(update={"aspect": "rate"}) if is_rate else column, shown.known)
     within = texts(column.model_copy(update={"aspect": "interval"}), shown.known) if is_rate else [UNKNOWN] * len(main)
-    made = iter(zip(main, within, shown.known, strict=True))
+    limits = texts(limit.column, shown.known) if limit is not None and is_rate else [UNKNOWN] * len(main)
+    made = iter(zip(main, within, limits, strict=True))
     cells = []
     for result in shown.results:
         if result is None:
             cells.append(words(UNKNOWN) if column.form == "text" else cell(UNKNOWN))
             continue
-        text, interval, _ = next(made)
+        text, interval, limited_by = next(made)
         is_searched = isinstance(value_of(result, column.value), Bounded) and interval != UNKNOWN
         tone: Tone = "quiet" if column.is_minor else ""
         told: tuple[Part, ...] = (BREAK, small(interval)) if is_searched else ()
+        told += (BREAK, small(f"by {limited_by}")) if limited_by != UNKNOWN else ()
         if column.form == "text":
             cells.append(words(text))
         else:
@@ -188,14 +211,15 @@ def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
 
 
 def _files(report: Report) -> Iterator[Block]:
-    """Yields links to the files of the run folder, beside which the page lies, and the commands for other formats."""
+    """Yields links to the files of the run folder, beside which the page lies."""
     if report.imported:
-        files = ["summary.json", "bench.yaml"]
+        files = ["summary.json", "import.json", report.imported.source.file]
     elif report.rounds:
         files = ["summary.json", "rounds.parquet", "bench.yaml"]
     else:
         files = ["summary.json", "trials.parquet", "latency.hlog", "bench.yaml"]
-    yield caption("Files: ", *join_inlines(" · ", map(file_link, files)), ".")
+    links = join_inlines(" · ", map(file_link, files))
+    yield caption("Files in the run folder, where this page lies (a copy sent alone lacks them): ", *links, ".")
 
 
 __all__ = ["basis_line", "loss_line", "overview", "point_table", "size_table"]
