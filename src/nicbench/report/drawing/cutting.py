@@ -55,11 +55,12 @@ def cut_marks(
         size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_UP, xOffset=shift, clip=False, aria=False
     )
     marks = [arrow]
-    for align, step in (("left", 7), ("right", -7)):
-        points = [point for point in cut if (point["size"] == last) == (align == "right")]
+    for is_last in (False, True):
+        points = [point for point in cut if (point["size"] == last) == is_last]
         if points:
             text = alt.Chart(inline(points)).encode(y="end:Q", text="words:N", **place)
-            marks.append(text.mark_text(align=align, baseline="middle", dx=shift + step, fontSize=font - 2, aria=False))
+            look: dict[str, Any] = {"align": "right", "dx": shift - 7} if is_last else {"align": "left", "dx": shift + 7}
+            marks.append(text.mark_text(**look, baseline="middle", fontSize=font - 2, aria=False))
     return marks
 
 
