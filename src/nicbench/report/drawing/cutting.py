@@ -59,7 +59,9 @@ def cut_marks(
         points = [point for point in cut if (point["size"] == last) == is_last]
         if points:
             text = alt.Chart(inline(points)).encode(y="end:Q", text="words:N", **place)
-            look: dict[str, Any] = {"align": "right", "dx": shift - 7} if is_last else {"align": "left", "dx": shift + 7}
+            look: dict[str, Any] = (
+                {"align": "right", "dx": shift - 7} if is_last else {"align": "left", "dx": shift + 7}
+            )
             marks.append(text.mark_text(**look, baseline="middle", fontSize=font - 2, aria=False))
     return marks
 
