@@ -24,8 +24,8 @@ ENDS = [
     (End("e0", "nas"), End("e1", "client")),
 ]
 FRAMES = [
-    Frames(PORTS, device, MACS if device is Device.ROUTER else (), is_full=full, is_datasheet=sheet)
-    for device, full, sheet in itertools.product(Device, (False, True), (False, True))
+    Frames(PORTS, device, MACS if device is Device.ROUTER else (), full, sheet, virtual)
+    for device, full, sheet, virtual in itertools.product(Device, (False, True), (False, True), (False, True))
 ]
 STREAMS = [
     Streams(*ends, folder=folder, editors=editors, is_full=full)
@@ -54,6 +54,16 @@ def test_the_answers_are_in_the_file(tmp_path: Path) -> None:
     assert bench.dut.options.model_dump()["macs"] == MACS
     assert bench.report.layout == "datasheet"
     assert bench.tests[0].options.model_dump()["trial"]["duration"] == 60.0  # RFC 2544 section 24
+
+
+def test_virtual_ports_get_a_search_and_a_threshold_for_a_tester_that_shares_its_machine() -> None:
+    virtual = parse(text_of(Frames(PORTS, are_virtual=True), "a.yaml").encode(), Path("a.yaml"))
+    cards = parse(text_of(Frames(PORTS), "a.yaml").encode(), Path("a.yaml"))
+    assert (dict(virtual.thresholds), virtual.tests[0].options.model_dump()["search"]["kind"]) == (
+        {"unsent_share": 0.01},
+        "estimate",
+    )
+    assert (dict(cards.thresholds), cards.tests[0].options.model_dump()["search"]["kind"]) == ({}, "mlr")
 
 
 def test_each_editor_has_a_folder_and_the_file_names_them_all(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from nicbench.cli.failure import run_to_the_end
 from nicbench.cli.output import say
@@ -17,7 +17,15 @@ from nicbench.first_steps.ports import FoundPort, free_ports, ports_of_this_mach
 _PCI: Final = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
 
-def choose_two(given: str | None, *, probe: bool) -> tuple[str, str]:
+class TwoPorts(NamedTuple):
+    """The names of two ports, and whether one is of a veth pair, so that tester and device share a machine."""
+
+    one: str
+    other: str
+    are_virtual: bool
+
+
+def choose_two(given: str | None, *, probe: bool) -> TwoPorts:
     """The two ports, of which neither leads out of the machine.
 
     UsageError where they are not given and cannot be asked for; NotReadyError where one may not be used.
@@ -36,7 +44,7 @@ def choose_two(given: str | None, *, probe: bool) -> tuple[str, str]:
         raise UsageError(f"{given!r} is not a pair of ports", place="--ports", next_step=step)
     for name in names:
         _require(found, name)
-    return names[0], names[1]
+    return TwoPorts(names[0], names[1], any(port.driver == "veth" for port in found if port.name in names))
 
 
 def require_usable(name: str, *, serves: bool = False) -> None:

@@ -51,13 +51,16 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """RFC 2544 between two ports; a datasheet where one is wanted. ``macs`` are those of a router's ports."""
+    """RFC 2544 between two ports; a datasheet where one is wanted. ``macs`` are those of a router's ports. Ports that
+    ``are_virtual`` share their machine with the device.
+    """
 
     ports: tuple[str, str]
     device: Device = Device.SWITCH
     macs: tuple[str, ...] = ()
     is_full: bool = False
     is_datasheet: bool = False
+    are_virtual: bool = False
     title: str | None = None
 
 

@@ -55,9 +55,9 @@ def _frames(wish: Frames, name: str) -> str:
         f"\n{_dut(wish)}"
         "\n# What no program can read goes into the report as declared.\n"
         "# declared:\n#   device: {model: Example 4000, firmware: 7.2.1}\n#   cables: two 3 m copper cables\n"
-        f"{_layout(wish)}"
+        f"{_layout(wish)}{_VIRTUAL if wish.are_virtual else ''}"
         "\ntraffic:\n  ip: 4\n  flows: 256 # different addresses and UDP ports\n"
-        f"\n{_RFC_2544_FULL if wish.is_full else _RFC_2544_QUICK}"
+        f"\n{_RFC_2544_FULL if wish.is_full else _quick(wish)}"
     )
 
 
@@ -78,6 +78,13 @@ def _layout(wish: Frames) -> str:
         return ""
     pdf = "`nicbench report latest --format pdf` writes it as a PDF"
     return f"\n# A datasheet of two pages; {pdf}.\nreport: {{layout: datasheet}}\n"
+
+
+def _quick(wish: Frames) -> str:
+    """The tests of a quick look. Of virtual ports rates are estimated, which uses trials that were not sent in full."""
+    if not wish.are_virtual:
+        return _RFC_2544_QUICK.format(sizes="64, 512, 1518", search="kind: mlr, maximum_trials: 20, validation: 0 s")
+    return _RFC_2544_QUICK.format(sizes="512, 1518", search="kind: estimate, precision: 5 %, validation: 0 s")
 
 
 def _port(name: str, host: str, device: str, ip: str | None = None) -> str:
@@ -182,6 +189,12 @@ nicbench: 1 # the format of this file
 title: {title}
 """
 
+_VIRTUAL: Final = """
+# Virtual ports: tester and device share this machine. The tester may miss its pace by 1 %, and the quick look leaves
+# out frames of 64 bytes, of which it is the tester that limits the rate.
+thresholds: {unsent_share: 0.01}
+"""
+
 _RFC_2544_FULL: Final = """\
 tests:
   # Without times and sizes they are those of RFC 2544: seven frame sizes, trials of 60 s. This takes hours.
@@ -200,16 +213,16 @@ tests:
   # (seven sizes, trials of 60 s), which takes hours. The report says what is shorter.
   - name: throughput
     method: throughput
-    frame_bytes: [64, 512, 1518]
-    search: {kind: mlr, maximum_trials: 20, validation: 0 s}
-    trial: {duration: 1 s, drain: 200 ms, settle: 100 ms}
+    frame_bytes: [{sizes}]
+    search: {{{search}}}
+    trial: {{duration: 1 s, drain: 200 ms, settle: 100 ms}}
 
   - name: latency # at the throughput that was found, and at half of it
     method: latency
     at: throughput
     loads: [100 %, 50 %]
-    frame_bytes: [64, 512, 1518]
-    trial: {duration: 1 s, drain: 200 ms, settle: 100 ms}
+    frame_bytes: [{sizes}]
+    trial: {{duration: 1 s, drain: 200 ms, settle: 100 ms}}
 """
 
 _STREAM_TESTS: Final = """\

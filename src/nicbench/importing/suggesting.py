@@ -1,13 +1,15 @@
 """What to add to ``nicbench import`` where a table does not say enough: suggestions, which nobody follows unasked.
 
-A column that only holds speeds of links is the link; one of texts that tells apart rows with the same frame size is
-what is compared; any other unknown column is left out. What cannot be guessed stands in capitals, to be filled in.
+A column that only holds speeds of links is the link; one of texts that names a device, or that tells apart rows with
+the same frame size, is what is compared; any other unknown column is left out. What cannot be guessed stands in
+capitals, to be filled in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from nicbench.core.errors import Problem, UsageError, nearest_name
 from nicbench.core.table import ImportTable
@@ -15,6 +17,9 @@ from nicbench.importing.cells import Sheet
 from nicbench.importing.columns import LINK, Assignment, ImportOptions, assign, parse_heading, plain
 from nicbench.importing.units import parse_link
 from nicbench.methods.base import Method
+
+_DEVICES: Final = frozenset({"card", "device", "nic", "adapter", "dut", "product", "model", "configuration"})
+"""Words of a heading whose column names what was measured."""
 
 
 def with_flags(assignment: Assignment, sheet: Sheet, table: ImportTable) -> list[Problem]:
@@ -39,6 +44,8 @@ def _flags_for_unknown(sheet: Sheet, index: int, table: ImportTable, keys: Seque
     if texts and all(map(_is_link, texts)):
         return "--column", f"{head}={LINK.name}"
     if any(not _is_number(text) for text in texts):
+        if _DEVICES.intersection(plain(head).split()):
+            return "--configuration", head
         points = [tuple(row[key].text for key in keys) for row in sheet.rows]
         if len(set(points)) < len(points) and len(set(texts)) < len(texts):
             return "--configuration", head

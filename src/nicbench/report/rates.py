@@ -223,34 +223,49 @@ def _loosest(rates: Sequence[Bounded]) -> Bounded:
     return max(bounded, key=lambda rate: rate.upper or 0.0) if bounded else (*rates, Bounded(value=None))[0]
 
 
+def pair_of(name: str, first: str, told: Sequence[PointComparison]) -> PointComparison | None:
+    """Returns the comparison of two configurations; None where they were not compared."""
+    return next((one for one in told if {name, first} == {one.comparison.first.name, one.comparison.second.name}), None)
+
+
 def against(name: str, first: str, told: Sequence[PointComparison]) -> str:
     """Returns how far a rate lies from that of the first configuration, in percent, where a difference is claimed."""
-    one = next((one for one in told if {name, first} == {one.comparison.first.name, one.comparison.second.name}), None)
+    one = pair_of(name, first, told)
     if one is None:
         return UNKNOWN
+    return change_of(name, one) if one.claim.basis.is_shown else one.claim.basis.cell
+
+
+def change_of(name: str, one: PointComparison) -> str:
+    """Returns how far the value of a configuration lies from that of the other, in percent, whether or not that is a
+    difference: between two bounds by the intervals of searched rates, else the ratio of the medians, with its interval
+    in brackets where the runs give one.
+    """
     claim, effect = one.claim, one.comparison.effect
-    if not claim.basis.is_shown:
-        return claim.basis.cell
     is_first = one.comparison.first.name == name
-    if claim.basis is Basis.INTERVALS and claim.spans is not None:
+    if claim.basis in (Basis.INTERVALS, Basis.INTERVALS_OVERLAP) and claim.spans is not None:
         own, others = claim.spans if is_first else claim.spans[::-1]
         least, most = own.times(others)
         if math.isinf(most):
-            return f"at least {_percent_change(least)}"
+            return f"at least {_percent_change(least)}" if least else UNKNOWN
         return (
             f"at most {_percent_change(most)}"
             if least == 0.0
             else f"{_percent_change(least)} to {_percent_change(most)}"
         )
-    if effect.estimate is None or effect.lower is None or effect.upper is None or not one.comparison.kind.is_ratio:
+    if effect.estimate is None or not one.comparison.kind.is_ratio:
         return UNKNOWN
-    ends = (effect.estimate, effect.lower, effect.upper)
-    factor, lower, upper = ends if is_first else (1.0 / ends[0], 1.0 / ends[2], 1.0 / ends[1])
+    factor = effect.estimate if is_first else 1.0 / effect.estimate
     bound = "at least " if claim.is_at_least else ""
+    if effect.lower is None or effect.upper is None:
+        return f"{bound}{_percent_change(factor)}"
+    lower, upper = (effect.lower, effect.upper) if is_first else (1.0 / effect.upper, 1.0 / effect.lower)
     return f"{bound}{_percent_change(factor)} [{_percent_change(lower)}, {_percent_change(upper)}]"
 
 
 def _percent_change(factor: float) -> str:
     change = 100.0 * (factor - 1.0)
+    if change == 0.0:
+        return "0 %"
     text = f"{change:+.3g}" if abs(change) < 1000.0 else f"{change:+,.0f}".replace(",", THIN_SPACE)
     return f"{text} %".replace("-", "\u2212")

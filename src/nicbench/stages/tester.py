@@ -94,7 +94,9 @@ async def start_tester(
         await changes.make(LocalHost(), undo, _by_the_engine)
     facts = await tester.start()
     _check_frame_sizes(bench, facts)
-    if bench.lab is None and testbed.link_is_nominal and facts.link_bits_per_s is not None:
+    # Of an interface of the kernel the speed is known already, and that of a veth pair is no wire's.
+    is_told_first = bench.lab is None and all(port.device is None for port in testbed.tester_ports)
+    if is_told_first and testbed.link_is_nominal and facts.link_bits_per_s is not None:
         testbed = replace(testbed, link_bits_per_s=facts.link_bits_per_s, link_is_nominal=False)
     return facts, testbed
 

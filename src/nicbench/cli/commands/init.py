@@ -107,7 +107,13 @@ def _init(
         two = choose_two(ports, probe=probe)
         device = dut or _device(asking)
         wish: Frames | Streams = Frames(
-            two, device, _macs(macs, device), is_full=full, is_datasheet=what is What.DATASHEET, title=title
+            (two.one, two.other),
+            device,
+            _macs(macs, device),
+            is_full=full,
+            is_datasheet=what is What.DATASHEET,
+            are_virtual=two.are_virtual,
+            title=title,
         )
     else:
         is_remote = bool(server or client)
@@ -157,8 +163,8 @@ def _local_ends(ports: str | None, *, probe: bool, namespaces: bool, asking: boo
         namespaces = place == "namespaces"
     if namespaces:
         return None, None
-    one, other = choose_two(ports, probe=probe)
-    return End(one), End(other)
+    two = choose_two(ports, probe=probe)
+    return End(two.one), End(two.other)
 
 
 def _remote_ends(

@@ -4,15 +4,20 @@ and which entries stand apart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Final
 
+from nicbench.compare.claims import Basis
 from nicbench.compare.entry import Entry
 from nicbench.compare.objections import list_names
 from nicbench.core.table import Goal
 from nicbench.report.answer import of_comparison, of_studies
+from nicbench.report.answer.sentences import and_list
 from nicbench.report.beside.values import ValueTable
 from nicbench.report.comparison import Comparison
 from nicbench.report.editors.study import Study
+from nicbench.report.numbers import speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 
 FEW = 4
@@ -20,6 +25,13 @@ FEW = 4
 _SPOKEN = 2
 """The most entries for which the first sentence names each number and compares the entries with each other."""
 _GAP = "\u00a0"
+_REASONS: Final = {
+    Basis.INTERVALS_OVERLAP: "and their intervals overlap",
+    Basis.SEARCHES_OVERLAP: "which differ by less than the intervals within which they were found",
+    Basis.TOO_FEW: "and there is neither an interval of each nor are there enough runs",
+    Basis.DISTURBED: "and results were disturbed",
+}
+"""Why no difference is claimed, where the runs alone do not say it."""
 _NOTHING = "Nothing was measured that could be compared"
 
 
@@ -31,7 +43,8 @@ def sentences(
         said = list(of_studies.answers(studies))
         if compared.rates or _states(compared) or not said:
             if compared.rates or _states(compared) or not tables:
-                said = [of_comparison.headline(compared), *of_comparison.details(compared), *said]
+                headline = _of_two(compared) or of_comparison.headline(compared)
+                said = [headline, *of_comparison.details(compared), *said]
             else:
                 said = [*(_extremes(table, 0) for table in tables[:1]), *said]
     else:
@@ -43,6 +56,40 @@ def sentences(
     if said[0].startswith(_NOTHING) and (compared.tails or _states(compared)):
         said[0] = f"{list_names([entry.name for entry in entries])} are compared in the tables below, point by point."
     return (*said, *_compare_published(compared, entries))
+
+
+def _of_two(compared: Comparison) -> str | None:
+    """Compares the first rate of two entries in one sentence: how far they differ, or why no difference can be claimed.
+    None where there is no searched rate of both, and where the runs decide, which have a sentence of their own.
+    """
+    table = next((table for table in compared.rates if table.rows), None)
+    if table is None:
+        return None
+    row, goal = table.rows[0], table.goals[0]
+    cells, told = row.cells[goal.value], row.told[goal.value]
+    if len(cells) != 2 or len(told) != 1 or any(cell.rate_frames_per_s is None for cell in cells):
+        return None
+    one = told[0]
+    counted = {cell.configuration: cell.measured for cell in cells}
+    many = of_comparison.words_of_medians(counted, table.runs) if table.runs > 1 else "one run each"
+    rates = {cell.configuration: _rate(table, goal, cell) for cell in cells}
+    behind = f"({goal.name}{f', {many}' if many else ''})"
+    if one.claim.basis is Basis.INTERVALS and one.claim.spans is not None:
+        higher, lower = one.claim.higher or "", one.claim.lower or ""
+        above, below = one.claim.spans if one.comparison.first.name == higher else one.claim.spans[::-1]
+        least, most = above.times(below)
+        factor = (
+            f"at least {speak_number(least)}" if math.isinf(most) else f"{speak_number(least)} to {speak_number(most)}"
+        )
+        return (
+            f"With {row.size_name} frames, “{higher}” passes {factor} times as much {goal.clause} as “{lower}”: "
+            f"{rates[higher]} against {rates[lower]} {behind}, and their intervals do not overlap."
+        )
+    reason = _REASONS.get(one.claim.basis)
+    if reason is None:
+        return None
+    passed = and_list([f"“{name}” passes {rate}" for name, rate in rates.items()])
+    return f"No difference can be claimed with {row.size_name} frames: {passed} {goal.clause} {behind}, {reason}."
 
 
 def _of_many(table: RatesTable, row: RatesRow) -> str:

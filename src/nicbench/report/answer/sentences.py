@@ -35,7 +35,7 @@ def subject_of(plan: Plan | None) -> str:
     """Returns the subject of a sentence about the DUT; a ``name`` that the DUT discloses is preferred to its kind."""
     name = plan and (plan.dut_disclosure.get("name") or plan.dut.get("name"))
     kind = plan and (plan.dut_disclosure.get("kind") or plan.dut.get("kind"))
-    if plan is None or not (name or kind):
+    if plan is None or not (name or kind) or (kind == "external" and not name):
         return "The DUT"
     if plan.simulated:
         return "The simulated DUT"

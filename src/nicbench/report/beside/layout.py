@@ -1,18 +1,17 @@
-"""comparison.html as a document: what differs first, then every value, in the tables and figures that the report uses,
-too.
-"""
+"""comparison.html as a document: it opens as a report does, with answer, chart and one table; the rest is folded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from nicbench.report.beside.page import Page
-from nicbench.report.document.blocks import Block, Document, FoldedBlocks
+from nicbench.report.document.blocks import Block, Document, FoldedBlocks, Group
+from nicbench.report.document.folding import fold
 from nicbench.report.document.inlines import inlines, strong
 from nicbench.report.document.tables import heading, paragraph
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.layouts import make_document
-from nicbench.report.sections import beside, closing, comparing
+from nicbench.report.sections import beside, beside_opening, closing, comparing
 from nicbench.report.sections.editors import studies
 from nicbench.report.sections.statistics import statistics
 
@@ -29,21 +28,27 @@ def document(page: Page) -> Document:
         "were not changed."
     )
     header = (paragraph(*eyebrow, role="eyebrow"),)
-    return make_document(page.report, header, _sections(page, Figures(page.report, has_lead=False)), inlines(footer))
+    return make_document(page.report, header, _sections(page, Figures(page.report)), inlines(footer))
 
 
 def _sections(page: Page, figures: Figures) -> Iterator[Block]:
+    """Yields the first screen, then a section for each step, folded on a page as those of a report are."""
     yield from beside.objections(page)
-    yield from beside.answer(page)
-    yield from beside.entries(page)
-    yield from beside.settings(page)
-    yield heading(1, "Results side by side", id="results")
-    yield from _results(page, figures)
-    yield from beside.lonely(page)
-    yield from beside.published_sources(page)
-    yield heading(1, "Glossary", id="glossary")
-    yield from closing.glossary(page.report)
-    yield from beside.command_block(page)
+    yield Group((heading(1, "Answer", id="answer"), *beside_opening.first_screen(page, figures)), "opening")
+    yield from _folded(beside_opening.findings(page))
+    yield from _folded(beside.entries(page))
+    yield from _folded(beside.settings(page))
+    yield Group((heading(1, "Results side by side", id="results"), *fold(_results(page, figures))))
+    yield from _folded(beside.lonely(page))
+    yield from _folded(beside.published_sources(page))
+    yield from _folded((heading(1, "Glossary", id="glossary"), *closing.glossary(page.report)))
+    yield from _folded(beside.command_block(page))
+
+
+def _folded(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yields the section as one folded group; nothing where it is empty."""
+    if parts := tuple(blocks):
+        yield Group(parts, "folded")
 
 
 def _results(page: Page, figures: Figures) -> Iterator[Block]:

@@ -15,6 +15,7 @@ from nicbench.compare.objections import Objection
 from nicbench.compare.settings import Settings
 from nicbench.core.result import Summary
 from nicbench.report.answer.of_entries import FEW, sentences
+from nicbench.report.beside.changes import ChangeTable, change_table
 from nicbench.report.beside.rows import EntryRow, SettingRow, columns_of, entry_rows, setting_rows
 from nicbench.report.beside.values import ValueTable, value_tables
 from nicbench.report.comparison import Comparison, comparison
@@ -63,6 +64,8 @@ class Page:
     more_settings: tuple[SettingRow, ...]
     known: Settings
     tables: tuple[ValueTable, ...]
+    changes: ChangeTable | None
+    """What the page opens with; None where there are more entries than a table has columns for."""
     lonely: tuple[Lonely, ...]
     published: tuple[PublishedSource, ...]
     command: str
@@ -123,6 +126,7 @@ def page_of(
         more_settings=setting_rows((*known.main[_SETTINGS_OPEN:], *known.others), known.of),
         known=known,
         tables=tables,
+        changes=change_table(compared, tables, statistics) if len(entries) <= FEW else None,
         lonely=(*_lonely(found), *lonely_goals),
         published=_list_published(entries),
         command=command,

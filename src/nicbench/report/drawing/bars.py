@@ -17,7 +17,7 @@ import altair as alt
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.report.cells import factor_of, number_in, text_of, with_unit
-from nicbench.report.drawing.charts import Format, bar_colours, finish_chart
+from nicbench.report.drawing.charts import Format, bar_colours, finish_chart, legend_of
 from nicbench.report.drawing.svg import SERIES, inline
 from nicbench.report.section import Further, Section
 from nicbench.report.tails import TailTable
@@ -48,11 +48,7 @@ def bars_chart(section: Section, form: Format) -> dict[str, Any] | None:
     lies_down = len(points) > _MOST[form.width > 500] or form.width < 500
     names = _names(bars.lines, [row.result for row in section.rows], {point["line"] for point in points})
     places: list[str] = list(dict.fromkeys(point["x"] for point in points))
-    legend = (
-        alt.Legend(orient="top", title=None, columns=max(1, form.columns * 10 // max(map(len, names))), labelLimit=0)
-        if len(names) > 1
-        else None
-    )
+    legend = legend_of(names, form) if len(names) > 1 else None
     place = alt.Axis(labelAngle=0, grid=False)
     heights = alt.Axis(grid=True)
     titles = (bars.x.head, f"{bars.y.head} [{bars.y.unit}]" if bars.y.unit else bars.y.head)
@@ -169,7 +165,6 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
     top = 10.0 ** math.ceil(math.log10(max(table.most, 10.0)))
     decades = [10.0**decade for decade in range(round(math.log10(bottom)), round(math.log10(top)) + 1)]
     names = [row.name for row in table.rows]
-    columns = max(1, form.columns * 10 // max(map(len, names)))
     chart = (
         alt.Chart(inline(points))
         .mark_bar()
@@ -187,7 +182,7 @@ def bins_chart(table: TailTable, form: Format) -> dict[str, Any] | None:
                 ),
             ),
             y2=alt.Y2(datum=bottom),
-            **bar_colours("row", names, alt.Legend(orient="top", title=None, columns=columns, labelLimit=0)),
+            **bar_colours("row", names, legend_of(names, form)),
         )
     )
     return finish_chart(chart, form)

@@ -7,6 +7,7 @@ intervals, loads known only to be too high, and the references near them.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from nicbench.report.cells import factor_of, writer
 from nicbench.report.drawing.behind import units_of
 from nicbench.report.drawing.cutting import CUT_CAPTION, cut_intervals, cut_marks
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline
-from nicbench.report.glyphs import width
+from nicbench.report.glyphs import width, wrap
 from nicbench.report.numbers import only_below
 from nicbench.report.section import Section
 
@@ -121,6 +122,20 @@ WIDE = Format(width=880, height=330, font=13, columns=8)
 NARROW = Format(width=292, height=270, font=12, columns=3)
 
 
+_SYMBOL = 30  # pixels that the symbol of a legend and what is around it take
+
+
+def legend_of(names: Sequence[str], form: Format, **look: Any) -> alt.Legend:
+    """Returns the legend of names that others chose: in as many columns as the longest leaves room for, and a name that
+    is wider than the chart on several lines, so that none is cut. ``look`` has further properties of the legend.
+    """
+    lines = {name: wrap(name, form.width - _SYMBOL, form.font, most=4) for name in names}
+    if any(len(parts) > 1 for parts in lines.values()):
+        look["labelExpr"] = f"({json.dumps(lines)})[datum.label]"
+    columns = max(1, form.columns * 10 // max(map(len, names)))
+    return alt.Legend(orient="top", title=None, columns=columns, labelLimit=0, **look)
+
+
 def bar_colours(field: str, names: Sequence[str], legend: alt.Legend | None) -> dict[str, Any]:
     """Returns a colour for each name; where there are more names than colours, the colours repeat with
     less strength.
@@ -182,7 +197,7 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
             ]
         cut = [point for point in points.cut if point["goal"] == name]
         if cut:
-            layers += cut_marks(alt.Chart(inline(cut)).encode(x=x, color=colour), form.font, shift)
+            layers += cut_marks(cut, sizes[-1], {"x": x, "color": colour}, form.font, shift)
     return finish_chart(alt.layer(*layers), form)
 
 

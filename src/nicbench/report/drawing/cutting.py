@@ -6,12 +6,13 @@ interval.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import altair as alt
 
 from nicbench.report.drawing.behind import number
+from nicbench.report.drawing.svg import inline
 
 CUT_CAPTION: Final = (
     "An interval with an arrow goes on to the number beside it: drawn whole it would squeeze the others."
@@ -43,17 +44,26 @@ def cut_intervals(points: Sequence[dict[str, Any]], value: str) -> tuple[list[di
     return drawn, cut
 
 
-def cut_marks(chart: alt.Chart, font: int, shift: float = 0.0) -> list[Any]:
-    """Returns an arrow at the end of every interval that is cut, and beside it its real end."""
-    ends = chart.encode(y="end:Q")
-    return [
-        ends.mark_point(
-            size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_UP, xOffset=shift, clip=False, aria=False
-        ),
-        ends.mark_text(align="left", baseline="middle", dx=shift + 7, fontSize=font - 2, aria=False).encode(
-            text="words:N"
-        ),
-    ]
+def cut_marks(
+    cut: Sequence[dict[str, Any]], last: str, place: Mapping[str, Any], font: int, shift: float = 0.0
+) -> list[Any]:
+    """Returns an arrow at the end of every interval that is cut, and beside it its real end: on the right, but on the
+    left of the ``last`` size, where the chart ends. ``place`` has the encodings of the horizontal place and the colour.
+    """
+    ends = alt.Chart(inline(list(cut))).encode(y="end:Q", **place)
+    arrow = ends.mark_point(
+        size=90, filled=False, opacity=1, strokeWidth=1.6, shape=_ARROW_UP, xOffset=shift, clip=False, aria=False
+    )
+    marks = [arrow]
+    for is_last in (False, True):
+        points = [point for point in cut if (point["size"] == last) == is_last]
+        if points:
+            text = alt.Chart(inline(points)).encode(y="end:Q", text="words:N", **place)
+            look: dict[str, Any] = (
+                {"align": "right", "dx": shift - 7} if is_last else {"align": "left", "dx": shift + 7}
+            )
+            marks.append(text.mark_text(**look, baseline="middle", fontSize=font - 2, aria=False))
+    return marks
 
 
 def cut_marks_lying(chart: alt.Chart, font: int) -> list[Any]:

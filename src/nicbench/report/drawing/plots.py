@@ -17,7 +17,7 @@ import altair as alt
 from nicbench.core.result import Result
 from nicbench.core.table import Column, Plot
 from nicbench.report.cells import factor_of, number_in, text_of, value_of, with_unit
-from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finish_chart
+from nicbench.report.drawing.charts import DASHES, PLAIN_NUMBERS, SHAPES, Format, finish_chart, legend_of
 from nicbench.report.drawing.svg import SERIES, inline
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION
@@ -63,12 +63,7 @@ def plot_chart(plot: Plot, section: Section, form: Format) -> dict[str, Any] | N
     y = alt.Y("y:Q", title=_titled(shared, plot.y[0].unit), **_axis(plot, points))
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
-    columns = max(1, form.columns * 10 // max(map(len, names)))
-    legend = (
-        alt.Legend(orient="top", title=None, columns=columns, symbolSize=70, symbolDash=[1, 0], labelLimit=0)
-        if len(names) > 1
-        else None
-    )
+    legend = legend_of(names, form, symbolSize=70, symbolDash=[1, 0]) if len(names) > 1 else None
     dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]
     base = alt.Chart(inline(points)).encode(
         x=x, color=alt.Color("line:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
@@ -163,15 +158,7 @@ def curve_chart(section: Section, form: Format) -> dict[str, Any] | None:
         for result, line in zip(known, _lines(known, curve.lines), strict=True)
     ]
     names = list(dict.fromkeys(point["line"] for point in points))
-    longest = max(map(len, names))
-    legend = alt.Legend(
-        orient="top",
-        title=None,
-        columns=max(1, form.columns * 10 // longest),
-        symbolSize=70,
-        symbolDash=[1, 0],
-        labelLimit=0,
-    )
+    legend = legend_of(names, form, symbolSize=70, symbolDash=[1, 0])
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))]
     dashes = [DASHES[number % len(DASHES)] for number in range(len(names))]

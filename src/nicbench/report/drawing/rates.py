@@ -15,7 +15,7 @@ from nicbench.core.table import Goal
 from nicbench.report.document.blocks import Panel
 from nicbench.report.document.inlines import inlines, strong
 from nicbench.report.document.paper import drawing
-from nicbench.report.drawing.charts import Format, finish_chart
+from nicbench.report.drawing.charts import Format, finish_chart, legend_of
 from nicbench.report.drawing.cutting import cut_intervals, cut_marks, cut_marks_lying
 from nicbench.report.drawing.svg import INK, SERIES, inline, svg
 from nicbench.report.rates import RatesRow, RatesTable
@@ -35,9 +35,7 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
     points, cut = cut_intervals(points, "rate")
     names = list(table.names)
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))]
-    legend = alt.Legend(
-        orient="top", title=None, columns=max(1, form.columns * 10 // max(map(len, names))), labelLimit=0
-    )
+    legend = legend_of(names, form)
     x = alt.X("size:N", title="frame size [bytes, with FCS]", axis=alt.Axis(labelAngle=0, grid=False))
     x = x.sort([row.size for row in table.rows]).scale(paddingInner=0.25)
     place = alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names))
@@ -47,7 +45,7 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
         color=alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
     )
     whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
-    beyond = cut_marks(alt.Chart(inline(cut)).encode(x=x, xOffset=place), form.font) if cut else []
+    beyond = cut_marks(cut, table.rows[-1].size, {"x": x, "xOffset": place}, form.font) if cut else []
     return finish_chart(alt.layer(bars, whiskers, *beyond), form)
 
 

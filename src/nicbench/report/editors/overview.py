@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import altair as alt
 
-from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finish_chart
+from nicbench.report.drawing.charts import PLAIN_NUMBERS, SHAPES, Format, finish_chart, legend_of
 from nicbench.report.drawing.svg import INK, SERIES, inline
 from nicbench.report.editors.study import OneWay
 from nicbench.report.editors.words import plain_rate, rate_decimals, rate_text, share_text
@@ -64,16 +64,7 @@ def overview_chart(way: OneWay, form: Format, *, compares: bool) -> dict[str, An
     domain = [*names, *lines]
     colours = [SERIES[number % len(SERIES)] for number in range(len(names))] + [INK] * len(lines)
     shapes = [SHAPES[number % len(SHAPES)] for number in range(len(names))] + ["stroke"] * len(lines)
-    legend = alt.Legend(
-        orient="top",
-        title=None,
-        columns=max(1, form.columns * 10 // max(map(len, domain))),
-        symbolSize=90,
-        labelLimit=0,
-        symbolOpacity=1,
-        symbolStrokeWidth=2,
-        symbolDash=[1, 0],
-    )
+    legend = legend_of(domain, form, symbolSize=90, symbolOpacity=1, symbolStrokeWidth=2, symbolDash=[1, 0])
     colour = alt.Color("name:N", scale=alt.Scale(domain=domain, range=colours), legend=legend)
     shape = alt.Shape("name:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend)
     layers: list[Any] = []

@@ -12,7 +12,6 @@ from nicbench.report.document.inlines import (
     BREAK,
     Part,
     breakable_code,
-    capitalise,
     code,
     command,
     inlines,
@@ -38,7 +37,6 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.sections.closing import errata_table
 
-_MOST_REMARKS = 6
 _MOST_ENTRIES = 12
 _MOST_COLUMNS = 4
 _MOST_GROUPS = 8
@@ -56,18 +54,6 @@ def objections(page: Page) -> Iterator[Block]:
             " What follows must not be read as a comparison in these respects:",
         )
         yield Note((first, listing(f"{text}." for text in page.forced)), "forced")
-
-
-def answer(page: Page) -> Iterator[Block]:
-    """Yields the first sentences, and what a reader must know before drawing conclusions."""
-    yield paragraph(page.report.headline, role="answer")
-    yield from map(paragraph, page.report.details)
-    if page.told:
-        told = [paragraph(f"{capitalise(text)}.") for text in page.told]
-        rest = told[_MOST_REMARKS:]
-        more = (FoldedBlocks(inlines(f"{len(rest)} more"), tuple(rest)),) if rest else ()
-        first = paragraph(strong("Before drawing conclusions:"))
-        yield Note((first, *told[:_MOST_REMARKS], *more))
 
 
 def entries(page: Page) -> Iterator[Block]:

@@ -133,7 +133,7 @@ def _of_goal(shown: RatesTable, goal: Goal, compared: Comparison, figures: Figur
     if figure and figure is not figures.lead:
         yield figure
     if shown.is_broad:
-        yield from _transpose(shown, goal)
+        yield from rates_by_configuration(shown, goal)
     if multiples := rate_multiples(shown, goal, figures.numbered):
         yield from _small_charts(shown, goal, multiples)
     if not shown.is_broad:
@@ -204,7 +204,7 @@ def _upright(shown: RatesTable, goal: Goal, compared: Comparison) -> Block:
     )
 
 
-def _transpose(shown: RatesTable, goal: Goal) -> Iterator[Block]:
+def rates_by_configuration(shown: RatesTable, goal: Goal) -> Iterator[Block]:
     """Yields a table with a row for each of many configurations and a column for each frame size."""
     numbered = are_numbered(shown)
     over = head(f"{goal.name} [{shown.unit(goal)}], by frame size [bytes]", columns=len(shown.rows))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from nicbench.core.result import Bounded
+from nicbench.core.result import Bounded, Result
+from nicbench.report.answer.sentences import and_list
 from nicbench.report.cells import texts, value_of
 from nicbench.report.document.blocks import Block, Cell, Group, Tone
 from nicbench.report.document.inlines import (
@@ -31,6 +32,7 @@ from nicbench.report.sections.opening import foreign
 
 _MOST_ROWS: Final = 16
 """The most rows of the table; of more configurations than that, it has only the first frame size."""
+_SHARE: Final = "_percent_of_line_rate"
 _RATES: Final = frozenset({"span", "rate"})
 """The aspects of a rate that a search found, which the table names by its goal."""
 _MOST_PLACES: Final = 3
@@ -61,7 +63,17 @@ def basis_line(shown: BySize | None) -> Iterator[Block]:
     if shown is not None:
         left_out = len(shown.points) - len(_places_shown(shown))
         more = f" {left_out} more rows are below." if left_out else ""
-        yield caption(f"Rates are {bases_words(shown.scope)}; beneath a rate stands its interval.{more}")
+        beneath = ["its interval"] if any(map(_has_intervals, shown.columns)) else []
+        told = [column for columns in _beneath(_main_columns(shown)).values() for column in columns]
+        beneath += ["its share of the line rate"] if any(each.column.aspect != "limit" for each in told) else []
+        beneath += ["what limited it (by)"] if any(each.column.aspect == "limit" for each in told) else []
+        within = f"; beneath a rate stands {and_list(beneath)}" if beneath else ""
+        yield caption(f"Rates are {bases_words(shown.scope)}{within}.{more}")
+
+
+def _has_intervals(shown: SizeColumn) -> bool:
+    column = shown.column.model_copy(update={"aspect": "interval"})
+    return shown.column.aspect in _RATES and any(text != UNKNOWN for text in texts(column, shown.known))
 
 
 def _places_shown(shown: BySize) -> list[int]:
@@ -73,10 +85,16 @@ def _places_shown(shown: BySize) -> list[int]:
 
 
 def size_table(shown: BySize, *, has_minor: bool = False) -> Block:
-    """Returns the table with a row for each frame size, each rate with the interval that holds it beneath it."""
+    """Returns the table with a row for each frame size, each rate with the interval that holds it beneath it.
+
+    The share of the line rate and the limit of each of several rates stand beneath it, too.
+    """
     places = _places_shown(shown)
     main = list(shown.columns) if has_minor else _main_columns(shown)
-    columns = [_cells(column) for column in main]
+    beneath = {} if has_minor else _beneath(main)
+    told = {id(column) for columns in beneath.values() for column in columns}
+    main = [column for column in main if id(column) not in told]
+    columns = [_cells(column, beneath.get(column.column.value, ())) for column in main]
     groups: list[list[str]] = []
     for column in main:
         if groups and groups[-1][0] == column.title:
@@ -102,6 +120,22 @@ def size_table(shown: BySize, *, has_minor: bool = False) -> Block:
     )
 
 
+def _beneath(main: Sequence[SizeColumn]) -> dict[str, tuple[SizeColumn, ...]]:
+    """Returns what is known of each rate, its share of the line rate and its limit, where there is more than one rate:
+    a first screen has no room for the columns of both. Of limits that are alike one column stays.
+    """
+    rates = [column.column.value for column in main if column.column.aspect in _RATES]
+    found: dict[str, tuple[SizeColumn, ...]] = {}
+    limits = [column for column in main if column.column.aspect == "limit"]
+    for column in main if len(rates) > 1 else ():
+        is_told = column.column.value.endswith(_SHARE) or (len(limits) > 1 and column.column.aspect == "limit")
+        if is_told:
+            key = column.column.value.partition("_")[0]
+            rate = next((rate for rate in rates if rate.partition("_")[0] == key), rates[0])
+            found[rate] = (*found.get(rate, ()), column)
+    return found
+
+
 def _main_columns(shown: BySize) -> list[SizeColumn]:
     """Returns the columns without minor ones; of the limits of several rates that are alike only the last."""
     main: list[SizeColumn] = []
@@ -110,7 +144,8 @@ def _main_columns(shown: BySize) -> list[SizeColumn]:
         before = next((each for each in main if is_limit and each.column.aspect == "limit"), None)
         if before is not None and texts(before.column, before.known) == texts(column.column, column.known):
             main.remove(before)
-        if not column.column.is_minor:
+        is_silent = is_limit and all(text == UNKNOWN for text in texts(column.column, column.known))
+        if not column.column.is_minor and not is_silent:
             main.append(column)
     return main
 
@@ -121,27 +156,40 @@ def _head(shown: SizeColumn) -> Cell:
     return head(text if text[1:2].isdigit() else capitalise(text), column.unit, words=column.form == "text")
 
 
-def _cells(shown: SizeColumn) -> list[Cell]:
-    """Returns the cells of a column; a rate is written as such, with its interval beneath it."""
+def _cells(shown: SizeColumn, beneath: Sequence[SizeColumn]) -> list[Cell]:
+    """Returns the cells of a column; a rate is written as such, with its interval and the columns ``beneath`` it."""
     column = shown.column
     is_rate = column.aspect in _RATES
     main = texts(column.model_copy(update={"aspect": "rate"}) if is_rate else column, shown.known)
-    within = texts(column.model_copy(update={"aspect": "interval"}), shown.known) if is_rate else [UNKNOWN] * len(main)
-    made = iter(zip(main, within, shown.known, strict=True))
+    below = [[UNKNOWN] * len(main)]
+    if is_rate:
+        within = texts(column.model_copy(update={"aspect": "interval"}), shown.known)
+        below = [within, *(_told(each, shown.known) for each in beneath)]
+    made = iter(zip(main, *below, strict=True))
     cells = []
     for result in shown.results:
         if result is None:
             cells.append(words(UNKNOWN) if column.form == "text" else cell(UNKNOWN))
             continue
-        text, interval, _ = next(made)
+        text, interval, *others = next(made)
         is_searched = isinstance(value_of(result, column.value), Bounded) and interval != UNKNOWN
+        is_said = text.startswith("≥") and interval.startswith("at least")
         tone: Tone = "quiet" if column.is_minor else ""
-        told: tuple[Part, ...] = (BREAK, small(interval)) if is_searched else ()
+        told = [interval] if is_searched and not is_said else []
+        told += [other for other in others if other != UNKNOWN]
         if column.form == "text":
             cells.append(words(text))
         else:
-            cells.append(cell(*median_and_runs(text, is_main=column.is_main), *told, tone=tone))
+            small_print = [part for each in told for part in (BREAK, small(each))]
+            cells.append(cell(*median_and_runs(text, is_main=column.is_main), *small_print, tone=tone))
     return cells
+
+
+def _told(shown: SizeColumn, results: Sequence[Result]) -> list[str]:
+    """Returns a share or a limit of a rate as it stands beneath the rate."""
+    found = texts(shown.column, results)
+    form = "by {}" if shown.column.aspect == "limit" else "{} % of line"
+    return [text if text == UNKNOWN else form.format(text) for text in found]
 
 
 def point_table(rows: tuple[PointRow, ...]) -> Block:
@@ -188,14 +236,15 @@ def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
 
 
 def _files(report: Report) -> Iterator[Block]:
-    """Yields links to the files of the run folder, beside which the page lies, and the commands for other formats."""
+    """Yields links to the files of the run folder, beside which the page lies."""
     if report.imported:
-        files = ["summary.json", "bench.yaml"]
+        files = ["summary.json", "import.json", report.imported.source.file]
     elif report.rounds:
         files = ["summary.json", "rounds.parquet", "bench.yaml"]
     else:
         files = ["summary.json", "trials.parquet", "latency.hlog", "bench.yaml"]
-    yield caption("Files: ", *join_inlines(" · ", map(file_link, files)), ".")
+    links = join_inlines(" · ", map(file_link, files))
+    yield caption("Files in the run folder, where this page lies (a copy sent alone lacks them): ", *links, ".")
 
 
 __all__ = ["basis_line", "loss_line", "overview", "point_table", "size_table"]

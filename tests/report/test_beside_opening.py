@@ -1,0 +1,99 @@
+"""A comparison opens with its verdict, one sentence, one chart and one table; nothing is claimed that is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from nicbench.compare.entry import Entry
+from nicbench.compare.matching import match_points
+from nicbench.compare.settings import compare_settings
+from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.report.beside.layout import document
+from nicbench.report.beside.page import Page, page_of
+from nicbench.report.document.blocks import Block, Group, Table, plain
+from nicbench.report.html import write_html
+
+SIZES = (64, 512, 1518)
+
+
+def entry(name: str, rates: Sequence[tuple[float, float]]) -> Entry:
+    results = tuple(
+        Result(
+            id=f"{name}/throughput/{size}",
+            test="throughput",
+            method="throughput",
+            scope="per port",
+            parameters={"frame_bytes": size},
+            values={
+                "ndr_frames_per_s": Bounded(
+                    value=lower * 1e6, lower=lower * 1e6, upper=upper * 1e6, limited_by=LimitedBy.DUT
+                )
+            },
+        )
+        for size, (lower, upper) in zip(SIZES, rates, strict=True)
+    )
+    return Entry(name=name, run_id=f"run of {name}", title=name, results=results, is_named=True)
+
+
+def page(*entries: Entry) -> Page:
+    found = match_points(entries)
+    return page_of(found, (), compare_settings(found.entries), title="a comparison")
+
+
+BEFORE = entry("before", [(1.0, 1.01), (0.5, 0.51), (0.2, 0.21)])
+FASTER = entry("after", [(2.0, 2.02), (1.0, 1.02), (0.2, 0.21)])
+
+
+def first_screen(of: Page) -> Group:
+    opening = document(of).blocks[0]
+    assert isinstance(opening, Group)
+    return opening
+
+
+def tables_in(block: Block) -> list[Table]:
+    if isinstance(block, Group):
+        return [table for each in block.blocks for table in tables_in(each)]
+    return [block] if isinstance(block, Table) else []
+
+
+def test_the_answer_is_one_sentence_with_the_factor_and_the_rates() -> None:
+    said = page(BEFORE, FASTER).report.headline.replace("\u00a0", " ")
+    assert said == (
+        "With 64-byte frames, “after” passes 1.98 to 2.02 times as much at the NDR as “before”: 2.00 Mpps against "
+        "1.00 Mpps (NDR, one run each), and their intervals do not overlap."
+    )
+
+
+def test_where_intervals_overlap_the_answer_says_that_no_difference_can_be_claimed_and_why() -> None:
+    said = page(BEFORE, entry("same", [(1.0, 1.01)] * 3)).report.headline
+    assert said.startswith("No difference can be claimed with 64-byte frames: “before” passes")
+    assert said.endswith("and their intervals overlap.")
+
+
+def test_the_table_has_every_size_with_both_rates_the_change_and_the_verdict() -> None:
+    (shown,) = tables_in(first_screen(page(BEFORE, FASTER)))
+    rows = [[plain(cell.inlines).replace("\u00a0", " ") for cell in row.cells] for row in shown.body]
+    assert [row[0] for row in rows] == ["NDR [Mpps], at the NDR", "64 B", "512 B", "1518 B"]
+    assert rows[1][-1] == "+98 to +102 % better"
+    assert rows[3][-1].endswith("no difference shown")
+
+
+def test_the_other_way_round_it_is_worse() -> None:
+    (shown,) = tables_in(first_screen(page(FASTER, BEFORE)))
+    assert plain(shown.body[1].cells[-1].inlines).endswith("worse")
+
+
+@pytest.mark.parametrize(("others", "badge"), [((FASTER,), "difference shown"), ((BEFORE,), "no difference claimed")])
+def test_the_verdict_stands_beside_how_many_values_differ(others: tuple[Entry, ...], badge: str) -> None:
+    other = entry("other", [(1.0, 1.01), (0.5, 0.51), (0.2, 0.21)]) if others == (BEFORE,) else others[0]
+    written = write_html(document(page(BEFORE, other)))
+    assert badge in written
+    assert ("is claimed in 2 of the 3 values below: better in 2" in written) is (badge == "difference shown")
+
+
+def test_everything_below_the_first_screen_is_folded_but_the_heading_of_the_results() -> None:
+    _, *below = document(page(BEFORE, FASTER)).blocks
+    looks = {block.look for block in below if isinstance(block, Group)}
+    assert looks == {"folded", ""}
