@@ -1,0 +1,164 @@
+"""The live view of a run on a terminal: its activity as a few lines that need no colour and fit the terminal's width.
+
+Pure: ``view`` makes lines of what ``stats/activity.py`` says; ``progress.py`` shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from nicbench.core.events import GoalBounds
+from nicbench.core.frame_size import size_words
+from nicbench.core.turn import run_words
+from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate, format_ratio
+from nicbench.stats.activity import Activity, Current, Ended, Hottest, Shared
+from nicbench.stats.rounds import words_of
+
+WIDEST: Final = 100
+"""The view is no wider than this: longer lines are hard to read."""
+_NARROW: Final = 60
+_SHOWN_LAST: Final = 5
+_BAR: Final = {True: 12, False: 24}
+"""The width of the bar where the terminal is narrow, and where it is not."""
+_LEAST_OF_LAST: Final = 1
+
+
+def view(activity: Activity, left: str | None, share_done: float, *, width: int, height: int) -> Text:
+    """Returns the lines that a terminal of this size shows; ``left`` is the time left in words, None where unknown."""
+    narrow = width < _NARROW
+    above = [*_headings(activity)]
+    above += _bounds(activity.bounds, narrow=narrow)
+    below = [*_machine(activity), _bar(left, share_done, narrow=narrow, waits=activity.waiting is not None)]
+    room = max(_LEAST_OF_LAST, min(_SHOWN_LAST, height - 1 - len(above) - len(below)))
+    lines = [*above, *_last(activity.last[:room], narrow=narrow), *below]
+    # What does not fit is cut, and never wrapped: a view that wraps cannot be taken back from the screen.
+    shown = [Text(line, no_wrap=True) for line in lines[-max(1, height - 1) :]]
+    for line in shown:
+        line.truncate(min(width, WIDEST), overflow="ellipsis")
+    return Text("\n", no_wrap=True, end="").join(shown)
+
+
+def place_words(parameters: Mapping[str, Any]) -> str:
+    """Describes the point that is measured: a frame size, or what a round does."""
+    if parameters.get("frame_bytes") is not None:
+        return size_words(dict(parameters))
+    return words_of(parameters)
+
+
+def load_words(load_frames_per_s: float | None) -> str:
+    """Describes a load of a port."""
+    return "as fast as possible" if load_frames_per_s is None else format_rate(load_frames_per_s)
+
+
+def _headings(activity: Activity) -> Iterator[str]:
+    turn, test, current = activity.turn, activity.test, activity.current
+    if turn is not None:
+        at_most = "at most " if turn.at_most else ""
+        yield (
+            f"{turn.configuration}, {run_words(turn.run, warm_up=turn.warm_up)} (turn {turn.number} of {at_most}{turn.of})"
+        )
+    if activity.waiting is not None:
+        yield "waiting for"
+        yield f"  {activity.waiting}"
+        return
+    place = "" if current is None else place_words(current.parameters)
+    if test is None:
+        yield ", ".join(filter(None, (activity.stage, place)))
+    else:
+        done = f"  ({activity.results} of {test.points} points done)" if test.points > 1 else ""
+        yield f"{', '.join(filter(None, (test.test, place)))}{done}"
+    if current is not None:
+        yield f"  {_current_words(current, activity)}"
+
+
+def _current_words(current: Current, activity: Activity) -> str:
+    again = f", repeat {current.repeat}" if current.repeat else ""
+    lasts = format_duration_s(current.duration_s)
+    if current.kind == "round":
+        jobs = f"{current.jobs} job{'' if current.jobs == 1 else 's'}"
+        return f"round {current.number}: {jobs} for {lasts}{again}"
+    ways = ", both ways" if current.bidirectional else ""
+    search = activity.search
+    of = f" (search: {search.trials} of at most {search.maximum_trials})" if search is not None else ""
+    return f"trial {current.number}: {load_words(current.load_frames_per_s)} for {lasts}{ways}{again}{of}"
+
+
+def _bounds(bounds: Iterable[GoalBounds], *, narrow: bool) -> list[str]:
+    """A line for each goal of a search: the loads between which its rate lies, and how wide that still is."""
+    rows = []
+    for one in bounds:
+        low, high = one.passing_frames_per_s, one.failing_frames_per_s
+        passes = "nothing passed" if low is None else f"passes {format_rate(low)}"
+        fails = "nothing failed" if high is None else f"fails {format_rate(high)}"
+        wide = f"{format_ratio((high - low) / high)} apart" if low is not None and high else ""
+        rows.append((f"{one.goal}:", passes, fails, "" if narrow else wide))
+    return _columns(rows)
+
+
+def _last(last: Iterable[Ended], *, narrow: bool) -> list[str]:
+    return _columns([_ended_cells(one, narrow=narrow) for one in last])
+
+
+def _ended_cells(one: Ended, *, narrow: bool) -> tuple[str, ...]:
+    verdict = "adjusted" if one.adjusted else "valid" if one.valid else f"invalid: {reason_words(one.reasons)}"
+    if one.kind == "round":
+        moved = "" if one.moved_bits_per_s is None else format_bits_per_s(one.moved_bits_per_s)
+        return (one.id, moved, verdict) if narrow else (one.id, place_words(one.parameters), moved, verdict)
+    lost = "" if one.failed is None or not one.offered else f"lost {format_ratio(one.failed / one.offered)}"
+    if lost and one.failed and not narrow:
+        lost += f" ({one.failed} of {one.offered})"
+    return one.id, load_words(one.load_frames_per_s), lost, verdict
+
+
+def reason_words(reasons: Iterable[str]) -> str:
+    """The reasons why a sample is invalid, as words."""
+    return ", ".join(reason.replace("_", " ") for reason in reasons)
+
+
+def _machine(activity: Activity) -> Iterator[str]:
+    counted = ", ".join(f"{one.count} {reason_words(one.reasons)}" for one in activity.invalid)
+    if counted:
+        yield f"  invalid in this test: {counted}"
+    if activity.shared is not None:
+        yield f"  {_shared_words(activity.shared)}"
+    if activity.hottest is not None:
+        yield f"  {_hottest_words(activity.hottest)}"
+    yield from (f"  {words}" for words in activity.hardware)
+
+
+def _shared_words(shared: Shared) -> str:
+    parts = (
+        (shared.stolen, "stolen"),
+        (shared.other_tasks, "other tasks"),
+        (shared.slowed, "slowed by a neighbour"),
+    )
+    told = ", ".join(f"{100.0 * share:.1f} % {words}" for share, words in parts if share is not None)
+    return f"{shared.of}: {told}"
+
+
+def _hottest_words(hottest: Hottest) -> str:
+    limit = "" if hottest.limit_celsius is None else f" (limit {hottest.limit_celsius:.0f} °C)"
+    return f"hottest: {hottest.celsius:.0f} °C{limit}, {hottest.where}"
+
+
+def _bar(left: str | None, share_done: float, *, narrow: bool, waits: bool) -> str:
+    length = _BAR[narrow]
+    full = round(share_done * length)
+    told = "time left not known" if left is None else left
+    if waits and left is not None:
+        told = f"{left} once it begins"
+    return f"[{'#' * full}{'.' * (length - full)}] {100.0 * share_done:.0f} %  {told}"
+
+
+def _columns(rows: list[tuple[str, ...]]) -> list[str]:
+    """Lines of cells that stand below one another; columns that are empty in every row take no room."""
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = (cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True) if width)
+        lines.append(f"  {'  '.join(cells)}".rstrip())
+    return lines
