@@ -58,14 +58,18 @@ def _headings(activity: Activity) -> Iterator[str]:
     turn, test, current = activity.turn, activity.test, activity.current
     if turn is not None:
         at_most = "at most " if turn.at_most else ""
-        yield (
-            f"{turn.configuration}, {run_words(turn.run, warm_up=turn.warm_up)} (turn {turn.number} of {at_most}{turn.of})"
-        )
+        run = run_words(turn.run, warm_up=turn.warm_up)
+        yield f"{turn.configuration}, {run} (turn {turn.number} of {at_most}{turn.of})"
     if activity.waiting is not None:
         yield "waiting for"
         yield f"  {activity.waiting}"
         return
-    place = "" if current is None else place_words(current.parameters)
+    if activity.ended is not None:
+        yield "the run is done" if activity.ended.complete else "the run ends before it is done"
+        return
+    last = activity.last[0] if activity.last else None
+    measured = current or last
+    place = "" if measured is None else place_words(measured.parameters)
     if test is None:
         yield ", ".join(filter(None, (activity.stage, place)))
     else:
@@ -73,6 +77,8 @@ def _headings(activity: Activity) -> Iterator[str]:
         yield f"{', '.join(filter(None, (test.test, place)))}{done}"
     if current is not None:
         yield f"  {_current_words(current, activity)}"
+    elif last is not None:
+        yield f"  after {last.kind} {activity.samples}"
 
 
 def _current_words(current: Current, activity: Activity) -> str:
@@ -89,14 +95,17 @@ def _current_words(current: Current, activity: Activity) -> str:
 
 def _bounds(bounds: Iterable[GoalBounds], *, narrow: bool) -> list[str]:
     """A line for each goal of a search: the loads between which its rate lies, and how wide that still is."""
-    rows = []
-    for one in bounds:
-        low, high = one.passing_frames_per_s, one.failing_frames_per_s
-        passes = "nothing passed" if low is None else f"passes {format_rate(low)}"
-        fails = "nothing failed" if high is None else f"fails {format_rate(high)}"
-        wide = f"{format_ratio((high - low) / high)} apart" if low is not None and high else ""
-        rows.append((f"{one.goal}:", passes, fails, "" if narrow else wide))
-    return _columns(rows)
+    return _columns([(f"{one.goal}:", *_sides(one, narrow=narrow)) for one in bounds])
+
+
+def _sides(one: GoalBounds, *, narrow: bool) -> tuple[str, ...]:
+    low, high = one.passing_frames_per_s, one.failing_frames_per_s
+    if narrow:
+        sides = ("" if side is None else format_rate(side) for side in (low, high))
+        return (" to ".join(side or "?" for side in sides),)
+    passes = "nothing passed" if low is None else f"passes {format_rate(low)}"
+    fails = "nothing failed" if high is None else f"fails {format_rate(high)}"
+    return passes, fails, f"{format_ratio((high - low) / high)} apart" if low is not None and high else ""
 
 
 def _last(last: Iterable[Ended], *, narrow: bool) -> list[str]:
@@ -107,11 +116,12 @@ def _ended_cells(one: Ended, *, narrow: bool) -> tuple[str, ...]:
     verdict = "adjusted" if one.adjusted else "valid" if one.valid else f"invalid: {reason_words(one.reasons)}"
     if one.kind == "round":
         moved = "" if one.moved_bits_per_s is None else format_bits_per_s(one.moved_bits_per_s)
-        return (one.id, moved, verdict) if narrow else (one.id, place_words(one.parameters), moved, verdict)
+        return (moved, verdict) if narrow else (one.id, place_words(one.parameters), moved, verdict)
     lost = "" if one.failed is None or not one.offered else f"lost {format_ratio(one.failed / one.offered)}"
     if lost and one.failed and not narrow:
         lost += f" ({one.failed} of {one.offered})"
-    return one.id, load_words(one.load_frames_per_s), lost, verdict
+    cells = (load_words(one.load_frames_per_s), lost, verdict)
+    return cells if narrow else (one.id, *cells)
 
 
 def reason_words(reasons: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.live import Live
 
 from nicbench.cli.live_view import load_words, place_words, reason_words, view
-from nicbench.cli.output import messages
+from nicbench.cli.output import messages, messages_share
 from nicbench.core.events import (
     CeilingFound,
     DriverChosen,
@@ -63,7 +63,10 @@ def make_progress(
     if not enabled:
         yield _Notes(console)
     elif console.is_terminal and not console.is_dumb_terminal:
-        with Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live:
+        with (
+            Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live,
+            messages_share(console),
+        ):
             yield _View(live, TimeLeft(planned, ends))
     else:
         yield _Lines(console)

@@ -1,7 +1,7 @@
 """What a run is doing now: its events, reduced to the state that a live view shows.
 
 Pure: ``Activity.after(event)`` returns the next state, and nothing here prints, waits or reads a clock. The terminal
-(``cli/live_view.py``) and any other view of a run, whether of the bus or of a journal that is read again, show the same.
+(``cli/live_view.py``) and any other view of a run, of its bus or of a journal that is read again, show the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nicbench.core.events import (
     TurnStarted,
     Waiting,
 )
-from nicbench.core.reading import HealthEvent, Measure
+from nicbench.core.reading import HealthEvent, HealthLevel, Measure
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.verdict import Sample, SampleKind
@@ -36,7 +36,7 @@ from nicbench.stats.rounds import moved_bits_per_s
 MOST_LAST: Final = 8
 """How many of the samples that ended are kept."""
 _MOST_OF_HARDWARE: Final = 3
-_CELSIUS: Final = "°C"
+_CELSIUS: Final = "C"
 _NUMBERS: Final = re.compile(r"\d[\d.]*")
 
 
@@ -191,7 +191,7 @@ class Activity:
             case ResultReady():
                 return replace(self, results=self.results + 1)
             case RunFinished():
-                return replace(self._between(), ended=event)
+                return replace(self._between(), test=None, ended=event)
         return self
 
     def _between(self) -> Activity:
@@ -278,6 +278,10 @@ def _hottest_of(sample: Sample) -> Hottest | None:
         levels, key=lambda level: (level.value / level.limit if level.limit else 0.0, level.value), default=None
     )
     return found and Hottest(f"{found.where} on {found.host}", found.value, found.limit)
+
+
+def _heat(level: HealthLevel) -> tuple[float, float]:
+    return level.value / level.limit if level.limit else 0.0, level.value
 
 
 def _hardware_of(sample: Sample) -> tuple[list[str], list[str]]:

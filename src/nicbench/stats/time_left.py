@@ -19,6 +19,10 @@ from nicbench.core.turn import ALONE, Turn
 from nicbench.core.units import format_duration_s
 
 
+_ROUNDING = 1.0 + 1e-9
+"""Sums of the durations of trials differ by less from what was planned."""
+
+
 class TimeLeft:
     """Estimates the time left: searches that end early give back time, and repeats are in no estimate.
 
@@ -72,7 +76,7 @@ class TimeLeft:
         """
         left_s, to_the_cap_s = self._ends_s[0] - self._done_s, self._total_s - self._done_s
         if to_the_cap_s <= 0.0:
-            return None
+            return None if self._takes_longer or self._total_s <= 0.0 else "almost done"
         after = " after this test" if self._takes_longer else ""
         about = f"about {_whole_seconds(left_s)} left{after}"
         return about if len(self._ends_s) == 1 else f"{about} ({_whole_seconds(to_the_cap_s)} with all runs)"
@@ -80,7 +84,8 @@ class TimeLeft:
     @property
     def _takes_longer(self) -> bool:
         """Whether the current test has used up its estimate, by repeats."""
-        return self._current is not None and self._spent_s > self._planned_s.get(self._current, 0.0)
+        planned_s = self._planned_s.get(self._current or "", 0.0)
+        return self._current is not None and self._spent_s > planned_s * _ROUNDING
 
     @property
     def _done_s(self) -> float:
