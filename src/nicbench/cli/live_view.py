@@ -5,6 +5,7 @@ Pure: ``view`` makes lines of what ``stats/activity.py`` says; ``progress.py`` s
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -22,24 +23,31 @@ WIDEST: Final = 100
 """The view is no wider than this: longer lines are hard to read."""
 _NARROW: Final = 60
 _SHOWN_LAST: Final = 5
-_BAR: Final = {True: 12, False: 24}
+_BAR: Final = {True: 8, False: 24}
 """The width of the bar where the terminal is narrow, and where it is not."""
 _LEAST_OF_LAST: Final = 1
+_LEAST_LOSS: Final = 1e-6
 
 
 def view(activity: Activity, left: str | None, share_done: float, *, width: int, height: int) -> Text:
     """Returns the lines that a terminal of this size shows; ``left`` is the time left in words, None where unknown."""
+    width = min(width, WIDEST)
     narrow = width < _NARROW
-    above = [*_headings(activity)]
-    above += _bounds(activity.bounds, narrow=narrow)
-    below = [*_machine(activity), _bar(left, share_done, narrow=narrow, waits=activity.waiting is not None)]
+    above = [*_wrap(_headings(activity, narrow=narrow), width), *_bounds(activity.bounds, narrow=narrow)]
+    below = [*_wrap(_machine(activity), width), _left(left, share_done, narrow=narrow, activity=activity)]
     room = max(_LEAST_OF_LAST, min(_SHOWN_LAST, height - 1 - len(above) - len(below)))
     lines = [*above, *_last(activity.last[:room], narrow=narrow), *below]
-    # What does not fit is cut, and never wrapped: a view that wraps cannot be taken back from the screen.
+    # What does not fit is cut, for lines that the terminal wraps cannot be taken back from the screen.
     shown = [Text(line, no_wrap=True) for line in lines[-max(1, height - 1) :]]
     for line in shown:
-        line.truncate(min(width, WIDEST), overflow="ellipsis")
+        line.truncate(width, overflow="ellipsis")
     return Text("\n", no_wrap=True, end="").join(shown)
+
+
+def _wrap(lines: Iterable[str], width: int) -> Iterator[str]:
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()))
+        yield from textwrap.wrap(line, width, subsequent_indent=f"{indent}  ", drop_whitespace=True) or [""]
 
 
 def place_words(parameters: Mapping[str, Any]) -> str:
@@ -54,15 +62,14 @@ def load_words(load_frames_per_s: float | None) -> str:
     return "as fast as possible" if load_frames_per_s is None else format_rate(load_frames_per_s)
 
 
-def _headings(activity: Activity) -> Iterator[str]:
+def _headings(activity: Activity, *, narrow: bool) -> Iterator[str]:
     turn, test, current = activity.turn, activity.test, activity.current
     if turn is not None:
         at_most = "at most " if turn.at_most else ""
         run = run_words(turn.run, warm_up=turn.warm_up)
         yield f"{turn.configuration}, {run} (turn {turn.number} of {at_most}{turn.of})"
     if activity.waiting is not None:
-        yield "waiting for"
-        yield f"  {activity.waiting}"
+        yield f"waiting: {activity.waiting}"
         return
     if activity.ended is not None:
         yield "the run is done" if activity.ended.complete else "the run ends before it is done"
@@ -73,7 +80,7 @@ def _headings(activity: Activity) -> Iterator[str]:
     if test is None:
         yield ", ".join(filter(None, (activity.stage, place)))
     else:
-        done = f"  ({activity.results} of {test.points} points done)" if test.points > 1 else ""
+        done = "" if test.points <= 1 else f" ({activity.results} of {test.points}{'' if narrow else ' points done'})"
         yield f"{', '.join(filter(None, (test.test, place)))}{done}"
     if current is not None:
         yield f"  {_current_words(current, activity)}"
@@ -82,15 +89,18 @@ def _headings(activity: Activity) -> Iterator[str]:
 
 
 def _current_words(current: Current, activity: Activity) -> str:
-    again = f", repeat {current.repeat}" if current.repeat else ""
-    lasts = format_duration_s(current.duration_s)
     if current.kind == "round":
-        jobs = f"{current.jobs} job{'' if current.jobs == 1 else 's'}"
-        return f"round {current.number}: {jobs} for {lasts}{again}"
-    ways = ", both ways" if current.bidirectional else ""
-    search = activity.search
-    of = f" (search: {search.trials} of at most {search.maximum_trials})" if search is not None else ""
-    return f"trial {current.number}: {load_words(current.load_frames_per_s)} for {lasts}{ways}{again}{of}"
+        load = f"{current.jobs} job{'' if current.jobs == 1 else 's'}"
+    else:
+        load = load_words(current.load_frames_per_s)
+    parts = [f"{current.kind} {current.number}: {load} for {format_duration_s(current.duration_s)}"]
+    if current.bidirectional:
+        parts.append("both ways")
+    if current.repeat:
+        parts.append(f"repeat {current.repeat}")
+    if activity.search is not None:
+        parts.append(f"search has {activity.search.trials} of at most {activity.search.maximum_trials}")
+    return ", ".join(parts)
 
 
 def _bounds(bounds: Iterable[GoalBounds], *, narrow: bool) -> list[str]:
@@ -117,11 +127,19 @@ def _ended_cells(one: Ended, *, narrow: bool) -> tuple[str, ...]:
     if one.kind == "round":
         moved = "" if one.moved_bits_per_s is None else format_bits_per_s(one.moved_bits_per_s)
         return (moved, verdict) if narrow else (one.id, place_words(one.parameters), moved, verdict)
-    lost = "" if one.failed is None or not one.offered else f"lost {format_ratio(one.failed / one.offered)}"
-    if lost and one.failed and not narrow:
+    lost = "" if one.failed is None or not one.offered else f"lost {_loss_words(one.failed / one.offered)}"
+    if narrow:
+        return load_words(one.load_frames_per_s), lost if one.valid else verdict
+    if lost and one.failed:
         lost += f" ({one.failed} of {one.offered})"
-    cells = (load_words(one.load_frames_per_s), lost, verdict)
-    return cells if narrow else (one.id, *cells)
+    return one.id, load_words(one.load_frames_per_s), lost, verdict
+
+
+def _loss_words(ratio: float) -> str:
+    """A share in percent; one that is too small for that many digits is not told as none."""
+    if 0.0 < ratio < _LEAST_LOSS:
+        return f"< {100.0 * _LEAST_LOSS:.4f} %"
+    return format_ratio(ratio)
 
 
 def reason_words(reasons: Iterable[str]) -> str:
@@ -137,13 +155,14 @@ def _machine(activity: Activity) -> Iterator[str]:
         yield f"  {_shared_words(activity.shared)}"
     if activity.hottest is not None:
         yield f"  {_hottest_words(activity.hottest)}"
-    yield from (f"  {words}" for words in activity.hardware)
+    for one in activity.hardware:
+        yield f"  {one.words} ({'' if one.count == 1 else f'{one.count} times, last '}{one.last})"
 
 
 def _shared_words(shared: Shared) -> str:
     parts = (
-        (shared.stolen, "stolen"),
-        (shared.other_tasks, "other tasks"),
+        (shared.stolen, "stolen by the hypervisor"),
+        (shared.other_tasks, "used by others"),
         (shared.slowed, "slowed by a neighbour"),
     )
     told = ", ".join(f"{100.0 * share:.1f} % {words}" for share, words in parts if share is not None)
@@ -155,12 +174,13 @@ def _hottest_words(hottest: Hottest) -> str:
     return f"hottest: {hottest.celsius:.0f} °C{limit}, {hottest.where}"
 
 
-def _bar(left: str | None, share_done: float, *, narrow: bool, waits: bool) -> str:
+def _left(left: str | None, share_done: float, *, narrow: bool, activity: Activity) -> str:
+    """The bar and the time left; of a run that waits only how long it takes, as nobody knows how long it waits."""
+    if activity.waiting is not None:
+        return "" if left is None else f"{left}, once it begins"
     length = _BAR[narrow]
     full = round(share_done * length)
     told = "time left not known" if left is None else left
-    if waits and left is not None:
-        told = f"{left} once it begins"
     return f"[{'#' * full}{'.' * (length - full)}] {100.0 * share_done:.0f} %  {told}"
 
 

@@ -170,7 +170,7 @@ def _line(event: Event) -> str | None:
     if isinstance(event, IntervalsChecked):
         return f"precision of the mean: {event.text}"
     if isinstance(event, Waiting):
-        return f"waiting for {event.text}"
+        return f"waiting: {event.text}"
     if isinstance(event, StageStarted):
         return event.text
     if isinstance(event, DriverChosen):

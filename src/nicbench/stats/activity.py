@@ -7,7 +7,7 @@ Pure: ``Activity.after(event)`` returns the next state, and nothing here prints,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ from nicbench.core.events import (
     TurnStarted,
     Waiting,
 )
-from nicbench.core.reading import HealthEvent, HealthLevel, Measure
+from nicbench.core.reading import HealthLevel, Measure
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.verdict import Sample, SampleKind
@@ -136,6 +136,15 @@ class Hottest:
 
 
 @dataclass(frozen=True, slots=True)
+class HardwareEvent:
+    """A link that changed, or an error of hardware: in how many samples, and the last of them."""
+
+    words: str
+    count: int
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
 class Activity:
     """The state of a run after some of its events; ``Activity()`` is that before the first."""
 
@@ -155,8 +164,8 @@ class Activity:
     """The invalid samples of the test, by their reasons."""
     shared: Shared | None = None
     hottest: Hottest | None = None
-    hardware: tuple[str, ...] = ()
-    """Links that changed and errors of the hardware, in words, the latest last."""
+    hardware: tuple[HardwareEvent, ...] = ()
+    """Links that changed and errors of the hardware over the run, the latest last."""
     waiting: str | None = None
     """Whom the run waits for; None where it does not."""
     notes: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -224,7 +233,6 @@ class Activity:
 
     def _finished(self, sample: Sample) -> Activity:
         ended = Ended.of(sample)
-        events, links = _hardware_of(sample)
         return replace(
             self,
             current=None,
@@ -232,7 +240,7 @@ class Activity:
             invalid=self.invalid if ended.valid else _count(self.invalid, ended),
             shared=_shared_of(sample),
             hottest=_hottest_of(sample) or self.hottest,
-            hardware=tuple(dict.fromkeys((*self.hardware, *links, *events)))[-_MOST_OF_HARDWARE:],
+            hardware=_add_hardware(self.hardware, sample),
         )
 
 
@@ -284,18 +292,20 @@ def _heat(level: HealthLevel) -> tuple[float, float]:
     return level.value / level.limit if level.limit else 0.0, level.value
 
 
-def _hardware_of(sample: Sample) -> tuple[list[str], list[str]]:
-    """The errors of hardware during a trial, and the links that changed, in words."""
+def _add_hardware(known: Iterable[HardwareEvent], sample: Sample) -> tuple[HardwareEvent, ...]:
+    found = {one.words: one for one in known}
+    for words in _hardware_words(sample):
+        before = found.pop(words, None)
+        found[words] = HardwareEvent(words, before.count + 1 if before else 1, sample.id)
+    return tuple(found.values())[-_MOST_OF_HARDWARE:]
+
+
+def _hardware_words(sample: Sample) -> Iterator[str]:
+    """Yields the links that changed during a trial, and the errors of hardware."""
     if not isinstance(sample, Trial):
-        return [], []
+        return
     machine = sample.reading.machine
-    events = [_event_words(event, sample.id) for event in (machine.events if machine else ())]
-    links = [f"link of {port.name} changed ({sample.id})" for port in sample.reading.ports if port.link_changed]
-    return events, links
-
-
-def _event_words(event: HealthEvent, sample_id: str) -> str:
-    if event.measure is Measure.LINK:
-        return f"link of {event.where} on {event.host} changed ({sample_id})"
-    amount = "" if event.unit == "share" else f" +{event.amount:g} {event.unit}"  # `what` has the values then
-    return f"{event.where} on {event.host}: {event.what}{amount} ({sample_id})"
+    yield from (f"link of {port.name} changed" for port in sample.reading.ports if port.link_changed)
+    for event in machine.events if machine else ():
+        what = "link changed" if event.measure is Measure.LINK else event.what
+        yield f"{event.where} on {event.host}: {what}"

@@ -18,7 +18,7 @@ from nicbench.core.trial import CALIBRATION, TrialRequest
 from nicbench.core.turn import ALONE, Turn
 from nicbench.core.units import format_duration_s
 
-
+_MINUTES_FROM_S = 120.0
 _ROUNDING = 1.0 + 1e-9
 """Sums of the durations of trials differ by less from what was planned."""
 
@@ -78,8 +78,8 @@ class TimeLeft:
         if to_the_cap_s <= 0.0:
             return None if self._takes_longer or self._total_s <= 0.0 else "almost done"
         after = " after this test" if self._takes_longer else ""
-        about = f"about {_whole_seconds(left_s)} left{after}"
-        return about if len(self._ends_s) == 1 else f"{about} ({_whole_seconds(to_the_cap_s)} with all runs)"
+        about = f"about {_rounded(left_s)} left{after}"
+        return about if len(self._ends_s) == 1 else f"{about} ({_rounded(to_the_cap_s)} with all runs)"
 
     @property
     def _takes_longer(self) -> bool:
@@ -93,7 +93,10 @@ class TimeLeft:
         return self._ended_s + min(self._spent_s, self._planned_s.get(self._current or "", 0.0))
 
 
-def _whole_seconds(duration_s: float) -> str:
+def _rounded(duration_s: float) -> str:
+    """Whole minutes from two up, for an estimate knows no better."""
+    if duration_s >= _MINUTES_FROM_S:
+        return format_duration_s(60.0 * round(duration_s / 60.0))
     return format_duration_s(float(max(1, round(duration_s))))
 
 
