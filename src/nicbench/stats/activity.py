@@ -285,7 +285,7 @@ def _hottest_of(sample: Sample) -> Hottest | None:
     found = max(
         levels, key=lambda level: (level.value / level.limit if level.limit else 0.0, level.value), default=None
     )
-    return found and Hottest(f"{found.where} on {found.host}", found.value, found.limit)
+    return None if found is None else Hottest(f"{found.where} on {found.host}", found.value, found.limit)
 
 
 def _heat(level: HealthLevel) -> tuple[float, float]:
