@@ -10,13 +10,14 @@ from pathlib import Path
 from nicbench.bench_file import BenchFile
 from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
 from nicbench.cli.output import print_json, results, say
-from nicbench.cli.progress import BOUNDS, ends, list_planned, make_progress
+from nicbench.cli.progress import make_progress
 from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import InterruptedRunError, NicbenchError, ThresholdError
 from nicbench.core.events import Bus
 from nicbench.core.redaction import Redactor
 from nicbench.core.report_options import Layout
 from nicbench.core.result import ResultVerdict, Summary
+from nicbench.stages.time_plan import ends, list_planned
 from nicbench.stages.turns import summarise
 from nicbench.stats.intervals import Agreement
 from nicbench.store.folder import RunFolder
@@ -53,9 +54,7 @@ def conduct(
     bus = Bus()
     bus.subscribe(folder.journal.append)
     try:
-        with make_progress(
-            list_planned(bench), enabled=with_progress, ends=ends(bench), bound=BOUNDS[bench.measures]
-        ) as progress:
+        with make_progress(list_planned(bench), enabled=with_progress, ends=ends(bench)) as progress:
             bus.subscribe(progress.show)
             summary = run_to_the_end(_run_coroutine(run_it, bench, folder, bus, wait_s))
     except NicbenchError as error:

@@ -20,6 +20,66 @@ const hide = () => {
   ring?.remove();
 };
 
+// What a page offers beside a chart or a table: buttons that are seen while the mouse or the keyboard is there.
+const offer = (around, actions) => {
+  const bar = document.createElement("div");
+  bar.className = "tools";
+  for (const [text, [label, act]] of Object.entries(actions)) {
+    const button = document.createElement("button");
+    button.textContent = text;
+    set(button, { type: "button", "aria-label": `${text}: ${label}`, title: label });
+    button.addEventListener("click", act);
+    bar.append(button);
+  }
+  around.append(bar);
+  const place = () => {
+    const { top, right } = around.getBoundingClientRect();
+    bar.style.top = `${Math.max(4, top - bar.offsetHeight + 8)}px`;
+    bar.style.left = `${Math.min(right, document.documentElement.clientWidth - 4) - bar.offsetWidth}px`;
+    bar.classList.add("near");
+  };
+  for (const kind of ["pointermove", "focusin"]) around.addEventListener(kind, place);
+  for (const kind of ["pointerleave", "focusout"]) around.addEventListener(kind, () => bar.classList.remove("near"));
+};
+
+const save = (blob, name, ending) => {
+  const link = document.createElement("a");
+  const words = `${document.title} ${name}`.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "");
+  set(link, { href: URL.createObjectURL(blob), download: `${words.slice(0, 80)}.${ending}` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+};
+
+// The drawing by itself, in the colours that it has in the page.
+const fileOf = (svg) => {
+  const copy = svg.cloneNode(true);
+  const { width, height } = svg.viewBox.baseVal;
+  const colours = getComputedStyle(document.documentElement);
+  for (const one of copy.querySelectorAll(".ring, .off")) one.remove();
+  for (const one of [copy, ...copy.querySelectorAll("*")]) {
+    for (const { name, value } of [...one.attributes]) {
+      if (/^(data-|aria-|tabindex|class|style)/.test(name) || (name === "role" && one !== copy)) one.removeAttribute(name);
+      else if (value.includes("var(")) one.setAttribute(name, value.replace(/var\((--[\w-]+)[^)]*\)/g, (_, key) => colours.getPropertyValue(key)));
+    }
+  }
+  set(copy, { role: "img", "aria-label": svg.getAttribute("aria-label"), width, height });
+  const paper = document.createElementNS(svg.namespaceURI, "rect");
+  set(paper, { width: "100%", height: "100%", fill: colours.getPropertyValue("--paper") });
+  copy.prepend(paper);
+  return new XMLSerializer().serializeToString(copy);
+};
+const picture = (svg) => {
+  const { width, height } = svg.viewBox.baseVal;
+  const image = new Image();
+  const canvas = document.createElement("canvas");
+  set(canvas, { width: 2 * width, height: 2 * height });
+  image.onload = () => {
+    canvas.getContext("2d").drawImage(image, 0, 0, 2 * width, 2 * height);
+    canvas.toBlob((blob) => save(blob, svg.getAttribute("aria-label"), "png"));
+  };
+  image.src = `data:image/svg+xml,${encodeURIComponent(fileOf(svg))}`;
+};
+
 class Chart {
   constructor(svg) {
     this.svg = svg;
@@ -32,6 +92,10 @@ class Chart {
     svg.addEventListener("pointerleave", (event) => event.pointerType === "touch" || hide());
     svg.addEventListener("keydown", (event) => this.pressed(event));
     svg.addEventListener("blur", hide);
+    offer(svg.parentNode, {
+      SVG: ["save this chart as SVG", () => save(new Blob([fileOf(svg)], { type: "image/svg+xml" }), svg.getAttribute("aria-label"), "svg")],
+      PNG: ["save this chart as PNG", () => picture(svg)],
+    });
   }
 
   // Where the drawing is now, and how many pixels its units have.

@@ -1,4 +1,4 @@
-"""report.html: a document as one file that needs no network; its one script makes the charts interactive. Every text is
+"""report.html: a document as one file that needs no network; its one script lets charts and tables answer. Every text is
 escaped, because titles, host names and command lines come from others.
 """
 
@@ -66,7 +66,7 @@ _OF_TABLES: dict[TableLook, str] = {
 def write_html(document: Document) -> str:
     """Returns the document as an HTML page."""
     writer = _Writer()
-    script = _asset("charts.js")
+    script = _script()
     title = escape(document.title)
     header = writer.blocks(document.header)
     # The title stands below the eyebrow, where there is one.
@@ -119,6 +119,14 @@ def style() -> str:
 @cache
 def _asset(name: str) -> str:
     return (files("nicbench.report") / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script() -> str:
+    """Returns the page's script: both files without their comments and indents, which a page need not carry."""
+    lines = "\n".join(map(_asset, ("charts.js", "tables.js"))).splitlines()
+    kept = (line.strip() for line in lines)
+    return "\n".join(line for line in kept if line and not line.startswith("//")) + "\n"
 
 
 def _policy(script: str) -> str:
