@@ -1,0 +1,173 @@
+// The page of a run: what it does, its charts as they grow, where frames were lost, its trials and its log.
+
+import { fill, h, post, say } from "../lib/dom.js";
+import { listen } from "../lib/stream.js";
+import { clock, rate, words } from "../lib/text.js";
+import { Charts } from "./run-charts.js";
+import { Monitor } from "./run-monitor.js";
+import { Log, Trials, lostFrames } from "./run-tables.js";
+
+const main = document.getElementById("main");
+const { run } = main.dataset;
+const STATES = {
+  running: ["running", "label"], finished: ["finished", "valid"], stopped: ["stopped early", "incomplete"],
+  killed: ["ended without a word", "incomplete"], silent: ["elsewhere, or just ended", "label"],
+};
+const EXPLAINED = {
+  stopped: "The run was stopped. `nicbench resume` goes on with it.",
+  killed: "No process on this machine conducts this run any more, and its journal has no end: it was killed. `nicbench resume` goes on with it.",
+  silent: "No process that conducts this run can be seen here. Where it runs on another machine, stop it there.",
+};
+
+const view = {
+  badge: h("span", { class: "badge label" }, "…"),
+  title: h("h1", {}, document.title),
+  now: h("p", { class: "answer", "aria-live": "polite" }),
+  left: h("p", { class: "description" }),
+  bar: h("progress", { max: "1", value: "0", "aria-label": "Share of the run that is done" }),
+  waiting: h("p", { class: "plainly", role: "status", hidden: true }),
+  report: h("p", { class: "plainly", hidden: true }),
+  stop: h("button", { type: "button", onclick: () => ask("stop") }, "Stop"),
+  after: h("button", { type: "button", onclick: () => ask("stop-after-test") }, "Stop after this test"),
+  asked: h("span", { class: "caption", role: "status" }),
+  points: h("div", { class: "choices", role: "group", "aria-label": "What is shown" }),
+  charts: h("section", { class: "charts", "aria-label": "Charts" }),
+  lost: h("p", {}),
+  last: h("p", {}),
+};
+const [trials, log] = [new Trials(), new Log()];
+const monitorPlace = h("section", { class: "charts", "aria-label": "Machines", hidden: true });
+
+fill(
+  main,
+  h("p", { class: "eyebrow" }, h("a", { href: "/" }, "All runs"), ` · ${run}`),
+  view.title,
+  h("div", { class: "verdict" }, view.badge, view.left),
+  view.bar, view.now, view.waiting, view.report,
+  h("p", { class: "buttons" }, view.stop, " ", view.after, " ", view.asked),
+  view.points, view.last, view.charts,
+  h("h2", {}, "Where frames were lost"), view.lost,
+  monitorPlace,
+  h("h2", {}, "Trials and rounds"), trials.element,
+  h("h2", {}, "Log"), log.element,
+);
+
+const charts = new Charts(view.charts);
+const monitor = new Monitor(monitorPlace, run);
+let items = [];
+let state = {};
+let chosen = null; // null: follow the run
+let drawing = false;
+
+const keyOf = (item) => [item.conf, item.test, item.point].filter(Boolean).join(" · ");
+const isSample = (item) => item.k === "trial" || item.k === "round";
+
+listen(run, {
+  reset() {
+    items = [];
+    log.clear();
+    drawSoon();
+  },
+  items(more) {
+    items.push(...more);
+    log.add(more);
+    drawSoon();
+  },
+  state(now) {
+    state = now;
+    monitor.follow(now.state === "running");
+    drawSoon();
+  },
+});
+
+function drawSoon() {
+  if (drawing) return;
+  drawing = true;
+  setTimeout(() => { drawing = false; draw(); }, 100);
+}
+
+function draw() {
+  drawHead();
+  const samples = items.filter(isSample);
+  const keys = [...new Set(samples.map(keyOf))];
+  const shown = chosen !== null && keys.includes(chosen) ? chosen : keys.at(-1);
+  drawChoices(keys, shown);
+  const wanted = samples.filter((item) => keyOf(item) === shown);
+  drawLast(wanted.at(-1), shown);
+  charts.draw(wanted, samples);
+  fill(view.lost, lostFrames(wanted, shown));
+  trials.show(samples, keyOf);
+}
+
+function drawHead() {
+  const began = items.findLast((item) => item.k === "run");
+  const end = items.findLast((item) => item.k === "end");
+  if (began) {
+    say(view.title, began.title);
+    document.title = `${began.title} – nicbench`;
+  }
+  const [text, look] = STATES[state.state] ?? ["…", "label"];
+  const verdict = state.verdict ?? (state.state === "running" ? null : end?.verdict);
+  say(view.badge, state.state === "finished" && verdict ? verdict : text);
+  view.badge.className = `badge ${state.state === "finished" && verdict ? verdict : look}`;
+  const isRunning = state.state === "running";
+  view.bar.hidden = !isRunning || state.share === undefined;
+  view.bar.value = state.share ?? 0;
+  say(view.left, isRunning ? state.left ?? "" : EXPLAINED[state.state] ?? (began ? `began ${began.at.slice(0, 16).replace("T", " ")} UTC` : ""));
+  say(view.now, isRunning ? nowWords() : "");
+  const last = items.findLast((item) => item.k !== "said");
+  view.waiting.hidden = !(isRunning && last?.k === "note" && last.text.startsWith("waiting: "));
+  say(view.waiting, view.waiting.hidden ? "" : last.text);
+  drawButtons(isRunning);
+  view.report.hidden = !state.report;
+  if (state.report && !view.report.firstChild) fill(view.report, h("a", { href: `/runs/${encodeURIComponent(run)}/report.html` }, "The report of this run"), " has every table, and what the machine was.");
+}
+
+function nowWords() {
+  const now = state.now;
+  if (!now) return "";
+  if (now.event === "stage_started") return now.text;
+  if (now.event === "test_started") return `test ${now.test} begins`;
+  const what = [now.test, now.point, words(now.purpose ?? "")].filter(Boolean).join(", ");
+  const how = now.event === "round_begun" ? `${now.jobs} job${now.jobs === 1 ? "" : "s"}` : now.load === undefined ? "as fast as possible" : rate(now.load);
+  return `${what}: ${how} for ${clock(now.duration_s)}${now.repeat ? `, repeat ${now.repeat}` : ""}`;
+}
+
+function drawButtons(isRunning) {
+  view.stop.disabled = view.after.disabled = !isRunning || !state.can_stop;
+  view.stop.parentElement.hidden = ["finished", "stopped", "killed"].includes(state.state);
+  if (state.asked) say(view.asked, "It ends after the present test.");
+  else if (isRunning && !state.can_stop) say(view.asked, "The run belongs to another user of this machine, who alone can stop it.");
+  else if (state.state === "silent") say(view.asked, "It cannot be stopped from here: no process of this machine conducts it.");
+}
+
+async function ask(what) {
+  if (what === "stop" && !window.confirm("Stop this run now? What was measured is kept, and `nicbench resume` goes on with it.")) return;
+  try {
+    await post(`/api/runs/${encodeURIComponent(run)}/${what}`);
+    say(view.asked, what === "stop" ? "Stopping: it undoes its changes." : "It ends after the present test.");
+  } catch (error) {
+    say(view.asked, error.message);
+  }
+}
+
+function drawChoices(keys, shown) {
+  if (keys.length < 2) {
+    fill(view.points);
+    return;
+  }
+  const choice = (text, value, pressed) => h("button", { type: "button", "aria-pressed": String(pressed), onclick: () => { chosen = value; draw(); } }, text);
+  const wanted = ["follow", ...keys].join("\n") + shown + chosen;
+  if (view.points.dataset.drawn === wanted) return; // the keyboard keeps its place
+  view.points.dataset.drawn = wanted;
+  fill(view.points, choice("Follow the run", null, chosen === null), keys.map((key) => choice(key, key, key === shown && chosen !== null)));
+}
+
+function drawLast(last, shown) {
+  if (!last) {
+    say(view.last, state.state === "running" ? "Nothing is measured yet." : "This run measured nothing.");
+    return;
+  }
+  const what = last.k === "round" ? last.said ?? "no rate" : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${last.lost} of ${last.sent}`;
+  say(view.last, `${shown}. Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`);
+}
