@@ -14,6 +14,7 @@ from nicbench.stages.monitor import run_monitors
 from nicbench.stages.nothing_measured import find_nothing_measured
 from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import TurnSetting, rig_of
+from nicbench.stages.stopping import end_where_asked
 from nicbench.stages.testbed import touches_machine
 from nicbench.stages.tuning import tune_hosts
 from nicbench.stages.turns import (
@@ -25,6 +26,7 @@ from nicbench.stages.turns import (
     wall_time,
 )
 from nicbench.store.folder import RunFolder
+from nicbench.store.stop_request import forget_request
 
 
 async def run(
@@ -38,12 +40,14 @@ async def run(
     refuse_changed_bench(bench, folder.journal.events())
     turns = iterate_turns_left(bench, folder.journal, bus)
     resumed = bool(folder.journal.samples())
+    forget_request(folder.path)
     bus.publish(make_run_started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:
         async with hold_for_run(
             folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s
         ) as changes:
             for turn in turns:
+                end_where_asked(folder, "the next turn")
                 async with one_turn(turn, changes, bus):
                     setting = TurnSetting(bench.of_turn(turn), bench, turn, folder, changes, bus, engine_path, began)
                     await _measure(bench, setting)

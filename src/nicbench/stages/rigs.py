@@ -40,6 +40,7 @@ from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import statements_of, traffic_disclosure
 from nicbench.stages.reference_clock import MachineClock
+from nicbench.stages.stopping import end_where_asked
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.stages.tester_driver import settle_driver
@@ -150,6 +151,7 @@ class Rig(ABC, Generic[ContextT]):
             if objection is not None:
                 raise NotReadyError(objection.message, place=f"test {test.name}", next_step=objection.next_step)
         for test, method, context in tests:
+            end_where_asked(self.setting.folder, f"test {test.name}")
             started = TestStarted(
                 test=test.name, method=test.method_kind, points=method.points(), estimate_s=method.estimate_s()
             )

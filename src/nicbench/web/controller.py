@@ -99,9 +99,7 @@ def stop_after_test(folder: Path) -> None:
 def _writer_of(folder: Path) -> Writer:
     writer = find_writer(folder)
     if writer is None:
-        raise UsageError(
-            "no process on this machine conducts this run", place=folder.name, next_step=_ELSEWHERE
-        )
+        raise UsageError("no process on this machine conducts this run", place=folder.name, next_step=_ELSEWHERE)
     if not writer.is_ours:
         raise HostError(
             f"process {writer.pid}, which conducts it, belongs to another user", place=folder.name, next_step=_ELSEWHERE

@@ -30,7 +30,7 @@ SANDBOX: Final = (
     "style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none'; frame-ancestors 'none'; "
     "form-action 'none'"
 )
-"""Of a report, which may be a stranger's: its scripts run in an origin of nobody's, and reach neither page nor server."""
+"""Of a report, which may be a stranger's: its scripts run in nobody's origin, and reach neither page nor server."""
 _HEADERS: Final = (
     ("Content-Security-Policy", POLICY),
     ("Cross-Origin-Opener-Policy", "same-origin"),
@@ -40,7 +40,7 @@ _HEADERS: Final = (
     ("Cache-Control", "no-store"),
 )
 MOST_BODY_BYTES: Final = 4096
-TOKEN_HEADER: Final = "X-Nicbench-Token"
+TOKEN_HEADER: Final = "X-Nicbench-Token"  # noqa: S105 - the name of a header
 _READING: Final = frozenset({"GET", "HEAD"})
 
 

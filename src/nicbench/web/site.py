@@ -40,7 +40,8 @@ _PAGE: Final = Markup("""<!DOCTYPE html>
 </body>
 </html>
 """)
-_LINK: Final = Markup('<a href="{path}"{here}>{text}</a>')
+_LINK: Final = Markup('<a href="{path}">{text}</a>')
+_HERE: Final = Markup('<a href="{path}" aria-current="page">{text}</a>')
 _ABOUT: Final = Markup('data-{name}="{value}"')
 
 
@@ -79,8 +80,7 @@ class Site:
     def page(self, title: str, script: str, *, here: str | None = None, **about: str) -> HTMLResponse:
         """Makes a page, which its ``script`` fills; ``about`` is what the script is told, ``here`` the current link."""
         links = Markup("").join(
-            _LINK.format(path=link.path, text=link.text, here=Markup(' aria-current="page"' if link.path == here else ""))
-            for link in self.links
+            (_HERE if link.path == here else _LINK).format(path=link.path, text=link.text) for link in self.links
         )
         told = Markup(" ").join(_ABOUT.format(name=name, value=value) for name, value in about.items())
         text = _PAGE.format(token=self.door.token, title=make_visible(title), script=script, links=links, about=told)

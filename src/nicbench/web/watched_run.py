@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
 from collections import OrderedDict
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,8 +18,9 @@ from nicbench.store.files import JOURNAL
 from nicbench.store.now import read_now
 from nicbench.store.stop_request import is_asked_to_stop
 from nicbench.web.controller import find_writer
-from nicbench.web.journal_tail import JournalTail
-from nicbench.web.moments import item_of
+from nicbench.web.cpu_use import CpuUse
+from nicbench.web.moments import Item, item_of
+from nicbench.web.tail import Tail
 
 _SILENT_S: Final = 120.0
 """A run whose controller cannot be seen, and whose journal did not grow for so long, is taken to have been killed."""
@@ -36,9 +39,11 @@ class WatchedRun:
         self.folder = folder
         self.items: list[str] = []
         self.generation = 0
-        self._tail = JournalTail(folder / JOURNAL)
+        self._tail = Tail(folder / JOURNAL)
         self._lock = threading.Lock()
-        self._ended: dict[str, Any] | None = None
+        self._ended: Item | None = None
+        self._sessions: list[datetime] = []
+        self.cpus = CpuUse(folder)
 
     def advance(self) -> bool:
         """Reads what the journal has got since; returns whether there is more to read at once."""
@@ -46,35 +51,50 @@ class WatchedRun:
             lines, anew = self._tail.read()
             if anew:
                 self.generation += 1
-                self.items = []
-                self._ended = None
+                self.items, self._sessions, self._ended = [], [], None
             for line in lines:
                 item = item_of(line)
                 if item is not None:
-                    self._ended = item if item["k"] == "end" else None if item["k"] == "run" else self._ended
+                    self._note(item)
                     self.items.append(visible_in_json(json.dumps(item, ensure_ascii=False, separators=(",", ":"))))
             return bool(lines)
 
+    def _note(self, item: Item) -> None:
+        """Remembers where sessions begin and whether the run ended, and counts times from the first session's start."""
+        if item["k"] == "run":
+            self._ended = None
+            with contextlib.suppress(ValueError, TypeError):
+                self._sessions.append(datetime.fromisoformat(item["at"]))
+        elif item["k"] == "end":
+            self._ended = item
+        elif "at" in item:
+            item["at"] = round(item["at"] + self.after_s(len(self._sessions)), 3)
+
+    def after_s(self, session: int) -> float:
+        """Returns how long after the first session (1) another began, by the clock on the wall; a resumed run has several."""
+        known = self._sessions[:session]
+        try:
+            return (known[-1] - known[0]).total_seconds() if known else 0.0
+        except TypeError:  # one time has a zone, the other none
+            return 0.0
+
     def state(self) -> dict[str, Any]:
         """Returns how the run stands: finished, running, stopped, killed, or silent where nobody here can know."""
-        finished = (self.folder / manifest.NAME).is_file()
-        writer = None if finished else find_writer(self.folder)
+        ended = self._ended
+        is_kept = (self.folder / manifest.NAME).is_file()
+        writer = None if is_kept or ended is not None else find_writer(self.folder)
         found: dict[str, Any] = {"report": (self.folder / REPORT).is_file()}
-        if finished:
-            complete = self._ended is None or self._ended["complete"]
-            found |= {"state": "finished" if complete else "stopped"}
-        elif writer is not None:
+        if writer is not None:
             found |= {"state": "running", "can_stop": writer.is_ours, "asked": is_asked_to_stop(self.folder)}
             now = read_now(self.folder)
             if now is not None:
                 found |= {"now": _shown(now.event), "share": round(now.share_done, 4), "left": now.left}
-        elif self._ended is not None:
-            found |= {"state": "stopped"}
+        elif ended is not None:
+            found |= {"state": "finished" if ended["complete"] else "stopped", "verdict": ended["verdict"]}
+        elif is_kept:  # an imported run, whose journal has no end
+            found |= {"state": "finished"}
         else:
-            quiet_s = self._quiet_s()
-            found |= {"state": "silent" if quiet_s < _SILENT_S else "killed", "can_stop": False}
-        if finished and self._ended is not None:
-            found |= {"verdict": self._ended["verdict"]}
+            found |= {"state": "silent" if self._quiet_s() < _SILENT_S else "killed", "can_stop": False}
         return found
 
     def _quiet_s(self) -> float:

@@ -34,6 +34,7 @@ class RunView(View):
         return (
             Route("/runs/{run}", self._page),
             Route("/api/runs/{run}/events", self._events),
+            Route("/api/runs/{run}/cpus", self._cpus),
             Route("/api/runs/{run}/stop", self._stop, methods=["POST"]),
             Route("/api/runs/{run}/stop-after-test", self._stop_after_test, methods=["POST"]),
             Route("/runs/{run}/{name:path}", self._file),
@@ -50,6 +51,10 @@ class RunView(View):
         begun = place_of(request.headers.get("last-event-id"))
         stream = stream_run(self.site, self.site.watched.of(self._folder(request)), begun)
         return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def _cpus(self, request: Request) -> Response:
+        run = self.site.watched.of(self._folder(request))
+        return JSONResponse({"machines": await run_in_threadpool(run.cpus.machines, run.after_s)})
 
     async def _stop(self, request: Request) -> Response:
         return await self._ask(request, stop_now)

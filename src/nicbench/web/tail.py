@@ -1,4 +1,4 @@
-"""Follows the journal of a run as it grows: whole lines only, from where it stopped last."""
+"""Follows a file of lines as it grows, a journal or the log of a monitor: whole lines, from where it stopped last."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _MOST_BYTES: Final = 4 * 2**20
 """How much is read at one time, so that the first trials of a long run are shown before its last are read."""
 
 
-class JournalTail:
-    """Reads what was appended since; begins again where the journal was replaced or is shorter than it was."""
+class Tail:
+    """Reads what was appended since; begins again where the file was replaced or is shorter than it was."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -22,7 +22,7 @@ class JournalTail:
         self._identity: tuple[int, int] | None = None
 
     def read(self) -> tuple[list[bytes], bool]:
-        """Returns whole lines that are new, and whether they begin the journal anew. Empty where it cannot be read."""
+        """Returns whole lines that are new, and whether they begin the file anew. Empty where it cannot be read."""
         try:
             stream = reading.open_file(self._path)
         except (OSError, NicbenchError):
