@@ -25,7 +25,7 @@ STATIC: Final = Path(str(files("nicbench.web"))) / "static"
 
 def make_app(site: Site) -> ASGIApp:
     """Makes the application of a site."""
-    views = sorted((view(site) for view in find("nicbench.web.views", View).values()), key=lambda view: view.place)  # type: ignore[type-abstract]
+    views = sorted((view(site) for view in find("nicbench.web.views", View).values()), key=lambda view: view.place)
     site.links = [view.link for view in views if view.link is not None]
     routes = [
         Route("/static/report.css", _report_style),

@@ -1,11 +1,11 @@
-"""All runs of a folder, in memory: found, filtered, sorted and cut into pages. The index of `nicbench list` feeds it."""
+"""All runs of a folder, in memory: found, filtered and sorted. They come from the index of `nicbench list`."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from nicbench.core.errors import UsageError
@@ -21,11 +21,20 @@ _REST: Final = 10.0
 MOST_ROWS: Final = 500
 """The most rows of one page of the list."""
 _LONGEST_QUERY: Final = 300
+
+
+def state_of(run: RunHeadline) -> str:
+    """Returns a run's verdict; ``unfinished`` where it has none yet, ``damaged`` where it cannot be read."""
+    if run.trouble:
+        return "damaged"
+    return run.verdict if run.verdict and run.finished else "unfinished"
+
+
 _KEYS: Final[Mapping[str, Callable[[RunHeadline], str | int]]] = {
     "run": lambda run: run.run_id,
     "at": lambda run: run.at,
     "title": lambda run: (run.title or "").casefold(),
-    "verdict": lambda run: state_of(run),
+    "verdict": state_of,
     "trials": lambda run: run.trials,
     "results": lambda run: run.results,
     "tags": lambda run: ", ".join(run.tags).casefold(),
@@ -42,7 +51,7 @@ SORTS: Final = tuple(_KEYS)
 class Wish:
     """Which runs are wanted, in which order: ``sort`` is a name of ``SORTS``, behind ``-`` for the other direction."""
 
-    search: Search = Search()
+    search: Search = field(default_factory=Search)
     states: tuple[str, ...] = ()
     """Verdicts, ``unfinished`` or ``damaged``; empty for any."""
     sort: str = "-at"
@@ -78,13 +87,6 @@ def wish_of(query: Sequence[tuple[str, str]]) -> Wish:
     )
 
 
-def state_of(run: RunHeadline) -> str:
-    """Returns a run's verdict; ``unfinished`` where it has none yet, ``damaged`` where it cannot be read."""
-    if run.trouble:
-        return "damaged"
-    return run.verdict if run.verdict and run.finished else "unfinished"
-
-
 class Catalogue:
     """Every run of the folder, as it was a moment ago."""
 
@@ -110,7 +112,7 @@ class Catalogue:
         return len(self._runs)
 
     def _in_order(self, sort: str) -> tuple[RunHeadline, ...]:
-        """Returns all runs in order. An order is kept until the runs change: to sort 100,000 takes a tenth of a second."""
+        """Returns all runs in order, which is kept until the runs change: to sort 100,000 takes a tenth of a second."""
         self._refresh()
         with self._lock:
             found = self._orders.get(sort)

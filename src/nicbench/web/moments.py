@@ -150,9 +150,9 @@ def _of_result(test: str, result: Result) -> Item:
     return _known({"k": "result", "test": test, "point": what, "conf": conf, "verdict": result.verdict.value})
 
 
-def _configuration(name: str, run: int) -> str | None:
+def _configuration(name: str, run: int | None) -> str | None:
     """Names a turn; None where the run has only one, as most have."""
-    return None if name == "default" and run == 1 else f"{name}, run {run}"
+    return None if name == "default" and run in (None, 1) else f"{name}, run {run}"
 
 
 def _verdict(sample: Trial | Round) -> str:

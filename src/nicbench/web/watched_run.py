@@ -71,7 +71,7 @@ class WatchedRun:
             item["at"] = round(item["at"] + self.after_s(len(self._sessions)), 3)
 
     def after_s(self, session: int) -> float:
-        """Returns how long after the first session (1) another began, by the clock on the wall; a resumed run has several."""
+        """Returns how long after the first session (1) another began, by wall time; a resumed run has several."""
         known = self._sessions[:session]
         try:
             return (known[-1] - known[0]).total_seconds() if known else 0.0

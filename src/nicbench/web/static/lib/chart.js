@@ -6,6 +6,7 @@ const { uPlot } = window;
 const DARK = window.matchMedia("(prefers-color-scheme: dark)");
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const RADIUS = 3.5;
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
 const SHAPES = {
   circle: (path, x, y, r) => { path.moveTo(x + r, y); path.arc(x, y, r, 0, 2 * Math.PI); },
@@ -69,14 +70,14 @@ export class Chart {
   options() {
     const [ink, grid] = [colour("--muted"), colour("--grid")];
     const font = "12px system-ui, sans-serif";
-    const axis = (of, extra) => ({ stroke: ink, font, labelFont: font, labelSize: 18, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label: of.label, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : of.value(tick))), ...extra });
+    const axis = (of, extra) => ({ stroke: ink, font, labelFont: font, labelSize: 18, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label: of.label, values: (_, ticks) => ticks.map((tick) => (tick === null || tick < 0 ? "" : of.value(tick))), ...extra });
     return {
       width: this.area.clientWidth,
       height: this.height,
       legend: { show: true, live: false },
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9 } },
-      scales: { x: { time: false }, y: scaleOf(this.y) },
-      axes: [axis(this.x, { space: 70 }), axis(this.y, { size: 74, space: 32 })],
+      scales: { x: { time: false, range: (_, low, high) => padded(low, high, this.x.whole) }, y: scaleOf(this.y) },
+      axes: [axis(this.x, { space: 70, ...(this.x.whole ? { incrs: WHOLE } : {}) }), axis(this.y, { size: 74, space: 32 })],
       series: [{ label: this.x.label }, ...this.series.map(seriesOf)],
       hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)] },
     };
@@ -107,9 +108,15 @@ export class Chart {
   }
 }
 
+/** Room at both sides, so that no point is cut. */
+function padded(low, high, whole) {
+  const room = high > low ? (high - low) * 0.03 : whole ? 1 : Math.abs(high) * 0.1 || 1;
+  return [low - room, high + room];
+}
+
 function scaleOf(y) {
   if (y.kind === "log") return { distr: 3 };
-  if (y.kind === "loss") return { distr: 4, asinh: 1e-6, range: (_, low, high) => [0, Math.max(high * 1.3, 1e-5)] };
+  if (y.kind === "loss") return { distr: 4, asinh: 1e-6, range: (_, low, high) => [-5e-7, Math.max((high ?? 0) * 1.3, 1e-5)] };
   return { range: y.range ?? ((_, low, high) => [0, high > 0 ? high * 1.08 : 1]) };
 }
 

@@ -17,7 +17,7 @@ const PERCENTILES = ["minimum", "50 %", "99 %", "99.9 %", "maximum"];
 export class Charts {
   constructor(place) {
     const load = { label: "load of each port", value: rate };
-    const number = { label: "trial", value: (value) => String(value) };
+    const number = { label: "trial", value: (value) => String(value), whole: true };
     this.search = new Chart(place, {
       title: "The search", about: "Each trial at its load; the lines are the highest load without loss and the lowest with it.",
       series: [...KINDS, { label: "highest without loss", colour: "--good", form: "step" }, { label: "lowest with loss", colour: "--series-2", form: "step", dash: [6, 4] }],
@@ -33,13 +33,13 @@ export class Charts {
     });
     this.rates = new Chart(place, {
       title: "Rates over time", about: "Frames of all ports together, by when a trial ended; where a trial was counted in intervals, each of them.",
-      series: [{ label: "sent", colour: "--series-7", form: "line", dash: [4, 4], dots: true }, { label: "received", colour: "--series-1", form: "line", dots: true }],
+      series: [{ label: "sent", colour: "--series-7", form: "line", dash: [4, 4] }, { label: "received", colour: "--series-1", form: "line", dots: true }],
       x: { label: "since the beginning", value: clock }, y: { label: "rate", value: rate },
     });
     this.rounds = new Chart(place, {
       title: "Rounds", about: "What the tools moved in each round.",
       series: [{ label: "valid", colour: "--series-1", form: "circle" }, { label: "invalid", colour: "--muted", form: "cross" }],
-      x: { label: "round", value: (value) => String(value) }, y: { label: "moved", value: bits }, describe: (index) => this.roundWords(this.roundsShown[index]),
+      x: { label: "round", value: (value) => String(value), whole: true }, y: { label: "moved", value: bits }, describe: (index) => this.roundWords(this.roundsShown[index]),
     });
   }
 
@@ -49,7 +49,8 @@ export class Charts {
     this.roundsShown = wanted.filter((item) => item.k === "round" && item.bits_per_s);
     const numbers = this.trials.map((_, index) => index + 1);
     const loads = this.trials.map((trial) => trial.load ?? trial.sent_per_s ?? null);
-    this.search.set([numbers, ...byKind(this.trials, loads), ...bounds(this.trials)]);
+    const searches = this.trials.some((trial) => trial.purpose === "search");
+    this.search.set(searches ? [numbers, ...byKind(this.trials, loads), ...bounds(this.trials)] : [[]]);
     this.loss.set([this.byLoad.map((trial) => trial.load), ...byKind(this.byLoad, this.byLoad.map((trial) => trial.loss))]);
     const timed = this.trials.some((trial) => trial.latency);
     this.latency.set(timed ? [numbers, ...PERCENTILES.map((_, index) => this.trials.map((trial) => positive(trial.latency?.[index])))] : [[], ...PERCENTILES.map(() => [])]);
@@ -93,10 +94,13 @@ function bounds(trials) {
 /** Sent and received rates by time; a trial that was counted in intervals has a point for each. */
 function overTime(trials) {
   const rows = [];
+  let before = -Infinity;
   for (const trial of trials) {
-    if (trial.series) {
-      const [interval, received] = trial.series;
-      const began = trial.at - interval * received.length;
+    const [interval, received] = trial.series ?? [0, []];
+    const began = trial.at - interval * received.length;
+    const fits = received.length > 0 && began >= before; // the time of a simulated trial is computed, not spent
+    before = trial.at;
+    if (fits) {
       received.forEach((frames, index) => rows.push([began + interval * (index + 1), trial.sent_per_s ?? null, frames / interval]));
     } else rows.push([trial.at, trial.sent_per_s ?? null, trial.received_per_s ?? null]);
   }
