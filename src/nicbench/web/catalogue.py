@@ -98,6 +98,10 @@ class Catalogue:
         self._next = 0.0
         self._is_read = False
 
+    def warm(self) -> None:
+        """Begins to read the runs, so that the first page need not wait for all of it."""
+        threading.Thread(target=self._refresh, daemon=True, name="first runs").start()
+
     def find(self, wish: Wish) -> tuple[RunHeadline, ...]:
         """Returns the runs that are wanted, in order."""
         runs = self._in_order(wish.sort)

@@ -105,6 +105,7 @@ def serve(folder: Path, read: ReadRuns, place: Place, tell: Callable[[str], None
     )
     server = _Server(config, site)
     shown = names[0] if ":" not in names[0] else f"[{names[0]}]"
+    site.catalogue.warm()
     tell(f"{site.door.scheme}://{shown}:{port}/")
     if until_eof:
         threading.Thread(target=_end_at_eof, args=(server,), daemon=True, name="stdin").start()

@@ -1,4 +1,4 @@
-"""Makes the page of a comparison from what is named: found, matched, checked whether it may be compared, and laid out."""
+"""Makes the page of a comparison from what is named: found, matched, checked whether they may be, laid out."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ const view = {
   stop: h("button", { type: "button", onclick: () => ask("stop") }, "Stop"),
   after: h("button", { type: "button", onclick: () => ask("stop-after-test") }, "Stop after this test"),
   asked: h("span", { class: "caption", role: "status" }),
-  points: h("div", { class: "choices", role: "group", "aria-label": "What is shown" }),
+  points: h("select", { onchange: (event) => { chosen = event.target.value || null; draw(); } }),
   charts: h("section", { class: "charts", "aria-label": "Charts" }),
   lost: h("p", {}),
   last: h("p", {}),
@@ -45,7 +45,7 @@ fill(
   h("div", { class: "verdict" }, view.badge, view.left),
   view.bar, view.now, view.waiting, view.report,
   h("p", { class: "buttons" }, view.stop, " ", view.after, " ", view.asked),
-  view.points, view.last, view.charts,
+  h("p", { class: "buttons" }, h("label", {}, "shown: ", view.points)), view.last, view.charts,
   h("h2", {}, "Where frames were lost"), view.lost,
   monitorPlace,
   h("h2", {}, "Trials and rounds"), trials.element,
@@ -90,8 +90,10 @@ function draw() {
   drawHead();
   const samples = items.filter(isSample);
   const keys = [...new Set(samples.map(keyOf))];
-  const shown = chosen !== null && keys.includes(chosen) ? chosen : keys.at(-1);
-  drawChoices(keys, shown);
+  // A run that goes on is followed; of one that is over the first point is shown, which has the search.
+  const shown = keys.includes(chosen) ? chosen : state.state === "running" || state.state === undefined ? keys.at(-1) : keys[0];
+  drawChoices(keys);
+  if (chosen === null) view.points.value = state.state === "running" || !shown ? "" : shown;
   const wanted = samples.filter((item) => keyOf(item) === shown);
   drawLast(wanted.at(-1), shown);
   charts.draw(wanted, samples);
@@ -151,16 +153,14 @@ async function ask(what) {
   }
 }
 
-function drawChoices(keys, shown) {
-  if (keys.length < 2) {
-    fill(view.points);
-    return;
-  }
-  const choice = (text, value, pressed) => h("button", { type: "button", "aria-pressed": String(pressed), onclick: () => { chosen = value; draw(); } }, text);
-  const wanted = ["follow", ...keys].join("\n") + shown + chosen;
-  if (view.points.dataset.drawn === wanted) return; // the keyboard keeps its place
-  view.points.dataset.drawn = wanted;
-  fill(view.points, choice("Follow the run", null, chosen === null), keys.map((key) => choice(key, key, key === shown && chosen !== null)));
+/** The points of the run to choose from; the list is left alone while it is the same, so that the keyboard keeps its place. */
+function drawChoices(keys) {
+  view.points.parentElement.hidden = keys.length < 2;
+  const known = keys.join("\n");
+  if (view.points.dataset.known === known) return;
+  view.points.dataset.known = known;
+  fill(view.points, h("option", { value: "" }, "what is measured now"), keys.map((key) => h("option", { value: key }, key)));
+  view.points.value = chosen ?? "";
 }
 
 function drawLast(last, shown) {
