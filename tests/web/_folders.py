@@ -14,7 +14,7 @@ from nicbench.core.trial import Health, Latency, Purpose, Reading, Trial, TrialR
 from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.store.files import json_text
 
-HOSTILE = "<img src=x onerror=\"window.broken=1\"><script>window.broken=1</script>'\"&\u202e"
+HOSTILE = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>\'"&\u202e'
 CAPACITY = 500_000.0
 
 
@@ -79,9 +79,9 @@ def finished(*, complete: bool = True) -> str:
     return line(RunFinished(verdict=ResultVerdict.VALID, complete=complete, wall_time="2026-11-26T12:10:00+00:00"))
 
 
-def test_line(name: str = "throughput") -> str:
+def begun(test: str = "throughput") -> str:
     """The line of a test that begins."""
-    return line(TestStarted(test=name, method="throughput", points=2, estimate_s=60.0))
+    return line(TestStarted(test=test, method="throughput", points=2, estimate_s=60.0))
 
 
 def note(text: str) -> str:
@@ -120,4 +120,4 @@ def long_journal(count: int) -> str:
         received = min(load, int(CAPACITY))
         sample["reading"]["counts"] |= {"intended": load, "sent": load, "received": received, "lost": load - received}
         lines.append(json.dumps(plain))
-    return started("Ten thousand trials") + test_line() + "\n".join(lines) + "\n" + finished()
+    return started("Ten thousand trials") + begun() + "\n".join(lines) + "\n" + finished()

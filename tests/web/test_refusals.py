@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from tests.web._folders import HOSTILE, finished, make_run, started, trials
+from tests.web.conftest import ADDRESS, Client
 
 from nicbench.core.errors import UsageError
 from nicbench.web.catalogue import Catalogue
 from nicbench.web.security import POLICY, Door
 from nicbench.web.serving import Place
 from nicbench.web.site import Site
-from tests.web._folders import HOSTILE, finished, make_run, started, trials
-from tests.web.conftest import ADDRESS, Client
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.redaction import make_visible
 from nicbench.core.registry import find
+from nicbench.web.answers import json_answer
 from nicbench.web.security import Guard
 from nicbench.web.site import Site
 from nicbench.web.views.base import View
@@ -49,4 +50,4 @@ async def _explain(request: Request, error: Exception) -> Response:
     if isinstance(error, HostError) and request.method in ("GET", "HEAD"):
         status = 403
     words = make_visible(str(error) if isinstance(error, NicbenchError) else (error.strerror or "cannot be read"))  # type: ignore[attr-defined]
-    return JSONResponse({"error": words}, status)
+    return json_answer({"error": words}, status)

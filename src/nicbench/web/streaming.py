@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 
-from nicbench.core.redaction import visible_in_json
+from nicbench.web.answers import json_line
 from nicbench.web.site import Site
 from nicbench.web.watched_run import WatchedRun
 
@@ -53,7 +52,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
             now = await run_in_threadpool(run.state)
             if now != state:
                 state, spoke = now, time.monotonic()
-                yield f"event: state\ndata: {visible_in_json(json.dumps(now, ensure_ascii=False))}\n\n"
+                yield f"event: state\ndata: {json_line(now)}\n\n"
             if ending:
                 yield "event: bye\ndata: {}\n\n"
                 return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import threading
 import time
 from collections import OrderedDict
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
-from nicbench.core.redaction import visible_in_json
 from nicbench.store import manifest, reading
 from nicbench.store.files import JOURNAL
 from nicbench.store.now import read_now
 from nicbench.store.stop_request import is_asked_to_stop
+from nicbench.web.answers import json_line
 from nicbench.web.controller import find_writer
 from nicbench.web.cpu_use import CpuUse
 from nicbench.web.moments import Item, item_of
@@ -56,7 +55,7 @@ class WatchedRun:
                 item = item_of(line)
                 if item is not None:
                     self._note(item)
-                    self.items.append(visible_in_json(json.dumps(item, ensure_ascii=False, separators=(",", ":"))))
+                    self.items.append(json_line(item))
             return bool(lines)
 
     def _note(self, item: Item) -> None:

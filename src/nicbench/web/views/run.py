@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from nicbench.core.errors import UsageError
 from nicbench.store import reading
+from nicbench.web.answers import json_answer
 from nicbench.web.controller import stop_after_test, stop_now
 from nicbench.web.security import SANDBOX
 from nicbench.web.streaming import MOST_STREAMS, place_of, stream_run
@@ -43,7 +45,7 @@ class RunView(View):
     async def _page(self, request: Request) -> Response:
         folder = self._folder(request)
         title = await run_in_threadpool(title_of, folder)
-        return self.site.page(title, self.kind, run=folder.name)
+        return self.site.page(title, self.kind, run=quote(folder.name, safe="", errors="surrogateescape"))
 
     async def _events(self, request: Request) -> Response:
         if self.site.streams >= MOST_STREAMS:
@@ -54,7 +56,7 @@ class RunView(View):
 
     async def _cpus(self, request: Request) -> Response:
         run = self.site.watched.of(self._folder(request))
-        return JSONResponse({"machines": await run_in_threadpool(run.cpus.machines, run.after_s)})
+        return json_answer({"machines": await run_in_threadpool(run.cpus.machines, run.after_s)})
 
     async def _stop(self, request: Request) -> Response:
         return await self._ask(request, stop_now)
@@ -64,7 +66,7 @@ class RunView(View):
 
     async def _ask(self, request: Request, stop: Callable[[Path], None]) -> Response:
         await run_in_threadpool(stop, self._folder(request))
-        return JSONResponse({"asked": True})
+        return json_answer({"asked": True})
 
     async def _file(self, request: Request) -> Response:
         """Sends a file of the run folder: the report to be looked at, all others to be kept."""

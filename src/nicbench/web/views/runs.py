@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
-from nicbench.core.redaction import visible_in_json
 from nicbench.store.headline import RunHeadline
+from nicbench.web.answers import json_answer, json_line
 from nicbench.web.catalogue import MOST_ROWS, SORTS, Wish, state_of, wish_of
 from nicbench.web.site import Link
 from nicbench.web.views.base import View
@@ -39,14 +38,14 @@ class RunsView(View):
         )
 
     async def _page(self, request: Request) -> Response:
-        return self.site.page("Runs", self.kind, here="/", folder=self.site.folder.name)
+        return self.site.page("Runs", self.kind, here="/")
 
     async def _rows(self, request: Request) -> Response:
         wish = wish_of(request.query_params.multi_items())
         first, most = _whole(request, "from", 0, 10**9), _whole(request, "rows", _ROWS, MOST_ROWS)
         runs = await run_in_threadpool(self.site.catalogue.find, wish)
         rows = [row_of(run) for run in runs[first : first + most]]
-        return JSONResponse({"every": self.site.catalogue.count, "found": len(runs), "from": first, "rows": rows})
+        return json_answer({"every": self.site.catalogue.count, "found": len(runs), "from": first, "rows": rows})
 
     async def _csv(self, request: Request) -> Response:
         columns, runs = await self._wanted(request)
@@ -114,6 +113,6 @@ def _json_lines(columns: Sequence[str], runs: Sequence[RunHeadline]) -> Iterator
         rows = []
         for run in runs[begin : begin + _AT_ONCE]:
             row = row_of(run)
-            rows.append(json.dumps({name: row[name] for name in columns}, ensure_ascii=False))
-        yield visible_in_json((",\n" if begin else "\n") + ",\n".join(rows))
+            rows.append(json_line({name: row[name] for name in columns}))
+        yield (",\n" if begin else "\n") + ",\n".join(rows)
     yield "\n]}\n"

@@ -2,13 +2,13 @@
 
 import { say } from "./dom.js";
 
-/** Listens to a run. `on`: {items, state, reset}, each called with what came. */
+/** Listens to a run, whose name is as it stands in an address. `on`: {items, state, reset}, each called with what came. */
 export function listen(run, on) {
   const link = document.getElementById("link");
   let source;
   let retry = 0;
   const connect = () => {
-    source = new EventSource(`/api/runs/${encodeURIComponent(run)}/events`);
+    source = new EventSource(`/api/runs/${run}/events`);
     source.addEventListener("open", () => { say(link, ""); retry = 0; });
     source.addEventListener("reset", () => on.reset());
     source.addEventListener("items", (event) => { on.items(JSON.parse(event.data)); });

@@ -22,7 +22,7 @@ export class Monitor {
   async load() {
     clearTimeout(this.timer);
     try {
-      const answer = await fetch(`/api/runs/${encodeURIComponent(this.run)}/cpus`);
+      const answer = await fetch(`/api/runs/${this.run}/cpus`);
       if (answer.ok) this.show((await answer.json()).machines);
     } catch {
       // the server is gone: the line at the top of the page says so

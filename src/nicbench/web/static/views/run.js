@@ -8,7 +8,7 @@ import { Monitor } from "./run-monitor.js";
 import { Log, Trials, lostFrames } from "./run-tables.js";
 
 const main = document.getElementById("main");
-const { run } = main.dataset;
+const { run } = main.dataset; // as it stands in an address
 const STATES = {
   running: ["running", "label"], finished: ["finished", "valid"], stopped: ["stopped early", "incomplete"],
   killed: ["ended without a word", "incomplete"], silent: ["elsewhere, or just ended", "label"],
@@ -40,7 +40,7 @@ const monitorPlace = h("section", { class: "charts", "aria-label": "Machines", h
 
 fill(
   main,
-  h("p", { class: "eyebrow" }, h("a", { href: "/" }, "All runs"), ` · ${run}`),
+  h("p", { class: "eyebrow" }, h("a", { href: "/" }, "All runs"), ` · ${decodeURIComponent(run)}`),
   view.title,
   h("div", { class: "verdict" }, view.badge, view.left),
   view.bar, view.now, view.waiting, view.report,
@@ -122,7 +122,7 @@ function drawHead() {
   say(view.waiting, view.waiting.hidden ? "" : last.text);
   drawButtons(isRunning);
   view.report.hidden = !state.report;
-  if (state.report && !view.report.firstChild) fill(view.report, h("a", { href: `/runs/${encodeURIComponent(run)}/report.html` }, "The report of this run"), " has every table, and what the machine was.");
+  if (state.report && !view.report.firstChild) fill(view.report, h("a", { href: `/runs/${run}/report.html` }, "The report of this run"), " has every table, and what the machine was.");
 }
 
 function nowWords() {
@@ -146,7 +146,7 @@ function drawButtons(isRunning) {
 async function ask(what) {
   if (what === "stop" && !window.confirm("Stop this run now? What was measured is kept, and `nicbench resume` goes on with it.")) return;
   try {
-    await post(`/api/runs/${encodeURIComponent(run)}/${what}`);
+    await post(`/api/runs/${run}/${what}`);
     say(view.asked, what === "stop" ? "Stopping: it undoes its changes." : "It ends after the present test.");
   } catch (error) {
     say(view.asked, error.message);
