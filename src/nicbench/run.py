@@ -47,7 +47,8 @@ async def run(
             folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s
         ) as changes:
             for turn in turns:
-                end_where_asked(folder, "the next turn")
+                if turn.number > 1:
+                    end_where_asked(folder, f"turn {turn.number}")
                 async with one_turn(turn, changes, bus):
                     setting = TurnSetting(bench.of_turn(turn), bench, turn, folder, changes, bus, engine_path, began)
                     await _measure(bench, setting)

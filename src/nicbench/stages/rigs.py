@@ -150,8 +150,9 @@ class Rig(ABC, Generic[ContextT]):
             objection = method.objection(context)
             if objection is not None:
                 raise NotReadyError(objection.message, place=f"test {test.name}", next_step=objection.next_step)
-        for test, method, context in tests:
-            end_where_asked(self.setting.folder, f"test {test.name}")
+        for number, (test, method, context) in enumerate(tests):
+            if number > 0:  # before the first there is no test after which it could end
+                end_where_asked(self.setting.folder, f"test {test.name}")
             started = TestStarted(
                 test=test.name, method=test.method_kind, points=method.points(), estimate_s=method.estimate_s()
             )

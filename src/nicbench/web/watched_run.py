@@ -90,6 +90,8 @@ class WatchedRun:
                 found |= {"now": _shown(now.event), "share": round(now.share_done, 4), "left": now.left}
         elif ended is not None:
             found |= {"state": "finished" if ended["complete"] else "stopped", "verdict": ended["verdict"]}
+        elif not self.folder.is_dir():
+            found |= {"state": "gone"}
         elif is_kept:  # an imported run, whose journal has no end
             found |= {"state": "finished"}
         else:

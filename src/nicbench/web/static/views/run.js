@@ -11,11 +11,12 @@ const main = document.getElementById("main");
 const { run } = main.dataset; // as it stands in an address
 const STATES = {
   running: ["running", "label"], finished: ["finished", "valid"], stopped: ["stopped early", "incomplete"],
-  killed: ["ended without a word", "incomplete"], silent: ["elsewhere, or just ended", "label"],
+  killed: ["ended without a word", "incomplete"], gone: ["no longer here", "incomplete"], silent: ["elsewhere, or just ended", "label"],
 };
 const EXPLAINED = {
   stopped: "The run was stopped. `nicbench resume` goes on with it.",
   killed: "No process on this machine conducts this run any more, and its journal has no end: it was killed. `nicbench resume` goes on with it.",
+  gone: "The folder of this run is gone: a run that ends before it measured anything leaves none.",
   silent: "No process that conducts this run can be seen here. Where it runs on another machine, stop it there.",
 };
 
@@ -136,8 +137,11 @@ function nowWords() {
 }
 
 function drawButtons(isRunning) {
-  view.stop.disabled = view.after.disabled = !isRunning || !state.can_stop;
-  view.stop.parentElement.hidden = ["finished", "stopped", "killed"].includes(state.state);
+  view.stop.disabled = !isRunning || !state.can_stop;
+  const inTest = state.now !== undefined && state.now.event !== "stage_started";
+  view.after.disabled = view.stop.disabled || !inTest || state.asked === true;
+  view.stop.parentElement.hidden = ["finished", "stopped", "killed", "gone"].includes(state.state);
+  if (!isRunning) say(view.asked, "");
   if (state.asked) say(view.asked, "It ends after the present test.");
   else if (isRunning && !state.can_stop) say(view.asked, "The run belongs to another user of this machine, who alone can stop it.");
   else if (state.state === "silent") say(view.asked, "It cannot be stopped from here: no process of this machine conducts it.");
