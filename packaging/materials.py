@@ -102,7 +102,7 @@ def debian(folder: Path, only: Iterable[str] = ()) -> Iterator[Part]:
 
 
 def scripts(folder: Path = Path("src/nicbench/web/static/vendor")) -> Iterator[Part]:
-    """npm packages of which files lie in the pages, as ``packages.json`` there names them."""
+    """Packages of npm, files of which lie in the pages, as ``packages.json`` there names them."""
     for each in json.loads((folder / "packages.json").read_text(encoding="utf-8"))["packages"]:
         yield Part("npm", each["name"], each["version"], each["license"], _texts(folder / each["folder"]))
 

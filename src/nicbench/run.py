@@ -14,7 +14,6 @@ from nicbench.stages.monitor import run_monitors
 from nicbench.stages.nothing_measured import find_nothing_measured
 from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import TurnSetting, rig_of
-from nicbench.stages.stopping import end_where_asked
 from nicbench.stages.testbed import touches_machine
 from nicbench.stages.tuning import tune_hosts
 from nicbench.stages.turns import (
@@ -26,7 +25,7 @@ from nicbench.stages.turns import (
     wall_time,
 )
 from nicbench.store.folder import RunFolder
-from nicbench.store.stop_request import forget_request
+from nicbench.store.stop_request import end_where_asked, forget_request
 
 
 async def run(
@@ -48,7 +47,7 @@ async def run(
         ) as changes:
             for turn in turns:
                 if turn.number > 1:
-                    end_where_asked(folder, f"turn {turn.number}")
+                    end_where_asked(folder.path, f"turn {turn.number}")
                 async with one_turn(turn, changes, bus):
                     setting = TurnSetting(bench.of_turn(turn), bench, turn, folder, changes, bus, engine_path, began)
                     await _measure(bench, setting)

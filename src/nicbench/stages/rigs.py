@@ -40,11 +40,11 @@ from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import statements_of, traffic_disclosure
 from nicbench.stages.reference_clock import MachineClock
-from nicbench.stages.stopping import end_where_asked
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.stages.tester_driver import settle_driver
 from nicbench.store.folder import RunFolder
+from nicbench.store.stop_request import end_where_asked
 from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut
 from nicbench.testbed.labs.base import EndpointTestbed, FrameLab, Testbed, TestHost
 from nicbench.testbed.testers.base import Tester, TesterFacts
@@ -152,7 +152,7 @@ class Rig(ABC, Generic[ContextT]):
                 raise NotReadyError(objection.message, place=f"test {test.name}", next_step=objection.next_step)
         for number, (test, method, context) in enumerate(tests):
             if number > 0:  # before the first there is no test after which it could end
-                end_where_asked(self.setting.folder, f"test {test.name}")
+                end_where_asked(self.setting.folder.path, f"test {test.name}")
             started = TestStarted(
                 test=test.name, method=test.method_kind, points=method.points(), estimate_s=method.estimate_s()
             )

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 from typing import Final
 
+from nicbench.core.errors import InterruptedRunError
 from nicbench.store.files import storage_error
 
 NAME: Final = ".stop-after-test"
@@ -32,3 +33,10 @@ def is_asked_to_stop(folder: Path) -> bool:
 def forget_request(folder: Path) -> None:
     """Removes the request: it was honoured, or it is of an earlier session of the run."""
     (folder / NAME).unlink(missing_ok=True)
+
+
+def end_where_asked(folder: Path, following: str) -> None:
+    """Raises InterruptedRunError where the run is to end before what follows; the request is then done with."""
+    if is_asked_to_stop(folder):
+        forget_request(folder)
+        raise InterruptedRunError(f"stopped before {following}, as somebody asked for")

@@ -30,7 +30,7 @@ function points(shape) {
 
 /**
  * One chart. `series`: {label, colour (a variable of the style), form: "line" | "step" | a shape, value, dash}.
- * `x`, `y`: {label, value (number to text), kind: "log" | "loss" | undefined, range}. `describe(index)` is the text for a
+ * `x`, `y`: {label, value (number to text), kind: "log" | "loss" | undefined, range (returns low and high, or null), whole}. `describe(index)` is the text for a
  * point; without it the values of all series are.
  */
 export class Chart {
@@ -76,8 +76,8 @@ export class Chart {
       height: this.height,
       legend: { show: true, live: false },
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9 } },
-      scales: { x: { time: false, range: (_, low, high) => padded(low, high, this.x.whole) }, y: scaleOf(this.y) },
-      axes: [axis(this.x, { space: 70, ...(this.x.whole ? { incrs: WHOLE } : {}) }), axis(this.y, { size: 74, space: 32 })],
+      scales: { x: { time: false, range: (_, low, high) => this.x.range?.() ?? padded(low, high, this.x.whole) }, y: scaleOf(this.y) },
+      axes: [axis(this.x, { space: 70, ...(this.x.whole ? { incrs: WHOLE } : {}) }), axis(this.y, { size: 84, space: 32 })],
       series: [{ label: this.x.label }, ...this.series.map(seriesOf)],
       hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)] },
     };
@@ -117,7 +117,7 @@ function padded(low, high, whole) {
 function scaleOf(y) {
   if (y.kind === "log") return { distr: 3 };
   if (y.kind === "loss") return { distr: 4, asinh: 1e-6, range: (_, low, high) => [-5e-7, Math.max((high ?? 0) * 1.3, 1e-5)] };
-  return { range: y.range ?? ((_, low, high) => [0, high > 0 ? high * 1.08 : 1]) };
+  return { range: (_, low, high) => y.range?.() ?? [0, high > 0 ? high * 1.08 : 1] };
 }
 
 function seriesOf(each) {

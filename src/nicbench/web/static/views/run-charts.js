@@ -1,22 +1,26 @@
 // The charts of one point of a run: the search as it converges, loss against load, latency, and rates over time.
 
 import { Chart } from "../lib/chart.js";
+import { h } from "../lib/dom.js";
 import { bits, clock, percent, rate, time, words } from "../lib/text.js";
 
 const isInvalid = (trial) => trial.verdict === "invalid";
 /** How a trial is drawn: by its verdict, and by whether frames were lost. */
 const KINDS = [
-  { label: "no loss", colour: "--good", form: "circle", is: (trial) => trial.verdict === "valid" && trial.loss === 0 },
-  { label: "loss", colour: "--series-2", form: "triangle", is: (trial) => trial.verdict === "valid" && trial.loss > 0 },
-  { label: "adjusted for others on the core", colour: "--series-4", form: "square", is: (trial) => trial.verdict === "adjusted" },
-  { label: "invalid", colour: "--muted", form: "cross", is: isInvalid },
+  { label: "● no loss", colour: "--good", form: "circle", is: (trial) => trial.verdict === "valid" && trial.loss === 0 },
+  { label: "▲ loss", colour: "--series-2", form: "triangle", is: (trial) => trial.verdict === "valid" && trial.loss > 0 },
+  { label: "■ adjusted for others on the core", colour: "--series-4", form: "square", is: (trial) => trial.verdict === "adjusted" },
+  { label: "✕ invalid", colour: "--muted", form: "cross", is: isInvalid },
 ];
 const PERCENTILES = ["minimum", "50 %", "99 %", "99.9 %", "maximum"];
 
 /** All charts of a run's page; `draw` is given the trials of the chosen point, and all of them for the time axis. */
 export class Charts {
   constructor(place) {
-    const load = { label: "load of each port", value: rate };
+    const load = { label: "load of each port", value: rate, range: () => this.window };
+    this.near = h("input", { type: "checkbox", checked: true, onchange: () => this.draw(...this.drawn) });
+    this.zoom = h("p", { class: "caption wide-row" }, h("label", {}, this.near, " near the bounds; trials far from them are at the edge"));
+    place.append(this.zoom);
     const number = { label: "trial", value: (value) => String(value), whole: true };
     this.search = new Chart(place, {
       title: "The search", about: "Each trial at its load; the lines are the highest load without loss and the lowest with it.",
@@ -44,13 +48,19 @@ export class Charts {
   }
 
   draw(wanted, samples) {
+    this.drawn = [wanted, samples];
     this.trials = wanted.filter((item) => item.k === "trial");
     this.byLoad = this.trials.filter((trial) => trial.load !== undefined).sort((one, other) => one.load - other.load);
     this.roundsShown = wanted.filter((item) => item.k === "round" && item.bits_per_s);
     const numbers = this.trials.map((_, index) => index + 1);
     const loads = this.trials.map((trial) => trial.load ?? trial.sent_per_s ?? null);
     const searches = this.trials.some((trial) => trial.purpose === "search");
-    this.search.set(searches ? [numbers, ...byKind(this.trials, loads), ...bounds(this.trials)] : [[]]);
+    const found = bounds(this.trials);
+    const window = searches ? around(found, loads) : null;
+    this.zoom.hidden = window === null;
+    this.window = this.near.checked ? window : null;
+    const held = (values) => (this.window === null ? values : values.map((value) => (value === null ? null : Math.min(this.window[1], Math.max(this.window[0], value)))));
+    this.search.set(searches ? [numbers, ...byKind(this.trials, held(loads)), ...found.map(held)] : [[]]);
     this.loss.set([this.byLoad.map((trial) => trial.load), ...byKind(this.byLoad, this.byLoad.map((trial) => trial.loss))]);
     const timed = this.trials.some((trial) => trial.latency);
     this.latency.set(timed ? [numbers, ...PERCENTILES.map((_, index) => this.trials.map((trial) => positive(trial.latency?.[index])))] : [[], ...PERCENTILES.map(() => [])]);
@@ -89,6 +99,15 @@ function bounds(trials) {
     above.push(lowest);
   }
   return [below, above];
+}
+
+/** The loads around the last bounds, as low and high; null where all trials lie near them anyway. */
+function around([below, above], loads) {
+  const [low, high] = [below.at(-1), above.at(-1)];
+  if (low === null || high === null || low === undefined) return null;
+  const room = Math.max(high - low, high * 0.005) * 6;
+  const window = [Math.max(0, Math.min(low, high) - room), Math.max(low, high) + room];
+  return loads.some((load) => load !== null && (load < window[0] || load > window[1])) ? window : null;
 }
 
 /** Sent and received rates by time; a trial that was counted in intervals has a point for each. */

@@ -27,7 +27,7 @@ const view = {
   left: h("p", { class: "description" }),
   bar: h("progress", { max: "1", value: "0", "aria-label": "Share of the run that is done" }),
   waiting: h("p", { class: "plainly", role: "status", hidden: true }),
-  report: h("p", { class: "plainly", hidden: true }),
+  report: h("a", { class: "button", href: `/runs/${run}/report.html`, hidden: true }, "The report of this run"),
   stop: h("button", { type: "button", onclick: () => ask("stop") }, "Stop"),
   after: h("button", { type: "button", onclick: () => ask("stop-after-test") }, "Stop after this test"),
   asked: h("span", { class: "caption", role: "status" }),
@@ -41,11 +41,11 @@ const monitorPlace = h("section", { class: "charts", "aria-label": "Machines", h
 
 fill(
   main,
-  h("p", { class: "eyebrow" }, h("a", { href: "/" }, "All runs"), ` · ${decodeURIComponent(run)}`),
+  h("p", { class: "eyebrow" }, decodeURIComponent(run)),
   view.title,
   h("div", { class: "verdict" }, view.badge, view.left),
-  view.bar, view.now, view.waiting, view.report,
-  h("p", { class: "buttons" }, view.stop, " ", view.after, " ", view.asked),
+  view.bar, view.now, view.waiting,
+  h("p", { class: "buttons" }, view.report, " ", view.buttons = h("span", {}, view.stop, " ", view.after), " ", view.asked),
   h("p", { class: "buttons" }, h("label", {}, "shown: ", view.points)), view.last, view.charts,
   h("h2", {}, "Where frames were lost"), view.lost,
   monitorPlace,
@@ -123,7 +123,6 @@ function drawHead() {
   say(view.waiting, view.waiting.hidden ? "" : last.text);
   drawButtons(isRunning);
   view.report.hidden = !state.report;
-  if (state.report && !view.report.firstChild) fill(view.report, h("a", { href: `/runs/${run}/report.html` }, "The report of this run"), " has every table, and what the machine was.");
 }
 
 function nowWords() {
@@ -140,7 +139,7 @@ function drawButtons(isRunning) {
   view.stop.disabled = !isRunning || !state.can_stop;
   const inTest = state.now !== undefined && state.now.event !== "stage_started";
   view.after.disabled = view.stop.disabled || !inTest || state.asked === true;
-  view.stop.parentElement.hidden = ["finished", "stopped", "killed", "gone"].includes(state.state);
+  view.buttons.hidden = ["finished", "stopped", "killed", "gone"].includes(state.state);
   if (!isRunning) say(view.asked, "");
   if (state.asked) say(view.asked, "It ends after the present test.");
   else if (isRunning && !state.can_stop) say(view.asked, "The run belongs to another user of this machine, who alone can stop it.");
