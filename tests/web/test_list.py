@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import os
+import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ from tests.web._folders import finished, make_run, started, trials
 from tests.web.conftest import Client
 
 from nicbench.store.headline import RunHeadline
-from nicbench.store.index import IndexedRuns
+from nicbench.store.index import IndexedRuns, list_indexed_runs, newest_known
 from nicbench.store.tags import add_tag
-from nicbench.web.catalogue import Catalogue, wish_of
+from nicbench.web.catalogue import Catalogue, Wish, wish_of
 
 DAYS = ("2026-01-01T120000Z", "2026-02-01T120000Z", "2026-03-01T120000Z")
 
@@ -103,5 +105,21 @@ def test_a_list_is_read_again_only_after_a_while_and_never_twice_at_once() -> No
 
     catalogue = Catalogue(read)
     for _ in range(5):
-        assert [run.run_id for run in catalogue.find(wish_of([("sort", "run")]))] == ["a", "b"]
+        assert [run.run_id for run in catalogue.find(wish_of([("sort", "run")])).runs] == ["a", "b"]
     assert len(calls) == 1
+
+
+def test_the_first_page_is_as_the_index_has_it_until_the_folders_are_read(three: Path) -> None:
+    list_indexed_runs(three, lambda _: None)
+    may_end = threading.Event()
+
+    def read() -> IndexedRuns:
+        may_end.wait(30)
+        return list_indexed_runs(three, lambda _: None)
+
+    catalogue = Catalogue(read, partial(newest_known, three))
+    first = catalogue.first_page(Wish(), 2)
+    assert ([run.title for run in first.runs], first.every, first.reading) == (["gamma", "Beta"], 3, True)
+    may_end.set()
+    whole = catalogue.find(Wish())
+    assert (len(whole.runs), whole.every, whole.reading) == (3, 3, False)

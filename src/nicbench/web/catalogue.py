@@ -8,16 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.store.headline import RunHeadline
-from nicbench.store.index import IndexedRuns, Search, find_runs, moment
+from nicbench.store.index import IndexedRuns, Search, find_runs, moment, searched_text
 
+Peek = Callable[[int], tuple[tuple[RunHeadline, ...], int]]
+"""Returns so many of the newest runs as they were known last, and how many there were."""
 ReadRuns = Callable[[], IndexedRuns]
 """Returns every run as its folder is now, oldest first."""
 _FRESH_S: Final = 2.0
 """A list younger than this is shown as it is."""
-_REST: Final = 10.0
-"""Looking for new runs takes at most a tenth of the time: with very many runs the list may be older."""
+_REST: Final = 20.0
+"""Looking for new runs takes at most a twentieth of the time: with very many runs the list may be older."""
+_PATIENCE_S: Final = 0.3
+"""How long the first page waits for the folders to be read before it shows what the index says."""
+_MOST_WISHES: Final = 32
+"""How many lists are kept until the runs change: their pages, and those who ask again, wait for nothing."""
 MOST_ROWS: Final = 500
 """The most rows of one page of the list."""
 _LONGEST_QUERY: Final = 300
@@ -87,63 +93,88 @@ def wish_of(query: Sequence[tuple[str, str]]) -> Wish:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The runs that were found, in order, and the number of all. ``reading``: others are still being read."""
+
+    runs: Sequence[RunHeadline]
+    every: int
+    reading: bool = False
+
+
 class Catalogue:
     """Every run of the folder, as it was a moment ago."""
 
-    def __init__(self, read: ReadRuns) -> None:
+    def __init__(self, read: ReadRuns, peek: Peek = lambda _: ((), 0)) -> None:
         self._read = read
+        self._peek = peek
         self._lock = threading.Lock()
         self._runs: tuple[RunHeadline, ...] = ()
+        self._texts: dict[str, str] = {}
         self._orders: dict[str, tuple[RunHeadline, ...]] = {}
+        self._wishes: dict[Wish, tuple[RunHeadline, ...]] = {}
         self._next = 0.0
-        self._is_read = False
+        self._is_read = threading.Event()
+        self._is_reading = False
 
     def warm(self) -> None:
         """Begins to read the runs, so that the first page need not wait for all of it."""
-        threading.Thread(target=self._refresh, daemon=True, name="first runs").start()
+        self._refresh()
 
-    def find(self, wish: Wish) -> tuple[RunHeadline, ...]:
-        """Returns the runs that are wanted, in order."""
+    def first_page(self, wish: Wish, most: int) -> Found:
+        """Returns the first runs of a list, which may be as the index has them until the folders are read."""
+        if not self._is_read.is_set() and wish == Wish():
+            self._refresh()
+            if not self._is_read.wait(_PATIENCE_S):
+                runs, every = self._peek(most)
+                if runs:
+                    return Found(runs, every, reading=True)
+        return self.find(wish)
+
+    def find(self, wish: Wish) -> Found:
+        """Returns the runs that are wanted, in order; the first time it waits until they are read."""
+        self._refresh()
+        self._is_read.wait()
+        with self._lock:
+            runs = self._wishes.get(wish)
+            if runs is None:
+                if len(self._wishes) >= _MOST_WISHES:
+                    self._wishes.clear()
+                runs = self._wishes[wish] = self._select(wish)
+            return Found(runs, len(self._runs))
+
+    def _select(self, wish: Wish) -> tuple[RunHeadline, ...]:
         runs = self._in_order(wish.sort)
         if wish.search.asks:
-            runs = find_runs(runs, wish.search)
+            runs = find_runs(runs, wish.search, lambda run: self._texts[run.folder])
         return tuple(run for run in runs if state_of(run) in wish.states) if wish.states else runs
-
-    @property
-    def count(self) -> int:
-        """The number of all runs."""
-        self._refresh()
-        return len(self._runs)
 
     def _in_order(self, sort: str) -> tuple[RunHeadline, ...]:
         """Returns all runs in order, which is kept until the runs change: to sort 100,000 takes a tenth of a second."""
-        self._refresh()
-        with self._lock:
-            found = self._orders.get(sort)
-            if found is None:
-                key = _KEYS[sort.removeprefix("-")]
-                found = tuple(sorted(self._runs, key=key, reverse=sort.startswith("-")))
-                self._orders[sort] = found
-            return found
+        found = self._orders.get(sort)
+        if found is None:
+            key = _KEYS[sort.removeprefix("-")]
+            found = self._orders[sort] = tuple(sorted(self._runs, key=key, reverse=sort.startswith("-")))
+        return found
 
     def _refresh(self) -> None:
-        """Reads the runs anew where it is time: the first time the caller waits, later it is done beside."""
+        """Has the runs read anew where it is time, beside what is asked."""
         with self._lock:
-            if time.monotonic() < self._next:
+            if self._is_reading or time.monotonic() < self._next:
                 return
-            self._next = float("inf")
-            first = not self._is_read
-            if first:
-                self._read_all()
-        if not first:
-            threading.Thread(target=self._read_all, daemon=True, name="runs").start()
+            self._is_reading = True
+        threading.Thread(target=self._read_all, daemon=True, name="runs").start()
 
     def _read_all(self) -> None:
         began = time.monotonic()
         try:
             runs = self._read().runs
-        finally:
+        except NicbenchError:
+            runs = self._runs  # the folder is gone for the moment: what was known of it is shown
+        with self._lock:
+            if runs != self._runs:
+                self._texts = {run.folder: searched_text(run) for run in runs}
+                self._runs, self._orders, self._wishes = runs, {}, {}
             self._next = time.monotonic() + max(_FRESH_S, _REST * (time.monotonic() - began))
-        self._is_read = True
-        if runs != self._runs:
-            self._runs, self._orders = runs, {}
+            self._is_reading = False
+        self._is_read.set()

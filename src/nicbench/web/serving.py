@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -22,6 +23,7 @@ import uvicorn
 from nicbench.core.controller import is_loopback
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.store import reading
+from nicbench.store.index import newest_known
 from nicbench.web.app import make_app
 from nicbench.web.catalogue import Catalogue, ReadRuns
 from nicbench.web.security import Door
@@ -91,7 +93,11 @@ def serve(folder: Path, read: ReadRuns, place: Place, tell: Callable[[str], None
     port = listening.getsockname()[1]
     tls = place.tls_cert is not None
     names = _LOOPBACK_NAMES if is_loopback(place.host) else (place.host, platform.node(), socket.getfqdn())
-    site = Site(folder.resolve(), Catalogue(read), Door.of((*names, *place.names), port, tls=tls, password=password))
+    site = Site(
+        folder.resolve(),
+        Catalogue(read, partial(newest_known, folder)),
+        Door.of((*names, *place.names), port, tls=tls, password=password),
+    )
     config = uvicorn.Config(
         make_app(site),
         log_level="warning",
@@ -105,7 +111,8 @@ def serve(folder: Path, read: ReadRuns, place: Place, tell: Callable[[str], None
     )
     server = _Server(config, site)
     shown = names[0] if ":" not in names[0] else f"[{names[0]}]"
-    site.catalogue.warm()
+    if not until_eof:  # beside a run nothing is read before somebody asks
+        site.catalogue.warm()
     tell(f"{site.door.scheme}://{shown}:{port}/")
     if until_eof:
         threading.Thread(target=_end_at_eof, args=(server,), daemon=True, name="stdin").start()

@@ -43,9 +43,15 @@ class RunsView(View):
     async def _rows(self, request: Request) -> Response:
         wish = wish_of(request.query_params.multi_items())
         first, most = _whole(request, "from", 0, 10**9), _whole(request, "rows", _ROWS, MOST_ROWS)
-        runs = await run_in_threadpool(self.site.catalogue.find, wish)
-        rows = [row_of(run) for run in runs[first : first + most]]
-        return json_answer({"every": self.site.catalogue.count, "found": len(runs), "from": first, "rows": rows})
+        catalogue = self.site.catalogue
+        if first == 0:
+            found = await run_in_threadpool(catalogue.first_page, wish, most)
+        else:
+            found = await run_in_threadpool(catalogue.find, wish)
+        rows = [row_of(run) for run in found.runs[first : first + most]]
+        count = found.every if found.reading else len(found.runs)
+        about = {"every": found.every, "found": count, "from": first, "reading": found.reading}
+        return json_answer({**about, "rows": rows})
 
     async def _csv(self, request: Request) -> Response:
         columns, runs = await self._wanted(request)
@@ -59,7 +65,7 @@ class RunsView(View):
         wish: Wish = wish_of(request.query_params.multi_items())
         named = request.query_params.get("columns", "").split(",")
         columns = tuple(name for name in SORTS if name in named) or SORTS
-        return columns, await run_in_threadpool(self.site.catalogue.find, wish)
+        return columns, (await run_in_threadpool(self.site.catalogue.find, wish)).runs
 
 
 def row_of(run: RunHeadline) -> dict[str, Any]:

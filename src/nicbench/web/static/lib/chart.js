@@ -75,6 +75,7 @@ export class Chart {
       width: this.area.clientWidth,
       height: this.height,
       legend: { show: true, live: false },
+      padding: [null, 28, null, null],
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9 } },
       scales: { x: { time: false, range: (_, low, high) => this.x.range?.() ?? padded(low, high, this.x.whole) }, y: scaleOf(this.y) },
       axes: [axis(this.x, { space: 70, ...(this.x.whole ? { incrs: WHOLE } : {}) }), axis(this.y, { size: 84, space: 32 })],

@@ -59,7 +59,9 @@ export class Charts {
     const window = searches ? around(found, loads) : null;
     this.zoom.hidden = window === null;
     this.window = this.near.checked ? window : null;
-    const held = (values) => (this.window === null ? values : values.map((value) => (value === null ? null : Math.min(this.window[1], Math.max(this.window[0], value)))));
+    const edge = this.window === null ? 0 : (this.window[1] - this.window[0]) * 0.02;
+    const inside = this.window?.map((bound, index) => bound + (index === 0 ? edge : -edge));
+    const held = (values) => (this.window === null ? values : values.map((value) => (value === null ? null : Math.min(inside[1], Math.max(inside[0], value)))));
     this.search.set(searches ? [numbers, ...byKind(this.trials, held(loads)), ...found.map(held)] : [[]]);
     this.loss.set([this.byLoad.map((trial) => trial.load), ...byKind(this.byLoad, this.byLoad.map((trial) => trial.loss))]);
     const timed = this.trials.some((trial) => trial.latency);

@@ -5,6 +5,7 @@ import { count } from "../lib/text.js";
 
 const ROWS = 100;
 const AGAIN_MS = 5000;
+const READING_MS = 1000;
 const COLUMNS = {
   at: "began (UTC)", title: "title", verdict: "verdict", headline: "headline", tags: "tags", methods: "methods", cards: "cards",
   kernels: "kernel", drivers: "driver", trials: "trials", results: "results", run: "run",
@@ -19,6 +20,7 @@ let wanted = new URLSearchParams(location.search);
 let timer = null;
 let last = "";
 let asked = 0;
+let again = AGAIN_MS;
 
 const columns = () => {
   const named = (wanted.get("columns") ?? "").split(",").filter((name) => COLUMNS[name]);
@@ -105,7 +107,8 @@ async function show() {
   } catch {
     say(document.getElementById("link"), "no connection to the server; trying again");
   }
-  timer = setTimeout(() => (document.hidden ? (timer = null) : show()), AGAIN_MS);
+  timer = setTimeout(() => (document.hidden ? (timer = null) : show()), again);
+  again = AGAIN_MS;
 }
 
 function query() {
@@ -129,13 +132,14 @@ function drawControls() {
   else compare.removeAttribute("href");
 }
 
-function drawRows({ every, found, from, rows }) {
+function drawRows({ every, found, from, rows, reading }) {
   const sort = wanted.get("sort") ?? "-at";
   const order = (name) => (sort === name ? "ascending" : sort === `-${name}` ? "descending" : null);
   fill(head, h("th", { scope: "col" }, h("span", { class: "unseen" }, "select")), columns().map((name) => h("th", { scope: "col", class: NUMBERS.includes(name) ? null : "words", "aria-sort": order(name) }, h("button", { type: "button", class: "plain", onclick: () => sortBy(name) }, COLUMNS[name], order(name) ? h("span", { "aria-hidden": "true" }, order(name) === "ascending" ? " ▲" : " ▼") : null))));
   fill(body, rows.map((row) => h("tr", {}, h("td", {}, h("input", { type: "checkbox", "aria-label": `select ${row.title ?? row.run} of ${row.at}`, checked: selected().includes(row.run), onchange: (event) => pick(row.run, event.target.checked) })), columns().map((name) => cell(row, name)))));
   const all = every === found ? `${count(every)} runs` : `${count(found)} of ${count(every)} runs`;
-  say(status, every === 0 ? "There are no runs in this folder yet. `nicbench run BENCH.yaml` makes one." : rows.length ? `${all}; ${count(from + 1)} to ${count(from + rows.length)} are shown` : `${all} match`);
+  if (reading) again = READING_MS;
+  say(status, reading ? `${all}, as they were known last; they are being read` : every === 0 ? "There are no runs in this folder yet. `nicbench run BENCH.yaml` makes one." : rows.length ? `${all}; ${count(from + 1)} to ${count(from + rows.length)} are shown` : `${all} match`);
   pager.newer.disabled = from === 0;
   pager.older.disabled = from + rows.length >= found;
 }
