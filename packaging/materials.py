@@ -1,6 +1,7 @@
 """What is inside a package, in CycloneDX (nicbench.cdx.json), and the licences of all of it (THIRD-PARTY-LICENSES.txt).
 
-``materials.py engine FOLDER DEBS`` for the engine's binaries: crates, and Debian's libraries in them.
+``materials.py engine FOLDER DEBS`` for what the wheel brings: the engine's binaries (crates, and Debian's libraries in
+them), and scripts of others in pages.
 ``materials.py tree FOLDER DEBS DISTRIBUTIONS`` for a tree with its own Python: these, Debian's packages in it, and the
 Python packages that were installed into DISTRIBUTIONS. The engine's own list comes with the wheel there.
 """
@@ -100,6 +101,12 @@ def debian(folder: Path, only: Iterable[str] = ()) -> Iterator[Part]:
             yield Part("deb/debian", name, fields["Version"], None, (text.decode(errors="replace"),))
 
 
+def scripts(folder: Path = Path("src/nicbench/web/static/vendor")) -> Iterator[Part]:
+    """Packages of npm, files of which lie in the pages, as ``packages.json`` there names them."""
+    for each in json.loads((folder / "packages.json").read_text(encoding="utf-8"))["packages"]:
+        yield Part("npm", each["name"], each["version"], each["license"], _texts(folder / each["folder"]))
+
+
 def python(folder: Path) -> Iterator[Part]:
     """Distributions that were installed into ``folder``."""
     for found in distributions(path=[str(folder)]):
@@ -152,5 +159,9 @@ def write(folder: Path, parts: list[Part]) -> None:
 
 if __name__ == "__main__":
     what, target, debs = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    inside = [*crates(), *debian(debs, LINKED)] if what == "engine" else [*debian(debs), *python(Path(sys.argv[4]))]
+    inside = (
+        [*crates(), *debian(debs, LINKED), *scripts()]
+        if what == "engine"
+        else [*debian(debs), *python(Path(sys.argv[4]))]
+    )
     write(target, inside)

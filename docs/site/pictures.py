@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -57,6 +58,7 @@ def main(pictures: Path) -> None:
         report = next(folder.glob("runs/*-a-simulated-device*/report.html"))
         photograph(report, pictures / "report.png", _DESKTOP)
         photograph(report, pictures / "report-phone.png", _PHONE)
+        photograph_pages(folder, report.parent.name, pictures)
         call(folder, *_IMPORT)
         call(folder, "report", "latest", "--layout", "datasheet")
         photograph(next(folder.glob("runs/*/report-datasheet.html")), pictures / "datasheet.png", _SHEET)
@@ -104,15 +106,50 @@ def draw(lines: list[tuple[float, str]], picture: Path) -> None:
     picture.write_text(svg)
 
 
-def photograph(page: Path, picture: Path, size: tuple[int, int]) -> None:
-    """Takes a picture of the first screen of a page, in a window of so many pixels."""
+def find_browser() -> str:
+    """Returns the path of Chromium; SystemExit where there is none."""
     browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         raise SystemExit("pictures: there is no Chromium\n  next: apt-get install chromium")
+    return browser
+
+
+def photograph(page: Path, picture: Path, size: tuple[int, int]) -> None:
+    """Takes a picture of the first screen of a page, in a window of so many pixels."""
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1"]
     window = f"--window-size={size[0]},{size[1]}"
-    shot = [browser, *options, window, f"--screenshot={picture.resolve()}", page.as_uri()]
+    shot = [find_browser(), *options, window, f"--screenshot={picture.resolve()}", page.as_uri()]
     subprocess.run(shot, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def photograph_pages(folder: Path, run: str, pictures: Path) -> None:
+    """Takes pictures of the pages in the browser: all runs and one run, on a desktop, in the dark and on a phone."""
+    from playwright.sync_api import sync_playwright  # imported here: it is there where tests are
+
+    looks: dict[str, dict[str, Any]] = {
+        "": {"viewport": {"width": _DESKTOP[0], "height": _DESKTOP[1]}},
+        "-dark": {"viewport": {"width": _DESKTOP[0], "height": _DESKTOP[1]}, "color_scheme": "dark"},
+        "-phone": {"viewport": {"width": 390, "height": 844}},
+    }
+    command = [NICBENCH, "web", "runs", "--port", "0"]
+    server = subprocess.Popen(command, cwd=folder, text=True, stderr=subprocess.PIPE)
+    try:
+        said = server.stderr.readline() if server.stderr is not None else ""
+        address = said.split()[-1].rstrip("/")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
+            for look, options in looks.items():
+                for name, path, drawn in (("runs", "/", "tbody tr"), ("run", f"/runs/{run}", "canvas")):
+                    page = browser.new_page(**options)
+                    page.goto(address + path)
+                    page.wait_for_selector(drawn)
+                    page.wait_for_timeout(500)  # until the last piece of the journal is drawn
+                    page.screenshot(path=pictures / f"web-{name}{look}.png")
+                    page.close()
+            browser.close()
+    finally:
+        server.terminate()
+        server.wait()
 
 
 if __name__ == "__main__":

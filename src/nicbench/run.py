@@ -25,6 +25,7 @@ from nicbench.stages.turns import (
     wall_time,
 )
 from nicbench.store.folder import RunFolder
+from nicbench.store.stop_request import end_where_asked, forget_request
 
 
 async def run(
@@ -38,12 +39,15 @@ async def run(
     refuse_changed_bench(bench, folder.journal.events())
     turns = iterate_turns_left(bench, folder.journal, bus)
     resumed = bool(folder.journal.samples())
+    forget_request(folder.path)
     bus.publish(make_run_started(bench, folder.run_id, resumed=resumed, redacted=folder.redactor is not None))
     try:
         async with hold_for_run(
             folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s
         ) as changes:
             for turn in turns:
+                if turn.number > 1:
+                    end_where_asked(folder.path, f"turn {turn.number}")
                 async with one_turn(turn, changes, bus):
                     setting = TurnSetting(bench.of_turn(turn), bench, turn, folder, changes, bus, engine_path, began)
                     await _measure(bench, setting)

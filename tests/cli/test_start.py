@@ -15,7 +15,7 @@ import typer
 
 from nicbench.cli import app as app_module
 
-HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh", "httpx"}
+HEAVY = {"altair", "vl_convert", "pyarrow", "scipy", "MLRsearch", "asyncssh", "httpx", "starlette", "uvicorn"}
 
 START = """
 import pathlib, sys

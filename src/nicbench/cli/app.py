@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "export": "export",
     "diff": "diff",
     "list": "list_runs",
+    "web": "web",
     "tag": "tag",
     "validate": "validate",
     "tune": "tune",

@@ -55,6 +55,7 @@ NoProgress = Annotated[bool, typer.Option("--no-progress", help="Do not show pro
 NoReport = Annotated[
     bool, typer.Option("--no-report", help="Do not write a report; `nicbench report RUN` does at any time.")
 ]
+Live = Annotated[bool, typer.Option("--live", help="Serve a page of the run in the browser while it runs.")]
 Redact = Annotated[
     bool,
     typer.Option("--redact", help="Replace serial numbers, MAC addresses, UUIDs and host names by tokens."),

@@ -6,6 +6,7 @@ import contextlib
 import platform
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nicbench.bench_file import BenchFile
 from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
@@ -13,7 +14,7 @@ from nicbench.cli.output import print_json, results, say
 from nicbench.cli.progress import make_progress
 from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import InterruptedRunError, NicbenchError, ThresholdError
-from nicbench.core.events import Bus
+from nicbench.core.events import Bus, Event
 from nicbench.core.redaction import Redactor
 from nicbench.core.report_options import Layout
 from nicbench.core.result import ResultVerdict, Summary
@@ -21,6 +22,10 @@ from nicbench.stages.time_plan import ends, list_planned
 from nicbench.stages.turns import summarise
 from nicbench.stats.intervals import Agreement
 from nicbench.store.folder import RunFolder
+from nicbench.store.now import NowFile
+
+if TYPE_CHECKING:
+    from nicbench.web.beside import LivePage
 
 RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
 
@@ -41,18 +46,23 @@ def conduct(
     resumed: bool = False,
     wait_s: float = 0.0,
     with_report: bool = True,
+    page: LivePage | None = None,
     run_it: RunIt = _run_it,
 ) -> None:
     """Runs ``bench`` in ``folder`` and prints the results. Raises ReportedError where it ended with an error.
 
     ``redact``: redact the run, as `redact` in the bench file does. ``resumed``: the folder existed before, and is kept
     in any case. ``wait_s``: how long to wait for machines that others use.
-    ``with_report``: write a report; without it an earlier one stays as it is.
+    ``with_report``: write a report; without it an earlier one stays as it is. ``page``: the live page beside
+    the run, if any.
     """
     if redact or bench.redact:
         folder.redact_with(redactor_of_this_machine())
     bus = Bus()
+    if page is not None:
+        bus.subscribe(page.subscriber(bus))  # before the journal, whose last line is the end of the run
     bus.subscribe(folder.journal.append)
+    bus.subscribe(_tell_watchers(bench, folder))
     try:
         with make_progress(list_planned(bench), enabled=with_progress, ends=ends(bench)) as progress:
             bus.subscribe(progress.show)
@@ -81,6 +91,27 @@ def conduct(
     say(f"\nreport: {report}" if report is not None else f"\nwithout a report: nicbench report {folder.path} makes it")
     if missed is not None:
         raise ReportedError(missed, summary)
+
+
+def served(folder: RunFolder, *, wanted: bool) -> contextlib.AbstractContextManager[LivePage | None]:
+    """Serves the live page of a run where it is wanted; returns None where it is not."""
+    if not wanted:
+        return contextlib.nullcontext()
+    from nicbench.web.beside import live_page  # imported here, as most runs are not watched
+
+    return live_page(folder, say)
+
+
+def _tell_watchers(bench: BenchFile, folder: RunFolder) -> Callable[[Event], None]:
+    """Returns what keeps the file that says what the run does now."""
+    left = TimeLeft(list_planned(bench), ends(bench))
+    now = NowFile(folder.path)
+
+    def tell(event: Event) -> None:
+        left.note(event)
+        now.note(event, left.share_done, left.text())
+
+    return tell
 
 
 def _missed_known_rate(summary: Summary) -> ThresholdError | None:

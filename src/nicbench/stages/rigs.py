@@ -44,6 +44,7 @@ from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endp
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.stages.tester_driver import settle_driver
 from nicbench.store.folder import RunFolder
+from nicbench.store.stop_request import end_where_asked
 from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut
 from nicbench.testbed.labs.base import EndpointTestbed, FrameLab, Testbed, TestHost
 from nicbench.testbed.testers.base import Tester, TesterFacts
@@ -149,7 +150,9 @@ class Rig(ABC, Generic[ContextT]):
             objection = method.objection(context)
             if objection is not None:
                 raise NotReadyError(objection.message, place=f"test {test.name}", next_step=objection.next_step)
-        for test, method, context in tests:
+        for number, (test, method, context) in enumerate(tests):
+            if number > 0:  # before the first there is no test after which it could end
+                end_where_asked(self.setting.folder.path, f"test {test.name}")
             started = TestStarted(
                 test=test.name, method=test.method_kind, points=method.points(), estimate_s=method.estimate_s()
             )

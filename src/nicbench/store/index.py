@@ -84,14 +84,16 @@ def _exists(text: str) -> bool:
     return True
 
 
-def find_runs(runs: Iterable[RunHeadline], search: Search) -> tuple[RunHeadline, ...]:
-    """Returns the runs that meet a search, in their order."""
-    for holds in _conditions(search):
+def find_runs(
+    runs: Iterable[RunHeadline], search: Search, text_of: Callable[[RunHeadline], str] | None = None
+) -> tuple[RunHeadline, ...]:
+    """Returns the runs that meet a search, in their order. ``text_of``: the ``searched_text`` of who kept it."""
+    for holds in _conditions(search, text_of or searched_text):
         runs = filter(holds, runs)
     return tuple(runs)
 
 
-def _conditions(search: Search) -> Iterator[Callable[[RunHeadline], bool]]:
+def _conditions(search: Search, text_of: Callable[[RunHeadline], str]) -> Iterator[Callable[[RunHeadline], bool]]:
     """Makes the conditions that are not empty: for ten thousand runs each takes time."""
     if search.since or search.until:
         yield lambda run: _in_time(run.at, search)
@@ -104,7 +106,8 @@ def _conditions(search: Search) -> Iterator[Callable[[RunHeadline], bool]]:
         if wanted:
             yield _all_of(set(_fold_case(wanted)), names_of)
     if search.words:
-        yield lambda run: _has_words(run, _fold_case(search.words))
+        words = _fold_case(search.words)
+        yield lambda run: all(word in text for text in (text_of(run),) for word in words)
 
 
 _Names = Callable[[RunHeadline], tuple[str, ...]]
@@ -137,10 +140,10 @@ def _is_release(wanted: str, release: str) -> bool:
     return release.startswith(wanted) and not (release[len(wanted) :][:1].isdigit() and wanted[-1:].isdigit())
 
 
-def _has_words(run: RunHeadline, words: tuple[str, ...]) -> bool:
+def searched_text(run: RunHeadline) -> str:
+    """Returns the text of a run in which words are searched."""
     lists = (run.tags, run.cards, run.kernels, run.drivers, run.methods, run.configurations)
-    text = "\n".join((run.run_id, run.title or "", *chain.from_iterable(lists))).casefold()
-    return all(word in text for word in words)
+    return "\n".join((run.run_id, run.title or "", *chain.from_iterable(lists))).casefold()
 
 
 # The index file.
@@ -197,6 +200,28 @@ def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Ind
         note = _save(parent / NAME, changed, gone, rebuild=rebuild)
         notes += [note] if note else []
     return IndexedRuns(tuple(every[name] for name in sorted(every)), len(changed), tuple(notes))
+
+
+def newest_known(parent: Path, most: int) -> tuple[tuple[RunHeadline, ...], int]:
+    """Returns the newest runs as the index has them, and how many it knows; the folders themselves are not looked at.
+
+    Nothing where there is no index, or it cannot be used: reading the runs says why.
+    """
+    path, place = parent / NAME, str(parent / "-")[:-1]
+    if path.is_symlink() or not path.is_file():
+        return (), 0
+    try:
+        with _open_index(path, "ro") as connection:
+            if not _is_ours(connection):
+                return (), 0
+            (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+            rows = connection.execute("SELECT name, headline FROM runs ORDER BY name DESC LIMIT ?", (most,)).fetchall()
+    except (sqlite3.Error, _UnusableError):
+        return (), 0
+    found = (
+        of_line(name, place + name, line) for name, line in rows if isinstance(name, str) and isinstance(line, str)
+    )
+    return tuple(run for run in found if run is not None), int(count)
 
 
 def _read(path: Path, tell: Tell) -> RunHeadline | None:

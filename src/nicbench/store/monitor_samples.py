@@ -31,6 +31,7 @@ from pydantic_core import from_json
 from nicbench.core.monitor import MonitorCost
 from nicbench.store import reading
 from nicbench.store.files import damaged_error, storage_error, sync_folder, writing_atomically
+from nicbench.store.monitor_log import NO_LINE, Costs, LogParser, Row
 
 LOG_NAME = "monitor.ndjson"
 NAME = "monitor.parquet"
@@ -94,8 +95,7 @@ class MonitorLog:
 # monitor.parquet.
 
 _ROWS = 200_000  # kept in memory at one time
-_NO_LINE = (LookupError, TypeError, ValueError, ArithmeticError)
-_NO_TABLE = (pa.ArrowException, AttributeError, MemoryError, *_NO_LINE)
+_NO_TABLE = (pa.ArrowException, AttributeError, MemoryError, *NO_LINE)
 _WORDS = ["host", "trial", "metric", "of", "kind"]
 _LONGEST_WORD_BYTES = 4096
 _MOST_ROWS = 20_000_000
@@ -134,12 +134,11 @@ def finish(folder: Path) -> None:
         return
     try:
         about = _about(folder)
-        parser = _Parser(about)
         with (
             writing_atomically(folder / NAME) as stream,
             pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer,
         ):
-            for batch in itertools.chain(_read_earlier(folder), parser.batches(log)):
+            for batch in itertools.chain(_read_earlier(folder), _batches(about, log)):
                 writer.write_batch(batch)
             writer.add_key_value_metadata({_METADATA: json.dumps(about.dump()).encode()})
         log.unlink()
@@ -170,8 +169,7 @@ def _read(folder: Path, metrics: tuple[str, ...] | None) -> MonitorTable | None:
         tables.append(_read_filtered(stream, metrics))
     log = folder / LOG_NAME
     if os.path.lexists(log):
-        batches = _Parser(about, None if metrics is None else frozenset(metrics)).batches(log)
-        tables.append(pa.Table.from_batches(batches, schema=SCHEMA))
+        tables.append(pa.Table.from_batches(_batches(about, log, metrics), schema=SCHEMA))
     return MonitorTable(pa.concat_tables(tables), _add_costs(about.costs)) if tables else None
 
 
@@ -199,9 +197,6 @@ def _read_filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Tabl
 def _longest(words: pa.Array) -> int:
     values = words.dictionary if isinstance(words, pa.DictionaryArray) else words
     return pc.max(pc.binary_length(values)).as_py() or 0
-
-
-Costs = list[tuple[str, MonitorCost]]
 
 
 @dataclass
@@ -250,87 +245,23 @@ def _read_earlier(folder: Path) -> Iterator[pa.RecordBatch]:
             yield from file.iter_batches(batch_size=_ROWS)
 
 
-@dataclass
-class _Host:
-    """What the log has said of a host so far."""
-
-    series: dict[int, tuple[str, str, str]] = field(default_factory=dict)
-    trial: str | None = None
-    ahead_ns: int = 0
-
-
-@dataclass
-class _Parser:
-    """Parses a log line by line, and adds sessions and costs to ``about``. Invalid lines (a crash) are skipped."""
-
-    about: _About
-    metrics: frozenset[str] | None = None
-
-    def batches(self, log: Path) -> Iterator[pa.RecordBatch]:
-        """Yields the rows, without sessions that are in the table already (a crash prevented the log's removal)."""
-        began_ns, known_before = -1, True
-        hosts: dict[str, _Host] = {}
-        columns: list[list[Any]] = [[] for _ in SCHEMA]
-        with reading.open_file(log) as stream:
-            for text in reading.iterate_lines(stream, log):
-                line = _object(text)
-                if isinstance(line.get("began_ns"), int) and line["began_ns"] != began_ns:
-                    began_ns, hosts = line["began_ns"], {}
-                    known_before = began_ns in self.about.sessions
-                    if not known_before:
-                        self.about.sessions.append(began_ns)
-                host = line.get("host")
-                if known_before or not isinstance(host, str):
-                    continue
-                with contextlib.suppress(*_NO_LINE):
-                    self._line(line, host, began_ns, hosts.setdefault(host, _Host()), columns)
-                if len(columns[0]) >= _ROWS:
-                    yield _batch(columns)
-                    columns = [[] for _ in SCHEMA]
-        yield _batch(columns)
-
-    def _line(self, line: dict[str, Any], host: str, began_ns: int, known: _Host, columns: list[list[Any]]) -> None:
-        if "trial" in line:
-            known.trial = (
-                None if line["trial"] is None else f"{'r' if line.get('is_round') else 't'}{line['trial']:04d}"
-            )
-        elif "ahead_ns" in line:
-            known.ahead_ns = int(line["ahead_ns"])
-        elif "cost" in line:
-            self.about.costs.append((host, MonitorCost.model_validate(line["cost"])))
-        elif isinstance(line.get("event"), dict):
-            self._event(line["event"], len(self.about.sessions), began_ns, host, known, columns)
-
-    def _event(
-        self, event: dict[str, Any], session: int, began_ns: int, host: str, known: _Host, columns: list[list[Any]]
-    ) -> None:
-        if event.get("event") == "ready":
-            known.series, known.trial = {}, None
-        elif event.get("event") == "series":
-            for each in event["series"]:
-                known.series[each["series"]] = (each["metric"], each["of"], each["kind"])
-        elif event.get("event") == "sample":
-            time_ns, interval_ns = event["time_ns"], event["interval_ns"]
-            head = (session, host, (time_ns + known.ahead_ns - began_ns) / 1e9, time_ns, interval_ns, known.trial)
-            for series, value in event["values"]:
-                named = known.series.get(series)
-                if named is None or (self.metrics is not None and named[0] not in self.metrics):
-                    continue
-                for column, cell in zip(columns, (*head, *named, value), strict=True):
-                    column.append(cell)
+def _batches(about: _About, log: Path, metrics: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a log, without sessions that are in the table already (a crash prevented its removal)."""
+    parser = LogParser(about.sessions, about.costs, None if metrics is None else frozenset(metrics))
+    rows: list[Row] = []
+    with reading.open_file(log) as stream:
+        for line in reading.iterate_lines(stream, log):
+            rows += parser.rows_of(line)
+            if len(rows) >= _ROWS:
+                yield _batch(rows)
+                rows = []
+    yield _batch(rows)
 
 
-def _batch(columns: list[list[Any]]) -> pa.RecordBatch:
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else ((),) * len(SCHEMA)
     arrays = [pa.array(column, type=each.type) for column, each in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-def _object(text: bytes) -> dict[str, Any]:
-    try:
-        line = from_json(text, allow_inf_nan=False)
-    except (ValueError, RecursionError):
-        return {}
-    return line if isinstance(line, dict) else {}
 
 
 # Recordings of other programs, written at once as the same table.

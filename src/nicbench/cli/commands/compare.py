@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -16,10 +15,6 @@ from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunsFolder, kinds,
 from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
 from nicbench.report import Format
-
-if TYPE_CHECKING:
-    from nicbench.compare.matching import MatchedEntries
-    from nicbench.compare.objections import Objection
 
 PAGE: Final = "comparison"
 
@@ -62,38 +57,24 @@ def _compare(
     """Compare runs or published results side by side."""
     # Imported here: these take a second to load, and no other command needs them.
     from nicbench.cli.comparison import document, print_comparison
-    from nicbench.compare.conditions import conditions_of
-    from nicbench.compare.entry import name_entries
-    from nicbench.compare.matching import match_points
-    from nicbench.compare.merged_summary import divide_by_ports as divided
-    from nicbench.compare.objections import find_objections
-    from nicbench.compare.opening import entries_of
-    from nicbench.compare.settings import compare_settings
-    from nicbench.report.answer.of_entries import title_of
     from nicbench.report.beside.layout import document as page_document
-    from nicbench.report.beside.page import page_of
+    from nicbench.report.beside.making import compare
     from nicbench.report.formats import write
 
     stem, wanted = _place(out, formats)
-    entries = name_entries(entries_of(runs, runs_folder, partial(_find_tagged, runs_folder), damaged=force))
-    remarks: tuple[str, ...] = ()
-    if per_port:
-        entries, remarks = divided(entries)
-    found = match_points(entries)
-    against = find_objections([conditions_of(entry) for entry in found.entries])
-    _refuse(found, against, force=force)
-    known = compare_settings(found.entries)
-    page = page_of(
-        found,
-        against,
-        known,
-        title=title or title_of(found.entries),
-        remarks=remarks,
+    made = compare(
+        runs,
+        runs_folder,
+        partial(_find_tagged, runs_folder),
         command=shlex.join(["nicbench", *sys.argv[1:]]),
+        title=title,
+        force=force,
+        per_port=per_port,
     )
+    found, page = made.found, made.page
     paths = write(page_document(page), wanted, stem, f"comparison of {len(found.entries)} results")
     if json:
-        print_json(document(found, against, known, page, [str(path) for path in paths.values()]))
+        print_json(document(found, made.against, made.known, page, [str(path) for path in paths.values()]))
     else:
         print_comparison(results(), page)
     say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
@@ -133,25 +114,3 @@ def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ..
                 next_step="name another folder or file by --out",
             )
     return stem, (endings[out.suffix],) if is_file and formats is None else kinds(formats)
-
-
-def _refuse(found: MatchedEntries, against: Sequence[Objection], *, force: bool) -> None:
-    """Raises UsageError with every reason; where nothing is in common also with ``--force``."""
-    if not found.common:
-        tests = "; ".join(
-            f"{entry.name}: {', '.join(dict.fromkeys(result.test or result.method for result in entry.results))}"
-            for entry in found.entries[:4]
-        )
-        raise UsageError(
-            f"they have no point in common: the same test at the same frame size or load ({tests})",
-            place=", ".join(entry.run_id for entry in found.entries[:4]),
-            next_step="compare runs of the same bench file; `nicbench list` shows their methods",
-        )
-    blocking = [one for one in against if one.blocks]
-    if blocking and not force:
-        steps = dict.fromkeys(one.next_step for one in blocking if one.next_step)
-        reasons = "".join(f"\n  - {one.text}" for one in blocking)
-        raise UsageError(
-            f"these are not comparable:{reasons}",
-            next_step="; ".join([*steps, "--force compares them all the same, and says so in red"]),
-        )

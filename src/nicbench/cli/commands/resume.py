@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import typer
 
-from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
+from nicbench.cli.options import DEFAULT_RUNS, Json, Live, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
 from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Event, RunFinished, RunStarted
@@ -29,11 +29,12 @@ def _resume(
     no_report: NoReport = False,
     redact: Redact = False,
     wait: Wait = 0.0,
+    live: Live = False,
 ) -> None:
     """Continue an interrupted run where it stopped."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.hypervisor_files import keep_hypervisors
-    from nicbench.cli.running import conduct
+    from nicbench.cli.running import conduct, served
 
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
@@ -46,16 +47,18 @@ def _resume(
         bench = keep_hypervisors(bench, before.hypervisors)
     say(f"run folder: {folder.path}, {folder.journal.kept_words(bench.measures)}")
     redact = redact or was_redacted(folder.journal.events())
-    conduct(
-        bench,
-        folder,
-        as_json=json,
-        with_progress=not no_progress,
-        redact=redact,
-        resumed=True,
-        wait_s=wait,
-        with_report=not no_report,
-    )
+    with served(folder, wanted=live) as page:
+        conduct(
+            bench,
+            folder,
+            as_json=json,
+            with_progress=not no_progress,
+            redact=redact,
+            resumed=True,
+            wait_s=wait,
+            with_report=not no_report,
+            page=page,
+        )
 
 
 def refuse_imported(folder: RunFolder) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from nicbench.cli import completion
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.options import DEFAULT_RUNS, BenchPath, Json, NoProgress, NoReport, Redact, RunsFolder, Wait
+from nicbench.cli.options import DEFAULT_RUNS, BenchPath, Json, Live, NoProgress, NoReport, Redact, RunsFolder, Wait
 from nicbench.cli.output import results, say
 from nicbench.store.folder import RunFolder
 from nicbench.store.tags import add_tag, check_tag
@@ -42,11 +42,12 @@ def _run(
     redact: Redact = False,
     wait: Wait = 0.0,
     tag: Tags = None,
+    live: Live = False,
     dry_run: DryRun = False,
 ) -> None:
     """Run every test of a bench file and write a report."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
-    from nicbench.cli.running import conduct
+    from nicbench.cli.running import conduct, served
 
     tags = [check_tag(name) for name in tag or ()]
     bench_file = load(bench)
@@ -57,15 +58,17 @@ def _run(
     for name in tags:
         add_tag(folder.path, name)
     say(f"run folder: {folder.path}")
-    conduct(
-        bench_file,
-        folder,
-        as_json=json,
-        with_progress=not no_progress,
-        redact=redact,
-        wait_s=wait,
-        with_report=not no_report,
-    )
+    with served(folder, wanted=live) as page:
+        conduct(
+            bench_file,
+            folder,
+            as_json=json,
+            with_progress=not no_progress,
+            redact=redact,
+            wait_s=wait,
+            with_report=not no_report,
+            page=page,
+        )
 
 
 def _show_plan(bench: BenchFile, *, as_json: bool) -> None:

@@ -1,0 +1,187 @@
+"""What a page shows of an event of a run: a few values of each trial, a sentence of everything else.
+
+A trial in the journal has ten kilobytes, of which a chart needs three hundred bytes: so ten thousand trials open fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from nicbench.core.events import (
+    CeilingFound,
+    DriverChosen,
+    Event,
+    IntervalsChecked,
+    Note,
+    ResultReady,
+    RoundFinished,
+    RunFinished,
+    RunStarted,
+    StageStarted,
+    TesterLatencyFound,
+    TestStarted,
+    TrialFinished,
+    TurnStarted,
+)
+from nicbench.core.frame_size import size_words
+from nicbench.core.result import Result
+from nicbench.core.round import Round
+from nicbench.core.trial import Trial
+from nicbench.core.turn import run_words
+from nicbench.core.units import format_bits_per_s
+from nicbench.stats.rounds import moved_bits_per_s, words_of
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
+_SHOWN_PERCENTILES: Final = ("50", "99", "99.9")
+_MOST_POINTS: Final = 200
+"""The most points of a rate within one trial; of more, neighbours are added up."""
+Item = dict[str, Any]
+"""One thing that a page is told; ``k`` says what it is."""
+
+
+def item_of(line: bytes) -> Item | None:
+    """Returns what a page is told of a line of a journal; None of what it does not show, or cannot be read."""
+    try:
+        event = _EVENT.validate_json(line)
+    except (ValidationError, ValueError, RecursionError):
+        return {"k": "note", "level": "warning", "text": "A line of the journal is damaged and is left out here."}
+    return _item(event)
+
+
+def _item(event: Event) -> Item | None:
+    match event:
+        case TrialFinished():
+            return _of_trial(event.trial)
+        case RoundFinished():
+            return _of_round(event.round)
+        case RunStarted():
+            return {
+                "k": "run",
+                "title": event.title,
+                "at": event.wall_time,
+                "version": event.nicbench_version,
+                "seed": event.seed,
+                "resumed": event.resumed,
+            }
+        case TestStarted():
+            return {
+                "k": "test",
+                "test": event.test,
+                "method": event.method,
+                "points": event.points,
+                "estimate_s": event.estimate_s,
+            }
+        case ResultReady():
+            return _of_result(event.test, event.result)
+        case TurnStarted():
+            words = f"configuration {event.configuration}, {run_words(event.run, warm_up=event.warm_up)}"
+            return {"k": "turn", "text": f"{words} (turn {event.number} of {event.of})"}
+        case RunFinished():
+            return {"k": "end", "verdict": event.verdict.value, "complete": event.complete, "at": event.wall_time}
+        case Note():
+            return {"k": "note", "level": event.level, "text": event.text}
+        case StageStarted():
+            return {"k": "stage", "text": event.text}
+        case IntervalsChecked():
+            return {"k": "said", "text": f"precision of the mean: {event.text}"}
+        case DriverChosen():
+            return {"k": "said", "text": f"driver of the tester's interfaces: {event.driver}, because {event.reason}"}
+        case CeilingFound() | TesterLatencyFound():
+            return {"k": "said", "text": event.text}
+        case _:
+            return None
+
+
+def _of_trial(trial: Trial) -> Item:
+    counts, reading, request = trial.reading.counts, trial.reading, trial.request
+    over_s = reading.transmit_ns / 1e9
+    return _known(
+        {
+            "k": "trial",
+            "id": trial.id,
+            "test": trial.test,
+            "conf": _configuration(trial.configuration, trial.run),
+            "point": size_words(trial.parameters),
+            "purpose": request.purpose.value,
+            "load": request.load_frames_per_s,
+            "loss": counts.loss_ratio,
+            "sent": counts.sent,
+            "lost": counts.lost,
+            "sent_per_s": counts.sent / over_s if over_s > 0 else None,
+            "received_per_s": counts.received / over_s if over_s > 0 else None,
+            "verdict": _verdict(trial),
+            "why": [found.text for found in trial.verdict.findings],
+            "at": trial.at_s,
+            "for": request.duration_s,
+            "latency": _latency(trial),
+            "ledger": [[each.place, each.counter, each.frames] for each in reading.ledger if not each.unsent],
+            "unexplained": reading.unexplained,
+            "series": _series(trial),
+        }
+    )
+
+
+def _of_round(one: Round) -> Item:
+    bits = moved_bits_per_s(one)
+    said = words_of(one.parameters)
+    return _known(
+        {
+            "k": "round",
+            "id": one.id,
+            "test": one.test,
+            "conf": _configuration(one.configuration, one.run),
+            "point": said,
+            "bits_per_s": bits,
+            "said": format_bits_per_s(bits) if bits else None,
+            "verdict": _verdict(one),
+            "why": [found.text for found in one.verdict.findings],
+            "at": one.at_s,
+            "for": one.request.duration_s,
+        }
+    )
+
+
+def _of_result(test: str, result: Result) -> Item:
+    what = size_words(result.parameters) if result.measured_by == "trial" else words_of(result.parameters)
+    conf = _configuration(result.configuration, result.run)
+    return _known({"k": "result", "test": test, "point": what, "conf": conf, "verdict": result.verdict.value})
+
+
+def _configuration(name: str, run: int | None) -> str | None:
+    """Names a turn; None where the run has only one, as most have."""
+    return None if name == "default" and run in (None, 1) else f"{name}, run {run}"
+
+
+def _verdict(sample: Trial | Round) -> str:
+    return "adjusted" if sample.verdict.adjusted else "valid" if sample.verdict.valid else "invalid"
+
+
+def _latency(trial: Trial) -> list[float | None] | None:
+    """Returns minimum, the shown percentiles and maximum, in nanoseconds; None where none was measured."""
+    found = trial.reading.latency
+    if found is None or not found.count:
+        return None
+    return [found.minimum_ns, *(found.percentiles_ns.get(each) for each in _SHOWN_PERCENTILES), found.maximum_ns]
+
+
+def _series(trial: Trial) -> list[Any] | None:
+    """Returns an interval in seconds and the frames received in each, summed over streams; None where not counted."""
+    each = [stream.intervals for stream in trial.reading.streams if stream.intervals is not None]
+    if not each or len({intervals.interval_ns for intervals in each}) != 1:
+        return None
+    length = max(len(intervals.received) for intervals in each)
+    summed = [sum(one.received[slot] for one in each if slot < len(one.received)) for slot in range(length)]
+    step = max(1, -(-length // _MOST_POINTS))
+    return [each[0].interval_ns * step / 1e9, _joined(summed, step)]
+
+
+def _joined(values: Sequence[int], step: int) -> list[int]:
+    return [sum(values[begin : begin + step]) for begin in range(0, len(values), step)]
+
+
+def _known(item: Item) -> Item:
+    """Leaves out what is unknown or empty."""
+    return {name: value for name, value in item.items() if value is not None and value != []}

@@ -1,0 +1,168 @@
+"""The server: where it listens, under which names it is known, and what it needs before others may reach it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import platform
+import socket
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from nicbench.core.controller import is_loopback
+from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.store import reading
+from nicbench.store.index import newest_known
+from nicbench.web.app import make_app
+from nicbench.web.catalogue import Catalogue, ReadRuns
+from nicbench.web.security import Door
+from nicbench.web.site import Site
+
+DEFAULT_PORT: Final = 8425
+_LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
+_LAST_WORDS_S: Final = 3
+"""How long streams have to say their last when the server ends."""
+_SHORTEST_PASSWORD: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to listen. ``port`` None: the usual one, or any where that is taken. ``names``: further names of it."""
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    password_file: Path | None = None
+    names: tuple[str, ...] = ()
+
+    def check(self) -> str | None:
+        """Returns the password, None where none is set. UsageError where others could read or stop runs without it."""
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise UsageError("--tls-cert and --tls-key belong together", next_step="give both, or neither")
+        if not is_loopback(self.host):
+            missing = [
+                option
+                for option, value in (("--tls-cert", self.tls_cert), ("--password-file", self.password_file))
+                if value is None
+            ]
+            if missing:
+                raise UsageError(
+                    f"others can reach {self.host}, and the page can stop runs: {' and '.join(missing)} must be given",
+                    place="--host",
+                    next_step="give a certificate, its key and a password file; or leave --host out and use "
+                    "`ssh -L 8425:127.0.0.1:8425 THIS_MACHINE` from the other machine",
+                )
+        return None if self.password_file is None else read_password(self.password_file)
+
+
+def read_password(path: Path) -> str:
+    """Reads a password from a file that only its owner may read. UsageError where it is none."""
+    step = f"write one line to it, and `chmod 600 {path}`"
+    try:
+        with reading.open_file(path) as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            text = stream.read(1000).decode("utf-8", errors="replace").strip()
+    except FileNotFoundError as error:
+        raise UsageError("there is no such file", place=str(path), next_step=step) from error
+    if stat.S_IMODE(mode) & 0o077:
+        raise UsageError("others may read the password", place=str(path), next_step=step)
+    if len(text) < _SHORTEST_PASSWORD:
+        raise UsageError(f"a password has at least {_SHORTEST_PASSWORD} characters", place=str(path), next_step=step)
+    return text
+
+
+def serve(folder: Path, read: ReadRuns, place: Place, tell: Callable[[str], None], *, until_eof: bool = False) -> None:
+    """Serves the runs of a folder until a signal ends it; ``tell`` is given the address.
+
+    ``until_eof``: also until standard input ends, which is how a server beside a run outlives no run.
+    """
+    password = place.check()
+    listening = _listen(place)
+    port = listening.getsockname()[1]
+    tls = place.tls_cert is not None
+    names = _LOOPBACK_NAMES if is_loopback(place.host) else (place.host, platform.node(), socket.getfqdn())
+    site = Site(
+        folder.resolve(),
+        Catalogue(read, partial(newest_known, folder)),
+        Door.of((*names, *place.names), port, tls=tls, password=password),
+    )
+    config = uvicorn.Config(
+        make_app(site),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=_LAST_WORDS_S,
+        ssl_certfile=place.tls_cert,
+        ssl_keyfile=place.tls_key,
+    )
+    server = _Server(config, site)
+    shown = names[0] if ":" not in names[0] else f"[{names[0]}]"
+    if not until_eof:  # beside a run nothing is read before somebody asks
+        site.catalogue.warm()
+    tell(f"{site.door.scheme}://{shown}:{port}/")
+    if until_eof:
+        threading.Thread(target=_end_at_eof, args=(server,), daemon=True, name="stdin").start()
+    server.run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends streams in order before it ends itself; a signal is then done with, and is not raised again."""
+
+    def __init__(self, config: uvicorn.Config, site: Site) -> None:
+        super().__init__(config)
+        self._site = site
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Ends the server; from any thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._site.ending.set)
+        self.should_exit = True
+
+
+def _end_at_eof(server: _Server) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        while sys.stdin.buffer.read(4096):
+            pass
+    server.end()
+
+
+def _listen(place: Place) -> socket.socket:
+    """Binds the address. NotReadyError where it is in use, or is none of this machine."""
+    try:
+        family = socket.AF_INET6 if ipaddress.ip_address(place.host).version == 6 else socket.AF_INET
+    except ValueError:
+        family = socket.AF_INET
+    last: OSError | None = None
+    for port in (DEFAULT_PORT, 0) if place.port is None else (place.port,):
+        try:
+            return socket.create_server((place.host, port), family=family)
+        except OSError as error:
+            last = error
+    raise NotReadyError(
+        f"cannot listen there: {last.strerror if last else 'no port'}",
+        place=f"{place.host}:{place.port if place.port is not None else DEFAULT_PORT}",
+        next_step="name another port by --port, or 0 for any",
+    )

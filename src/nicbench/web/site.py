@@ -1,0 +1,87 @@
+"""What the views share: the folder of runs, what is known of them, and the frame of a page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from markupsafe import Markup
+from starlette.responses import HTMLResponse
+
+from nicbench.core.errors import UsageError
+from nicbench.core.redaction import make_visible
+from nicbench.store.folder import is_run_folder
+from nicbench.web.catalogue import Catalogue
+from nicbench.web.security import Door
+from nicbench.web.watched_run import WatchedRuns
+
+_PAGE: Final = Markup("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="nicbench-token" content="{token}">
+<title>{title}</title>
+<link rel="icon" href="/static/icon.svg">
+<link rel="stylesheet" href="/static/report.css">
+<link rel="stylesheet" href="/static/vendor/uplot/uPlot.min.css">
+<link rel="stylesheet" href="/static/web.css">
+<script src="/static/vendor/uplot/uPlot.iife.min.js" defer></script>
+<script type="module" src="/static/views/{script}.js"></script>
+</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+<header class="bar"><b>nicbench</b><nav aria-label="Views">{links}</nav><span id="link" role="status"></span></header>
+<main id="main" tabindex="-1" {about}><noscript><p>This page needs JavaScript.</p></noscript></main>
+</body>
+</html>
+""")
+_LINK: Final = Markup('<a href="{path}">{text}</a>')
+_HERE: Final = Markup('<a href="{path}" aria-current="page">{text}</a>')
+_ABOUT: Final = Markup('data-{name}="{value}"')
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An entry of the navigation."""
+
+    path: str
+    text: str
+
+
+@dataclass(slots=True)
+class Site:
+    """One server's: its ``folder`` of runs, its ``door``, and the ``links`` of its views."""
+
+    folder: Path
+    catalogue: Catalogue
+    door: Door
+    watched: WatchedRuns = field(default_factory=WatchedRuns)
+    links: Sequence[Link] = ()
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the server is to end: streams say their last."""
+    streams: int = 0
+
+    def run_folder(self, run_id: str) -> Path:
+        """Returns the folder of a run, which lies in the folder of runs itself. UsageError where there is no such run.
+
+        A link that leads elsewhere is none: whoever may write here could show any folder by it.
+        """
+        path = self.folder / run_id
+        plain = "/" not in run_id and not run_id.startswith(".") and "\0" not in run_id
+        if not plain or path.is_symlink() or not is_run_folder(path):
+            raise UsageError("there is no such run", place=make_visible(run_id[:200]))
+        return path
+
+    def page(self, title: str, script: str, *, here: str | None = None, **about: str) -> HTMLResponse:
+        """Makes a page, which its ``script`` fills; ``about`` is what the script is told, ``here`` the current link."""
+        links = Markup("").join(
+            (_HERE if link.path == here else _LINK).format(path=link.path, text=link.text) for link in self.links
+        )
+        told = Markup(" ").join(_ABOUT.format(name=name, value=value) for name, value in about.items())
+        text = _PAGE.format(token=self.door.token, title=make_visible(title), script=script, links=links, about=told)
+        return HTMLResponse(text)

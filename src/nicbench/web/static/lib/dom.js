@@ -1,0 +1,49 @@
+// Elements made by name. Texts of others (titles, names, notes) only ever become text, never markup.
+
+// Characters that control a terminal or reverse a text: shown as numbers, as in reports.
+const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** A text as it may be shown. */
+export const visible = (text) => text.replaceAll(STEERING, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+const shown = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : visible(String(child))));
+
+/** Makes an element. `on...` attributes are listeners, false and null leave an attribute out; children are nodes or texts. */
+export function h(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : String(value));
+  }
+  made.append(...shown(children));
+  return made;
+}
+
+/** Puts children in the place of what an element had. */
+export function fill(element, ...children) {
+  element.replaceChildren(...shown(children));
+  return element;
+}
+
+/** Sets a text only where it differs, so that a reader of screens does not hear the same again. */
+export function say(element, text) {
+  const wanted = visible(text);
+  if (element.textContent !== wanted) element.textContent = wanted;
+}
+
+/** Sends a POST with this server's token; throws an Error in the server's words. */
+export async function post(path) {
+  const token = document.querySelector("meta[name=nicbench-token]").content;
+  const answer = await fetch(path, { method: "POST", headers: { "X-Nicbench-Token": token, "Content-Type": "application/json" }, body: "{}" });
+  if (!answer.ok) throw new Error(await wordsOf(answer));
+}
+
+/** The words of an answer that is an error. */
+export async function wordsOf(answer) {
+  const text = await answer.text();
+  try {
+    return JSON.parse(text).error;
+  } catch {
+    return text.trim() || `the server answered ${answer.status}`;
+  }
+}

@@ -1,0 +1,98 @@
+"""One run: as it happens or as it was, from its journal, with the wish that it stops; and the files of its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, Route
+
+from nicbench.core.errors import UsageError
+from nicbench.store import reading
+from nicbench.web.answers import json_answer
+from nicbench.web.controller import stop_after_test, stop_now
+from nicbench.web.security import SANDBOX
+from nicbench.web.streaming import MOST_STREAMS, place_of, stream_run
+from nicbench.web.views.base import View
+from nicbench.web.watched_run import REPORT, title_of
+
+_AT_ONCE: Final = 2**20
+_NEVER_SENT: Final = frozenset({"undo.json"})
+_PAGES: Final = frozenset({REPORT})
+
+
+class RunView(View):
+    """The page of a run, its events, and two buttons."""
+
+    kind = "run"
+    place = 1
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return (
+            Route("/runs/{run}", self._page),
+            Route("/api/runs/{run}/events", self._events),
+            Route("/api/runs/{run}/cpus", self._cpus),
+            Route("/api/runs/{run}/stop", self._stop, methods=["POST"]),
+            Route("/api/runs/{run}/stop-after-test", self._stop_after_test, methods=["POST"]),
+            Route("/runs/{run}/{name:path}", self._file),
+        )
+
+    async def _page(self, request: Request) -> Response:
+        folder = self._folder(request)
+        title = await run_in_threadpool(title_of, folder)
+        return self.site.page(title, self.kind, run=quote(folder.name, safe="", errors="surrogateescape"))
+
+    async def _events(self, request: Request) -> Response:
+        if self.site.streams >= MOST_STREAMS:
+            return PlainTextResponse("nicbench: too many pages are open\n", 503)
+        begun = place_of(request.headers.get("last-event-id"))
+        stream = stream_run(self.site, self.site.watched.of(self._folder(request)), begun)
+        return StreamingResponse(stream, media_type="text/event-stream")
+
+    async def _cpus(self, request: Request) -> Response:
+        run = self.site.watched.of(self._folder(request))
+        return json_answer({"machines": await run_in_threadpool(run.cpus.machines, run.after_s)})
+
+    async def _stop(self, request: Request) -> Response:
+        return await self._ask(request, stop_now)
+
+    async def _stop_after_test(self, request: Request) -> Response:
+        return await self._ask(request, stop_after_test)
+
+    async def _ask(self, request: Request, stop: Callable[[Path], None]) -> Response:
+        await run_in_threadpool(stop, self._folder(request))
+        return json_answer({"asked": True})
+
+    async def _file(self, request: Request) -> Response:
+        """Sends a file of the run folder: the report to be looked at, all others to be kept."""
+        folder, name = self._folder(request), request.path_params["name"]
+        path = folder / name
+        parts = Path(name).parts
+        hidden = any(part.startswith(".") for part in parts) or name in _NEVER_SENT or name.startswith("/")
+        linked = any((folder / Path(*parts[:number])).is_symlink() for number in range(1, len(parts) + 1))
+        if hidden or linked or not parts or "\0" in name:
+            raise UsageError("there is no such file in this run", place=folder.name)
+        try:
+            stream = await run_in_threadpool(reading.open_file, path)
+        except FileNotFoundError as error:
+            raise UsageError("there is no such file in this run", place=folder.name) from error
+        is_page = name in _PAGES
+        headers = {"Content-Security-Policy": SANDBOX}
+        if not is_page:
+            headers["Content-Disposition"] = "attachment"
+        media_type = "text/html; charset=utf-8" if is_page else "application/octet-stream"
+
+        def pieces() -> object:
+            with stream:
+                while piece := stream.read(_AT_ONCE):
+                    yield piece
+
+        return StreamingResponse(pieces(), media_type=media_type, headers=headers)  # type: ignore[arg-type]
+
+    def _folder(self, request: Request) -> Path:
+        return self.site.run_folder(request.path_params["run"])

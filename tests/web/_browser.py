@@ -1,0 +1,103 @@
+"""Chromium, a server in a process of its own, and runs in others: what a test of the pages in a browser needs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (apt-get install chromium)")
+PATIENCE_MS = 30_000
+BENCH = """\
+nicbench: 1
+title: Watched
+seed: 1
+lab: {kind: simulated, capacity: 500 kpps, queue_frames: 256, delay: 20 us}
+dut: {kind: simulated}
+tests:
+  - name: first
+    method: throughput
+    frame_bytes: FIRST
+    search: {kind: mlr, precision: 0.5 %}
+    trial: {duration: 1 s, drain: 50 ms, settle: 10 ms}
+  - name: second
+    method: frame-loss
+    frame_bytes: [64]
+    trial: {duration: 1 s, drain: 50 ms, settle: 10 ms}
+"""
+
+
+@asynccontextmanager
+async def chromium() -> AsyncIterator[Browser]:
+    """A browser without a window."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+async def open_page(browser: Browser, address: str, **options: Any) -> tuple[Page, list[str]]:
+    """A page in a context of its own, and what went wrong in it: errors, what the policy refused, other servers."""
+    context = await browser.new_context(**options)
+    context.set_default_timeout(PATIENCE_MS)
+    page = await context.new_page()
+    wrong: list[str] = []
+    host = re.match(r"https?://[^/]+", address)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if "Content Security Policy" in said.text else None)
+    page.on("request", lambda asked: None if host and asked.url.startswith(host[0]) else wrong.append(asked.url))
+    await page.goto(address)
+    return page, wrong
+
+
+@contextmanager
+def served(runs: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A server of these runs; gives its address and its process."""
+    command = [sys.executable, "-m", "nicbench", "web", str(runs), "--port", str(port), *options]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    assert process.stderr is not None
+    try:
+        said = process.stderr.readline().decode()
+        found = re.search(r"https?://\S+", said)
+        assert found, said + process.stderr.read().decode()
+        yield found[0].rstrip("/"), process
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+@contextmanager
+def running(runs: Path, first: str, *options: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """A run of two tests on a simulated lab, the first at these frame sizes; gives its folder and its process."""
+    bench = runs.parent / "watched.yaml"
+    bench.write_text(BENCH.replace("FIRST", first))
+    with nicbench("run", str(bench), "--runs", str(runs), "--no-report", *options) as process:
+        assert process.stderr is not None
+        said = process.stderr.readline().decode()
+        yield Path(said.removeprefix("run folder: ").strip()), process
+
+
+@contextmanager
+def nicbench(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of nicbench, which is ended where it has not ended by itself."""
+    process = subprocess.Popen([sys.executable, "-m", "nicbench", *arguments], stderr=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()

@@ -1,0 +1,140 @@
+"""The pages in a real browser: a run is watched, stopped, killed and resumed; a server dies; strangers' texts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.web._browser import PATIENCE_MS, chromium, needs_browser, nicbench, open_page, running, served
+from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
+
+pytestmark = [needs_browser, pytest.mark.slow]
+MANY = "[64, 128, 256, 512, 1024, 1280, 1518]"
+
+
+async def sees(page: Page, state: str) -> None:
+    """Waits until the page says that the run is in this state."""
+    await expect(page.locator(".badge")).to_have_text(state, timeout=PATIENCE_MS)
+
+
+async def test_two_browsers_watch_a_run_from_its_start_to_its_end(runs: Path) -> None:
+    async with chromium() as browser:
+        with served(runs) as (address, _), running(runs, "[64]") as (folder, process):
+            seen = [await open_page(browser, f"{address}/runs/{folder.name}") for _ in range(2)]
+            for page, _ in seen:
+                await sees(page, "running")
+                await expect(page.locator("h1")).to_have_text("Watched")
+                await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+            for page, wrong in seen:
+                await sees(page, "valid")
+                await expect(page.locator(".log")).to_contain_text("the run is complete: valid")
+                await expect(page.get_by_role("row", name=re.compile("^t0001 first"))).to_have_count(1)
+                await expect(page.locator(".chart canvas").first).to_be_visible()
+                assert wrong == []
+            assert process.wait(10) == 0
+            (folder / "report.html").write_text("<h1>The report</h1>")
+            await seen[0][0].get_by_role("link", name="The report of this run").click()
+            await expect(seen[0][0].locator("h1")).to_have_text("The report")
+
+
+async def test_a_run_is_stopped_after_its_test_resumed_stopped_at_once_and_killed_under_the_page(runs: Path) -> None:
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            with running(runs, "[64]") as (folder, process):
+                page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
+                page.on("dialog", lambda dialog: dialog.accept())
+                await page.get_by_role("button", name="Stop after this test").click()
+                await expect(page.get_by_text("It ends after the present test.")).to_be_visible()
+                await sees(page, "stopped early")
+                assert process.wait(10) == 130
+            await expect(page.locator(".log")).not_to_contain_text("test second")
+            with nicbench("resume", str(folder), "--no-report") as process:
+                await sees(page, "running")
+                await expect(page.locator(".log")).to_contain_text("test second")
+                await page.get_by_role("button", name="Stop", exact=True).click()
+                await sees(page, "stopped early")
+                assert process.wait(10) == 130
+            with nicbench("resume", str(folder), "--no-report") as process:
+                await sees(page, "running")
+                process.kill()
+                await sees(page, "elsewhere, or just ended")
+                await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
+            with nicbench("resume", str(folder), "--no-report") as process:
+                await sees(page, "valid")
+            assert wrong == []
+
+
+async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs: Path) -> None:
+    folder = make_run(runs, "one", started("Long") + begun() + trials(3))
+    async with chromium() as browser:
+        with served(runs) as (address, process):
+            page, _ = await open_page(browser, f"{address}/runs/one")
+            await expect(page.get_by_role("row", name=re.compile("^t0003"))).to_have_count(1)
+            process.kill()
+            await expect(page.locator("#link")).to_contain_text("no connection")
+        with (folder / "journal.ndjson").open("a") as journal:
+            journal.write(trials(1, first=4) + finished())
+        with served(runs, int(address.rpartition(":")[2])):
+            await sees(page, "valid")
+            await expect(page.locator("#link")).to_have_text("")
+            for number in range(1, 5):
+                await expect(page.get_by_role("row", name=f"t000{number}")).to_have_count(1)
+
+
+async def test_texts_of_strangers_do_nothing_in_the_pages(runs: Path) -> None:
+    name = HOSTILE.replace("/", "")
+    lines = note(HOSTILE) + begun(HOSTILE) + trials(2, test=HOSTILE, note=HOSTILE)
+    make_run(runs, name, started(HOSTILE) + lines + finished())
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            for path in ("/", f"/runs/{quote(name)}"):
+                page, wrong = await open_page(browser, address + path)
+                await expect(page.get_by_text("<img src=x onerror=").first).to_be_visible()
+                assert await page.evaluate("[window.broken, document.images.length, document.scripts.length]") == [
+                    None,
+                    0,
+                    2,
+                ]
+                assert "\u202e" not in await page.inner_text("main")
+                assert wrong == []
+
+
+async def test_the_list_is_filtered_sorted_and_compared_and_its_address_says_how(runs: Path) -> None:
+    for number in range(120):
+        make_run(runs, f"2026-01-01T1200{number:02d}Z-run", started(f"{'Late' if number < 10 else 'Run'} {number:03d}"))
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, address)
+            await expect(page.locator("tbody tr")).to_have_count(100)
+            await page.get_by_label("words").fill("late")
+            await expect(page.locator("tbody tr")).to_have_count(10)
+            await page.get_by_role("button", name="title").click()
+            await expect(page.locator("tbody tr").first).to_contain_text("Late 000")
+            for row in (0, 1):
+                await page.locator("tbody input").nth(row).check()
+            await expect(page.get_by_role("link", name="Compare the two selected")).to_be_visible()
+            again, _ = await open_page(browser, page.url)
+            await expect(again.locator("tbody tr")).to_have_count(10)
+            await expect(again.locator("tbody input:checked")).to_have_count(2)
+            await expect(again.locator("th[aria-sort=ascending]")).to_contain_text("title")
+            await page.locator("tbody a").first.press("Enter")
+            await expect(page.locator("h1")).to_have_text("Late 000")
+            assert wrong == []
+
+
+async def test_a_page_beside_a_run_says_where_it_is_and_what_it_cost(runs: Path) -> None:
+    async with chromium() as browser:
+        with running(runs, "[64]", "--live") as (folder, process):
+            assert process.stderr is not None
+            said = process.stderr.readline().decode()
+            page, wrong = await open_page(browser, said.removeprefix("live page: ").strip())
+            await sees(page, "valid")
+            assert process.wait(20) == 0
+            await expect(page.locator("#link")).to_contain_text("no connection")
+            assert wrong == []
+        assert (
+            "A live page was served beside this run, at the lowest priority" in (folder / "journal.ndjson").read_text()
+        )

@@ -1,0 +1,225 @@
+"""A run that is followed: from a growing, torn, replaced or hostile journal, for several pages at once."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
+
+from nicbench.core.events import RunFinished, TrialStarted
+from nicbench.core.result import ResultVerdict
+from nicbench.store import manifest
+from nicbench.store.now import NowFile, read_now
+from nicbench.store.stop_request import is_asked_to_stop
+from nicbench.web.controller import find_writer, stop_after_test
+from nicbench.web.moments import item_of
+from nicbench.web.site import Site
+from nicbench.web.streaming import place_of, stream_run
+from nicbench.web.watched_run import WatchedRun
+
+
+async def events_of(stream: AsyncIterator[str]) -> AsyncIterator[tuple[str, Any]]:
+    """Kind and content of each event of a stream."""
+    async for text in stream:
+        fields = dict(line.split(": ", 1) for line in text.strip().splitlines() if not line.startswith(":"))
+        if fields:
+            yield fields["event"], json.loads(fields["data"])
+
+
+async def until(stream: AsyncIterator[tuple[str, Any]], kind: str) -> list[tuple[str, Any]]:
+    """The events up to the first of a kind."""
+    found = []
+    async for event in stream:
+        found.append(event)
+        if event[0] == kind:
+            return found
+    return found
+
+
+async def test_a_page_is_told_of_each_trial_as_the_journal_grows(site: Site, runs: Path) -> None:
+    folder = make_run(runs, "one", started("Mine") + begun())
+    journal = folder / "journal.ndjson"
+    stream = events_of(stream_run(site, site.watched.of(folder), (0, 0)))
+    (_, first), (_, state) = await until(stream, "state")
+    assert [item["k"] for item in first] == ["run", "test"]
+    assert state["state"] == "silent"
+    line = trials(1)
+    with journal.open("a") as file:
+        file.write(line[:100])  # half of a line is not told
+        file.flush()
+        await asyncio.sleep(0.7)
+        file.write(line[100:])
+    [(_, (trial,))] = await until(stream, "items")
+    assert (trial["id"], trial["test"], trial["point"], trial["verdict"]) == (
+        "t0001",
+        "throughput",
+        "64 bytes",
+        "valid",
+    )
+    with journal.open("a") as file:
+        file.write(finished())
+    told = await until(stream, "state")
+    assert told[-1][1] == {"report": False, "state": "finished", "verdict": "valid"}
+    site.ending.set()
+    assert (await until(stream, "bye"))[-1][0] == "bye"
+
+
+async def test_two_pages_see_the_same_and_one_that_comes_again_is_told_the_rest(site: Site, runs: Path) -> None:
+    folder = make_run(runs, "one", started() + trials(5) + finished())
+    run = site.watched.of(folder)
+    site.ending.set()
+    both = [[event async for event in events_of(stream_run(site, run, (0, 0)))] for _ in range(2)]
+    assert both[0] == both[1]
+    rest = [event async for event in events_of(stream_run(site, run, place_of("0.5")))]
+    assert [item.get("id", item["k"]) for item in rest[0][1]] == ["t0005", "end"]
+    assert site.streams == 0
+
+
+async def test_a_page_of_another_journal_begins_anew(site: Site, runs: Path) -> None:
+    folder = make_run(runs, "one", started() + trials(1))
+    site.ending.set()
+    events = [event async for event in events_of(stream_run(site, site.watched.of(folder), place_of("0.9999")))]
+    assert [kind for kind, _ in events] == ["reset", "items", "state", "bye"]
+    assert place_of("rubbish") == place_of(None) == place_of("1.2.3") == (0, 0)
+
+
+def test_a_resumed_run_goes_on_behind_the_line_that_a_crash_cut(runs: Path) -> None:
+    folder = make_run(runs, "one", started() + trials(2) + '{"event":"trial_fin')
+    run = WatchedRun(folder)
+    run.advance()
+    assert len(run.items) == 3
+    journal = folder / "journal.ndjson"
+    journal.write_text(journal.read_text()[:-19] + started(resumed=True) + trials(1, first=3))
+    run.advance()
+    items = [json.loads(item) for item in run.items]
+    assert [item.get("id", item["k"]) for item in items] == ["run", "t0001", "t0002", "run", "t0003"]
+    journal.write_text(started("another"))
+    run.advance()
+    assert (run.generation, len(run.items)) == (1, 1)
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '{"event":"unknown"}', "\x00\xff", "[" * 5000, '{"event":1e999}'])
+def test_a_line_that_no_run_wrote_is_said_to_be_damaged(text: str) -> None:
+    item = item_of(text.encode("latin-1"))
+    assert item is not None
+    assert (item["k"], item["level"]) == ("note", "warning")
+
+
+def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs: Path) -> None:
+    run = WatchedRun(make_run(runs, "one", started(HOSTILE) + note(HOSTILE) + trials(1, note=HOSTILE)))
+    run.advance()
+    assert all(item.isascii() for item in run.items)
+    title, said, trial = (json.loads(item) for item in run.items)
+    assert (title["title"], said["text"], trial["why"]) == (HOSTILE, HOSTILE, [HOSTILE])
+
+
+def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs: Path) -> None:
+    run = WatchedRun(make_run(runs, "one", started() + trials(50)))
+    run.advance()
+    assert max(len(item) for item in run.items) < 500
+
+
+# Who conducts a run.
+
+
+CONTROLLER = """
+import fcntl, os, signal, sys
+descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
+fcntl.flock(descriptor, fcntl.LOCK_EX)
+print("holds", flush=True)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+signal.pause()
+"""
+
+
+@pytest.fixture
+def conducted(runs: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """A run folder, and a process that holds its journal as a controller does."""
+    folder = make_run(runs, "one", started() + begun())
+    command = [sys.executable, "-c", CONTROLLER, str(folder / "journal.ndjson")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield folder, process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_the_process_that_holds_the_journal_is_stopped_and_no_other(
+    conducted: tuple[Path, subprocess.Popen[bytes]], post: Any, site: Site
+) -> None:
+    folder, process = conducted
+    writer = find_writer(folder)
+    assert writer is not None
+    assert (writer.pid, writer.is_ours) == (process.pid, True)
+    assert site.watched.of(folder).state()["state"] == "running"
+    assert post("/api/runs/one/stop-after-test") == 200
+    assert is_asked_to_stop(folder)
+    assert site.watched.of(folder).state()["asked"] is True
+    assert post("/api/runs/one/stop") == 200
+    assert process.wait(10) == 7
+    assert find_writer(folder) is None
+
+
+def test_a_reader_of_the_journal_and_a_lock_without_it_conduct_nothing(runs: Path) -> None:
+    folder = make_run(runs, "one", started())
+    descriptor = os.open(folder / "journal.ndjson", os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        assert find_writer(folder) is None
+    finally:
+        os.close(descriptor)
+    with pytest.raises(Exception, match="no process on this machine"):
+        stop_after_test(folder)
+
+
+def test_a_run_without_a_controller_was_killed_once_it_is_silent_for_long(runs: Path) -> None:
+    folder = make_run(runs, "one", started() + begun())
+    assert WatchedRun(folder).state()["state"] == "silent"
+    os.utime(folder / "journal.ndjson", (0, 0))
+    assert WatchedRun(folder).state()["state"] == "killed"
+    with (folder / "journal.ndjson").open("a") as file:
+        file.write(finished(complete=False))
+    run = WatchedRun(folder)
+    run.advance()
+    assert run.state()["state"] == "stopped"
+
+
+def test_what_a_run_does_now_is_told_while_it_does_it(
+    conducted: tuple[Path, subprocess.Popen[bytes]], site: Site
+) -> None:
+    folder, _ = conducted
+    now = NowFile(folder)
+    trial = TrialStarted(
+        test="throughput",
+        parameters={"frame_bytes": 64},
+        purpose="search",
+        load_frames_per_s=1e6,
+        duration_s=2.0,
+        repeat=0,
+    )
+    now.note(trial, 0.25, "at most 3 min left")
+    state = site.watched.of(folder).state()
+    assert (state["left"], state["share"]) == ("at most 3 min left", 0.25)
+    assert state["now"]["point"] == "64 bytes"
+    manifest.write(folder)
+    assert manifest.differences(folder) == ()  # no part of what the manifest vouches for
+    now.note(RunFinished(verdict=ResultVerdict.VALID), 1.0, "")
+    assert read_now(folder) is None
+
+
+def test_a_file_of_now_that_no_run_wrote_says_nothing(runs: Path) -> None:
+    folder = make_run(runs, "one", started())
+    for text in ("{", "[]", '{"event": {"load_frames_per_s": []}, "share_done": "x", "left": 1}'):
+        (folder / ".now.json").write_text(text)
+        assert read_now(folder) is None
