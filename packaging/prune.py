@@ -1,4 +1,4 @@
-"""Removes what packaging/unused lists from a folder of Python's modules: ``prune.py FOLDER``, usually lib/python3.11."""
+"""Removes what packaging/unused lists from a folder of Python's modules, as lib/python3.11: ``prune.py FOLDER``."""
 
 from __future__ import annotations
 

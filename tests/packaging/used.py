@@ -1,4 +1,4 @@
-"""What a user does with a program whose Python was pruned: it measures, reports, exports and compares, whatever that loads."""
+"""All that a user does with a program whose Python was pruned: measure, report, export, compare."""
 
 from __future__ import annotations
 
