@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import json
 import os
+import subprocess
 import sys
 import tarfile
 from datetime import UTC, datetime
@@ -17,7 +17,10 @@ from typing import Any
 def write_archive(root: Path, archive: Path, name: str) -> None:
     """The layer is the whole of ``root``; the command is nicbench, in the folder /work, which is a volume's place."""
     layer = root.read_bytes()
-    packed = gzip.compress(layer, compresslevel=9, mtime=0)
+    # Read by podman and by Docker since 23; a third less than gzip. One thread: with more the bytes depend on how many.
+    packed = subprocess.run(
+        ("zstd", "--ultra", "-22", "--single-thread", "--stdout", root), check=True, capture_output=True
+    ).stdout
     made = datetime.fromtimestamp(int(os.environ["SOURCE_DATE_EPOCH"]), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     command = {
         "Entrypoint": ["nicbench"],
@@ -41,7 +44,7 @@ def write_archive(root: Path, archive: Path, name: str) -> None:
         return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": digest, "size": len(content)}
 
     described = add(_json(configuration), "config.v1+json")
-    manifest = {"schemaVersion": 2, "config": described, "layers": [add(packed, "layer.v1.tar+gzip")]}
+    manifest = {"schemaVersion": 2, "config": described, "layers": [add(packed, "layer.v1.tar+zstd")]}
     entry = {**add(_json(manifest), "manifest.v1+json"), "annotations": {"org.opencontainers.image.ref.name": name}}
     blobs["index.json"] = _json({"schemaVersion": 2, "manifests": [entry]})
     blobs["oci-layout"] = _json({"imageLayoutVersion": "1.0.0"})
