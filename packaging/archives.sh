@@ -21,7 +21,7 @@ Description: NIC performance lab in one tool
  RFC 2544 throughput and latency of network cards and devices, streams, shares and storage over networks, from one bench
  file to a report.
 CONTROL
-    dpkg-deb --root-owner-group -Zxz -z9 -Sextreme --threads-max=1 --build "$folder" "$3" >&2
+    dpkg-deb --root-owner-group -Zxz -z9 --threads-max=1 --build "$folder" "$3" >&2
 }
 
 # An .rpm of the tree $2, for architecture $1, in folder $3.
