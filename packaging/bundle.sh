@@ -5,13 +5,6 @@
 # Python in parts, what its modules are linked against, and bpftool, which Ubuntu has for some of its kernels only.
 PYTHON=python3.11
 PARTS="$PYTHON-minimal lib$PYTHON-minimal lib$PYTHON-stdlib libssl3 libffi8 zlib1g liblzma5 libbz2-1.0 libexpat1 libuuid1 libsqlite3-0 bpftool libelf1 libcap2"
-# Modules of Python whose libraries are left out: terminals, dbm, network information service, Python's own tests.
-UNUSED_MODULES="_curses* _dbm* nis* ossaudiodev* readline* _crypt.* _test* _xxtest* xxlimited* _ctypes_test*"
-# Parts of packages that nothing here calls: Arrow's network services and stores, headers, tests of packages.
-UNUSED_PARTS="pyarrow/include pyarrow/includes pyarrow/src pyarrow/tests pyarrow/*.pxi pyarrow/*.pyx pyarrow/*.pxd
-    pyarrow/libarrow_flight* pyarrow/libarrow_python_flight* pyarrow/_flight* pyarrow/_pyarrow_cpp_tests*
-    pyarrow/libarrow_s3* pyarrow/_s3fs* pyarrow/_gcsfs* pyarrow/_azurefs* pyarrow/_hdfs*
-    pyarrow/lib*.so.*.*.* numpy/f2py/tests numpy/_core/include numpy/_core/lib numpy/random/lib bin"
 
 # The tree of architecture $1 in build/package/tree-$1, from the wheel $2.
 build_tree() {
@@ -33,7 +26,6 @@ build_tree() {
     for file in "$parts"/root/usr/lib/"$triplet"/*.so.*; do
         cp --no-dereference "$file" "$home/python/lib/"
     done
-    (cd "$home/python/lib/$PYTHON" && rm -rf test lib2to3 idlelib && cd lib-dynload && rm -f $UNUSED_MODULES)
     patchelf --set-rpath '$ORIGIN/../lib' "$home/python/bin/$PYTHON"
     patchelf --set-rpath '$ORIGIN/../python/lib' "$home/bin/bpftool"
     for file in "$home/python/lib/$PYTHON"/lib-dynload/*.so; do patchelf --set-rpath '$ORIGIN/../..' "$file"; done
@@ -41,10 +33,9 @@ build_tree() {
 
     packages=$home/python/lib/$PYTHON/dist-packages
     install_packages_for "$architecture" "$wheel" "$packages"
-    (cd "$packages" && rm -rf $UNUSED_PARTS && find . -type d -name tests -prune -exec rm -rf {} +)
-    link_copies "$packages/pyarrow"
-    # Their makers left the names of functions in: 19 MB, which no report of a crash needs.
-    for file in typst/_typst cryptography/hazmat/bindings/_rust; do strip_for "$triplet" "$packages/$file.abi3.so"; done
+    .venv/bin/python packaging/prune.py "$home/python/lib/$PYTHON" >&2
+    link_copies "$packages"
+    strip_for "$triplet" "$packages"
     # Hashes in place of times, and names without this machine's folders: the same bytes in every build.
     find "$home" -name __pycache__ -prune -exec rm -rf {} +
     PYTHONHASHSEED=0 "$(package_python)" -m compileall -q -j 0 --invalidation-mode unchecked-hash \
@@ -89,15 +80,18 @@ pip_for() {
         --target "$@" >&2 || fail "Python packages are not to be had" "look at pip's message above"
 }
 
-# Takes the names of functions out of file $2, for the machine of triplet $1.
+# Takes the names of functions out of the libraries in folder $2, for the machine of triplet $1: 40 MB, which no report of a crash
+# needs. Not of NumPy and SciPy: their makers moved sections (patchelf), and strip then makes libraries that do not load.
 strip_for() {
-    if command -v "$1-strip" >/dev/null; then "$1-strip" --strip-unneeded "$2"; else strip --strip-unneeded "$2"; fi
+    local strip=strip
+    if command -v "$1-strip" >/dev/null; then strip=$1-strip; fi
+    find "$2" -path '*/numpy*' -prune -o -path '*/scipy*' -prune -o -name '*.so*' -type f -exec "$strip" --strip-unneeded {} +
 }
 
 # Files of folder $1 that are the same become links to one of them: a wheel has no links.
 link_copies() {
     local sum file last='' first=''
-    find "$1" -maxdepth 1 -name '*.so*' -type f -exec sha256sum {} + | sort | while read -r sum file; do
-        if [ "$sum" = "$last" ]; then ln -sf "$(basename "$first")" "$file"; else last=$sum first=$file; fi
+    find "$1" -name '*.so*' -type f -exec sha256sum {} + | sort | while read -r sum file; do
+        if [ "$sum" = "$last" ]; then ln -sf --relative "$first" "$file"; else last=$sum first=$file; fi
     done
 }

@@ -18,11 +18,12 @@ from typer.completion import get_completion_script
 from nicbench import __version__
 from nicbench.cli.app import make_app
 
-COMPLETIONS: Final = {
-    "bash": "bash-completion/completions/nicbench",
-    "zsh": "zsh/vendor-completions/_nicbench",
-    "fish": "fish/vendor_completions.d/nicbench.fish",
-}
+COMPLETIONS: Final = (
+    ("bash", "bash-completion/completions/nicbench"),
+    ("zsh", "zsh/vendor-completions/_nicbench"),  # Debian's place
+    ("zsh", "zsh/site-functions/_nicbench"),  # Fedora's
+    ("fish", "fish/vendor_completions.d/nicbench.fish"),
+)
 
 
 def write_manual(folder: Path) -> None:
@@ -67,7 +68,7 @@ def _escape(text: str) -> str:
 
 def write_completions(folder: Path) -> None:
     """Writes what each shell reads by itself; it asks the program for words, so that it knows names of runs."""
-    for shell, place in COMPLETIONS.items():
+    for shell, place in COMPLETIONS:
         path = folder / place
         path.parent.mkdir(parents=True, exist_ok=True)
         script = get_completion_script(prog_name="nicbench", complete_var="_NICBENCH_COMPLETE", shell=shell)
