@@ -21,6 +21,7 @@ from nicbench.core.result import ResultVerdict, Summary
 from nicbench.stages.time_plan import ends, list_planned
 from nicbench.stages.turns import summarise
 from nicbench.stats.intervals import Agreement
+from nicbench.stats.time_left import TimeLeft
 from nicbench.store.folder import RunFolder
 from nicbench.store.now import NowFile
 

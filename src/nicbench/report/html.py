@@ -1,5 +1,6 @@
-"""report.html: a document as one file that needs no network; its one script lets charts and tables answer. Every text is
-escaped, because titles, host names and command lines come from others.
+"""report.html: a document as one file that needs no network; its one script lets charts and tables answer.
+
+Every text is escaped, because titles, host names and command lines come from others.
 """
 
 from __future__ import annotations
