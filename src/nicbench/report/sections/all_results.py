@@ -9,7 +9,7 @@ from nicbench.report.document.inlines import inlines
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.sections import comparing
-from nicbench.report.sections.editors import studies
+from nicbench.report.sections.editors import study_details
 from nicbench.report.sections.results import other_results, runs
 from nicbench.report.sections.statistics import statistics
 from nicbench.report.sections.watched import failed_link_parts
@@ -17,7 +17,7 @@ from nicbench.report.sections.watched import failed_link_parts
 
 def all_results(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields the blocks of all results in the order in which a reader needs them."""
-    yield from studies(report, figures)
+    yield from study_details(report, figures)
     yield from comparing.injected_faults(report.injected)
     compared = report.comparison
     if compared is None:

@@ -52,23 +52,37 @@ _BROAD = 14
 
 def studies(report: Report, figures: Figures) -> Iterator[Block]:
     """Yields the sections of each study in the report."""
+    yield from study_openings(report, figures)
+    yield from study_details(report, figures)
+
+
+def study_openings(report: Report, figures: Figures) -> Iterator[Block]:
+    """Yields the answer of each study: a chart for each direction, and how many instances were sustained."""
     for study in report.studies:
-        yield from _study(study, report, figures)
-
-
-def _study(study: Study, report: Report, figures: Figures) -> Iterator[Block]:
-    several = len(report.studies) > 1
-    for way in study.ways:
+        of_test = f": {study.test}" if len(report.studies) > 1 else ""
+        whose = f"{study.test}: " if of_test else ""
         draw = partial(overview_chart, compares=study.compares)
-        whose = f"{study.test}: " if several else ""
-        below = inlines(foreign(report), f" {whose}{overview_caption(way)}")
-        figure = figures.figure(draw, way, "Sum of all instances by their number", below)
-        yield from (figure,) if figure else ()
-    of_test = f": {study.test}" if several else ""
-    yield from _sustained(study, report, of_test)
-    yield from _directories(study, of_test)
-    for way in study.ways:
-        yield from _way(study, way, report, figures, f" ({study.test})" if several else "")
+        drawn = [
+            figures.figure(
+                draw,
+                way,
+                "Sum of all instances by their number",
+                inlines(foreign(report), f" {whose}{overview_caption(way)}"),
+            )
+            for way in study.ways
+        ]
+        if shown := tuple(figure for figure in drawn if figure):
+            yield Group(shown, "overview")
+        yield from _sustained(study, report, of_test)
+
+
+def study_details(report: Report, figures: Figures) -> Iterator[Block]:
+    """Yields where the frames of each study were, and its runs and instances."""
+    several = len(report.studies) > 1
+    for study in report.studies:
+        yield from _directories(study, f": {study.test}" if several else "")
+        for way in study.ways:
+            yield from _way(study, way, report, figures, f" ({study.test})" if several else "")
 
 
 def _sustained(study: Study, report: Report, of_test: str) -> Iterator[Block]:

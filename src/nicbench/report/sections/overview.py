@@ -28,6 +28,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, bases_words, share, whole
 from nicbench.report.overview import BySize, Figure, PointRow, SizeColumn
+from nicbench.report.sections.editors import study_openings
 from nicbench.report.sections.opening import foreign
 
 _MOST_ROWS: Final = 16
@@ -47,6 +48,7 @@ def overview(report: Report, figures: Figures) -> Iterator[Block]:
         blocks.append(replace(lead, caption=inlines(foreign(report), " ", lead.caption)))
     if shown.by_size is not None:
         blocks.append(size_table(shown.by_size))
+    yield from study_openings(report, figures)
     if shown.by_size is None and shown.points:
         yield point_table(shown.points)
     if blocks:
