@@ -132,7 +132,7 @@ def _script(*, zooms: bool) -> str:
 
 
 _COMMENT = re.compile(r" // [^\"'`]*$")
-_DENSE = 30
+_DENSE = 60
 """The least number of marks on a page at which a part of a chart may be worth seeing larger."""
 
 
