@@ -13,6 +13,12 @@ const catchFiles = () => {
   };
 };
 
+async function savedFile(page) {
+  await page.waitForFunction(() => window.saved.length, { timeout: 10_000 }).catch(() => {});
+  const [file] = await page.evaluate(() => window.saved.splice(0));
+  return file;
+}
+
 export async function answers(browser, path) {
   const wrong = [];
   const page = await browser.newPage();
@@ -63,8 +69,7 @@ async function savingTable(page, tell) {
   if (!button) return;
   await button.focus();
   await page.keyboard.press("Enter");
-  await tick();
-  const [file] = await page.evaluate(() => window.saved.splice(0));
+  const file = await savedFile(page);
   if (file?.type !== "text/csv" || !file.text.includes(",")) tell("a table is not saved as CSV");
 }
 
@@ -78,8 +83,7 @@ async function charts(page, tell) {
     if (!(await page.$eval(".saying", (one) => !one.hidden && one.textContent))) tell("a point of a chart says nothing");
     for (const [at, type] of ["image/svg+xml", "image/png"].entries()) {
       await svg.evaluate((one, number) => one.parentNode.querySelectorAll(":scope > .tools button")[number].click(), at);
-      await page.waitForFunction(() => window.saved.length, { timeout: 5000 }).catch(() => {});
-      const [file] = await page.evaluate(() => window.saved.splice(0));
+      const file = await savedFile(page);
       if (file?.type !== type || file.bytes < 500 || file.text.includes("var(")) tell(`a chart is not saved as ${type}`);
     }
     if (!(await svg.evaluate((one) => one.getAttribute("aria-description").includes("Plus")))) continue;
