@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
@@ -67,7 +68,8 @@ _OF_TABLES: dict[TableLook, str] = {
 def write_html(document: Document) -> str:
     """Returns the document as an HTML page."""
     writer = _Writer()
-    script = _script()
+    main = "\n".join(writer.blocks(document.blocks))
+    script = _script(zooms=_has_dense_charts(main))
     title = escape(document.title)
     header = writer.blocks(document.header)
     # The title stands below the eyebrow, where there is one.
@@ -97,7 +99,7 @@ def write_html(document: Document) -> str:
             "</header>",
             *_contents(document),
             "<main>",
-            *writer.blocks(document.blocks),
+            main,
             "</main>",
             f"<footer>{_inlines(document.footer)}</footer>",
             "</body>",
@@ -123,11 +125,20 @@ def _asset(name: str) -> str:
 
 
 @cache
-def _script() -> str:
-    """Returns the page's script: both files without their comments and indents, which a page need not carry."""
-    lines = "\n".join(map(_asset, ("charts.js", "tables.js"))).splitlines()
-    kept = (line.strip() for line in lines)
-    return "\n".join(line for line in kept if line and not line.startswith("//")) + "\n"
+def _script(*, zooms: bool) -> str:
+    """Returns the page's script: its files without their comments and indents, which a page need not carry."""
+    names = (*(("zoom.js",) if zooms else ()), "charts.js", "tables.js")
+    lines = (line.strip() for name in names for line in _asset(name).splitlines())
+    return "\n".join(_COMMENT.sub("", line) for line in lines if line and not line.startswith("//")) + "\n"
+
+
+_COMMENT = re.compile(r" // [^\"'`]*$")
+_DENSE = 60
+"""The least number of marks on a page at which a part of a chart may be worth seeing larger."""
+
+
+def _has_dense_charts(blocks: str) -> bool:
+    return "data-points=" in blocks or blocks.count("data-says=") >= _DENSE
 
 
 def _policy(script: str) -> str:
