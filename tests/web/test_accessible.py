@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from playwright.async_api import expect
-
 from tests.web._browser import chromium, needs_browser, open_page, served
 from tests.web._folders import begun, make_run, note, started, trials
 
