@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium (apt-get install chromium)")
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
+expect.set_options(timeout=PATIENCE_MS)
 BENCH = """\
 nicbench: 1
 title: Watched

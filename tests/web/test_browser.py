@@ -20,10 +20,14 @@ async def sees(page: Page, state: str) -> None:
     await expect(page.locator(".badge")).to_have_text(state, timeout=PATIENCE_MS)
 
 
-async def test_two_browsers_watch_a_run_from_its_start_to_its_end(runs: Path) -> None:
+async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it_cost(
+    runs: Path,
+) -> None:
     async with chromium() as browser:
-        with served(runs) as (address, _), running(runs, "[64]") as (folder, process):
-            seen = [await open_page(browser, f"{address}/runs/{folder.name}") for _ in range(2)]
+        with served(runs) as (address, _), running(runs, "[64]", "--live") as (folder, process):
+            assert process.stderr is not None
+            own = process.stderr.readline().decode().removeprefix("live page: ").strip()
+            seen = [await open_page(browser, each) for each in (own, f"{address}/runs/{folder.name}")]
             for page, _ in seen:
                 await sees(page, "running")
                 await expect(page.locator("h1")).to_have_text("Watched")
@@ -31,38 +35,51 @@ async def test_two_browsers_watch_a_run_from_its_start_to_its_end(runs: Path) ->
             for page, wrong in seen:
                 await sees(page, "valid")
                 await expect(page.locator(".log")).to_contain_text("the run is complete: valid")
+                await expect(page.locator(".log")).to_contain_text("A live page was served beside this run")
                 await expect(page.get_by_role("row", name=re.compile("^t0001 first"))).to_have_count(1)
                 await expect(page.locator(".chart canvas").first).to_be_visible()
                 assert wrong == []
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
+            (live, _), (page, _) = seen
+            await expect(live.locator("#link")).to_contain_text("no connection")
             (folder / "report.html").write_text("<h1>The report</h1>")
-            await seen[0][0].get_by_role("link", name="The report of this run").click()
-            await expect(seen[0][0].locator("h1")).to_have_text("The report")
+            await page.get_by_role("link", name="The report of this run").click()
+            await expect(page.locator("h1")).to_have_text("The report")
 
 
-async def test_a_run_is_stopped_after_its_test_resumed_stopped_at_once_and_killed_under_the_page(runs: Path) -> None:
+async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64]") as (folder, process):
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 page.on("dialog", lambda dialog: dialog.accept())
-                await page.get_by_role("button", name="Stop after this test").click()
+                await page.get_by_role("button", name="Stop after this test").click()  # once a test has begun
                 await expect(page.get_by_text("It ends after the present test.")).to_be_visible()
                 await sees(page, "stopped early")
-                assert process.wait(10) == 130
+                assert process.wait(60) == 130
             await expect(page.locator(".log")).not_to_contain_text("test second")
             with nicbench("resume", str(folder), "--no-report") as process:
                 await sees(page, "running")
                 await expect(page.locator(".log")).to_contain_text("test second")
                 await page.get_by_role("button", name="Stop", exact=True).click()
                 await sees(page, "stopped early")
-                assert process.wait(10) == 130
-            with nicbench("resume", str(folder), "--no-report") as process:
-                await sees(page, "running")
+                assert process.wait(60) == 130
+            assert wrong == []
+
+
+@pytest.mark.acceptance
+async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            with running(runs, MANY) as (folder, process):
+                page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
+                await expect(page.get_by_role("row", name=re.compile("^t0003"))).to_have_count(1)
                 process.kill()
                 await sees(page, "elsewhere, or just ended")
                 await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
-            with nicbench("resume", str(folder), "--no-report") as process:
+            with nicbench("resume", str(folder), "--no-report"):
+                await sees(page, "running")
+                await expect(page.locator(".log")).to_contain_text("the run goes on")
                 await sees(page, "valid")
             assert wrong == []
 
@@ -84,27 +101,13 @@ async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs
                 await expect(page.get_by_role("row", name=f"t000{number}")).to_have_count(1)
 
 
-async def test_texts_of_strangers_do_nothing_in_the_pages(runs: Path) -> None:
+async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_nothing(runs: Path) -> None:
+    for number in range(120):
+        title = f"{'Late' if number < 10 else 'Run'} {number:03d}"
+        make_run(runs, f"2026-01-01T1200{number:02d}Z-run", started(title))
     name = HOSTILE.replace("/", "")
     lines = note(HOSTILE) + begun(HOSTILE) + trials(2, test=HOSTILE, note=HOSTILE)
     make_run(runs, name, started(HOSTILE) + lines + finished())
-    async with chromium() as browser:
-        with served(runs) as (address, _):
-            for path in ("/", f"/runs/{quote(name)}"):
-                page, wrong = await open_page(browser, address + path)
-                await expect(page.get_by_text("<img src=x onerror=").first).to_be_visible()
-                assert await page.evaluate("[window.broken, document.images.length, document.scripts.length]") == [
-                    None,
-                    0,
-                    2,
-                ]
-                assert "\u202e" not in await page.inner_text("main")
-                assert wrong == []
-
-
-async def test_the_list_is_filtered_sorted_and_compared_and_its_address_says_how(runs: Path) -> None:
-    for number in range(120):
-        make_run(runs, f"2026-01-01T1200{number:02d}Z-run", started(f"{'Late' if number < 10 else 'Run'} {number:03d}"))
     async with chromium() as browser:
         with served(runs) as (address, _):
             page, wrong = await open_page(browser, address)
@@ -123,18 +126,10 @@ async def test_the_list_is_filtered_sorted_and_compared_and_its_address_says_how
             await page.locator("tbody a").first.press("Enter")
             await expect(page.locator("h1")).to_have_text("Late 000")
             assert wrong == []
-
-
-async def test_a_page_beside_a_run_says_where_it_is_and_what_it_cost(runs: Path) -> None:
-    async with chromium() as browser:
-        with running(runs, "[64]", "--live") as (folder, process):
-            assert process.stderr is not None
-            said = process.stderr.readline().decode()
-            page, wrong = await open_page(browser, said.removeprefix("live page: ").strip())
-            await sees(page, "valid")
-            assert process.wait(20) == 0
-            await expect(page.locator("#link")).to_contain_text("no connection")
-            assert wrong == []
-        assert (
-            "A live page was served beside this run, at the lowest priority" in (folder / "journal.ndjson").read_text()
-        )
+            for path in ("/?q=onerror", f"/runs/{quote(name)}"):
+                page, wrong = await open_page(browser, address + path)
+                await expect(page.get_by_text("<img src=x onerror=").first).to_be_visible()
+                made = await page.evaluate("[window.broken, document.images.length, document.scripts.length]")
+                assert made == [None, 0, 2]
+                assert "\u202e" not in await page.inner_text("main")
+                assert wrong == []

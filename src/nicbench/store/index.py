@@ -106,8 +106,8 @@ def _conditions(search: Search, text_of: Callable[[RunHeadline], str]) -> Iterat
         if wanted:
             yield _all_of(set(_fold_case(wanted)), names_of)
     if search.words:
-        words = _fold_case(search.words)
-        yield lambda run: all(word in text for text in (text_of(run),) for word in words)
+        for word in _fold_case(search.words):
+            yield lambda run, word=word: word in text_of(run)  # type: ignore[misc]  # bound now, not when it is called
 
 
 _Names = Callable[[RunHeadline], tuple[str, ...]]

@@ -15,7 +15,7 @@ const STATES = {
 };
 const EXPLAINED = {
   stopped: "The run was stopped. `nicbench resume` goes on with it.",
-  killed: "No process on this machine conducts this run any more, and its journal has no end: it was killed. `nicbench resume` goes on with it.",
+  killed: "No process on this machine conducts this run any more, and its journal has no end: it was killed, or it is silent on another machine. `nicbench resume` goes on with one that was killed.",
   gone: "The folder of this run is gone: a run that ends before it measured anything leaves none.",
   silent: "No process that conducts this run can be seen here. Where it runs on another machine, stop it there.",
 };
@@ -114,10 +114,10 @@ function drawHead() {
   say(view.badge, state.state === "finished" && verdict ? verdict : text);
   view.badge.className = `badge ${state.state === "finished" && verdict ? verdict : look}`;
   const isRunning = state.state === "running";
-  view.bar.hidden = !isRunning || state.share === undefined;
+  view.bar.hidden = state.share === undefined;
   view.bar.value = state.share ?? 0;
   say(view.left, isRunning ? state.left ?? "" : EXPLAINED[state.state] ?? (began ? `began ${began.at.slice(0, 16).replace("T", " ")} UTC` : ""));
-  say(view.now, isRunning ? nowWords() : "");
+  say(view.now, nowWords());
   const last = items.findLast((item) => item.k !== "said");
   view.waiting.hidden = !(isRunning && last?.k === "note" && last.text.startsWith("waiting: "));
   say(view.waiting, view.waiting.hidden ? "" : last.text);

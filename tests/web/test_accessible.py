@@ -1,0 +1,40 @@
+"""The pages under axe, light, dark and as wide as a phone: nothing is found, and nothing is wider than the window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import expect
+from tests.web._browser import chromium, needs_browser, open_page, served
+from tests.web._folders import begun, make_run, note, started, trials
+
+AXE = Path(__file__).resolve().parents[2] / "build/pages/node_modules/axe-core/axe.min.js"
+LOOKS = {
+    "light": {"viewport": {"width": 1280, "height": 900}},
+    "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}},
+}
+
+
+@needs_browser
+@pytest.mark.slow
+@pytest.mark.acceptance
+@pytest.mark.skipif(not AXE.is_file(), reason="axe is not here: scripts/check-pages fetches it")
+async def test_axe_finds_nothing_in_any_view(runs: Path) -> None:
+    make_run(
+        runs, "one", started("One") + begun() + trials(30) + note("a warning") + trials(1, first=31, note="held up")
+    )
+    make_run(runs, "two", started("Another") + trials(2))
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            for look, options in LOOKS.items():
+                for path in ("/", "/?columns=run,title,tags,trials&sort=-title", "/runs/one"):
+                    page, wrong = await open_page(browser, address + path, **options)
+                    await expect(page.locator(".scroll tbody tr").first).to_be_visible()
+                    await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+                    await page.evaluate(AXE.read_text())
+                    found = await page.evaluate("axe.run().then((done) => done.violations.map((each) => each.help))")
+                    assert (look, path, found, wrong) == (look, path, [], [])
+                    assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+                    await page.close()
