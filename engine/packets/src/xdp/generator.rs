@@ -234,6 +234,12 @@ impl Generator {
         (progress.is_finished != 0).then_some(progress.finished_ns)
     }
 
+    /// How often the program has run, and what its clock said last, in nanoseconds since the epoch (0 before it).
+    pub fn runs_and_time_ns(&self) -> (u64, u64) {
+        let progress = self.progress.get(0);
+        (progress.batch + progress.idle_runs, progress.now_ns)
+    }
+
     /// Frames made so far, by stream.
     pub fn sent(&self, part: &TrialPart) -> Vec<(usize, u64)> {
         part.senders.iter().enumerate().map(|(index, sender)| (sender.stream, self.senders.get(index).sent)).collect()

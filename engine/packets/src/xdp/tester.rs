@@ -129,10 +129,32 @@ impl XdpTester {
                 return Order::Continue;
             }
             if self.clock.now() > late || sending.iter().flatten().any(Sending::has_ended) {
-                self.failure = Some(not_sent("it did not run until the end"));
+                self.failure = Some(self.explain_unfinished(part.epoch));
                 return Order::Continue;
             }
         }
+    }
+
+    /// A program that still runs, and whose clock is far behind the one of this process, does not share it: time
+    /// namespaces, and libraries that are loaded before others, give a process a clock of its own.
+    fn explain_unfinished(&self, epoch: u64) -> EngineError {
+        let before: Vec<(u64, u64)> = self.lanes.iter().map(|lane| lane.generator.runs_and_time_ns()).collect();
+        thread::sleep(LOOK);
+        let elapsed = self.clock.now().saturating_sub(epoch);
+        for (lane, (runs_before, _)) in self.lanes.iter().zip(before) {
+            let (runs, time_ns) = lane.generator.runs_and_time_ns();
+            let behind_ns = elapsed.saturating_sub(time_ns);
+            if runs > runs_before && behind_ns > LATE_NS / 2 {
+                let message = format!(
+                    "the kernel's clock is {:.1} s or more behind the monotonic clock of this process",
+                    behind_ns as f64 / 1e9
+                );
+                let next =
+                    "run nicbench outside a time namespace (/proc/self/timens_offsets), or use `driver: net_af_xdp`";
+                return EngineError::new(ErrorKind::Port, message, next);
+            }
+        }
+        not_sent("it did not run until the end")
     }
 
     /// Reads what programs hand over, tells them of neighbours, and says how far the trial is.
