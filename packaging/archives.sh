@@ -2,7 +2,7 @@
 # best; sourced, never run. Two packages of one tree are byte-equal: every file has the time of $SOURCE_DATE_EPOCH.
 # shellcheck shell=bash disable=SC2154
 
-# A .deb of the tree $2, for architecture $1, in folder $3. One thread: with several the bytes depend on how many.
+# A .deb of the tree $2, for architecture $1, in folder $3. Its bytes do not depend on how many threads compress: xz works in blocks.
 deb_of() {
     local architecture=$1 tree=$2 folder=build/package/deb-$1
     rm -rf "$folder"
@@ -21,7 +21,7 @@ Description: NIC performance lab in one tool
  RFC 2544 throughput and latency of network cards and devices, streams, shares and storage over networks, from one bench
  file to a report.
 CONTROL
-    dpkg-deb --root-owner-group -Zxz -z9 --threads-max=1 --build "$folder" "$3" >&2
+    dpkg-deb --root-owner-group -Zxz -z9 --build "$folder" "$3" >&2
 }
 
 # An .rpm of the tree $2, for architecture $1, in folder $3.

@@ -16,9 +16,12 @@ from .roots import ROOT
 @pytest.mark.timeout(3000)
 def test_two_clones_build_the_same_wheel(tmp_path: Path) -> None:
     sums = set()
+    # One commit, whatever is committed here while this runs for minutes: its date is in the wheel.
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in ("one", "the-other"):
         clone = tmp_path / name
         subprocess.run(["git", "clone", "--quiet", "--shared", str(ROOT), str(clone)], check=True)
+        subprocess.run(["git", "checkout", "--quiet", commit.strip()], cwd=clone, check=True)
         (clone / ".venv").symlink_to(ROOT / ".venv")
         done = subprocess.run(
             ["scripts/package", "wheel"],
