@@ -25,6 +25,7 @@ from nicbench.core.events import (
     TestStarted,
     TrialFinished,
     TurnStarted,
+    Waiting,
 )
 from nicbench.core.frame_size import size_words
 from nicbench.core.result import Result
@@ -83,6 +84,8 @@ def _item(event: Event) -> Item | None:
             return {"k": "end", "verdict": event.verdict.value, "complete": event.complete, "at": event.wall_time}
         case Note():
             return {"k": "note", "level": event.level, "text": event.text}
+        case Waiting():
+            return {"k": "waiting", "text": event.text}
         case StageStarted():
             return {"k": "stage", "text": event.text}
         case IntervalsChecked():

@@ -119,7 +119,7 @@ function drawHead() {
   say(view.left, isRunning ? state.left ?? "" : EXPLAINED[state.state] ?? (began ? `began ${began.at.slice(0, 16).replace("T", " ")} UTC` : ""));
   say(view.now, nowWords());
   const last = items.findLast((item) => item.k !== "said");
-  view.waiting.hidden = !(isRunning && last?.k === "note" && last.text.startsWith("waiting: "));
+  view.waiting.hidden = !(isRunning && last?.k === "waiting");
   say(view.waiting, view.waiting.hidden ? "" : last.text);
   drawButtons(isRunning);
   view.report.hidden = !state.report;
