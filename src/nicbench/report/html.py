@@ -284,7 +284,7 @@ def _cell(cell: Cell, row: Row, table: Table, *, in_head: bool) -> str:
             inner = f'<span class="held">{inner}</span>'
     else:
         more = ""
-    if not cell.is_head or (in_head and not cell.inlines):
+    if not cell.is_head or not cell.inlines:  # a heading that says nothing is none
         return f"<td{more}>{inner}</td>"
     of_head = "colgroup" if cell.columns > 1 else "col"
     of_row = "rowgroup" if row.look == "about" else "row"

@@ -175,7 +175,7 @@ def _cells(shown: SizeColumn, beneath: Sequence[SizeColumn]) -> list[Cell]:
             continue
         text, interval, *others = next(made)
         is_searched = isinstance(value_of(result, column.value), Bounded) and interval != UNKNOWN
-        is_said = text.startswith("≥") and interval.startswith("at least")
+        is_said = text.startswith(("≥", "line rate")) and interval.startswith("at least")
         tone: Tone = "quiet" if column.is_minor else ""
         told = [interval] if is_searched and not is_said else []
         told += [other for other in others if other != UNKNOWN]
