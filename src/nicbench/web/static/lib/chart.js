@@ -51,12 +51,14 @@ export class Chart {
   constructor(parent, { title, about, series, x, y, height = 240, describe = null }) {
     Object.assign(this, { series, x, y, height, describe, data: [[], ...series.map(() => [])], plot: null });
     this.area = h("div", { class: "area", tabindex: "0", role: "img", "aria-label": title });
+    this.names = h("div", { class: "names" });
     this.readout = h("p", { class: "readout caption", "aria-live": "polite" });
     this.figure = h(
       "figure",
       { class: "chart" },
       h("figcaption", {}, h("b", {}, title), about ? ` ${about}` : ""),
       this.area,
+      this.names,
       this.readout,
     );
     parent.append(this.figure);
@@ -105,7 +107,7 @@ export class Chart {
     return {
       width: this.area.clientWidth,
       height: this.height,
-      legend: { show: true, live: false },
+      legend: { show: true, live: false, mount: (_, legend) => this.names.replaceChildren(legend) },
       padding: [null, 28, null, null],
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9 } },
       scales: {
@@ -117,8 +119,26 @@ export class Chart {
         axis(this.y, { size: 84, space: 32 }),
       ],
       series: [{ label: this.x.label }, ...this.series.map(seriesOf)],
-      hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)] },
+      hooks: {
+        ready: [(plot) => this.nameSeries(plot)],
+        setCursor: [(plot) => this.tell(plot.cursor.idx)],
+        setSeries: [(plot) => this.nameSeries(plot)],
+      },
     };
+  }
+
+  /** The names of series are buttons that show and hide them, also for the keyboard. */
+  nameSeries(plot) {
+    this.names.querySelectorAll(".u-label").forEach((label, index) => {
+      label.setAttribute("role", "button");
+      label.setAttribute("aria-pressed", String(plot.series[index + 1].show));
+      label.tabIndex = 0;
+      label.onkeydown = (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        label.click();
+      };
+    });
   }
 
   tell(index) {
