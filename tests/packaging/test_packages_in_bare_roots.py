@@ -23,6 +23,8 @@ FOR_A_WHEEL = {
 }
 # What an .rpm asks for by Fedora's names, by Debian's.
 FOR_AN_RPM = "libstdc++6 iproute2 ethtool pciutils nftables procps"
+# Ubuntu's bpftool starts that of the running kernel's own package, and the kernel here is not Ubuntu's.
+TOOL_OF_ANY_KERNEL = "for tool in /usr/lib/linux-tools/*/bpftool; do ln -sf $tool /usr/local/sbin/bpftool; done"
 QUIET = "apt-get -qq update && apt-get install -qq -y --no-install-recommends"
 PYTHON = "/usr/lib/nicbench/python/bin/python3.11 -I"
 COMPLETE = """
@@ -130,6 +132,8 @@ def test_the_deb_measures_in_a_bare_system(root: Bare, deb: Path) -> None:
 def test_the_wheel_measures_in_a_bare_system(root: Bare, wheel: Path) -> None:
     shutil.copy(wheel, root.folder / wheel.name)
     root.run(f"{QUIET} python3-venv {FOR_A_WHEEL[root.folder.name]}")
+    if "linux-tools-common" in FOR_A_WHEEL[root.folder.name]:
+        root.run(TOOL_OF_ANY_KERNEL)
     began = time.monotonic()
     root.run(f"python3 -m venv /nicbench && /nicbench/bin/pip install --quiet /{wheel.name}")
     print(f"{root.folder.name}: wheel installed in {time.monotonic() - began:.0f} s")
