@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
 
-from nicbench.core.events import RunFinished, TrialStarted
+from nicbench.core.events import RunFinished, TrialStarted, Waiting
 from nicbench.core.result import ResultVerdict
 from nicbench.store import manifest
 from nicbench.store.now import NowFile, read_now
@@ -112,6 +112,11 @@ def test_a_line_that_no_run_wrote_is_said_to_be_damaged(text: str) -> None:
     item = item_of(text.encode("latin-1"))
     assert item is not None
     assert (item["k"], item["level"]) == ("note", "warning")
+
+
+def test_a_page_is_told_whom_a_run_waits_for() -> None:
+    text = "host gpu01 is held by the run “x” of jane; you are second in the queue"
+    assert item_of(Waiting(text=text).model_dump_json().encode()) == {"k": "waiting", "text": text}
 
 
 def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs: Path) -> None:

@@ -137,6 +137,7 @@ function lineOf(item) {
       return { level: item.level, text: item.text };
     case "stage":
     case "turn":
+    case "waiting":
     case "said":
       return info(item.text);
     case "run":
