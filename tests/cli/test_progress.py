@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
 import threading
-from typing import Any
 
 import pytest
 from rich.console import Console
 
 from nicbench.cli import progress
-from nicbench.cli.progress import TimeLeft, make_progress
+from nicbench.cli.output import say
+from nicbench.cli.progress import make_progress
 from nicbench.core.events import (
     CeilingFound,
+    Event,
     IntervalsChecked,
     Note,
-    RoundFinished,
+    RunFinished,
     StageStarted,
     TestStarted,
     TrialFinished,
@@ -23,9 +25,9 @@ from nicbench.core.events import (
     TurnStarted,
 )
 from nicbench.core.reading import Counts
-from nicbench.core.round import Round, RoundRequest
+from nicbench.core.result import ResultVerdict
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
-from nicbench.core.verdict import Verdict
+from nicbench.core.verdict import Finding, Reason, Verdict
 
 PLANNED = [("throughput", 60.0), ("latency", 20.0)]
 CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")
@@ -44,7 +46,7 @@ def trial_started() -> TrialStarted:
     )
 
 
-def trial_finished() -> TrialFinished:
+def trial_finished(number: int = 1, *, unsent: bool = False) -> TrialFinished:
     request = TrialRequest(
         frame_bytes=64,
         load_frames_per_s=412_000.0,
@@ -56,17 +58,19 @@ def trial_finished() -> TrialFinished:
     counts = Counts(intended=1000, sent=1000, received=990, lost=10)
     health = Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=100_000, gaps=0, iterations=1, idle_iterations=0)
     reading = Reading(transmit_ns=1, counts=counts, streams=(), ports=(), latency=None, health=health)
+    words = f"{number} % of the frames were not sent"
+    finding = Finding(reason=Reason.UNSENT, threshold="unsent_share", value=number / 100, limit=0.001, text=words)
     return TrialFinished(
         trial=Trial(
-            id="t0001",
-            key="throughput/64/0",
+            id=f"t{number:04}",
+            key=f"throughput/64/{number}",
             test="throughput",
             configuration="default",
             parameters={"frame_bytes": 64},
             repeat=0,
             request=request,
             reading=reading,
-            verdict=Verdict(),
+            verdict=Verdict(findings=(finding,) if unsent else ()),
         )
     )
 
@@ -87,7 +91,7 @@ def test_a_terminal_shows_test_size_trial_load_and_time_left(screen: io.StringIO
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)
         display.show(trial_started())
-    for text in ("throughput", "64 bytes", "trial 1", "412.0 kpps", "at most 80 s left"):
+    for text in ("throughput", "64 bytes", "trial 1", "412.0 kpps", "about 80 s left"):
         assert text in screen.getvalue()
 
 
@@ -113,17 +117,9 @@ def test_a_log_gets_one_plain_line_for_each_trial(screen: io.StringIO) -> None:
         "making the testbed",
         "calibrating without a DUT: all of it",
         "  it sends 1 Mpps",
-        "test throughput (throughput): 1 points, at most 60 s",
+        "test throughput (throughput): 1 point, about 60 s",
         "  t0001  throughput  64 bytes  search  412.0 kpps  lost 10 of 1000  valid",
     ]
-
-
-@pytest.mark.parametrize("screen", [False, True], indirect=True)
-def test_estimates_of_rounds_are_no_bounds(screen: io.StringIO) -> None:
-    with make_progress(PLANNED, enabled=True, bound="about") as display:
-        display.show(FIRST_TEST)
-    assert "about " in screen.getvalue()
-    assert "at most" not in screen.getvalue()
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
@@ -143,53 +139,12 @@ def test_whose_turn_it_is_is_said(screen: io.StringIO) -> None:
         display.show(FIRST_TEST)
         display.show(trial_started())
     shown = screen.getvalue()
-    assert "configuration b, run 1 (turn 2 of 2)" in shown or "b, run 1  throughput  64 bytes  trial 1" in shown
-
-
-def test_a_turn_that_begins_leaves_those_before_it_behind() -> None:
-    """Also where a resumed run made none of their trials."""
-    planned = [("a/1/throughput", 60.0), ("b/1/throughput", 60.0), ("b/2/throughput", 60.0), ("a/2/throughput", 60.0)]
-    time_left = TimeLeft(planned)
-    time_left.note(TurnStarted(configuration="b", run=2, number=3, of=4))
-    assert time_left.text() == "at most 2 min left"
-    time_left.note(FIRST_TEST)
-    time_left.note(trial_finished())
-    assert time_left.text() == "at most 90 s left"
-    time_left.note(TurnStarted(configuration="a", run=2, number=4, of=4))
-    assert time_left.text() == "at most 60 s left"
-
-
-def test_a_finished_round_of_workloads_shortens_what_is_left() -> None:
-    one = Round(
-        id="r0001",
-        key="throughput/0/0",
-        test="throughput",
-        configuration="default",
-        parameters={},
-        repeat=0,
-        request=RoundRequest(jobs=(), duration_s=12.0),
-        outcomes=(),
-        verdict=Verdict(),
-    )
-    assert left_after(FIRST_TEST, RoundFinished(round=one)) == "at most 68 s left"
-
-
-GROWING = [(f"{name}/{run}/throughput", 60.0) for run in (1, 2, 3, 4) for name in ("a", "b")]
-
-
-def test_where_the_number_of_runs_grows_the_time_to_the_next_decision_and_to_the_cap_are_told() -> None:
-    time_left = TimeLeft(GROWING, ends=[4, 8])
-    time_left.note(TurnStarted(configuration="a", run=1, number=1, of=8, at_most=True))
-    assert time_left.text() == "at most 4 min left (8 min with all runs)"
-    time_left.note(TurnStarted(configuration="b", run=2, number=4, of=8, at_most=True))
-    assert time_left.text() == "at most 60 s left (5 min with all runs)"
-    time_left.note(TurnStarted(configuration="a", run=3, number=5, of=8, at_most=True))
-    assert time_left.text() == "at most 4 min left"
+    assert "b, run 1 (turn 2 of 2)" in shown
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
 def test_a_log_names_runs_that_warm_up_and_says_whether_the_runs_are_enough(screen: io.StringIO) -> None:
-    with make_progress(GROWING, enabled=True) as display:
+    with make_progress([("a/1/throughput", 60.0)], enabled=True) as display:
         display.show(TurnStarted(configuration="a", run=1, number=1, of=8, warm_up=True, at_most=True))
         display.show(IntervalsChecked(runs=2, reached=False, text="not reached: the interval is 8.1 % wide"))
     assert screen.getvalue().splitlines() == [
@@ -198,26 +153,75 @@ def test_a_log_names_runs_that_warm_up_and_says_whether_the_runs_are_enough(scre
     ]
 
 
-def left_after(*events: Any, calibration_s: float = 0.0) -> str:
-    time_left = TimeLeft([("calibration", calibration_s), *PLANNED])
-    for event in events:
-        time_left.note(event)
-    return time_left.text()
+TWELVE_UNSENT: list[Event] = [FIRST_TEST, *(trial_finished(number, unsent=True) for number in range(1, 13))]
 
 
-def test_a_finished_trial_shortens_what_is_left() -> None:
-    assert left_after(FIRST_TEST, trial_finished()) == "at most 50 s left"
+@pytest.mark.parametrize("screen", [False], indirect=True)
+def test_a_log_has_the_first_of_trials_that_are_invalid_alike_and_counts_the_others(screen: io.StringIO) -> None:
+    with make_progress(PLANNED, enabled=True) as display:
+        for event in (*TWELVE_UNSENT, trial_finished(13), SECOND_TEST):
+            display.show(event)
+    assert screen.getvalue().splitlines() == [
+        "test throughput (throughput): 1 point, about 60 s",
+        "  t0001  throughput  64 bytes  search  412.0 kpps  lost 10 of 1000  invalid: unsent",
+        "  t0013  throughput  64 bytes  search  412.0 kpps  lost 10 of 1000  valid",
+        "  12 trials invalid: unsent, first at 64 bytes, 412.0 kpps (t0001)",
+        "test latency (latency): 1 point, about 20 s",
+    ]
 
 
-def test_the_calibration_has_a_share_of_its_own_and_gives_back_what_it_did_not_use() -> None:
-    assert left_after(StageStarted(stage="tester", text=""), CALIBRATING, calibration_s=40.0) == "at most 2 min left"
-    assert left_after(CALIBRATING, trial_finished(), calibration_s=40.0) == "at most 90 s left"
-    assert left_after(CALIBRATING, FIRST_TEST, calibration_s=40.0) == "at most 80 s left"
+@pytest.mark.parametrize("screen", [True, False], indirect=True)
+def test_what_is_said_again_is_counted_until_the_test_ends(screen: io.StringIO) -> None:
+    note = Note(level="warning", text="the monitor of dut is gone")
+    with make_progress(PLANNED, enabled=True) as display:
+        for event in (FIRST_TEST, note, note, note, SECOND_TEST, RunFinished(verdict=ResultVerdict.VALID)):
+            display.show(event)
+    assert screen.getvalue().count("warning: the monitor of dut is gone\n") == 1
+    assert screen.getvalue().count("  said 2 times more: the monitor of dut is gone\n") == 1
 
 
-def test_a_test_that_ends_early_gives_its_time_back() -> None:
-    assert left_after(FIRST_TEST, trial_finished(), SECOND_TEST) == "at most 20 s left"
+@pytest.mark.parametrize("screen", [True], indirect=True)
+def test_warnings_notes_and_what_others_say_stand_above_the_view_and_stay(screen: io.StringIO) -> None:
+    with make_progress(PLANNED, enabled=True) as display:
+        display.show(FIRST_TEST)
+        display.show(Note(level="info", text="a [repeat] was due"))
+        say("stopping: undoing all changes")
+        display.show(trial_started())
+    kept = kept_lines(screen.getvalue())
+    assert kept == ["a [repeat] was due", "stopping: undoing all changes"]
 
 
-def test_repeats_never_make_a_test_look_more_than_finished() -> None:
-    assert left_after(FIRST_TEST, *[trial_finished()] * 5) == "at most 20 s left"
+def kept_lines(raw: str) -> list[str]:
+    """What is left on a terminal, by the few sequences that a live view uses."""
+    lines, at = [""], 0
+    for part in re.split(r"(\r|\n|\x1b\[[0-9;?]*[A-Za-z])", raw):
+        if part == "\n":
+            at += 1
+            lines += [""] * (at + 1 - len(lines))
+        elif part == "\x1b[2K":
+            lines[at] = ""
+        elif part == "\x1b[1A":
+            at -= 1
+        elif part and part != "\r" and not part.startswith("\x1b"):
+            lines[at] += part
+    return [line for line in lines if line]
+
+
+@pytest.mark.parametrize("screen", [True], indirect=True)
+def test_the_cursor_is_shown_again_whatever_ends_the_run(screen: io.StringIO) -> None:
+    def stop_a_run() -> None:
+        with make_progress(PLANNED, enabled=True) as display:
+            display.show(FIRST_TEST)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_a_run()
+    assert screen.getvalue().rindex("\x1b[?25h") > screen.getvalue().rindex("\x1b[?25l")
+
+
+@pytest.mark.parametrize("screen", [True], indirect=True)
+def test_a_terminal_that_moves_no_cursor_gets_lines(screen: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with make_progress(PLANNED, enabled=True) as display:
+        display.show(FIRST_TEST)
+    assert screen.getvalue() == "test throughput (throughput): 1 point, about 60 s\n"

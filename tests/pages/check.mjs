@@ -1,9 +1,11 @@
-// Pages in headless Chromium under axe (light, dark, phone; everything unfolded), and their source under html-validate.
+// Pages in headless Chromium under axe (light, dark, phone; everything unfolded) and used as a reader does (answers.mjs),
+// and their source under html-validate.
 // Usage: node check.mjs [--rules FILE] PAGE...   FILE: what html-validate asks for (.htmlvalidate.json). Prints a table; the exit status is 1 where something is serious.
 import { existsSync, readFileSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { HtmlValidate } from "html-validate";
 import puppeteer from "puppeteer-core";
+import { answers } from "./answers.mjs";
 
 const SERIOUS = ["serious", "critical"];
 const VIEWS = [
@@ -57,6 +59,10 @@ for (const path of given.map((one) => resolve(one))) {
     console.log(`${basename(path, ".html").padEnd(36)}${view.name.padEnd(8)}${counts.map((one, at) => String(one).padStart([8, 10, 7][at])).join("")}`);
     for (const { impact, id, help, places } of found) details.push(`${basename(path)} (${view.name}): ${impact}, ${id}: ${help}\n    ${places.slice(0, 3).join("\n    ").slice(0, 400)}`);
   }
+  const silent = await answers(browser, path);
+  serious += silent.length;
+  console.log(`${basename(path, ".html").padEnd(36)}${"answers".padEnd(8)}${String(silent.length).padStart(8)}`);
+  for (const words of silent) details.push(`${basename(path)}: ${words}`);
   const report = await validator.validateString(readFileSync(path, "utf8"), path);
   const messages = report.results.flatMap((result) => result.messages);
   serious += messages.length;

@@ -71,6 +71,15 @@ def test_a_range_is_said_where_it_is_no_point() -> None:
     assert re.findall(r'data-says="([^"]*)"', drawing) == ["0|64|0.40237|0.4 to 0.41", "1|128|0.5"]
 
 
+def test_a_note_of_a_row_is_said_last_whether_or_not_there_is_a_range() -> None:
+    shown = chart("point")
+    rows = [{**ROWS[0], "note": "valid, limited by the DUT"}, ROWS[1]]
+    drawing = svg({**shown, "datasets": dict.fromkeys(shown["datasets"], rows)}, 1, "a chart")
+
+    assert '|frame rate: # Mpps|from # Mpps|#"' in drawing
+    assert re.findall(r'data-says="([^"]*)"', drawing) == ["0|64|0.40237||valid, limited by the DUT", "1|128|0.5"]
+
+
 def test_a_row_may_say_its_value_itself() -> None:
     rows = [{**ROWS[0], "words": "below 0.41"}, ROWS[1]]
 

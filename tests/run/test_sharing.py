@@ -12,7 +12,7 @@ import pytest
 
 from nicbench.bench_file import BenchFile, load
 from nicbench.core.errors import BusyError
-from nicbench.core.events import Bus, Event, Note
+from nicbench.core.events import Bus, Event, Waiting
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.owner import boot_id
@@ -81,8 +81,8 @@ async def test_a_machine_that_is_in_use_is_waited_for_and_its_holder_named_once(
         assert attempts["held"] == 1  # what was held in vain was given back each time
 
     assert attempts == {"number": 4, "held": 0}
-    assert [event.text for event in events if isinstance(event, Note)] == [
-        "waiting: far: in use: run other of jane@lab holds it since 12:00"
+    assert [event.text for event in events if isinstance(event, Waiting)] == [
+        "far: in use: run other of jane@lab holds it since 12:00"
     ]
 
 

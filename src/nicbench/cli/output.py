@@ -126,8 +126,24 @@ def results() -> Console:
     return VisibleConsole(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
 
 
+_shared: list[Console] = []
+"""The console of a live view that is on the terminal, the last one: what others say must be printed above it."""
+
+
+@contextlib.contextmanager
+def messages_share(console: Console) -> Iterator[None]:
+    """Sends all messages through this console, which shows a live view, for as long as it does."""
+    _shared.append(console)
+    try:
+        yield
+    finally:
+        _shared.remove(console)
+
+
 def messages() -> Console:
     """Returns the console for progress, notes and errors."""
+    if _shared:
+        return _shared[-1]
     from nicbench.cli.console import VisibleConsole
 
     return VisibleConsole(file=sys.stderr, highlight=False, soft_wrap=True)

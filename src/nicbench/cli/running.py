@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING
 from nicbench.bench_file import BenchFile
 from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
 from nicbench.cli.output import print_json, results, say
-from nicbench.cli.progress import BOUNDS, TimeLeft, ends, list_planned, make_progress
+from nicbench.cli.progress import make_progress
 from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import InterruptedRunError, NicbenchError, ThresholdError
 from nicbench.core.events import Bus, Event
 from nicbench.core.redaction import Redactor
 from nicbench.core.report_options import Layout
 from nicbench.core.result import ResultVerdict, Summary
+from nicbench.stages.time_plan import ends, list_planned
 from nicbench.stages.turns import summarise
 from nicbench.stats.intervals import Agreement
+from nicbench.stats.time_left import TimeLeft
 from nicbench.store.folder import RunFolder
 from nicbench.store.now import NowFile
 
@@ -63,9 +65,7 @@ def conduct(
     bus.subscribe(folder.journal.append)
     bus.subscribe(_tell_watchers(bench, folder))
     try:
-        with make_progress(
-            list_planned(bench), enabled=with_progress, ends=ends(bench), bound=BOUNDS[bench.measures]
-        ) as progress:
+        with make_progress(list_planned(bench), enabled=with_progress, ends=ends(bench)) as progress:
             bus.subscribe(progress.show)
             summary = run_to_the_end(_run_coroutine(run_it, bench, folder, bus, wait_s))
     except NicbenchError as error:
@@ -105,7 +105,7 @@ def served(folder: RunFolder, *, wanted: bool) -> contextlib.AbstractContextMana
 
 def _tell_watchers(bench: BenchFile, folder: RunFolder) -> Callable[[Event], None]:
     """Returns what keeps the file that says what the run does now."""
-    left = TimeLeft(list_planned(bench), ends(bench), BOUNDS[bench.measures])
+    left = TimeLeft(list_planned(bench), ends(bench))
     now = NowFile(folder.path)
 
     def tell(event: Event) -> None:

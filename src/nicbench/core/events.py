@@ -96,6 +96,7 @@ class TrialStarted(Frozen):
     load_frames_per_s: float | None
     duration_s: float
     repeat: int
+    bidirectional: bool = False
 
 
 class TrialFinished(Frozen):
@@ -158,6 +159,34 @@ class TesterLatencyFound(Frozen):
     text: str
 
 
+class GoalBounds(Frozen):
+    """The rate of one goal of a search so far: the loads per port between which it lies; None where none is known."""
+
+    goal: str
+    passing_frames_per_s: float | None
+    failing_frames_per_s: float | None
+
+
+class BoundsNarrowed(Frozen):
+    """What the trials of a search say so far; published after each new trial."""
+
+    event: Literal["bounds_narrowed"] = "bounds_narrowed"
+    test: str
+    parameters: dict[str, Any]
+    bounds: tuple[GoalBounds, ...]
+    trials: int
+    maximum_trials: int
+    """The number of trials that the search may make; it ends earlier where it is done earlier."""
+
+
+class Waiting(Frozen):
+    """The run waits for a machine that somebody else holds, or for its turn; again where this changes."""
+
+    event: Literal["waiting"] = "waiting"
+    text: str
+    """What it waits for, who holds it or comes before, and the place in the queue."""
+
+
 class ResultReady(Frozen):
     """A result (a row of a table) is complete."""
 
@@ -200,6 +229,8 @@ Event = Annotated[
     | RoundFinished
     | CeilingFound
     | TesterLatencyFound
+    | BoundsNarrowed
+    | Waiting
     | ResultReady
     | Note
     | RunFinished,

@@ -1,18 +1,16 @@
 """What the method of a test of frames is given: its trials and searches, the tester's ceilings, earlier results.
 
 A search is synchronous and asks for one measurement after the other: it runs in a thread, and its trials on the event
-loop (``run_search``). Results are completed with what no method knows: rates over all ports, each port by itself, the
+loop (``searching``). Results are completed with what no method knows: rates over all ports, each port by itself, the
 tester's own limits.
 """
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
 import math
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from nicbench.core.events import CeilingFound
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
@@ -27,6 +25,7 @@ from nicbench.core.verdict import Finding, Reason
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.learning import add_unlearnt
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
+from nicbench.measure.searching import bounds_event, run_search
 from nicbench.measure.tester_shares import TesterShares
 from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
@@ -229,6 +228,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
     ) -> SearchResult:
         """Every load of the search is one ``measure``; repeats cost the search none of its trials."""
         trial_ids: list[str] = []
+        samples: list[Sample] = []
         ceilings: list[float] = []
         pending: list[float] = []
         traffic_ns = 0
@@ -258,7 +258,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             trial_ids.append(trial.id)
             traffic_ns += trial.reading.transmit_ns
             seen = self._maker.looks(trial)
-            return Sample(
+            sample = Sample(
                 load_frames_per_s=load_frames_per_s,
                 duration_s=duration_s,
                 counts=trial.reading.counts,
@@ -273,6 +273,10 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
                 pacing_uncertainty=trial.reading.health.held_up_ns / max(1, trial.reading.transmit_ns),
                 trial_ids=(trial.id,),
             )
+            samples.append(sample)
+            if trial.key not in self._maker.log.journaled:
+                self._maker.log.bus.publish(bounds_event(self._test.name, point, samples, goals, limits))
+            return sample
 
         found = await run_search(search, measure, goals, limits)
         confirm_ceilings()
@@ -318,50 +322,6 @@ def _say_share(result: Result, trials: Iterable[Trial]) -> Result:
     if share == 1.0 or any(said in text for text in result.disturbances):
         return result
     return result.model_copy(update={"disturbances": (*result.disturbances, said)})
-
-
-class _TrialOrder(NamedTuple):
-    """A trial that the search's thread is waiting for."""
-
-    load_frames_per_s: float
-    duration_s: float
-    answer: concurrent.futures.Future[Sample]
-
-
-class _SearchAbandonedError(Exception):
-    """Thrown into the search's thread, so that it ends when its run does."""
-
-
-async def run_search(
-    search: Search, measure: Callable[[float, float], Awaitable[Sample]], goals: Sequence[Goal], limits: Limits
-) -> dict[str, Outcome]:
-    """Runs the search to its end. Trials run in the caller's task: cancelling it cancels the trial under way."""
-    loop = asyncio.get_running_loop()
-    wanted: asyncio.Queue[_TrialOrder | None] = asyncio.Queue()
-
-    def measure_from_thread(load_frames_per_s: float, duration_s: float) -> Sample:
-        one = _TrialOrder(load_frames_per_s, duration_s, concurrent.futures.Future())
-        loop.call_soon_threadsafe(wanted.put_nowait, one)
-        return one.answer.result()
-
-    finished = loop.run_in_executor(None, search.run, measure_from_thread, goals, limits)
-    finished.add_done_callback(lambda _: wanted.put_nowait(None))
-    one: _TrialOrder | None = None
-    try:
-        while (one := await wanted.get()) is not None:
-            try:
-                one.answer.set_result(await measure(one.load_frames_per_s, one.duration_s))
-            except CeilingReached as ceiling:
-                one.answer.set_exception(ceiling)
-        return finished.result()
-    except BaseException:
-        # The thread waits for an answer, or will: it must not outlive the run.
-        while not finished.done():
-            if one is not None and not one.answer.done():
-                one.answer.set_exception(_SearchAbandonedError())
-            one = await wanted.get()
-        finished.exception()
-        raise
 
 
 def shortfall_rate_frames_per_s(trial: Trial) -> float | None:

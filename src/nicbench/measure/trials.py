@@ -52,6 +52,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             load_frames_per_s=request.load_frames_per_s,
             duration_s=request.duration_s,
             repeat=slot.repeat,
+            bidirectional=request.bidirectional,
         )
 
     def finished_event(self, sample: Trial) -> TrialFinished:

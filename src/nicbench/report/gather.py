@@ -19,6 +19,7 @@ from nicbench.core.events import (
     RunStarted,
     TesterLatencyFound,
     TrialFinished,
+    Waiting,
 )
 from nicbench.core.plan import Plan
 from nicbench.core.report_options import DEFAULT_WISHES
@@ -109,7 +110,11 @@ def gather(folder: RunFolder) -> Report:
             _phases(groups, played),
             what="rounds" if rounds else "trials",
         ),
-        notes=tuple(event for event in events if isinstance(event, Note)),
+        notes=tuple(
+            Note(text=f"waiting: {event.text}") if isinstance(event, Waiting) else event
+            for event in events
+            if isinstance(event, Note | Waiting)
+        ),
         plan=plan,
         inventory=inventory if isinstance(inventory, dict) else {},
         bench_text=folder.bench_text,

@@ -1,11 +1,12 @@
-"""report.html: a document as one file that needs no network; its one script makes the charts interactive. Every text is
-escaped, because titles, host names and command lines come from others.
+"""report.html: a document as one file that needs no network; its one script lets charts and tables answer. Every text
+is escaped, because titles, host names and command lines come from others.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
@@ -66,7 +67,8 @@ _OF_TABLES: dict[TableLook, str] = {
 def write_html(document: Document) -> str:
     """Returns the document as an HTML page."""
     writer = _Writer()
-    script = _asset("charts.js")
+    main = "\n".join(writer.blocks(document.blocks))
+    script = _script(zooms=_has_dense_charts(main))
     title = escape(document.title)
     header = writer.blocks(document.header)
     # The title stands below the eyebrow, where there is one.
@@ -96,7 +98,7 @@ def write_html(document: Document) -> str:
             "</header>",
             *_contents(document),
             "<main>",
-            *writer.blocks(document.blocks),
+            main,
             "</main>",
             f"<footer>{_inlines(document.footer)}</footer>",
             "</body>",
@@ -119,6 +121,23 @@ def style() -> str:
 @cache
 def _asset(name: str) -> str:
     return (files("nicbench.report") / name).read_text(encoding="utf-8")
+
+
+@cache
+def _script(*, zooms: bool) -> str:
+    """Returns the page's script: its files without their comments and indents, which a page need not carry."""
+    names = (*(("zoom.js",) if zooms else ()), "charts.js", "tables.js")
+    lines = (line.strip() for name in names for line in _asset(name).splitlines())
+    return "\n".join(_COMMENT.sub("", line) for line in lines if line and not line.startswith("//")) + "\n"
+
+
+_COMMENT = re.compile(r" // [^\"'`]*$")
+_DENSE = 60
+"""The least number of marks on a page at which a part of a chart may be worth seeing larger."""
+
+
+def _has_dense_charts(blocks: str) -> bool:
+    return "data-points=" in blocks or blocks.count("data-says=") >= _DENSE
 
 
 def _policy(script: str) -> str:

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from nicbench.search._critical_load import COVERAGE, Course, CriticalLoadSearch, Estimate
     from nicbench.search._fitted import FittedLine, Span, fit_line
+    from nicbench.search._interval import bounds_so_far
 
-__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate", "FittedLine", "Span", "fit_line"]
+__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate", "FittedLine", "Span", "bounds_so_far", "fit_line"]
 
-_FITTED = ("FittedLine", "Span", "fit_line")
+_MODULES = {"FittedLine": "_fitted", "Span": "_fitted", "fit_line": "_fitted", "bounds_so_far": "_interval"}
 
 
 def __getattr__(name: str) -> object:
-    """Gives what other packages use of the searches that compute much, loaded when it is first asked for."""
+    """Gives what other packages use of the searches, loaded when it is first asked for."""
     if name in __all__:
-        module = "_fitted" if name in _FITTED else "_critical_load"
+        module = _MODULES.get(name, "_critical_load")
         return getattr(import_module(f"nicbench.search.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -87,6 +87,15 @@ def read(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Reading:
     return Reading(goal, tuple(loads), bounds_of(loads), misled)
 
 
+def bounds_so_far(samples: Iterable[Sample], goal: Goal, limits: Limits) -> tuple[float | None, float | None]:
+    """Returns the highest load that passes and the lowest that fails, in frames per second; None where none is known.
+
+    For whoever watches a search: the rule is that of its outcome.
+    """
+    found = read(samples, goal, limits).bounds
+    return found.lower and found.lower.frames_per_s, found.upper and found.upper.frames_per_s
+
+
 def is_long(sample: Sample, limits: Limits) -> bool:
     """Returns whether it is a validation trial."""
     longest = limits.validation_duration_s

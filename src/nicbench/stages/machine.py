@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import BusyError
-from nicbench.core.events import Bus, Note
+from nicbench.core.events import Bus, Note, Waiting
 from nicbench.hosts import build_hosts, close_connections, close_containers, close_ports
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.local import LocalHost
@@ -148,11 +148,11 @@ def _try_again_s() -> float:
 
 
 def _publish_once(error: BusyError, told: set[str], bus: Bus) -> None:
-    # The age in the message grows: a holder is told of once.
+    # The age in the message grows: a holder, and a place in the queue, is told of once.
     key = f"{error.place} {error.message.partition(' since ')[0]}"
     if key not in told:
         told.add(key)
-        bus.publish(Note(text=f"waiting: {error.place}: {error.message}"))
+        bus.publish(Waiting(text=f"{error.place}: {error.message}"))
 
 
 @asynccontextmanager

@@ -26,8 +26,8 @@ class Now(Frozen):
 
     event: dict[str, Any]
     share_done: float
-    left: str
-    """The estimated time left, in words."""
+    left: str | None = None
+    """The estimated time left, in words; None where it is not known."""
 
 
 class NowFile:
@@ -36,7 +36,7 @@ class NowFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
 
-    def note(self, event: Event, share_done: float, left: str) -> None:
+    def note(self, event: Event, share_done: float, left: str | None) -> None:
         """Takes an event of the run into account."""
         if isinstance(event, RunFinished):
             self.remove()

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from nicbench.core.events import (
+    BoundsNarrowed,
     CeilingFound,
     DriverChosen,
     Event,
@@ -25,6 +26,7 @@ from nicbench.core.events import (
     TestStarted,
     TrialFinished,
     TurnStarted,
+    Waiting,
 )
 from nicbench.core.frame_size import size_words
 from nicbench.core.result import Result
@@ -83,6 +85,17 @@ def _item(event: Event) -> Item | None:
             return {"k": "end", "verdict": event.verdict.value, "complete": event.complete, "at": event.wall_time}
         case Note():
             return {"k": "note", "level": event.level, "text": event.text}
+        case Waiting():
+            return {"k": "note", "level": "info", "text": f"waiting: {event.text}"}
+        case BoundsNarrowed():
+            return {
+                "k": "bounds",
+                "test": event.test,
+                "point": size_words(event.parameters),
+                "goals": [[each.goal, each.passing_frames_per_s, each.failing_frames_per_s] for each in event.bounds],
+                "trials": event.trials,
+                "most": event.maximum_trials,
+            }
         case StageStarted():
             return {"k": "stage", "text": event.text}
         case IntervalsChecked():

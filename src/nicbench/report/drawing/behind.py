@@ -2,9 +2,9 @@
 
 The key, value and range of every row of the data are put in words. Headings are the titles of the axes, so that a chart
 need not repeat them. Where a channel ``tooltip`` is given, its first entry is the key and its second the value. A row
-may give its value in words itself, as ``words`` ("below 0.41"), and its range, as ``range``. Layers of text and of
-backgrounds, and marks with ``aria`` off, say nothing. In the table, series stand side by side where they share their
-keys, else below one another. Long tables are thinned, and say so.
+may give its value in words itself, as ``words`` ("below 0.41"), its range, as ``range``, and its verdict and what
+limits it, as ``note``. Layers of text and of backgrounds, and marks with ``aria`` off, say nothing. In the table,
+series stand side by side where they share their keys, else below one another. Long tables are thinned, and say so.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class SpokenRow:
-    """A row in words: its series, its key, its value, and the range in which the value is known to lie."""
+    """A row in words: its series, its key, its value, the range in which the value is known to lie, and a note."""
 
     series: str
     key: str
     value: str
     span: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +157,7 @@ def _read(name: str, units: list[dict[str, Any]], rows: Sequence[Mapping[str, An
             key=_text(row.get(key["field"])),
             value=str(row.get("words") or (_text(row.get(value["field"])) if value else "")),
             span=_span(row, bounds),
+            note=str(row.get("note") or ""),
         )
         for row in rows
     )
@@ -263,4 +265,5 @@ def _series_head(series: str) -> Cell:
 def _value(said: SpokenRow | None) -> Cell:
     if said is None:
         return cell(UNKNOWN)
-    return cell(said.value, BREAK, small(said.span)) if said.span else cell(said.value)
+    more = [part for word in (said.span, said.note) if word for part in (BREAK, small(word))]
+    return cell(said.value, *more)

@@ -8,14 +8,14 @@ intervals, loads known only to be too high, and the references near them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import altair as alt
 
-from nicbench.core.result import Bounded, number_of
+from nicbench.core.result import Bounded, Result, number_of
 from nicbench.core.units import format_bits_per_s
 from nicbench.report.cells import factor_of, writer
 from nicbench.report.drawing.behind import units_of
@@ -73,7 +73,7 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
         for goal in searched.goals:
             value = row.result.values.get(goal.value)
             rate = value if isinstance(value, Bounded) else Bounded(value=number_of(value))
-            point = {"size": size, "goal": goal.name}
+            point = {"size": size, "goal": goal.name, "note": note_of([row.result], goal.value)}
             if only_below(rate) and rate.upper is not None:
                 words = f"below {writer(columns[goal.value], [rate])(rate.upper)}"
                 below.append({**point, "rate": rate.upper * factor, "words": words})
@@ -95,6 +95,15 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
     drawn = _with_a_line(near)
     with_a_line = tuple(bound for bound in bounds if bound["goal"] in drawn)
     return Points(tuple(rates), tuple(below), tuple(cut), with_a_line, top, unit or "")
+
+
+def note_of(results: Iterable[Result], goal: str) -> str:
+    """The verdict on a rate, and what limits it where that is known; of several runs every one that occurs."""
+    behind = tuple(results)
+    verdicts = dict.fromkeys(result.verdict.value for result in behind)
+    rates = (result.values.get(goal) for result in behind)
+    limits = dict.fromkeys(rate.limited_by.words for rate in rates if isinstance(rate, Bounded) and rate.limited_by)
+    return ", ".join((*verdicts, *([f"limited by the {' or the '.join(limits)}"] if limits else [])))
 
 
 def _with_a_line(points: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> tuple[str, ...]:

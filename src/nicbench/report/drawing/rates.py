@@ -15,7 +15,7 @@ from nicbench.core.table import Goal
 from nicbench.report.document.blocks import Panel
 from nicbench.report.document.inlines import inlines, strong
 from nicbench.report.document.paper import drawing
-from nicbench.report.drawing.charts import Format, finish_chart
+from nicbench.report.drawing.charts import Format, finish_chart, note_of
 from nicbench.report.drawing.cutting import cut_intervals, cut_marks, cut_marks_lying
 from nicbench.report.drawing.svg import INK, SERIES, inline, svg
 from nicbench.report.rates import RatesRow, RatesTable
@@ -67,6 +67,7 @@ def _points(table: RatesTable, goal: Goal) -> list[dict[str, Any]]:
         {
             "size": row.size,
             "configuration": cell.configuration,
+            "note": note_of(cell.results, goal.value),
             "rate": cell.rate_frames_per_s * factor,
             "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
             "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
@@ -114,6 +115,7 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
     points = [
         {
             "name": name,
+            "note": note_of(cell.results, goal.value),
             "rate": cell.rate_frames_per_s * factor,
             "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
             "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,

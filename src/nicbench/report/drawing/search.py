@@ -40,6 +40,7 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
             "load": trial.request.sent_frames_per_s * scale.factor,
             "lost": 100.0 * trial.reading.counts.loss_ratio,
             "what": _VALID if trial.verdict.valid else _INVALID,
+            "note": _note(trial),
         }
         for trial in trials
         if trial.request.sent_frames_per_s is not None
@@ -69,6 +70,12 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     dots = alt.Chart(inline(points)).mark_point(size=62, filled=True, opacity=0.85)
     layers.append(dots.encode(x=x, y=y, color=colour, shape=shape))
     return finish_chart(alt.layer(*layers), form)
+
+
+def _note(trial: Trial) -> str:
+    """Names the trial, and why it is invalid or was adjusted."""
+    reasons = ", ".join(finding.text for finding in trial.verdict.findings)
+    return f"trial {trial.id}{f': {reasons}' if reasons else ''}"
 
 
 def _loads(loads: Sequence[float]) -> dict[str, Any]:

@@ -170,12 +170,14 @@ def _value_patterns(one: DataSet) -> tuple[str, ...]:
     if one.value is None:
         return ()
     span = f"from #{f' {one.value.unit}' if one.value.unit else ''}"
+    if any(said.note for said in one.rows):
+        return one.value.pattern, span, "#"
     return (one.value.pattern, span) if any(said.span for said in one.rows) else (one.value.pattern,)
 
 
 def _words(one: DataSet, place: int, series: Sequence[str]) -> str:
     said = one.rows[place]
-    parts = [str(series.index(said.series)) if said.series else "", said.key, said.value, said.span]
+    parts = [str(series.index(said.series)) if said.series else "", said.key, said.value, said.span, said.note]
     return _PART.join(_plain(part) for part in parts).rstrip(_PART)
 
 

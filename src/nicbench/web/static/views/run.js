@@ -172,5 +172,8 @@ function drawLast(last, shown) {
     return;
   }
   const what = last.k === "round" ? last.said ?? "no rate" : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${last.lost} of ${last.sent}`;
-  say(view.last, `${shown}. Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`);
+  const bounds = items.findLast((item) => item.k === "bounds" && item.test === last.test && item.point === last.point);
+  const goals = (bounds?.goals ?? []).map(([goal, low, high]) => `${goal} ${low === null ? "below" : high === null ? "above" : ""} ${[low, high].filter((each) => each !== null).map(rate).join(" to ") || "anything"}`.replaceAll("  ", " "));
+  const found = goals.length ? ` Bounds after trial ${bounds.trials} of at most ${bounds.most}: ${goals.join(", ")}.` : "";
+  say(view.last, `${shown}.${found} Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`);
 }

@@ -1,0 +1,311 @@
+"""What a run is doing now: its events, reduced to the state that a live view shows.
+
+Pure: ``Activity.after(event)`` returns the next state, and nothing here prints, waits or reads a clock. The terminal
+(``cli/live_view.py``) and any other view of a run, of its bus or of a journal that is read again, show the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from nicbench.core.events import (
+    BoundsNarrowed,
+    Event,
+    GoalBounds,
+    Note,
+    ResultReady,
+    RoundBegun,
+    RoundFinished,
+    RunFinished,
+    StageStarted,
+    TestStarted,
+    TrialFinished,
+    TrialStarted,
+    TurnStarted,
+    Waiting,
+)
+from nicbench.core.reading import HealthLevel, Measure
+from nicbench.core.round import Round
+from nicbench.core.trial import Trial
+from nicbench.core.verdict import Sample, SampleKind
+from nicbench.stats.rounds import moved_bits_per_s
+
+MOST_LAST: Final = 8
+"""How many of the samples that ended are kept."""
+_MOST_OF_HARDWARE: Final = 3
+_CELSIUS: Final = "C"
+_NUMBERS: Final = re.compile(r"\d[\d.]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The trial or round under way; ``number`` is its place in the test, from 1, repeats included."""
+
+    kind: SampleKind
+    number: int
+    parameters: Mapping[str, Any]
+    duration_s: float
+    repeat: int
+    purpose: str | None = None
+    load_frames_per_s: float | None = None
+    """Per port; None as fast as the ports take frames, and of rounds."""
+    bidirectional: bool = False
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A trial or round that ended. ``why`` is its first finding in words, None where it is valid."""
+
+    id: str
+    kind: SampleKind
+    parameters: Mapping[str, Any]
+    repeat: int
+    valid: bool
+    adjusted: bool
+    reasons: tuple[str, ...]
+    why: str | None
+    load_frames_per_s: float | None = None
+    failed: int | None = None
+    """The number of frames that the DUT failed (lost, altered or refused), of ``offered``; None of rounds."""
+    offered: int | None = None
+    moved_bits_per_s: float | None = None
+
+    @classmethod
+    def of(cls, sample: Sample) -> Ended:
+        """Takes from a finished trial or round what a line about it says."""
+        findings = sample.verdict.findings
+        common: dict[str, Any] = {
+            "id": sample.id,
+            "kind": sample.kind,
+            "parameters": sample.parameters,
+            "repeat": sample.repeat,
+            "valid": sample.verdict.valid,
+            "adjusted": sample.verdict.adjusted,
+            "reasons": tuple(reason.value for reason in sample.verdict.reasons),
+            "why": findings[0].text if findings else None,
+        }
+        if isinstance(sample, Trial):
+            counts = sample.reading.counts
+            offered = counts.sent + counts.unsent_backpressure
+            load = sample.request.load_frames_per_s
+            return cls(**common, load_frames_per_s=load, failed=counts.failed, offered=offered)
+        return cls(**common, moved_bits_per_s=moved_bits_per_s(sample) if isinstance(sample, Round) else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """Samples of one test that are invalid in the same words, numbers apart: how many, and the first of them."""
+
+    count: int
+    first: Ended
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why they are invalid."""
+        return self.first.reasons
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What others took during the last sample, as shares 0..1 of the core or machine ``of``; None is unknown."""
+
+    of: str
+    stolen: float | None = None
+    """What the hypervisor took (steal time)."""
+    other_tasks: float | None = None
+    slowed: float | None = None
+    """The share of looks at the core that found it slowed by a neighbour on its physical core."""
+
+    @property
+    def worst(self) -> float:
+        """The greatest of the known shares."""
+        return max(self.stolen or 0.0, self.other_tasks or 0.0, self.slowed or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hottest:
+    """The part that is nearest to its own limit, or the hottest where none has one. Temperatures in °C."""
+
+    where: str
+    celsius: float
+    limit_celsius: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareEvent:
+    """A link that changed, or an error of hardware: in how many samples, and the last of them."""
+
+    words: str
+    count: int
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """The state of a run after some of its events; ``Activity()`` is that before the first."""
+
+    stage: str = ""
+    turn: TurnStarted | None = None
+    test: TestStarted | None = None
+    results: int = 0
+    """The results of the test that are complete."""
+    samples: int = 0
+    """The trials or rounds of the test that began."""
+    current: Current | None = None
+    search: BoundsNarrowed | None = None
+    """How far the search under way has come; None where there is none, or it has not made a trial."""
+    last: tuple[Ended, ...] = ()
+    """The samples of the test that ended last, the latest first."""
+    invalid: tuple[Invalid, ...] = ()
+    """The invalid samples of the test, by their reasons."""
+    shared: Shared | None = None
+    hottest: Hottest | None = None
+    hardware: tuple[HardwareEvent, ...] = ()
+    """Links that changed and errors of the hardware over the run, the latest last."""
+    waiting: str | None = None
+    """Whom the run waits for; None where it does not."""
+    notes: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How often each note was said, by its level and text, in the order in which they came first."""
+    ended: RunFinished | None = None
+
+    @property
+    def bounds(self) -> tuple[GoalBounds, ...]:
+        """The bounds of the search under way; empty where none is known."""
+        return () if self.search is None else self.search.bounds
+
+    def after(self, event: Event) -> Activity:
+        """Returns the state after ``event``; events that change nothing shown leave it as it is."""
+        match event:
+            case Waiting():
+                return replace(self, waiting=event.text)
+            case Note():
+                key = (event.level, event.text)
+                return replace(self, notes={**self.notes, key: self.notes.get(key, 0) + 1})
+            case TurnStarted():
+                return replace(self._between(), turn=event, test=None)
+            case StageStarted():
+                return replace(self._between(), stage=event.text, test=None)
+            case TestStarted():
+                return replace(self._between(), test=event)
+            case TrialStarted() | RoundBegun():
+                return self._begun(event)
+            case TrialFinished() | RoundFinished():
+                return self._finished(event.sample)
+            case BoundsNarrowed():
+                return replace(self, search=event)
+            case ResultReady():
+                return replace(self, results=self.results + 1)
+            case RunFinished():
+                return replace(self._between(), test=None, ended=event)
+        return self
+
+    def _between(self) -> Activity:
+        """Before a test or stage: nothing is measured, and nothing counted."""
+        return replace(
+            self, results=0, samples=0, current=None, search=None, last=(), invalid=(), shared=None, waiting=None
+        )
+
+    def _begun(self, event: TrialStarted | RoundBegun) -> Activity:
+        number = self.samples + 1
+        common: dict[str, Any] = {
+            "number": number,
+            "parameters": event.parameters,
+            "duration_s": event.duration_s,
+            "repeat": event.repeat,
+        }
+        if isinstance(event, TrialStarted):
+            current = Current(
+                kind="trial",
+                **common,
+                purpose=event.purpose,
+                load_frames_per_s=event.load_frames_per_s,
+                bidirectional=event.bidirectional,
+            )
+        else:
+            current = Current(kind="round", **common, jobs=event.jobs)
+        # The bounds of one frame size say nothing of the next.
+        search = self.search if self.search is None or self.search.parameters == event.parameters else None
+        return replace(self, samples=number, current=current, search=search)
+
+    def _finished(self, sample: Sample) -> Activity:
+        ended = Ended.of(sample)
+        return replace(
+            self,
+            current=None,
+            last=(ended, *self.last)[:MOST_LAST],
+            invalid=self.invalid if ended.valid else _count(self.invalid, ended),
+            shared=_shared_of(sample),
+            hottest=_hottest_of(sample) or self.hottest,
+            hardware=_add_hardware(self.hardware, sample),
+        )
+
+
+def _count(known: Iterable[Invalid], ended: Ended) -> tuple[Invalid, ...]:
+    found = {_alike(one.first): one for one in known}
+    before = found.get(_alike(ended))
+    found[_alike(ended)] = Invalid(1, ended) if before is None else replace(before, count=before.count + 1)
+    return tuple(found.values())
+
+
+def _alike(ended: Ended) -> tuple[object, ...]:
+    """What samples have in common that are counted as one: two tools that fail differently are told apart."""
+    return ended.reasons, _NUMBERS.sub("#", ended.why or "")
+
+
+def _shared_of(sample: Sample) -> Shared | None:
+    """The core of a trial, or the machine of a round, of which others took most; None where nothing is known."""
+    if isinstance(sample, Trial):
+        whole_ns = max(1, sample.reading.transmit_ns)
+        shares = [
+            Shared(
+                of=f"core {cpu.cpu}",
+                stolen=cpu.steal_ns / whole_ns,
+                other_tasks=None if cpu.other_tasks_ns is None else cpu.other_tasks_ns / whole_ns,
+                slowed=(cpu.slow_samples or 0) / cpu.speed_samples if cpu.speed_samples else None,
+            )
+            for cpu in sample.reading.health.cpus
+        ]
+    elif isinstance(sample, Round):
+        shares = [
+            Shared(of=machine.machine, stolen=machine.steal, other_tasks=machine.strangers) for machine in sample.cpu
+        ]
+    else:
+        shares = []
+    known = [one for one in shares if (one.stolen, one.other_tasks, one.slowed) != (None, None, None)]
+    return max(known, key=lambda one: one.worst, default=None)
+
+
+def _hottest_of(sample: Sample) -> Hottest | None:
+    machine = sample.reading.machine if isinstance(sample, Trial) else None
+    levels = [level for level in machine.levels if level.unit == _CELSIUS] if machine else []
+    found = max(
+        levels, key=lambda level: (level.value / level.limit if level.limit else 0.0, level.value), default=None
+    )
+    return None if found is None else Hottest(f"{found.where} on {found.host}", found.value, found.limit)
+
+
+def _heat(level: HealthLevel) -> tuple[float, float]:
+    return level.value / level.limit if level.limit else 0.0, level.value
+
+
+def _add_hardware(known: Iterable[HardwareEvent], sample: Sample) -> tuple[HardwareEvent, ...]:
+    found = {one.words: one for one in known}
+    for words in _hardware_words(sample):
+        before = found.pop(words, None)
+        found[words] = HardwareEvent(words, before.count + 1 if before else 1, sample.id)
+    return tuple(found.values())[-_MOST_OF_HARDWARE:]
+
+
+def _hardware_words(sample: Sample) -> Iterator[str]:
+    """Yields the links that changed during a trial, and the errors of hardware."""
+    if not isinstance(sample, Trial):
+        return
+    machine = sample.reading.machine
+    yield from (f"link of {port.name} changed" for port in sample.reading.ports if port.link_changed)
+    for event in machine.events if machine else ():
+        what = "link changed" if event.measure is Measure.LINK else event.what
+        yield f"{event.where} on {event.host}: {what}"

@@ -1,0 +1,111 @@
+"""How much of a run is left, as far as that can be known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nicbench.core.events import RoundFinished, StageStarted, TestStarted, TrialFinished, TurnStarted
+from nicbench.core.reading import Counts
+from nicbench.core.round import Round, RoundRequest
+from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.verdict import Verdict
+from nicbench.stats.time_left import TimeLeft
+
+PLANNED = [("throughput", 60.0), ("latency", 20.0)]
+CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")
+FIRST_TEST = TestStarted(test="throughput", method="throughput", points=1, estimate_s=60.0)
+SECOND_TEST = TestStarted(test="latency", method="latency", points=1, estimate_s=20.0)
+
+
+def trial_finished() -> TrialFinished:
+    """A trial of 28 s, which takes 30 s."""
+    request = TrialRequest(
+        frame_bytes=64, load_frames_per_s=1e3, duration_s=28.0, drain_s=1.0, settle_s=0.5, purpose=Purpose.SEARCH
+    )
+    counts = Counts(intended=1000, sent=1000, received=990, lost=10)
+    reading = Reading(transmit_ns=1, counts=counts, streams=(), ports=(), latency=None, health=Health())
+    return TrialFinished(
+        trial=Trial(
+            id="t0001",
+            key="throughput/64/0",
+            test="throughput",
+            configuration="default",
+            parameters={"frame_bytes": 64},
+            repeat=0,
+            request=request,
+            reading=reading,
+            verdict=Verdict(),
+        )
+    )
+
+
+def test_a_turn_that_begins_leaves_those_before_it_behind() -> None:
+    """Also where a resumed run made none of their trials."""
+    planned = [("a/1/throughput", 60.0), ("b/1/throughput", 60.0), ("b/2/throughput", 60.0), ("a/2/throughput", 60.0)]
+    time_left = TimeLeft(planned)
+    time_left.note(TurnStarted(configuration="b", run=2, number=3, of=4))
+    assert time_left.text() == "about 2 min left"
+    time_left.note(FIRST_TEST)
+    time_left.note(trial_finished())
+    assert time_left.text() == "about 90 s left"
+    time_left.note(TurnStarted(configuration="a", run=2, number=4, of=4))
+    assert time_left.text() == "about 60 s left"
+
+
+def test_a_finished_round_of_workloads_shortens_what_is_left() -> None:
+    one = Round(
+        id="r0001",
+        key="throughput/0/0",
+        test="throughput",
+        configuration="default",
+        parameters={},
+        repeat=0,
+        request=RoundRequest(jobs=(), duration_s=12.0),
+        outcomes=(),
+        verdict=Verdict(),
+    )
+    assert left_after(FIRST_TEST, RoundFinished(round=one)) == "about 68 s left"
+
+
+GROWING = [(f"{name}/{run}/throughput", 60.0) for run in (1, 2, 3, 4) for name in ("a", "b")]
+
+
+def test_where_the_number_of_runs_grows_the_time_to_the_next_decision_and_to_the_cap_are_told() -> None:
+    time_left = TimeLeft(GROWING, ends=[4, 8])
+    time_left.note(TurnStarted(configuration="a", run=1, number=1, of=8, at_most=True))
+    assert time_left.text() == "about 4 min left (8 min with all runs)"
+    time_left.note(TurnStarted(configuration="b", run=2, number=4, of=8, at_most=True))
+    assert time_left.text() == "about 60 s left (5 min with all runs)"
+    time_left.note(TurnStarted(configuration="a", run=3, number=5, of=8, at_most=True))
+    assert time_left.text() == "about 4 min left"
+
+
+def left_after(*events: Any, calibration_s: float = 0.0) -> str | None:
+    time_left = TimeLeft([("calibration", calibration_s), *PLANNED])
+    for event in events:
+        time_left.note(event)
+    return time_left.text()
+
+
+def test_a_finished_trial_shortens_what_is_left() -> None:
+    assert left_after(FIRST_TEST, trial_finished()) == "about 50 s left"
+
+
+def test_the_calibration_has_a_share_of_its_own_and_gives_back_what_it_did_not_use() -> None:
+    assert left_after(StageStarted(stage="tester", text=""), CALIBRATING, calibration_s=40.0) == "about 2 min left"
+    assert left_after(CALIBRATING, trial_finished(), calibration_s=40.0) == "about 90 s left"
+    assert left_after(CALIBRATING, FIRST_TEST, calibration_s=40.0) == "about 80 s left"
+
+
+def test_a_test_that_ends_early_gives_its_time_back() -> None:
+    assert left_after(FIRST_TEST, trial_finished(), SECOND_TEST) == "about 20 s left"
+
+
+def test_a_test_that_takes_longer_than_planned_is_said_to() -> None:
+    assert left_after(FIRST_TEST, *[trial_finished()] * 2) == "about 20 s left"
+    assert left_after(FIRST_TEST, *[trial_finished()] * 5) == "about 20 s left after this test"
+
+
+def test_nothing_is_said_where_nothing_is_known() -> None:
+    assert left_after(FIRST_TEST, SECOND_TEST, trial_finished()) is None  # its 20 s are over, and it goes on
+    assert TimeLeft([]).text() is None
