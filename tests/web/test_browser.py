@@ -38,6 +38,9 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
                 await expect(page.locator(".log")).to_contain_text("A live page was served beside this run")
                 await expect(page.get_by_role("row", name=re.compile("^t0001 first"))).to_have_count(1)
                 await expect(page.locator(".chart canvas").first).to_be_visible()
+                series = page.get_by_role("button", name="▲ loss", exact=True).first
+                await series.press("Enter")
+                await expect(series).to_have_attribute("aria-pressed", "false")
                 assert wrong == []
             assert process.wait(60) == 0
             (live, _), (page, _) = seen

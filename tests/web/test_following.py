@@ -200,6 +200,10 @@ def test_a_run_without_a_controller_was_killed_once_it_is_silent_for_long(runs: 
     assert WatchedRun(folder).state()["state"] == "silent"
     os.utime(folder / "journal.ndjson", (0, 0))
     assert WatchedRun(folder).state()["state"] == "killed"
+    event = {"event": "trial_started", "duration_s": 1e9}  # a long trial, on a machine that is not seen from here
+    (folder / ".now.json").write_text(json.dumps({"event": event, "share_done": 0.5, "left": "long"}))
+    assert WatchedRun(folder).state()["state"] == "silent"
+    assert WatchedRun(folder).state()["left"] == "long"
     with (folder / "journal.ndjson").open("a") as file:
         file.write(finished(complete=False))
     run = WatchedRun(folder)

@@ -105,6 +105,7 @@ def serve(folder: Path, read: ReadRuns, place: Place, tell: Callable[[str], None
         server_header=False,
         lifespan="off",
         ws="none",
+        proxy_headers=False,
         timeout_graceful_shutdown=_LAST_WORDS_S,
         ssl_certfile=place.tls_cert,
         ssl_keyfile=place.tls_key,

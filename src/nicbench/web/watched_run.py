@@ -13,7 +13,7 @@ from typing import Any, Final
 from nicbench.core.errors import NicbenchError
 from nicbench.store import manifest, reading
 from nicbench.store.files import JOURNAL
-from nicbench.store.now import read_now
+from nicbench.store.now import Now, read_now
 from nicbench.store.stop_request import is_asked_to_stop
 from nicbench.web.answers import json_line
 from nicbench.web.controller import find_writer
@@ -22,7 +22,7 @@ from nicbench.web.moments import Item, item_of
 from nicbench.web.tail import Tail
 
 _SILENT_S: Final = 120.0
-"""A run whose controller cannot be seen, and whose journal did not grow for so long, is taken to have been killed."""
+"""A run whose controller cannot be seen, and that is silent for so much longer than its trial, counts as killed."""
 _MOST_WATCHED: Final = 8
 """How many runs are kept in memory, so that a second page of one opens at once."""
 REPORT: Final = "report.html"
@@ -83,11 +83,9 @@ class WatchedRun:
         is_kept = (self.folder / manifest.NAME).is_file()
         writer = None if is_kept or ended is not None else find_writer(self.folder)
         found: dict[str, Any] = {"report": (self.folder / REPORT).is_file()}
+        now = None if is_kept or ended is not None else read_now(self.folder)
         if writer is not None:
             found |= {"state": "running", "can_stop": writer.is_ours, "asked": is_asked_to_stop(self.folder)}
-            now = read_now(self.folder)
-            if now is not None:
-                found |= {"now": _shown(now.event), "share": round(now.share_done, 4), "left": now.left}
         elif ended is not None:
             found |= {"state": "finished" if ended["complete"] else "stopped", "verdict": ended["verdict"]}
         elif not self.folder.is_dir():
@@ -95,7 +93,10 @@ class WatchedRun:
         elif is_kept:  # an imported run, whose journal has no end
             found |= {"state": "finished"}
         else:
-            found |= {"state": "silent" if self._quiet_s() < _SILENT_S else "killed", "can_stop": False}
+            lasts_s = _SILENT_S + (2.0 * _duration_s(now) if now is not None else 0.0)
+            found |= {"state": "silent" if self._quiet_s() < lasts_s else "killed", "can_stop": False}
+        if now is not None and found["state"] in ("running", "silent"):
+            found |= {"now": _shown(now.event), "share": round(now.share_done, 4), "left": now.left}
         return found
 
     def _quiet_s(self) -> float:
@@ -104,6 +105,12 @@ class WatchedRun:
             return max(0.0, time.time() - (self.folder / JOURNAL).stat().st_mtime)
         except OSError:
             return 0.0
+
+
+def _duration_s(now: Now) -> float:
+    """Returns how long the trial or round takes that has begun; 0 where none has."""
+    value = now.event.get("duration_s")
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 def _shown(event: dict[str, Any]) -> dict[str, Any]:

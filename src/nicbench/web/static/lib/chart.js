@@ -9,10 +9,23 @@ const RADIUS = 3.5;
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
 const SHAPES = {
-  circle: (path, x, y, r) => { path.moveTo(x + r, y); path.arc(x, y, r, 0, 2 * Math.PI); },
-  triangle: (path, x, y, r) => { path.moveTo(x, y - r * 1.2); path.lineTo(x + r * 1.1, y + r * 0.9); path.lineTo(x - r * 1.1, y + r * 0.9); path.closePath(); },
+  circle: (path, x, y, r) => {
+    path.moveTo(x + r, y);
+    path.arc(x, y, r, 0, 2 * Math.PI);
+  },
+  triangle: (path, x, y, r) => {
+    path.moveTo(x, y - r * 1.2);
+    path.lineTo(x + r * 1.1, y + r * 0.9);
+    path.lineTo(x - r * 1.1, y + r * 0.9);
+    path.closePath();
+  },
   square: (path, x, y, r) => path.rect(x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8),
-  cross: (path, x, y, r) => { path.moveTo(x - r, y - r); path.lineTo(x + r, y + r); path.moveTo(x + r, y - r); path.lineTo(x - r, y + r); },
+  cross: (path, x, y, r) => {
+    path.moveTo(x - r, y - r);
+    path.lineTo(x + r, y + r);
+    path.moveTo(x + r, y - r);
+    path.lineTo(x - r, y + r);
+  },
 };
 
 function points(shape) {
@@ -22,23 +35,32 @@ function points(shape) {
     const { scale } = plot.series[index];
     const radius = RADIUS * devicePixelRatio;
     for (let at = first; at <= last; at += 1) {
-      if (ys[at] !== null && ys[at] !== undefined) SHAPES[shape](path, plot.valToPos(xs[at], "x", true), plot.valToPos(ys[at], scale, true), radius);
+      if (ys[at] !== null && ys[at] !== undefined)
+        SHAPES[shape](path, plot.valToPos(xs[at], "x", true), plot.valToPos(ys[at], scale, true), radius);
     }
     return { stroke: path, fill: shape === "cross" ? null : path, clip: null, flags: 3 };
   };
 }
 
 /**
- * One chart. `series`: {label, colour (a variable of the style), form: "line" | "step" | a shape, value, dash}.
- * `x`, `y`: {label, value (number to text), kind: "log" | "loss" | undefined, range (returns low and high, or null), whole}. `describe(index)` is the text for a
- * point; without it the values of all series are.
+ * One chart. `series`: {label, colour (a variable of the style), form: "line" | "step" | a shape, dash, dots}.
+ * `x`, `y`: {label, value (number to text), kind: "log" | "loss" | undefined, whole, range (low and high, or null)}.
+ * `describe(index)` is the text for a point; without it the values of all series are.
  */
 export class Chart {
   constructor(parent, { title, about, series, x, y, height = 240, describe = null }) {
     Object.assign(this, { series, x, y, height, describe, data: [[], ...series.map(() => [])], plot: null });
     this.area = h("div", { class: "area", tabindex: "0", role: "img", "aria-label": title });
+    this.names = h("div", { class: "names" });
     this.readout = h("p", { class: "readout caption", "aria-live": "polite" });
-    this.figure = h("figure", { class: "chart" }, h("figcaption", {}, h("b", {}, title), about ? ` ${about}` : ""), this.area, this.readout);
+    this.figure = h(
+      "figure",
+      { class: "chart" },
+      h("figcaption", {}, h("b", {}, title), about ? ` ${about}` : ""),
+      this.area,
+      this.names,
+      this.readout,
+    );
     parent.append(this.figure);
     this.area.addEventListener("keydown", (event) => this.step(event));
     new ResizeObserver(() => this.fit()).observe(this.area);
@@ -64,24 +86,59 @@ export class Chart {
 
   fit() {
     if (!this.plot) this.draw(false);
-    else if (this.plot.width !== this.area.clientWidth) this.plot.setSize({ width: this.area.clientWidth, height: this.height });
+    else if (this.plot.width !== this.area.clientWidth)
+      this.plot.setSize({ width: this.area.clientWidth, height: this.height });
   }
 
   options() {
     const [ink, grid] = [colour("--muted"), colour("--grid")];
     const font = "12px system-ui, sans-serif";
-    const axis = (of, extra) => ({ stroke: ink, font, labelFont: font, labelSize: 18, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 }, label: of.label, values: (_, ticks) => ticks.map((tick) => (tick === null || tick < 0 ? "" : of.value(tick))), ...extra });
+    const axis = (of, extra) => ({
+      stroke: ink,
+      font,
+      labelFont: font,
+      labelSize: 18,
+      grid: { stroke: grid, width: 1 },
+      ticks: { stroke: grid, width: 1 },
+      label: of.label,
+      values: (_, ticks) => ticks.map((tick) => (tick === null || tick < 0 ? "" : of.value(tick))),
+      ...extra,
+    });
     return {
       width: this.area.clientWidth,
       height: this.height,
-      legend: { show: true, live: false },
+      legend: { show: true, live: false, mount: (_, legend) => this.names.replaceChildren(legend) },
       padding: [null, 28, null, null],
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9 } },
-      scales: { x: { time: false, range: (_, low, high) => this.x.range?.() ?? padded(low, high, this.x.whole) }, y: scaleOf(this.y) },
-      axes: [axis(this.x, { space: 70, ...(this.x.whole ? { incrs: WHOLE } : {}) }), axis(this.y, { size: 84, space: 32 })],
+      scales: {
+        x: { time: false, range: (_, low, high) => this.x.range?.() ?? padded(low, high, this.x.whole) },
+        y: scaleOf(this.y),
+      },
+      axes: [
+        axis(this.x, { space: 70, ...(this.x.whole ? { incrs: WHOLE } : {}) }),
+        axis(this.y, { size: 84, space: 32 }),
+      ],
       series: [{ label: this.x.label }, ...this.series.map(seriesOf)],
-      hooks: { setCursor: [(plot) => this.tell(plot.cursor.idx)] },
+      hooks: {
+        ready: [(plot) => this.nameSeries(plot)],
+        setCursor: [(plot) => this.tell(plot.cursor.idx)],
+        setSeries: [(plot) => this.nameSeries(plot)],
+      },
     };
+  }
+
+  /** The names of series are buttons that show and hide them, also for the keyboard. */
+  nameSeries(plot) {
+    this.names.querySelectorAll(".u-label").forEach((label, index) => {
+      label.setAttribute("role", "button");
+      label.setAttribute("aria-pressed", String(plot.series[index + 1].show));
+      label.tabIndex = 0;
+      label.onkeydown = (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        label.click();
+      };
+    });
   }
 
   tell(index) {
@@ -91,8 +148,13 @@ export class Chart {
   }
 
   values(index) {
-    const shown = this.series.map((each, number) => [each.label, this.data[number + 1][index]]).filter(([, value]) => value !== null && value !== undefined);
-    return [`${this.x.label} ${this.x.value(this.data[0][index])}`, ...shown.map(([label, value]) => `${label} ${this.y.value(value)}`)].join(" · ");
+    const shown = this.series
+      .map((each, number) => [each.label, this.data[number + 1][index]])
+      .filter(([, value]) => value !== null && value !== undefined);
+    return [
+      `${this.x.label} ${this.x.value(this.data[0][index])}`,
+      ...shown.map(([label, value]) => `${label} ${this.y.value(value)}`),
+    ].join(" · ");
   }
 
   /** Left and right move from point to point, Home and End to the ends, Escape shows all again after a zoom. */
@@ -103,8 +165,14 @@ export class Chart {
     if (to === undefined || !this.plot || last < 0) return;
     event.preventDefault();
     const at = Math.min(last, Math.max(0, to));
-    const value = this.data.slice(1).map((each) => each[at]).find((each) => each !== null && each !== undefined);
-    this.plot.setCursor({ left: this.plot.valToPos(this.data[0][at], "x"), top: value === undefined ? 10 : this.plot.valToPos(value, "y") });
+    const value = this.data
+      .slice(1)
+      .map((each) => each[at])
+      .find((each) => each !== null && each !== undefined);
+    this.plot.setCursor({
+      left: this.plot.valToPos(this.data[0][at], "x"),
+      top: value === undefined ? 10 : this.plot.valToPos(value, "y"),
+    });
     this.tell(at);
   }
 }
@@ -117,14 +185,16 @@ function padded(low, high, whole) {
 
 function scaleOf(y) {
   if (y.kind === "log") return { distr: 3 };
-  if (y.kind === "loss") return { distr: 4, asinh: 1e-6, range: (_, low, high) => [-5e-7, Math.max((high ?? 0) * 1.3, 1e-5)] };
+  if (y.kind === "loss")
+    return { distr: 4, asinh: 1e-6, range: (_, low, high) => [-5e-7, Math.max((high ?? 0) * 1.3, 1e-5)] };
   return { range: (_, low, high) => y.range?.() ?? [0, high > 0 ? high * 1.08 : 1] };
 }
 
 function seriesOf(each) {
   const stroke = () => colour(each.colour);
   const common = { label: each.label, stroke, width: 1.8, dash: each.dash, points: { show: false } };
-  if (each.form === "line") return { ...common, spanGaps: each.gaps !== true, points: { show: each.dots === true, size: 5, fill: stroke } };
+  if (each.form === "line")
+    return { ...common, spanGaps: each.gaps !== true, points: { show: each.dots === true, size: 5, fill: stroke } };
   if (each.form === "step") return { ...common, paths: uPlot.paths.stepped({ align: 1 }), spanGaps: true };
   return { ...common, fill: stroke, width: each.form === "cross" ? 1.6 : 0.5, paths: points(each.form) };
 }

@@ -4,16 +4,22 @@
 const STEERING = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
 
 /** A text as it may be shown. */
-export const visible = (text) => text.replaceAll(STEERING, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
+export const visible = (text) =>
+  text.replaceAll(STEERING, (found) => `\\u${found.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-const shown = (children) => children.flat().filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : visible(String(child))));
+const shown = (children) =>
+  children
+    .flat()
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : visible(String(child))));
 
-/** Makes an element. `on...` attributes are listeners, false and null leave an attribute out; children are nodes or texts. */
+/** Makes an element. `on...` attributes are listeners; false and null leave one out. Children are nodes or texts. */
 export function h(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : String(value));
+    else if (value !== null && value !== undefined && value !== false)
+      made.setAttribute(name, value === true ? "" : String(value));
   }
   made.append(...shown(children));
   return made;
@@ -34,7 +40,11 @@ export function say(element, text) {
 /** Sends a POST with this server's token; throws an Error in the server's words. */
 export async function post(path) {
   const token = document.querySelector("meta[name=nicbench-token]").content;
-  const answer = await fetch(path, { method: "POST", headers: { "X-Nicbench-Token": token, "Content-Type": "application/json" }, body: "{}" });
+  const answer = await fetch(path, {
+    method: "POST",
+    headers: { "X-Nicbench-Token": token, "Content-Type": "application/json" },
+    body: "{}",
+  });
   if (!answer.ok) throw new Error(await wordsOf(answer));
 }
 

@@ -1,23 +1,31 @@
-// The events of a run, and whether the server is there. The browser itself connects again, and says what it has already.
+// The events of a run, and whether the server is there. The browser itself connects again, and says what it has.
 
 import { say } from "./dom.js";
 
-/** Listens to a run, whose name is as it stands in an address. `on`: {items, state, reset}, each called with what came. */
+/** Listens to a run, by its name as it stands in an address. `on`: {items, state, reset}, called with what came. */
 export function listen(run, on) {
   const link = document.getElementById("link");
   let source;
   let retry = 0;
   const connect = () => {
     source = new EventSource(`/api/runs/${run}/events`);
-    source.addEventListener("open", () => { say(link, ""); retry = 0; });
+    source.addEventListener("open", () => {
+      say(link, "");
+      retry = 0;
+    });
     source.addEventListener("reset", () => on.reset());
-    source.addEventListener("items", (event) => { on.items(JSON.parse(event.data)); });
+    source.addEventListener("items", (event) => {
+      on.items(JSON.parse(event.data));
+    });
     source.addEventListener("state", (event) => on.state(JSON.parse(event.data)));
     source.addEventListener("error", () => {
       say(link, "no connection to the server; trying again");
       if (source.readyState !== EventSource.CLOSED) return; // the browser tries by itself
       retry = Math.min(retry + 1, 10);
-      setTimeout(() => { on.reset(); connect(); }, 500 * retry);
+      setTimeout(() => {
+        on.reset();
+        connect();
+      }, 500 * retry);
     });
   };
   connect();

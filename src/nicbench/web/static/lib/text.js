@@ -21,7 +21,8 @@ export const bits = (value) => scaled(value, ["bit/s", "kbit/s", "Mbit/s", "Gbit
 /** Nanoseconds. */
 export const time = (value) => scaled(value, ["ns", "µs", "ms", "s"]);
 /** A plain number, with thousands apart. */
-export const count = (value) => (value === null || value === undefined ? DASH : value.toLocaleString("en").replaceAll(",", " "));
+export const count = (value) =>
+  value === null || value === undefined ? DASH : value.toLocaleString("en").replaceAll(",", " ");
 /** Something each second. */
 export const perSecond = (value) => scaled(value, ["/s", "k/s", "M/s"]);
 
@@ -30,7 +31,11 @@ export function percent(share) {
   if (share === null || share === undefined) return DASH;
   const value = share * 100;
   if (value === 0) return "0 %";
-  return value >= 10 ? `${value.toFixed(1)} %` : value >= 0.001 ? `${Number(value.toPrecision(3))} %` : `${value.toExponential(1)} %`;
+  return value >= 10
+    ? `${value.toFixed(1)} %`
+    : value >= 0.001
+      ? `${Number(value.toPrecision(3))} %`
+      : `${value.toExponential(1)} %`;
 }
 
 /** Seconds as minutes and seconds. */

@@ -7,9 +7,24 @@ import { bits, clock, percent, rate, time, words } from "../lib/text.js";
 const isInvalid = (trial) => trial.verdict === "invalid";
 /** How a trial is drawn: by its verdict, and by whether frames were lost. */
 const KINDS = [
-  { label: "● no loss", colour: "--good", form: "circle", is: (trial) => trial.verdict === "valid" && trial.loss === 0 },
-  { label: "▲ loss", colour: "--series-2", form: "triangle", is: (trial) => trial.verdict === "valid" && trial.loss > 0 },
-  { label: "■ adjusted for others on the core", colour: "--series-4", form: "square", is: (trial) => trial.verdict === "adjusted" },
+  {
+    label: "● no loss",
+    colour: "--good",
+    form: "circle",
+    is: (trial) => trial.verdict === "valid" && trial.loss === 0,
+  },
+  {
+    label: "▲ loss",
+    colour: "--series-2",
+    form: "triangle",
+    is: (trial) => trial.verdict === "valid" && trial.loss > 0,
+  },
+  {
+    label: "■ adjusted for others on the core",
+    colour: "--series-4",
+    form: "square",
+    is: (trial) => trial.verdict === "adjusted",
+  },
   { label: "✕ invalid", colour: "--muted", form: "cross", is: isInvalid },
 ];
 const PERCENTILES = ["minimum", "50 %", "99 %", "99.9 %", "maximum"];
@@ -19,31 +34,67 @@ export class Charts {
   constructor(place) {
     const load = { label: "load of each port", value: rate, range: () => this.window };
     this.near = h("input", { type: "checkbox", checked: true, onchange: () => this.draw(...this.drawn) });
-    this.zoom = h("p", { class: "caption wide-row" }, h("label", {}, this.near, " near the bounds; trials far from them are at the edge"));
+    this.zoom = h(
+      "p",
+      { class: "caption wide-row" },
+      h("label", {}, this.near, " near the bounds; trials far from them are at the edge"),
+    );
     place.append(this.zoom);
     const number = { label: "trial", value: (value) => String(value), whole: true };
     this.search = new Chart(place, {
-      title: "The search", about: "Each trial at its load; the lines are the highest load without loss and the lowest with it.",
-      series: [...KINDS, { label: "highest without loss", colour: "--good", form: "step" }, { label: "lowest with loss", colour: "--series-2", form: "step", dash: [6, 4] }],
-      x: number, y: load, describe: (index) => this.words(this.trials[index]),
+      title: "The search",
+      about: "Each trial at its load; the lines are the highest load without loss and the lowest with it.",
+      series: [
+        ...KINDS,
+        { label: "highest without loss", colour: "--good", form: "step" },
+        { label: "lowest with loss", colour: "--series-2", form: "step", dash: [6, 4] },
+      ],
+      x: number,
+      y: load,
+      describe: (index) => this.words(this.trials[index]),
     });
     this.loss = new Chart(place, {
-      title: "Loss against load", about: "The lower part of the axis is logarithmic.", series: KINDS, x: load,
-      y: { label: "share lost", value: percent, kind: "loss" }, describe: (index) => this.words(this.byLoad[index]),
+      title: "Loss against load",
+      about: "The lower part of the axis is logarithmic.",
+      series: KINDS,
+      x: load,
+      y: { label: "share lost", value: percent, kind: "loss" },
+      describe: (index) => this.words(this.byLoad[index]),
     });
     this.latency = new Chart(place, {
-      title: "Latency", about: "Percentiles of each trial.", x: number, y: { label: "one way", value: time, kind: "log" },
-      series: PERCENTILES.map((label, index) => ({ label, colour: `--series-${index + 1}`, form: "line", dots: true, dash: index % 4 === 0 ? [4, 4] : undefined })),
+      title: "Latency",
+      about: "Percentiles of each trial.",
+      x: number,
+      y: { label: "one way", value: time, kind: "log" },
+      series: PERCENTILES.map((label, index) => ({
+        label,
+        colour: `--series-${index + 1}`,
+        form: "line",
+        dots: true,
+        dash: index % 4 === 0 ? [4, 4] : undefined,
+      })),
     });
     this.rates = new Chart(place, {
-      title: "Rates over time", about: "Frames of all ports together, by when a trial ended; where a trial was counted in intervals, each of them.",
-      series: [{ label: "sent", colour: "--series-7", form: "line", dash: [4, 4] }, { label: "received", colour: "--series-1", form: "line", dots: true }],
-      x: { label: "since the beginning", value: clock }, y: { label: "rate", value: rate },
+      title: "Rates over time",
+      about:
+        "Frames of all ports together, by when a trial ended; where a trial was counted in intervals, each of them.",
+      series: [
+        { label: "sent", colour: "--series-7", form: "line", dash: [4, 4] },
+        { label: "received", colour: "--series-1", form: "line", dots: true },
+      ],
+      x: { label: "since the beginning", value: clock },
+      y: { label: "rate", value: rate },
     });
     this.rounds = new Chart(place, {
-      title: "Rounds", about: "What the tools moved in each round.",
-      series: [{ label: "valid", colour: "--series-1", form: "circle" }, { label: "invalid", colour: "--muted", form: "cross" }],
-      x: { label: "round", value: (value) => String(value), whole: true }, y: { label: "moved", value: bits }, describe: (index) => this.roundWords(this.roundsShown[index]),
+      title: "Rounds",
+      about: "What the tools moved in each round.",
+      series: [
+        { label: "valid", colour: "--series-1", form: "circle" },
+        { label: "invalid", colour: "--muted", form: "cross" },
+      ],
+      x: { label: "round", value: (value) => String(value), whole: true },
+      y: { label: "moved", value: bits },
+      describe: (index) => this.roundWords(this.roundsShown[index]),
     });
   }
 
@@ -61,11 +112,24 @@ export class Charts {
     this.window = this.near.checked ? window : null;
     const edge = this.window === null ? 0 : (this.window[1] - this.window[0]) * 0.02;
     const inside = this.window?.map((bound, index) => bound + (index === 0 ? edge : -edge));
-    const held = (values) => (this.window === null ? values : values.map((value) => (value === null ? null : Math.min(inside[1], Math.max(inside[0], value)))));
+    const held = (values) =>
+      this.window === null
+        ? values
+        : values.map((value) => (value === null ? null : Math.min(inside[1], Math.max(inside[0], value))));
     this.search.set(searches ? [numbers, ...byKind(this.trials, held(loads)), ...found.map(held)] : [[]]);
-    this.loss.set([this.byLoad.map((trial) => trial.load), ...byKind(this.byLoad, this.byLoad.map((trial) => trial.loss))]);
+    this.loss.set([
+      this.byLoad.map((trial) => trial.load),
+      ...byKind(
+        this.byLoad,
+        this.byLoad.map((trial) => trial.loss),
+      ),
+    ]);
     const timed = this.trials.some((trial) => trial.latency);
-    this.latency.set(timed ? [numbers, ...PERCENTILES.map((_, index) => this.trials.map((trial) => positive(trial.latency?.[index])))] : [[], ...PERCENTILES.map(() => [])]);
+    this.latency.set(
+      timed
+        ? [numbers, ...PERCENTILES.map((_, index) => this.trials.map((trial) => positive(trial.latency?.[index])))]
+        : [[], ...PERCENTILES.map(() => [])],
+    );
     this.rates.set(overTime(samples.filter((item) => item.k === "trial" && item.at !== undefined)));
     const valid = (wanted) => this.roundsShown.map((round) => (isInvalid(round) === wanted ? null : round.bits_per_s));
     this.rounds.set([this.roundsShown.map((_, index) => index + 1), valid(true), valid(false)]);
@@ -74,7 +138,8 @@ export class Charts {
   words(trial) {
     const load = trial.load === undefined ? "as fast as possible" : rate(trial.load);
     const found = trial.why ? `: ${trial.why.join("; ")}` : "";
-    return `${trial.id} ${words(trial.purpose)} · ${load} · lost ${trial.lost} of ${trial.sent} (${percent(trial.loss)}) · ${trial.verdict}${found}`;
+    const lost = `lost ${trial.lost} of ${trial.sent} (${percent(trial.loss)})`;
+    return `${trial.id} ${words(trial.purpose)} · ${load} · ${lost} · ${trial.verdict}${found}`;
   }
 
   roundWords(round) {
@@ -88,7 +153,7 @@ function byKind(trials, values) {
   return KINDS.map((kind) => trials.map((trial, index) => (kind.is(trial) ? values[index] : null)));
 }
 
-/** The bounds after each trial: the highest load that passed without loss below every loss, and the lowest with loss. */
+/** The bounds after each trial: the highest load that passed without loss, and the lowest at which frames were lost. */
 function bounds(trials) {
   const [below, above] = [[], []];
   let [highest, lowest] = [null, null];
@@ -122,7 +187,9 @@ function overTime(trials) {
     const fits = received.length > 0 && began >= before; // the time of a simulated trial is computed, not spent
     before = trial.at;
     if (fits) {
-      received.forEach((frames, index) => rows.push([began + interval * (index + 1), trial.sent_per_s ?? null, frames / interval]));
+      received.forEach((frames, index) =>
+        rows.push([began + interval * (index + 1), trial.sent_per_s ?? null, frames / interval]),
+      );
     } else rows.push([trial.at, trial.sent_per_s ?? null, trial.received_per_s ?? null]);
   }
   rows.sort((one, other) => one[0] - other[0]);

@@ -45,8 +45,23 @@ export class Monitor {
     const x = { label: "since the beginning", value: clock };
     const line = (label, number) => ({ label, colour: `--series-${number}`, form: "line" });
     return {
-      use: new Chart(this.place, { title: `${host}: use of the CPUs`, x, y: { label: "busy", value: percent, range: () => [0, 1] }, series: [line("all CPUs together", 1), line("the busiest CPU", 2), line("softirq, all", 3), line("lost to other guests, all", 4)] }),
-      interrupts: new Chart(this.place, { title: `${host}: interrupts`, x, y: { label: "interrupts", value: perSecond }, series: [line("all CPUs together", 1)] }),
+      use: new Chart(this.place, {
+        title: `${host}: use of the CPUs`,
+        x,
+        y: { label: "busy", value: percent, range: () => [0, 1] },
+        series: [
+          line("all CPUs together", 1),
+          line("the busiest CPU", 2),
+          line("softirq, all", 3),
+          line("lost to other guests, all", 4),
+        ],
+      }),
+      interrupts: new Chart(this.place, {
+        title: `${host}: interrupts`,
+        x,
+        y: { label: "interrupts", value: perSecond },
+        series: [line("all CPUs together", 1)],
+      }),
     };
   }
 }

@@ -16,9 +16,12 @@ export function lostFrames(samples, name) {
     lost += trial.lost;
     sent += trial.sent;
     unexplained += trial.unexplained ?? 0;
-    for (const [place, counter, frames] of trial.ledger ?? []) places.set(`${place} ${counter}`, (places.get(`${place} ${counter}`) ?? 0) + frames);
+    for (const [place, counter, frames] of trial.ledger ?? [])
+      places.set(`${place} ${counter}`, (places.get(`${place} ${counter}`) ?? 0) + frames);
   }
-  const told = [...places].sort((one, other) => other[1] - one[1]).map(([place, frames]) => `${count(frames)} at ${place}`);
+  const told = [...places]
+    .sort((one, other) => other[1] - one[1])
+    .map(([place, frames]) => `${count(frames)} at ${place}`);
   if (unexplained) told.push(`${count(unexplained)} at no place that is counted`);
   const where = lost === 0 ? "none" : told.length ? told.join(", ") : "no counter says where";
   return `${name}: lost ${count(lost)} of ${count(sent)} frames in ${trials.length} trials: ${where}.`;
@@ -30,11 +33,22 @@ export class Trials {
     this.first = 0;
     this.body = h("tbody");
     const heads = ["id", "what", "load", "lost", "latency 50 % / 99 %", "verdict"];
-    const head = heads.map((text, index) => h("th", { scope: "col", class: [1, 5].includes(index) ? "words" : null }, text));
+    const head = heads.map((text, index) =>
+      h("th", { scope: "col", class: [1, 5].includes(index) ? "words" : null }, text),
+    );
     this.where = h("span", { class: "caption", role: "status" });
     this.newer = h("button", { type: "button", onclick: () => this.move(-ROWS) }, "Newer");
     this.older = h("button", { type: "button", onclick: () => this.move(ROWS) }, "Older");
-    this.element = h("div", {}, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Trials and rounds" }, h("table", {}, h("thead", {}, h("tr", {}, head)), this.body)), h("p", { class: "buttons" }, this.newer, " ", this.older, " ", this.where));
+    this.element = h(
+      "div",
+      {},
+      h(
+        "div",
+        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Trials and rounds" },
+        h("table", {}, h("thead", {}, h("tr", {}, head)), this.body),
+      ),
+      h("p", { class: "buttons" }, this.newer, " ", this.older, " ", this.where),
+    );
   }
 
   show(samples, nameOf) {
@@ -42,8 +56,13 @@ export class Trials {
     this.first = Math.max(0, Math.min(this.first, samples.length - ROWS));
     const end = samples.length - this.first;
     const rows = samples.slice(Math.max(0, end - ROWS), end).reverse();
-    fill(this.body, rows.map((item) => this.row(item)));
-    this.where.textContent = samples.length ? `${this.first + 1} to ${this.first + rows.length} of ${count(samples.length)}, the last first` : "none yet";
+    fill(
+      this.body,
+      rows.map((item) => this.row(item)),
+    );
+    this.where.textContent = samples.length
+      ? `${this.first + 1} to ${this.first + rows.length} of ${count(samples.length)}, the last first`
+      : "none yet";
     this.newer.disabled = this.first === 0;
     this.older.disabled = this.first + rows.length >= samples.length;
   }
@@ -56,10 +75,26 @@ export class Trials {
   row(item) {
     const verdict = `${item.verdict}${item.why ? `: ${item.why.join("; ")}` : ""}`;
     const what = [this.nameOf(item), words(item.purpose)].filter(Boolean).join(" · ");
-    const load = item.k === "round" ? (item.bits_per_s ? bits(item.bits_per_s) : "–") : item.load === undefined ? "any" : rate(item.load);
+    const load =
+      item.k === "round"
+        ? item.bits_per_s
+          ? bits(item.bits_per_s)
+          : "–"
+        : item.load === undefined
+          ? "any"
+          : rate(item.load);
     const lost = item.k === "round" ? "–" : `${count(item.lost)} (${percent(item.loss)})`;
     const latency = item.latency ? `${time(item.latency[1])} / ${time(item.latency[2])}` : "–";
-    return h("tr", { class: item.verdict === "invalid" ? "invalid" : null }, h("th", { scope: "row" }, item.id), h("td", { class: "words" }, what), h("td", {}, load), h("td", {}, lost), h("td", {}, latency), h("td", { class: "words" }, verdict));
+    return h(
+      "tr",
+      { class: item.verdict === "invalid" ? "invalid" : null },
+      h("th", { scope: "row" }, item.id),
+      h("td", { class: "words" }, what),
+      h("td", {}, load),
+      h("td", {}, lost),
+      h("td", {}, latency),
+      h("td", { class: "words" }, verdict),
+    );
   }
 }
 
@@ -87,7 +122,9 @@ export class Log {
       }
       const times = h("span", { class: "caption" });
       this.said.set(line.text, { times: 1, count: times });
-      this.element.prepend(h("li", { class: line.level }, line.level === "info" ? null : h("b", {}, `${line.level}: `), line.text, times));
+      this.element.prepend(
+        h("li", { class: line.level }, line.level === "info" ? null : h("b", {}, `${line.level}: `), line.text, times),
+      );
       if (this.element.childElementCount > MOST_LINES) this.element.lastElementChild.remove();
     }
   }
@@ -96,13 +133,28 @@ export class Log {
 function lineOf(item) {
   const info = (text) => ({ level: "info", text });
   switch (item.k) {
-    case "note": return { level: item.level, text: item.text };
-    case "stage": case "turn": case "said": return info(item.text);
-    case "run": return info(item.resumed ? "the run goes on" : `the run begins, with nicbench ${item.version} and seed ${item.seed}`);
-    case "test": return info(`test ${item.test} (${item.method}) begins: ${item.points} points`);
-    case "result": return info(`${[item.conf, item.test, item.point].filter(Boolean).join(" · ")}: ${item.verdict}`);
-    case "end": return info(item.complete ? `the run is complete: ${item.verdict}` : "the run ended early");
-    case "trial": case "round": return item.why ? { level: "warning", text: `${item.verdict}: ${item.why[0].replaceAll(/\d[\d.,]*/g, "…")}` } : null;
-    default: return null;
+    case "note":
+      return { level: item.level, text: item.text };
+    case "stage":
+    case "turn":
+    case "said":
+      return info(item.text);
+    case "run":
+      return info(
+        item.resumed ? "the run goes on" : `the run begins, with nicbench ${item.version} and seed ${item.seed}`,
+      );
+    case "test":
+      return info(`test ${item.test} (${item.method}) begins: ${item.points} points`);
+    case "result":
+      return info(`${[item.conf, item.test, item.point].filter(Boolean).join(" · ")}: ${item.verdict}`);
+    case "end":
+      return info(item.complete ? `the run is complete: ${item.verdict}` : "the run ended early");
+    case "trial":
+    case "round":
+      return item.why
+        ? { level: "warning", text: `${item.verdict}: ${item.why[0].replaceAll(/\d[\d.,]*/g, "…")}` }
+        : null;
+    default:
+      return null;
   }
 }

@@ -10,12 +10,18 @@ import { Log, Trials, lostFrames } from "./run-tables.js";
 const main = document.getElementById("main");
 const { run } = main.dataset; // as it stands in an address
 const STATES = {
-  running: ["running", "label"], finished: ["finished", "valid"], stopped: ["stopped early", "incomplete"],
-  killed: ["ended without a word", "incomplete"], gone: ["no longer here", "incomplete"], silent: ["elsewhere, or just ended", "label"],
+  running: ["running", "label"],
+  finished: ["finished", "valid"],
+  stopped: ["stopped early", "incomplete"],
+  killed: ["ended without a word", "incomplete"],
+  gone: ["no longer here", "incomplete"],
+  silent: ["elsewhere, or just ended", "label"],
 };
 const EXPLAINED = {
   stopped: "The run was stopped. `nicbench resume` goes on with it.",
-  killed: "No process on this machine conducts this run any more, and its journal has no end: it was killed. `nicbench resume` goes on with it.",
+  killed:
+    "No process on this machine conducts this run any more, and its journal has no end: it was killed, or it is " +
+    "silent on another machine. `nicbench resume` goes on with one that was killed.",
   gone: "The folder of this run is gone: a run that ends before it measured anything leaves none.",
   silent: "No process that conducts this run can be seen here. Where it runs on another machine, stop it there.",
 };
@@ -31,7 +37,12 @@ const view = {
   stop: h("button", { type: "button", onclick: () => ask("stop") }, "Stop"),
   after: h("button", { type: "button", onclick: () => ask("stop-after-test") }, "Stop after this test"),
   asked: h("span", { class: "caption", role: "status" }),
-  points: h("select", { onchange: (event) => { chosen = event.target.value || null; draw(); } }),
+  points: h("select", {
+    onchange: (event) => {
+      chosen = event.target.value || null;
+      draw();
+    },
+  }),
   charts: h("section", { class: "charts", "aria-label": "Charts" }),
   lost: h("p", {}),
   last: h("p", {}),
@@ -44,13 +55,28 @@ fill(
   h("p", { class: "eyebrow" }, decodeURIComponent(run)),
   view.title,
   h("div", { class: "verdict" }, view.badge, view.left),
-  view.bar, view.now, view.waiting,
-  h("p", { class: "buttons" }, view.report, " ", view.buttons = h("span", {}, view.stop, " ", view.after), " ", view.asked),
-  h("p", { class: "buttons" }, h("label", {}, "shown: ", view.points)), view.last, view.charts,
-  h("h2", {}, "Where frames were lost"), view.lost,
+  view.bar,
+  view.now,
+  view.waiting,
+  h(
+    "p",
+    { class: "buttons" },
+    view.report,
+    " ",
+    (view.buttons = h("span", {}, view.stop, " ", view.after)),
+    " ",
+    view.asked,
+  ),
+  h("p", { class: "buttons" }, h("label", {}, "shown: ", view.points)),
+  view.last,
+  view.charts,
+  h("h2", {}, "Where frames were lost"),
+  view.lost,
   monitorPlace,
-  h("h2", {}, "Trials and rounds"), trials.element,
-  h("h2", {}, "Log"), log.element,
+  h("h2", {}, "Trials and rounds"),
+  trials.element,
+  h("h2", {}, "Log"),
+  log.element,
 );
 
 const charts = new Charts(view.charts);
@@ -84,7 +110,10 @@ listen(run, {
 function drawSoon() {
   if (drawing) return;
   drawing = true;
-  setTimeout(() => { drawing = false; draw(); }, 100);
+  setTimeout(() => {
+    drawing = false;
+    draw();
+  }, 100);
 }
 
 function draw() {
@@ -92,7 +121,11 @@ function draw() {
   const samples = items.filter(isSample);
   const keys = [...new Set(samples.map(keyOf))];
   // A run that goes on is followed; of one that is over the first point is shown, which has the search.
-  const shown = keys.includes(chosen) ? chosen : state.state === "running" || state.state === undefined ? keys.at(-1) : keys[0];
+  const shown = keys.includes(chosen)
+    ? chosen
+    : state.state === "running" || state.state === undefined
+      ? keys.at(-1)
+      : keys[0];
   drawChoices(keys);
   if (chosen === null) view.points.value = state.state === "running" || !shown ? "" : shown;
   const wanted = samples.filter((item) => keyOf(item) === shown);
@@ -114,10 +147,15 @@ function drawHead() {
   say(view.badge, state.state === "finished" && verdict ? verdict : text);
   view.badge.className = `badge ${state.state === "finished" && verdict ? verdict : look}`;
   const isRunning = state.state === "running";
-  view.bar.hidden = !isRunning || state.share === undefined;
+  view.bar.hidden = state.share === undefined;
   view.bar.value = state.share ?? 0;
-  say(view.left, isRunning ? state.left ?? "" : EXPLAINED[state.state] ?? (began ? `began ${began.at.slice(0, 16).replace("T", " ")} UTC` : ""));
-  say(view.now, isRunning ? nowWords() : "");
+  say(
+    view.left,
+    isRunning
+      ? (state.left ?? "")
+      : (EXPLAINED[state.state] ?? (began ? `began ${began.at.slice(0, 16).replace("T", " ")} UTC` : "")),
+  );
+  say(view.now, nowWords());
   const last = items.findLast((item) => item.k !== "said");
   view.waiting.hidden = !(isRunning && last?.k === "note" && last.text.startsWith("waiting: "));
   say(view.waiting, view.waiting.hidden ? "" : last.text);
@@ -131,7 +169,12 @@ function nowWords() {
   if (now.event === "stage_started") return now.text;
   if (now.event === "test_started") return `test ${now.test} begins`;
   const what = [now.test, now.point, words(now.purpose ?? "")].filter(Boolean).join(", ");
-  const how = now.event === "round_begun" ? `${now.jobs} job${now.jobs === 1 ? "" : "s"}` : now.load === undefined ? "as fast as possible" : rate(now.load);
+  const how =
+    now.event === "round_begun"
+      ? `${now.jobs} job${now.jobs === 1 ? "" : "s"}`
+      : now.load === undefined
+        ? "as fast as possible"
+        : rate(now.load);
   return `${what}: ${how} for ${clock(now.duration_s)}${now.repeat ? `, repeat ${now.repeat}` : ""}`;
 }
 
@@ -142,12 +185,18 @@ function drawButtons(isRunning) {
   view.buttons.hidden = ["finished", "stopped", "killed", "gone"].includes(state.state);
   if (!isRunning) say(view.asked, "");
   if (state.asked) say(view.asked, "It ends after the present test.");
-  else if (isRunning && !state.can_stop) say(view.asked, "The run belongs to another user of this machine, who alone can stop it.");
-  else if (state.state === "silent") say(view.asked, "It cannot be stopped from here: no process of this machine conducts it.");
+  else if (isRunning && !state.can_stop)
+    say(view.asked, "The run belongs to another user of this machine, who alone can stop it.");
+  else if (state.state === "silent")
+    say(view.asked, "It cannot be stopped from here: no process of this machine conducts it.");
 }
 
 async function ask(what) {
-  if (what === "stop" && !window.confirm("Stop this run now? What was measured is kept, and `nicbench resume` goes on with it.")) return;
+  if (
+    what === "stop" &&
+    !window.confirm("Stop this run now? What was measured is kept, and `nicbench resume` goes on with it.")
+  )
+    return;
   try {
     await post(`/api/runs/${run}/${what}`);
     say(view.asked, what === "stop" ? "Stopping: it undoes its changes." : "It ends after the present test.");
@@ -156,13 +205,17 @@ async function ask(what) {
   }
 }
 
-/** The points of the run to choose from; the list is left alone while it is the same, so that the keyboard keeps its place. */
+/** The points to choose from; the list is left alone while it is the same, so that the keyboard keeps its place. */
 function drawChoices(keys) {
   view.points.parentElement.hidden = keys.length < 2;
   const known = keys.join("\n");
   if (view.points.dataset.known === known) return;
   view.points.dataset.known = known;
-  fill(view.points, h("option", { value: "" }, "what is measured now"), keys.map((key) => h("option", { value: key }, key)));
+  fill(
+    view.points,
+    h("option", { value: "" }, "what is measured now"),
+    keys.map((key) => h("option", { value: key }, key)),
+  );
   view.points.value = chosen ?? "";
 }
 
@@ -171,9 +224,21 @@ function drawLast(last, shown) {
     say(view.last, state.state === "running" ? "Nothing is measured yet." : "This run measured nothing.");
     return;
   }
-  const what = last.k === "round" ? last.said ?? "no rate" : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${last.lost} of ${last.sent}`;
-  const bounds = items.findLast((item) => item.k === "bounds" && item.test === last.test && item.point === last.point);
-  const goals = (bounds?.goals ?? []).map(([goal, low, high]) => `${goal} ${low === null ? "below" : high === null ? "above" : ""} ${[low, high].filter((each) => each !== null).map(rate).join(" to ") || "anything"}`.replaceAll("  ", " "));
-  const found = goals.length ? ` Bounds after trial ${bounds.trials} of at most ${bounds.most}: ${goals.join(", ")}.` : "";
-  say(view.last, `${shown}.${found} Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`);
+  const what =
+    last.k === "round"
+      ? (last.said ?? "no rate")
+      : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${last.lost} of ${last.sent}`;
+  say(view.last, `${shown}.${boundsOf(last)} Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`);
+}
+
+/** The bounds of each goal of the search that this trial is of, as the run itself says them. */
+function boundsOf(last) {
+  const isOfIt = (item) => item.k === "bounds" && item.test === last.test && item.point === last.point;
+  const bounds = items.findLast(isOfIt);
+  if (!bounds?.goals.length) return "";
+  const goals = bounds.goals.map(([goal, low, high]) => {
+    if (low === null) return `${goal} ${high === null ? "unknown" : `below ${rate(high)}`}`;
+    return `${goal} ${high === null ? `at least ${rate(low)}` : `${rate(low)} to ${rate(high)}`}`;
+  });
+  return ` Bounds after trial ${bounds.trials} of at most ${bounds.most}: ${goals.join(", ")}.`;
 }

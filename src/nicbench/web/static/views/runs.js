@@ -7,13 +7,33 @@ const ROWS = 100;
 const AGAIN_MS = 5000;
 const READING_MS = 1000;
 const COLUMNS = {
-  at: "began (UTC)", title: "title", verdict: "verdict", headline: "headline", tags: "tags", methods: "methods", cards: "cards",
-  kernels: "kernel", drivers: "driver", trials: "trials", results: "results", run: "run",
+  at: "began (UTC)",
+  title: "title",
+  verdict: "verdict",
+  headline: "headline",
+  tags: "tags",
+  methods: "methods",
+  cards: "cards",
+  kernels: "kernel",
+  drivers: "driver",
+  trials: "trials",
+  results: "results",
+  run: "run",
 };
 const DEFAULT = ["at", "title", "verdict", "headline", "tags", "methods"];
 const NUMBERS = ["trials", "results"];
 const STATES = ["valid", "adjusted", "disturbed", "incomplete", "imported", "unfinished", "damaged"];
-const FILTERS = { q: "words", state: "verdict", tag: "tag", method: "method", card: "card", driver: "driver", kernel: "kernel", since: "since", until: "until" };
+const FILTERS = {
+  q: "words",
+  state: "verdict",
+  tag: "tag",
+  method: "method",
+  card: "card",
+  driver: "driver",
+  kernel: "kernel",
+  since: "since",
+  until: "until",
+};
 
 const main = document.getElementById("main");
 let wanted = new URLSearchParams(location.search);
@@ -29,32 +49,87 @@ const columns = () => {
 const selected = () => wanted.getAll("pick");
 const [body, head] = [h("tbody"), h("tr")];
 const status = h("p", { class: "caption", role: "status" }, "Reading the runs …");
-const pager = { newer: h("button", { type: "button", onclick: () => turn(-ROWS) }, "Previous"), older: h("button", { type: "button", onclick: () => turn(ROWS) }, "Next") };
+const pager = {
+  newer: h("button", { type: "button", onclick: () => turn(-ROWS) }, "Previous"),
+  older: h("button", { type: "button", onclick: () => turn(ROWS) }, "Next"),
+};
 const compare = h("a", { class: "button", hidden: true }, "Compare");
 const downloads = { csv: h("a", { download: "runs.csv" }, "CSV"), json: h("a", { download: "runs.json" }, "JSON") };
 const filters = Object.fromEntries(Object.entries(FILTERS).map(([name, label]) => [name, filter(name, label)]));
-const choices = Object.entries(COLUMNS).map(([name, label]) => h("label", {}, h("input", { type: "checkbox", value: name, onchange: choose }), ` ${label}`));
-const orders = h("select", { onchange: (event) => set({ sort: event.target.value, from: null }) }, Object.entries(COLUMNS).flatMap(([name, label]) => [h("option", { value: name }, `${label}, ascending`), h("option", { value: `-${name}` }, `${label}, descending`)]));
+const choices = Object.entries(COLUMNS).map(([name, label]) =>
+  h("label", {}, h("input", { type: "checkbox", value: name, onchange: choose }), ` ${label}`),
+);
+const orders = h(
+  "select",
+  { onchange: (event) => set({ sort: event.target.value, from: null }) },
+  Object.entries(COLUMNS).flatMap(([name, label]) => [
+    h("option", { value: name }, `${label}, ascending`),
+    h("option", { value: `-${name}` }, `${label}, descending`),
+  ]),
+);
 
 fill(
   main,
   h("h1", {}, "Runs"),
-  h("form", { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-    filters.q, filters.state,
-    h("details", {}, h("summary", {}, "More filters, order and columns"),
-      h("div", { class: "filters" }, Object.entries(filters).filter(([name]) => !["q", "state"].includes(name)).map(([, element]) => element), h("label", {}, "order ", orders)),
-      h("fieldset", { class: "choices" }, h("legend", {}, "Columns"), choices))),
-  h("p", { class: "buttons" }, compare, " ", h("span", { class: "caption" }, "download what is seen: "), downloads.csv, " ", downloads.json),
+  h(
+    "form",
+    { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+    filters.q,
+    filters.state,
+    h(
+      "details",
+      {},
+      h("summary", {}, "More filters, order and columns"),
+      h(
+        "div",
+        { class: "filters" },
+        Object.entries(filters)
+          .filter(([name]) => !["q", "state"].includes(name))
+          .map(([, element]) => element),
+        h("label", {}, "order ", orders),
+      ),
+      h("fieldset", { class: "choices" }, h("legend", {}, "Columns"), choices),
+    ),
+  ),
+  h(
+    "p",
+    { class: "buttons" },
+    compare,
+    " ",
+    h("span", { class: "caption" }, "download what is seen: "),
+    downloads.csv,
+    " ",
+    downloads.json,
+  ),
   status,
-  h("div", { class: "scroll runs", tabindex: "0", role: "region", "aria-label": "Runs" }, h("table", {}, h("thead", {}, head), body)),
+  h(
+    "div",
+    { class: "scroll runs", tabindex: "0", role: "region", "aria-label": "Runs" },
+    h("table", {}, h("thead", {}, head), body),
+  ),
   h("p", { class: "buttons" }, pager.newer, " ", pager.older),
 );
 
 function filter(name, label) {
-  const change = (event) => { clearTimeout(timer); timer = setTimeout(() => set({ [name]: event.target.value || null, from: null }), name === "state" ? 0 : 150); };
-  const field = name === "state"
-    ? h("select", { name, onchange: change }, h("option", { value: "" }, "any"), STATES.map((each) => h("option", { value: each }, each)))
-    : h("input", { name, type: name === "q" ? "search" : "text", oninput: change, placeholder: ["since", "until"].includes(name) ? "2026-01-31" : null, autocomplete: "off" });
+  const change = (event) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => set({ [name]: event.target.value || null, from: null }), name === "state" ? 0 : 150);
+  };
+  const field =
+    name === "state"
+      ? h(
+          "select",
+          { name, onchange: change },
+          h("option", { value: "" }, "any"),
+          STATES.map((each) => h("option", { value: each }, each)),
+        )
+      : h("input", {
+          name,
+          type: name === "q" ? "search" : "text",
+          oninput: change,
+          placeholder: ["since", "until"].includes(name) ? "2026-01-31" : null,
+          autocomplete: "off",
+        });
   return h("label", {}, `${label} `, field);
 }
 
@@ -71,7 +146,10 @@ function set(changes) {
 const turn = (by) => set({ from: String(Math.max(0, Number(wanted.get("from") ?? 0) + by)) });
 
 function choose() {
-  const chosen = choices.map((label) => label.firstElementChild).filter((box) => box.checked).map((box) => box.value);
+  const chosen = choices
+    .map((label) => label.firstElementChild)
+    .filter((box) => box.checked)
+    .map((box) => box.value);
   set({ columns: chosen.length ? chosen.join(",") : null });
 }
 
@@ -118,7 +196,8 @@ function query() {
 }
 
 function drawControls() {
-  for (const [name, label] of Object.entries(filters)) if (document.activeElement !== label.lastElementChild) label.lastElementChild.value = wanted.get(name) ?? "";
+  for (const [name, label] of Object.entries(filters))
+    if (document.activeElement !== label.lastElementChild) label.lastElementChild.value = wanted.get(name) ?? "";
   for (const label of choices) label.firstElementChild.checked = columns().includes(label.firstElementChild.value);
   orders.value = wanted.get("sort") ?? "-at";
   const asks = query();
@@ -135,27 +214,91 @@ function drawControls() {
 function drawRows({ every, found, from, rows, reading }) {
   const sort = wanted.get("sort") ?? "-at";
   const order = (name) => (sort === name ? "ascending" : sort === `-${name}` ? "descending" : null);
-  fill(head, h("th", { scope: "col" }, h("span", { class: "unseen" }, "select")), columns().map((name) => h("th", { scope: "col", class: NUMBERS.includes(name) ? null : "words", "aria-sort": order(name) }, h("button", { type: "button", class: "plain", onclick: () => sortBy(name) }, COLUMNS[name], order(name) ? h("span", { "aria-hidden": "true" }, order(name) === "ascending" ? " ▲" : " ▼") : null))));
-  fill(body, rows.map((row) => h("tr", {}, h("td", {}, h("input", { type: "checkbox", "aria-label": `select ${row.title ?? row.run} of ${row.at}`, checked: selected().includes(row.run), onchange: (event) => pick(row.run, event.target.checked) })), columns().map((name) => cell(row, name)))));
+  fill(
+    head,
+    h("th", { scope: "col" }, h("span", { class: "unseen" }, "select")),
+    columns().map((name) =>
+      h(
+        "th",
+        { scope: "col", class: NUMBERS.includes(name) ? null : "words", "aria-sort": order(name) },
+        h(
+          "button",
+          { type: "button", class: "plain", onclick: () => sortBy(name) },
+          COLUMNS[name],
+          order(name) ? h("span", { "aria-hidden": "true" }, order(name) === "ascending" ? " ▲" : " ▼") : null,
+        ),
+      ),
+    ),
+  );
+  fill(
+    body,
+    rows.map((row) =>
+      h(
+        "tr",
+        {},
+        h(
+          "td",
+          {},
+          h("input", {
+            type: "checkbox",
+            "aria-label": `select ${row.title ?? row.run} of ${row.at}`,
+            checked: selected().includes(row.run),
+            onchange: (event) => pick(row.run, event.target.checked),
+          }),
+        ),
+        columns().map((name) => cell(row, name)),
+      ),
+    ),
+  );
   const all = every === found ? `${count(every)} runs` : `${count(found)} of ${count(every)} runs`;
   if (reading) again = READING_MS;
-  say(status, reading ? `${all}, as they were known last; they are being read` : every === 0 ? "There are no runs in this folder yet. `nicbench run BENCH.yaml` makes one." : rows.length ? `${all}; ${count(from + 1)} to ${count(from + rows.length)} are shown` : `${all} match`);
+  say(
+    status,
+    reading
+      ? `${all}, as they were known last; they are being read`
+      : every === 0
+        ? "There are no runs in this folder yet. `nicbench run BENCH.yaml` makes one."
+        : rows.length
+          ? `${all}; ${count(from + 1)} to ${count(from + rows.length)} are shown`
+          : `${all} match`,
+  );
   pager.newer.disabled = from === 0;
   pager.older.disabled = from + rows.length >= found;
 }
 
 function cell(row, name) {
-  if (name === "title" || name === "run") return h("td", { class: "words" }, h("a", { href: `/runs/${encodeURIComponent(row.run)}` }, (name === "run" ? null : row.title) ?? row.run));
-  if (name === "verdict") return h("td", { class: "words short" }, h("span", { class: `badge ${look(row.verdict)}` }, row.verdict));
+  if (name === "title" || name === "run")
+    return h(
+      "td",
+      { class: "words" },
+      h("a", { href: `/runs/${encodeURIComponent(row.run)}` }, (name === "run" ? null : row.title) ?? row.run),
+    );
+  if (name === "verdict")
+    return h("td", { class: "words short" }, h("span", { class: `badge ${look(row.verdict)}` }, row.verdict));
   if (name === "at") return h("td", { class: "words short" }, row.at ? row.at.slice(0, 16).replace("T", " ") : "–");
-  if (name === "tags") return h("td", { class: "words short" }, row.tags.flatMap((tag) => [h("button", { type: "button", class: "tag", onclick: () => set({ tag, from: null }) }, tag), " "]));
+  if (name === "tags")
+    return h(
+      "td",
+      { class: "words short" },
+      row.tags.flatMap((tag) => [
+        h("button", { type: "button", class: "tag", onclick: () => set({ tag, from: null }) }, tag),
+        " ",
+      ]),
+    );
   if (NUMBERS.includes(name)) return h("td", {}, count(row[name]));
   const value = row[name];
   return h("td", { class: "words" }, (Array.isArray(value) ? value.join(", ") : value) || "–");
 }
 
-const look = (verdict) => ({ valid: "valid", adjusted: "valid", disturbed: "disturbed", imported: "imported" }[verdict] ?? (verdict === "unfinished" ? "label" : "incomplete"));
+const look = (verdict) =>
+  ({ valid: "valid", adjusted: "valid", disturbed: "disturbed", imported: "imported" })[verdict] ??
+  (verdict === "unfinished" ? "label" : "incomplete");
 
-document.addEventListener("visibilitychange", () => { if (!document.hidden && timer === null) show(); });
-window.addEventListener("popstate", () => { wanted = new URLSearchParams(location.search); show(); });
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && timer === null) show();
+});
+window.addEventListener("popstate", () => {
+  wanted = new URLSearchParams(location.search);
+  show();
+});
 show();
