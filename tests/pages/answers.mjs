@@ -78,6 +78,7 @@ async function charts(page, tell) {
     const box = await svg.boundingBox();
     if (!box) continue;
     await svg.evaluate((one) => one.scrollIntoView({ block: "center" }));
+    await tick(); // scrolling takes away what a chart says
     await svg.evaluate((one) => one.focus());
     await page.keyboard.press("ArrowRight");
     if (!(await page.$eval(".saying", (one) => !one.hidden && one.textContent))) tell("a point of a chart says nothing");

@@ -99,7 +99,9 @@ def test_the_table_has_what_the_results_have(view: Report) -> None:
         assert rate.lower is not None
         assert rate.upper is not None
         spans = f"{number(rate.lower / 1e3)} to {number(rate.upper / 1e3)}"
-        assert f"{number(rate.value / 1e3)} {spans}" in cells
+        assert rate.limited_by is not None
+        noted = f"{row.result.verdict.value}, limited by the {rate.limited_by.words}"
+        assert f"{number(rate.value / 1e3)} {spans} {noted}" in cells
 
 
 def test_every_figure_of_a_page_has_its_numbers_behind_it(page: str) -> None:

@@ -83,7 +83,7 @@ def write_html(document: Document) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{_policy(script)}">',
             f'<meta name="generator" content="{escape(document.generator)}">',
             f"<title>{title}</title>",
-            f"<style>\n{_asset('style.css')}\n</style>",
+            f"<style>\n{_style()}\n</style>",
             f'<script type="module">\n{script}</script>',
             "</head>",
         )
@@ -121,6 +121,14 @@ def style() -> str:
 @cache
 def _asset(name: str) -> str:
     return (files("nicbench.report") / name).read_text(encoding="utf-8")
+
+
+@cache
+def _style() -> str:
+    """Returns the style sheet without its comments and the spaces that it can do without."""
+    text = re.sub(r"/\*.*?\*/", "", _asset("style.css"), flags=re.DOTALL)
+    text = re.sub(r"\s*\n\s*", "\n", text.strip())
+    return re.sub(r"([;{,:]) +", r"\1", re.sub(r" +\{", "{", text))
 
 
 @cache

@@ -93,7 +93,8 @@ def bounds_so_far(samples: Iterable[Sample], goal: Goal, limits: Limits) -> tupl
     For whoever watches a search: the rule is that of its outcome.
     """
     found = read(samples, goal, limits).bounds
-    return found.lower and found.lower.frames_per_s, found.upper and found.upper.frames_per_s
+    lower = None if found.lower is None else found.lower.frames_per_s
+    return lower, None if found.upper is None else found.upper.frames_per_s
 
 
 def is_long(sample: Sample, limits: Limits) -> bool:
