@@ -228,7 +228,10 @@ function drawLast(last, shown) {
     last.k === "round"
       ? (last.said ?? "no rate")
       : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${last.lost} of ${last.sent}`;
-  say(view.last, `${shown}.${boundsOf(last)} Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`);
+  say(
+    view.last,
+    `${shown}.${boundsOf(last)} Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`,
+  );
 }
 
 /** The bounds of each goal of the search that this trial is of, as the run itself says them. */
