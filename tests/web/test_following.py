@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
+from tests.web._folders import HOSTILE, begun, finished, line, make_run, note, started, trials
 
-from nicbench.core.events import RunFinished, TrialStarted, Waiting
+from nicbench.core.events import BoundsNarrowed, GoalBounds, RunFinished, TrialStarted, Waiting
 from nicbench.core.result import ResultVerdict
 from nicbench.store import manifest
 from nicbench.store.now import NowFile, read_now
@@ -125,6 +125,18 @@ def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs: Path) -> None:
     assert all(item.isascii() for item in run.items)
     title, said, trial = (json.loads(item) for item in run.items)
     assert (title["title"], said["text"], trial["why"]) == (HOSTILE, HOSTILE, [HOSTILE])
+
+
+def test_who_is_waited_for_and_how_the_bounds_narrow_is_told() -> None:
+    waiting = item_of(line(Waiting(text="the machine: in use: run x of eve")).encode())
+    assert waiting == {"k": "note", "level": "info", "text": "waiting: the machine: in use: run x of eve"}
+    bounds = GoalBounds(goal="NDR", passing_frames_per_s=4e5, failing_frames_per_s=None)
+    narrowed = BoundsNarrowed(
+        test="throughput", parameters={"frame_bytes": 64}, bounds=(bounds,), trials=3, maximum_trials=60
+    )
+    told = item_of(line(narrowed).encode())
+    assert told is not None
+    assert (told["point"], told["goals"], told["most"]) == ("64 bytes", [["NDR", 4e5, None]], 60)
 
 
 def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs: Path) -> None:

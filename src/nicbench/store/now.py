@@ -26,7 +26,7 @@ class Now(Frozen):
 
     event: dict[str, Any]
     share_done: float
-    left: str | None
+    left: str | None = None
     """The estimated time left, in words; None where it is not known."""
 
 

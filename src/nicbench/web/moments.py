@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from nicbench.core.events import (
+    BoundsNarrowed,
     CeilingFound,
     DriverChosen,
     Event,
@@ -86,6 +87,15 @@ def _item(event: Event) -> Item | None:
             return {"k": "note", "level": event.level, "text": event.text}
         case Waiting():
             return {"k": "waiting", "text": event.text}
+        case BoundsNarrowed():
+            return {
+                "k": "bounds",
+                "test": event.test,
+                "point": size_words(event.parameters),
+                "goals": [[each.goal, each.passing_frames_per_s, each.failing_frames_per_s] for each in event.bounds],
+                "trials": event.trials,
+                "most": event.maximum_trials,
+            }
         case StageStarted():
             return {"k": "stage", "text": event.text}
         case IntervalsChecked():

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -38,7 +39,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
     try:
         while True:
             ending = site.ending.is_set()
-            more = await run_in_threadpool(run.advance)
+            more, now = await run_in_threadpool(partial(run.look, now=ending))
             if generation != run.generation or sent > len(run.items):
                 generation, sent = run.generation, 0
                 yield "event: reset\ndata: {}\n\n"
@@ -49,7 +50,6 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
                 yield f"id: {generation}.{sent}\nevent: items\ndata: [{','.join(piece)}]\n\n"
             if more and not ending:
                 continue
-            now = await run_in_threadpool(run.state)
             if now != state:
                 state, spoke = now, time.monotonic()
                 yield f"event: state\ndata: {json_line(now)}\n\n"

@@ -23,6 +23,9 @@ from nicbench.web.tail import Tail
 
 _SILENT_S: Final = 120.0
 """A run whose controller cannot be seen, and that is silent for so much longer than its trial, counts as killed."""
+_LOOK_S: Final = 0.4
+_STATE_S: Final = 1.0
+"""How often a journal is looked at, and processes for who writes it, however many pages there are."""
 _MOST_WATCHED: Final = 8
 """How many runs are kept in memory, so that a second page of one opens at once."""
 REPORT: Final = "report.html"
@@ -42,7 +45,25 @@ class WatchedRun:
         self._lock = threading.Lock()
         self._ended: Item | None = None
         self._sessions: list[datetime] = []
+        self._looking = threading.Lock()
+        self._looked = self._stated = -_STATE_S
+        self._more = False
+        self._state: dict[str, Any] = {}
         self.cpus = CpuUse(folder)
+
+    def look(self, *, now: bool = False) -> tuple[bool, dict[str, Any]]:
+        """Returns whether there is more to read at once, and the state; many pages together look as often as one.
+
+        ``now``: whenever the last look was.
+        """
+        with self._looking:
+            moment = time.monotonic()
+            if now or self._more or moment - self._looked >= _LOOK_S:
+                self._looked = moment
+                self._more = self.advance()
+                if now or self._more or moment - self._stated >= _STATE_S:
+                    self._stated, self._state = moment, self.state()
+            return self._more, self._state
 
     def advance(self) -> bool:
         """Reads what the journal has got since; returns whether there is more to read at once."""

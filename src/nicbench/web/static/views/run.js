@@ -228,5 +228,20 @@ function drawLast(last, shown) {
     last.k === "round"
       ? (last.said ?? "no rate")
       : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${last.lost} of ${last.sent}`;
-  say(view.last, `${shown}. Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`);
+  say(
+    view.last,
+    `${shown}.${boundsOf(last)} Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`,
+  );
+}
+
+/** The bounds of each goal of the search that this trial is of, as the run itself says them. */
+function boundsOf(last) {
+  const isOfIt = (item) => item.k === "bounds" && item.test === last.test && item.point === last.point;
+  const bounds = items.findLast(isOfIt);
+  if (!bounds?.goals.length) return "";
+  const goals = bounds.goals.map(([goal, low, high]) => {
+    if (low === null) return `${goal} ${high === null ? "unknown" : `below ${rate(high)}`}`;
+    return `${goal} ${high === null ? `at least ${rate(low)}` : `${rate(low)} to ${rate(high)}`}`;
+  });
+  return ` Bounds after trial ${bounds.trials} of at most ${bounds.most}: ${goals.join(", ")}.`;
 }
