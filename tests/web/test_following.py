@@ -114,11 +114,6 @@ def test_a_line_that_no_run_wrote_is_said_to_be_damaged(text: str) -> None:
     assert (item["k"], item["level"]) == ("note", "warning")
 
 
-def test_a_page_is_told_whom_a_run_waits_for() -> None:
-    text = "host gpu01 is held by the run “x” of jane; you are second in the queue"
-    assert item_of(Waiting(text=text).model_dump_json().encode()) == {"k": "waiting", "text": text}
-
-
 def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs: Path) -> None:
     run = WatchedRun(make_run(runs, "one", started(HOSTILE) + note(HOSTILE) + trials(1, note=HOSTILE)))
     run.advance()
@@ -129,7 +124,7 @@ def test_texts_of_strangers_come_as_they_are_and_in_ascii(runs: Path) -> None:
 
 def test_who_is_waited_for_and_how_the_bounds_narrow_is_told() -> None:
     waiting = item_of(line(Waiting(text="the machine: in use: run x of eve")).encode())
-    assert waiting == {"k": "note", "level": "info", "text": "waiting: the machine: in use: run x of eve"}
+    assert waiting == {"k": "waiting", "text": "the machine: in use: run x of eve"}
     bounds = GoalBounds(goal="NDR", passing_frames_per_s=4e5, failing_frames_per_s=None)
     narrowed = BoundsNarrowed(
         test="throughput", parameters={"frame_bytes": 64}, bounds=(bounds,), trials=3, maximum_trials=60
