@@ -38,7 +38,7 @@ def written(folder: Path, number: int) -> Whole:
         return Whole(asyncio.run(run_drawn(folder, text, str(bench["title"]))))
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", [number for number in range(len(METHODS)) if number != LONG])
 def test_no_two_statements_about_one_thing_differ(tmp_path: Path, number: int) -> None:
     assert_consistent(tmp_path, number)

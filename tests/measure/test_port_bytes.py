@@ -79,6 +79,12 @@ def test_a_tenth_too_much_and_half_of_the_truth_are_contradicted(share: float) -
     assert judge(outcome(share * TRUTH_BITS_PER_S))
 
 
+def test_many_told_retransmissions_do_not_hide_half_of_the_truth() -> None:
+    told = outcome(0.5 * TRUTH_BITS_PER_S, retransmissions=2000)
+    assert told.figures is not None
+    assert judge(told.model_copy(update={"figures": told.figures.model_copy(update={"mss_bytes": 1448})}))
+
+
 def test_half_of_the_truth_says_what_passed() -> None:
     assert (
         "s0-device (s0) receiving: the tools say 58.75 MB, and 122.8 MB passed through it: more than headers and "

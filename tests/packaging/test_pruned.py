@@ -57,7 +57,7 @@ def _same_file(source: str, target: str) -> None:
 
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="packages bring Python 3.11, of whose packages the list is")
-@pytest.mark.slow
+@pytest.mark.acceptance
 def test_a_pruned_program_measures_reports_exports_and_compares(pruned: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": f"{pruned}:{ROOT / 'src'}", "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -101,6 +101,7 @@ def test_an_installed_program_measures_a_simulated_dut(
     assert _measure(run, _example(installed, "simulated.yaml"), tmp_path / "runs")
 
 
+@pytest.mark.acceptance
 @pytest.mark.lab
 def test_an_installed_program_measures_xdp_programs_in_a_lab(
     installed: Path, run: tuple[list[str], dict[str, str], Path], tmp_path: Path

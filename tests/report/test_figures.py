@@ -125,5 +125,5 @@ def test_no_chart_of_a_page_is_empty_or_holds_what_is_no_number(page: str) -> No
 
 def test_tables_that_everybody_shall_see_are_printed_even_where_they_are_folded(page: str) -> None:
     style = str(html5lib.parse(page, namespaceHTMLElements=False).find(".//style").text)
-    assert "details:not(.many)::details-content { content-visibility: visible" in style
+    assert "details:not(.many)::details-content{content-visibility:visible" in style
     assert 'class="many"' not in page

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.errors import BusyError
-from nicbench.core.events import Bus, Event, Note
+from nicbench.core.events import Bus, Event, Waiting
 from nicbench.stages import machine
 from nicbench.tuning.lock import HostLock
 from nicbench.tuning.queue import Place
@@ -86,7 +86,7 @@ async def test_runs_that_wait_get_the_machine_in_the_order_in_which_they_came(
 
 def _listening(said: list[str]) -> Bus:
     def hear(event: Event) -> None:
-        if isinstance(event, Note):
+        if isinstance(event, Waiting):
             said.append(event.text)
 
     bus = Bus()

@@ -23,8 +23,7 @@ _SLACK_BYTES: Final = 1024 * 1024
 _SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
 """What a sender's socket may hold at the end (tcp_wmem), for tools that only count what was sent."""
 _MOST_BEYOND: Final = 1.5
-"""So many times what payload, headers and told retransmissions make: retransmissions that a tool does not tell, and the
-traffic of others."""
+"""So many times what payload and headers make: retransmissions that a tool does not tell, and the traffic of others."""
 _HEADER_BYTES: Final = 94
 """Ethernet with a VLAN tag, IPv6 without extensions, TCP with time stamps and selective acknowledgements."""
 _SEGMENT_BYTES: Final = 1000
@@ -51,7 +50,9 @@ class _Told:
     payload_bytes: float = 0.0
     slack_bytes: float = 0.0
     explained_bytes: float = 0.0
-    """Payload, headers and retransmissions of these jobs, and acknowledgements of those of the other direction."""
+    """Payload and headers of these jobs, and acknowledgements of those of the other direction."""
+    retransmitted_bytes: float = 0.0
+    """At most: retransmissions that the tools tell, each of a whole segment."""
     from_s: float = float("inf")
     to_s: float = 0.0
     tells_all: bool = True
@@ -137,7 +138,8 @@ def _add(said: _Told, job: Job, flow: Flow, mss_bytes: int | None, *, is_data: b
         said.tells_all &= bool(duration_s)
         crossed *= 1 + omitted_s / (duration_s or omitted_s)
     said.explained_bytes += crossed * (1 + _HEADER_BYTES / unit)
-    said.explained_bytes += (flow.retransmissions or 0) * _LONGEST_SEGMENT_BYTES
+    segment_bytes = mss_bytes + _HEADER_BYTES if mss_bytes else _LONGEST_SEGMENT_BYTES
+    said.retransmitted_bytes += (flow.retransmissions or 0) * segment_bytes
 
 
 def _payload_bytes(flow: Flow, asked_s: float | None) -> float | None:
@@ -174,7 +176,7 @@ def _exceeds_link(interface: Interface, way: Way, said: _Told) -> Iterator[Findi
 
 def _compare(interface: Interface, way: Way, said: _Told, passed: int) -> Iterator[Finding]:
     fewest = said.payload_bytes * (1 - _MARGIN) - said.slack_bytes - _SLACK_BYTES
-    most = said.explained_bytes * _MOST_BEYOND + _SLACK_BYTES
+    most = said.explained_bytes * _MOST_BEYOND + said.retransmitted_bytes + _SLACK_BYTES
     what = f"{_name(interface, way, said)}: the tools say {_megabytes(said.payload_bytes)}"
     if passed < fewest:
         text = f"{what} together, and only {_megabytes(passed)} passed through it"
