@@ -45,10 +45,18 @@ def cut_intervals(points: Sequence[dict[str, Any]], value: str) -> tuple[list[di
 
 
 def cut_marks(
-    cut: Sequence[dict[str, Any]], last: str, place: Mapping[str, Any], font: int, shift: float = 0.0
+    cut: Sequence[dict[str, Any]],
+    last: str,
+    place: Mapping[str, Any],
+    font: int,
+    shift: float = 0.0,
+    line: int = 0,
 ) -> list[Any]:
     """Returns an arrow at the end of every interval that is cut, and beside it its real end: on the right, but on the
-    left of the ``last`` size, where the chart ends. ``place`` has the encodings of the horizontal place and the colour.
+    left of the ``last`` size, where the chart ends.
+
+    ``place`` has the encodings of the horizontal place and the colour. Ends of several series stand on lines of their
+    own: ``line`` counts downwards from 0.
     """
     ends = alt.Chart(inline(list(cut))).encode(y="end:Q", **place)
     arrow = ends.mark_point(
@@ -62,6 +70,7 @@ def cut_marks(
             look: dict[str, Any] = (
                 {"align": "right", "dx": shift - 7} if is_last else {"align": "left", "dx": shift + 7}
             )
+            look["dy"] = line * font
             marks.append(text.mark_text(**look, baseline="middle", fontSize=font - 2, aria=False))
     return marks
 
