@@ -150,7 +150,12 @@ def two_machines(near: str, far: str) -> Iterator[None]:
     try:
         for name in (near, far):
             ip("netns", "add", name)
-            settings = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+            # A namespace begins with the machine's forwarding, which podman switches on and leaves so.
+            settings = (
+                "net.ipv6.conf.all.disable_ipv6=1",
+                "net.ipv6.conf.default.disable_ipv6=1",
+                "net.ipv4.ip_forward=0",
+            )
             inside(name, "sysctl", "-q", "-w", *settings)
         for pair in "01":
             # Of other numbers than their peers: the kernel tells of their state at once.
