@@ -167,14 +167,16 @@ class Catalogue:
 
     def _read_all(self) -> None:
         began = time.monotonic()
+        runs = self._runs
         try:
             runs = self._read().runs
-        except NicbenchError:
-            runs = self._runs  # the folder is gone for the moment: what was known of it is shown
-        with self._lock:
-            if runs != self._runs:
-                self._texts = {run.folder: searched_text(run) for run in runs}
-                self._runs, self._orders, self._wishes = runs, {}, {}
-            self._next = time.monotonic() + max(_FRESH_S, _REST * (time.monotonic() - began))
-            self._is_reading = False
-        self._is_read.set()
+        except (NicbenchError, OSError):
+            pass  # the folder is gone for the moment: what was known of it is shown
+        finally:  # whatever happened: pages wait for this
+            with self._lock:
+                if runs != self._runs:
+                    self._texts = {run.folder: searched_text(run) for run in runs}
+                    self._runs, self._orders, self._wishes = runs, {}, {}
+                self._next = time.monotonic() + max(_FRESH_S, _REST * (time.monotonic() - began))
+                self._is_reading = False
+            self._is_read.set()
