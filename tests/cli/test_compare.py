@@ -113,11 +113,10 @@ def test_a_difference_is_claimed_only_where_intervals_do_not_overlap(make: Make,
 def test_the_page_goes_where_it_is_told_and_never_into_a_run(make: Make, nicbench: Any) -> None:
     folder = make("01")
     make("02")
-    Path("pages").mkdir()
     assert nicbench("compare", "2026-01-01", "2026-01-02", "--out", "pages").status == 0
     assert nicbench("compare", "2026-01-01", "2026-01-02", "--out", "pages/mine.html").status == 0
     assert sorted(path.name for path in Path("pages").iterdir()) == ["comparison.html", "mine.html"]
-    for place in (folder.path, folder.path / "raw.html", "nowhere/x.html", "pages/mine.txt"):
+    for place in (folder.path, folder.path / "raw.html", "pages/mine.html/x.html", "pages/mine.txt"):
         ended = nicbench("compare", "2026-01-01", "2026-01-02", "--out", str(place))
         assert ended.status == 2
         assert "next:" in ended.stderr

@@ -42,6 +42,11 @@ def test_a_named_file_and_a_named_table(run: RunFolder, nicbench: Command, tmp_p
     assert (tmp_path / "some.csv").read_text().count("ndr_frames_per_s") == 1
 
 
+def test_a_folder_that_is_missing_is_made(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
+    assert nicbench("export", run.run_id, "--to", "csv", "--out", "for/others/some.csv").status == 0
+    assert (tmp_path / "for/others/some.csv").is_file()
+
+
 def test_a_dash_is_stdout(run: RunFolder, nicbench: Command) -> None:
     ended = nicbench("export", str(run.path), "--to", "json", "--output", "-")
 
@@ -54,7 +59,7 @@ def test_a_dash_is_stdout(run: RunFolder, nicbench: Command) -> None:
         (("--to", "ods"), "it is one of csv, json, junit, openmetrics, parquet, xlsx"),
         (("--to", "csv", "--table", "frames"), "it is one of results, values, trials, rounds"),
         (("--to", "json", "--table", "values"), "the format json holds all tables"),
-        (("--to", "csv", "--output", "none/x.csv"), "there is no such folder"),
+        (("--to", "csv", "--out", "/dev/null/x.csv"), "is no folder, but a file"),
         (("--to", "csv", "--output", "runs"), "is a folder, not a file"),
     ],
 )

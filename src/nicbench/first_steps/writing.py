@@ -10,6 +10,7 @@ from typing import Final
 from nicbench.bench_file.load import parse
 from nicbench.core.errors import UsageError
 from nicbench.first_steps.wishes import Device, End, Frames, Streams
+from nicbench.store.files import make_folder
 
 _PCI: Final = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 _NETWORK: Final = "198.18.0"
@@ -26,6 +27,7 @@ def write(wish: Frames | Streams, path: Path) -> str:
         raise UsageError("there is such a file already", place=str(path), next_step=step)
     text = text_of(wish, path.name)
     parse(text.encode(), path)
+    make_folder(path.parent)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:

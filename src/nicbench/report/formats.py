@@ -15,7 +15,7 @@ from nicbench.report.document.blocks import Document
 from nicbench.report.gather import gather
 from nicbench.report.layouts import document
 from nicbench.store import RunFolder
-from nicbench.store.files import JOURNAL, storage_error, write_atomically
+from nicbench.store.files import JOURNAL, make_folder, storage_error, write_atomically
 from nicbench.store.folder import is_run_folder
 
 _ELSEWHERE = "name a folder for the report that can be written with --out PATH"
@@ -104,10 +104,7 @@ def _target(run: RunFolder, out: Path | None) -> Path:
 
 
 def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise storage_error(error, path.parent, _ELSEWHERE) from error
+    make_folder(path.parent, _ELSEWHERE)
     try:
         write_atomically(path, content)
     except HostError as error:

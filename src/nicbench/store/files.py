@@ -80,6 +80,19 @@ def _dump_model(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be stored as JSON")
 
 
+def make_folder(path: Path, next_step: str | None = None) -> None:
+    """Makes a folder and those above it, where they are missing.
+
+    UsageError where one of these names is that of a file, HostError where the folder cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise UsageError("is no folder, but a file", place=str(path), next_step=next_step or "name another") from error
+    except OSError as error:
+        raise storage_error(error, path, next_step) from error
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replaces the content of a file, all or nothing, also when the power fails."""
     with writing_atomically(path) as stream:

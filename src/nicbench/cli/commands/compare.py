@@ -28,7 +28,7 @@ _Runs = Annotated[
     ),
 ]
 _Out = Annotated[
-    Path, typer.Option("--out", metavar="FILE|DIR", help=f"The file of the page, or its folder, for {PAGE}.html.")
+    Path, typer.Option("--out", metavar="FILE|DIR", help=f"The file of the page, or its folder, for {PAGE}.html; created if missing.")
 ]
 _Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's title.")]
 _Force = Annotated[
@@ -102,10 +102,6 @@ def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ..
             next_step=f"a folder, or a file that ends in {', '.join(endings)}",
         )
     stem = out.with_suffix("") if is_file else out / PAGE
-    if not stem.parent.is_dir():
-        raise UsageError(
-            "there is no such folder", place=str(stem.parent), next_step="make it, or name another by --out"
-        )
     for folder in stem.resolve().parents:
         if is_run_folder(folder) and (folder / JOURNAL).exists():  # a bench file alone does not make a run folder
             raise UsageError(

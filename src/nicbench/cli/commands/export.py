@@ -16,7 +16,7 @@ from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
 from nicbench.export.formats.base import ExportFormat
 from nicbench.export.source import TABLES, ExportSource
-from nicbench.store.files import JOURNAL, writing_atomically
+from nicbench.store.files import JOURNAL, make_folder, writing_atomically
 from nicbench.store.folder import is_run_folder
 from nicbench.store.listing import open_run
 
@@ -77,6 +77,7 @@ def _export(
     named = folder.run_id if table == "results" else f"{folder.run_id}-{table}"
     path = Path(out) if out else Path(f"{named}{form.suffix}")
     _refuse(path)
+    make_folder(path.parent)
     with writing_atomically(path) as stream:
         form.write(source, table, stream)
     results().print(str(path), markup=False, soft_wrap=True)
@@ -85,8 +86,6 @@ def _export(
 def _refuse(path: Path) -> None:
     """Raises UsageError where the file cannot be written, or must not be."""
     parent = path.absolute().parent
-    if not parent.is_dir():
-        raise UsageError("there is no such folder", place=str(parent), next_step="make it, or name another --out")
     if path.is_dir():
         raise UsageError("is a folder, not a file", place=str(path), next_step="name a file in it, or another --out")
     if path.exists() and not path.is_file():  # such as /dev/stdout, a link to a pipe
