@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import Final
 
-from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note
 from nicbench.core.frame_size import words_of
 from nicbench.core.pattern import Way
@@ -213,10 +213,17 @@ def _silent_ways(learnt: Iterable[LearntFlows]) -> frozenset[Way]:
     return frozenset((each.transmit_port, each.receive_port) for each in learnt) - passed
 
 
-def dead_dut_error(failure: str, place: str) -> HostError:
-    """The run ends where its DUT does: nothing that follows would be measured on it."""
+def dead_dut_error(failure: str, place: str, engine: EngineError | None = None) -> HostError:
+    """The run ends where its DUT does: nothing that follows would be measured on it.
+
+    Where the ``engine`` died as well, both are named: a ring in memory takes one with the other, and which was first
+    cannot be known.
+    """
+    message = f"the DUT {failure}"
+    if engine is not None and engine.kind == "died":
+        message += f"; and {engine.message}: one of them has taken the other with it"
     return HostError(
-        f"the DUT {failure}",
+        message,
         place=place,
         next_step="what was measured is kept; fix the DUT, and `nicbench resume` goes on from there",
     )

@@ -109,7 +109,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             await asyncio.sleep(_DYING_S)
             if (failure := await dut.failure()) is not None:
                 place = f"{slot.test}, before trial {Trial.id_of(slot.number)} was read"
-                raise dead_dut_error(failure, place) from error
+                raise dead_dut_error(failure, place, error) from error
             raise
         reading = reading.model_copy(update={"learning": learnt})
         if (failure := await dut.failure()) is not None:
