@@ -81,7 +81,7 @@ def test_a_full_disk_is_said_with_the_way_out(run: Path, monkeypatch: pytest.Mon
 def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(run: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(HostError) as refused:
+    with pytest.raises(UsageError, match="is no folder, but a file") as refused:
         report.build_formats(run, (Format.HTML,), out=tmp_path / "file" / "below")
     assert "--out" in str(refused.value.next_step)
 

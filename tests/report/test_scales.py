@@ -49,3 +49,25 @@ def test_a_column_that_nobody_fills_has_the_unit_of_the_one_beside_it() -> None:
     heads = tuple(Column(value=name, head=name) for name in values)
     scaled = scale_units(ResultTable(title="It", caption="It.", columns=heads, sentences=()), [result])
     assert [column.unit for column in scaled.columns] == ["ms", "ms", "s", "Gb/s"]
+
+
+@pytest.mark.parametrize(
+    ("latencies_ns", "texts"),
+    [
+        ((4_880.0, 6_210_000.0), ("4.88", "6\u202f210")),
+        ((488_000.0, 6_210_000.0), ("0.488", "6.21")),
+        ((6_210_000.0,), ("6.21",)),
+    ],
+)
+def test_the_least_of_a_column_is_readable_beside_the_greatest(
+    latencies_ns: tuple[float, ...], texts: tuple[str, ...]
+) -> None:
+    results = [
+        Result(
+            id="r", test="t", method="m", parameters={}, values={"p50_ns": ns}, verdict=ResultVerdict.VALID, trials=()
+        )
+        for ns in latencies_ns
+    ]
+    table = ResultTable(title="Latency", caption="", columns=(Column(value="p50_ns", head="Median latency"),))
+    (column,) = scale_units(table, results).columns
+    assert tuple(text_of(column, result) for result in results) == texts
