@@ -23,6 +23,7 @@ def shell(command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "stdout", "why"),
     [
@@ -67,6 +68,7 @@ def test_an_error_keeps_its_status_where_its_json_cannot_be_written(nicbench: An
     assert "there is no such file" in ended.stderr
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "reader"),
     [("validate bench.yaml", "head -1"), (JSON, "head -1"), ("--help", "head -1"), (JSON, "true"), ("--help", "true")],
@@ -76,6 +78,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(arguments: str, reader: str, 
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("arguments", "status", "stderr"),
     [

@@ -37,7 +37,7 @@ tests:
 )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.acceptance  # what the reflector does is counted by the tests of the engine as well
 @pytest.mark.parametrize("tester", TESTERS)
 def test_a_known_share_that_is_lost_or_altered_is_what_does_not_come_back_intact(tester: str, tmp_path: Path) -> None:
     summary, trials = run_bench(tmp_path, BENCH + forwarder_lab(tester, catch_up="10 ms"))
@@ -80,7 +80,7 @@ tests:
     frame_bytes: [64]
     bins: [1999 us, 2100 us, 20 ms]
     frames: 5000
-    trial: {duration: 2 s, drain: 200 ms, settle: 20 ms}
+    trial: {duration: 1 s, drain: 200 ms, settle: 20 ms}
   - name: soak
     method: soak
     rate: 5 kpps

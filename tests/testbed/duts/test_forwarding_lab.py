@@ -55,6 +55,7 @@ def delivered(lab: Wires, addressing: Addressing, frame: bytes) -> list[bytes]:
         return receive(listening, lambda got: len(got) == len(frame) and got[-8:] == frame[-8:], enough=FRAMES)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("ip", [4, 6])
 @pytest.mark.parametrize("kind", DUTS)
 async def test_every_frame_comes_out_at_the_other_port(kind: str, ip: int, lab: Wires, changes: UndoStack) -> None:
@@ -122,6 +123,7 @@ async def test_a_router_says_nothing_by_itself_once_it_is_up(lab: Wires, changes
     assert said() == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", DUTS)
 async def test_undoing_leaves_the_namespace_as_it_was(kind: str, lab: Wires, changes: UndoStack) -> None:
     before = picture(lab.dut)

@@ -60,6 +60,7 @@ async def left(dut: XdpDut) -> dict[str, int]:
     return {name: frames for name, frames in named.items() if frames >= FRAMES}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("hop_limit", [2, 64, 255])
 @pytest.mark.parametrize("tagged", [False, True], ids=["untagged", "tagged"])
 async def test_a_forwarded_frame_differs_in_hop_limit_checksum_and_macs_alone(
@@ -78,6 +79,7 @@ async def test_a_forwarded_frame_differs_in_hop_limit_checksum_and_macs_alone(
     assert await left(dut) == {}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ip", [4, 6])
 @pytest.mark.parametrize("hook", ["native", "generic"])
 async def test_the_last_swept_address_passes_in_either_hook(hook: str, ip: int, lab: Wires, changes: UndoStack) -> None:
@@ -113,6 +115,7 @@ async def test_a_sink_in_the_place_of_a_dut_is_in_the_driver_whatever_the_hook_o
     assert len(exchange(lab, frame_to(DESTINATION))) == FRAMES
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("frame", "reason"),
     [
