@@ -87,6 +87,7 @@ async def test_what_the_reflector_injects_is_what_the_tester_reports() -> None:
     assert trial.reading.latency.minimum_ns >= 2_000_000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alone  # a DUT that polls four ports beside other tests may get no turn in a whole trial
 @pytest.mark.parametrize("dut", ["{kind: testpmd, forward_mode: io", "{kind: reflector"])
 @pytest.mark.parametrize(
