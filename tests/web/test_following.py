@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 from tests.web._folders import HOSTILE, begun, finished, line, make_run, note, started, trials
 
-from nicbench.core.events import BoundsNarrowed, GoalBounds, RunFinished, TrialStarted, Waiting
+from nicbench.core.events import BoundsNarrowed, GoalBounds, RunFinished, TestStarted, TrialStarted, Waiting
 from nicbench.core.result import ResultVerdict
+from nicbench.stats.time_left import TimeLeft
 from nicbench.store import manifest
+from nicbench.store.now import NAME as NOW
 from nicbench.store.now import NowFile, read_now
 from nicbench.store.stop_request import is_asked_to_stop
 from nicbench.web.controller import find_writer, stop_after_test
@@ -25,6 +27,8 @@ from nicbench.web.moments import item_of
 from nicbench.web.site import Site
 from nicbench.web.streaming import place_of, stream_run
 from nicbench.web.watched_run import WatchedRun
+
+ESTIMATE = TimeLeft([("throughput", 180.0)]).estimate.model_dump()
 
 
 async def events_of(stream: AsyncIterator[str]) -> AsyncIterator[tuple[str, Any]]:
@@ -201,9 +205,9 @@ def test_a_run_without_a_controller_was_killed_once_it_is_silent_for_long(runs: 
     os.utime(folder / "journal.ndjson", (0, 0))
     assert WatchedRun(folder).state()["state"] == "killed"
     event = {"event": "trial_started", "duration_s": 1e9}  # a long trial, on a machine that is not seen from here
-    (folder / ".now.json").write_text(json.dumps({"event": event, "share_done": 0.5, "left": "long"}))
+    (folder / NOW).write_text(json.dumps({"event": event, "began_s": 0.0, "estimate": ESTIMATE}))
     assert WatchedRun(folder).state()["state"] == "silent"
-    assert WatchedRun(folder).state()["left"] == "long"
+    assert WatchedRun(folder).state()["left"] == "about 3 min left"
     with (folder / "journal.ndjson").open("a") as file:
         file.write(finished(complete=False))
     run = WatchedRun(folder)
@@ -221,21 +225,30 @@ def test_what_a_run_does_now_is_told_while_it_does_it(
         parameters={"frame_bytes": 64},
         purpose="search",
         load_frames_per_s=1e6,
-        duration_s=2.0,
+        duration_s=120.0,
         repeat=0,
     )
-    now.note(trial, 0.25, "at most 3 min left")
+    left = TimeLeft([("throughput", 240.0)])
+    for event in (TestStarted(test="throughput", method="throughput", points=1, estimate_s=240.0), trial):
+        left.note(event)
+    now.note(trial, left.estimate)
     state = site.watched.of(folder).state()
-    assert (state["left"], state["share"]) == ("at most 3 min left", 0.25)
+    assert (state["left"], state["share"]) == ("about 4 min left", 0.0)
     assert state["now"]["point"] == "64 bytes"
+    began = json.loads((folder / NOW).read_text())
+    (folder / NOW).write_text(json.dumps(began | {"began_s": began["began_s"] - 60.0}))
+    state = WatchedRun(folder).state()  # a minute later, within the same trial
+    assert (state["left"], state["share"]) == ("about 3 min left", 0.25)
     manifest.write(folder)
     assert manifest.differences(folder) == ()  # no part of what the manifest vouches for
-    now.note(RunFinished(verdict=ResultVerdict.VALID), 1.0, "")
+    now.note(RunFinished(verdict=ResultVerdict.VALID), left.estimate)
     assert read_now(folder) is None
 
 
 def test_a_file_of_now_that_no_run_wrote_says_nothing(runs: Path) -> None:
     folder = make_run(runs, "one", started())
-    for text in ("{", "[]", '{"event": {"load_frames_per_s": []}, "share_done": "x", "left": 1}'):
-        (folder / ".now.json").write_text(text)
+    wild = [{"began_s": 0.0, "estimate": ESTIMATE | {name: float("nan")}} for name in ESTIMATE]
+    wild += [{"began_s": began, "estimate": ESTIMATE} for began in (float("inf"), "x", None)]
+    for text in ("{", "[]", *(json.dumps({"event": {"load_frames_per_s": []}} | each) for each in wild)):
+        (folder / NOW).write_text(text)
         assert read_now(folder) is None

@@ -34,7 +34,7 @@ export class Heat {
       title,
       about,
       series: ["lowest", "highest"].map((label) => ({ label, colour: "--muted", form: "none" })),
-      x: { label: "since the beginning; a column for each trial or round", value: (at) => this.clock(at), whole: true },
+      x: { label: "since the beginning", value: (at) => this.clock(at), whole: true },
       y: { label: "one way", value: time, kind: "log", range: () => this.range },
       describe: (index, height) => this.describe(index, height),
       paint: (plot) => this.paint(plot),
