@@ -63,6 +63,16 @@ async def open_page(browser: Browser, address: str, **options: Any) -> tuple[Pag
     return page, wrong
 
 
+async def touch(page: Page, *places: Sequence[tuple[float, float]]) -> None:
+    """Moves fingers over a page, from one list of places to the next, and takes them away."""
+    session = await page.context.new_cdp_session(page)
+    for number, fingers in enumerate(places):
+        points = [{"x": x, "y": y, "id": each} for each, (x, y) in enumerate(fingers)]
+        kind = "touchMove" if number else "touchStart"
+        await session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    await session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 @contextmanager
 def served(runs: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A server of these runs; gives its address and its process."""

@@ -21,6 +21,8 @@ MOST_STREAMS: Final = 64
 _ITEMS: Final = 1000
 """The most items of one piece: a page draws the first while the next are read."""
 _KEPT_ALIVE_S: Final = 15.0
+_AGAIN_MS: Final = 1000
+"""How long a page waits before it connects again."""
 
 
 def place_of(last_event_id: str | None) -> tuple[int, int]:
@@ -52,7 +54,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
                 continue
             if now != state:
                 state, spoke = now, time.monotonic()
-                yield f"event: state\ndata: {json_line(now)}\n\n"
+                yield f"event: state\nretry: {_AGAIN_MS}\ndata: {json_line(now)}\n\n"
             if ending:
                 yield "event: bye\ndata: {}\n\n"
                 return

@@ -98,8 +98,8 @@ export class Heat {
   describe(index, height) {
     const sample = this.samples[index];
     this.bin = height === null ? this.bin : binOf(height);
-    const when = sample.at === undefined ? "" : ` after ${clock(sample.at)}`;
-    return `${sample.id}${when} · ${this.binWords(sample)} · ${this.words(sample)}`;
+    const when = sample.at === undefined ? "" : ` · after ${clock(sample.at)}`;
+    return `${this.binWords(sample)} · ${this.words(sample)}${when}`;
   }
 
   binWords(sample) {

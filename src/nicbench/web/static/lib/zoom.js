@@ -24,8 +24,8 @@ export class Zoom {
 
   all() {
     this.shown = null;
+    if (document.activeElement === this.back) this.chart.area.focus({ preventScroll: true });
     this.back.hidden = true;
-    if (document.activeElement === this.back) this.chart.area.focus();
     this.chart.plot?.setData(this.chart.data);
   }
 
