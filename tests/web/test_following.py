@@ -7,8 +7,7 @@ import fcntl
 import json
 import os
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -145,30 +144,6 @@ def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs: Path) ->
 
 
 # Who conducts a run.
-
-
-CONTROLLER = """
-import fcntl, os, signal, sys
-descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
-fcntl.flock(descriptor, fcntl.LOCK_EX)
-print("holds", flush=True)
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-signal.pause()
-"""
-
-
-@pytest.fixture
-def conducted(runs: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
-    """A run folder, and a process that holds its journal as a controller does."""
-    folder = make_run(runs, "one", started() + begun())
-    command = [sys.executable, "-c", CONTROLLER, str(folder / "journal.ndjson")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    yield folder, process
-    process.kill()
-    process.wait()
-    process.stdout.close()
 
 
 def test_the_process_that_holds_the_journal_is_stopped_and_no_other(

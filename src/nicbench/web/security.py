@@ -42,7 +42,7 @@ _HEADERS: Final = (
 )
 MOST_BODY_BYTES: Final = 4096
 TOKEN_HEADER: Final = "X-Nicbench-Token"  # noqa: S105 - the name of a header
-TOKEN_PATH: Final = "/api/token"
+TOKEN_PATH: Final = "/api/token"  # noqa: S105 - an address
 _READING: Final = frozenset({"GET", "HEAD"})
 
 

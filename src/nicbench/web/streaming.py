@@ -42,7 +42,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
         while True:
             ending = site.ending.is_set()
             more, now = await run_in_threadpool(partial(run.look, now=ending))
-            if generation != run.generation or sent > len(run.items):
+            if generation != run.generation or (sent > len(run.items) and not more):
                 generation, sent = run.generation, 0
                 yield "event: reset\ndata: {}\n\n"
             while sent < len(run.items):
