@@ -20,7 +20,7 @@ ENDED = re.compile("^(valid|disturbed)$")  # others may use the machine meanwhil
 async def test_a_run_is_watched_from_start_to_end_by_two_browsers(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
-    bench = short("{kind: kernel-forward}", trials=3)
+    bench = short("{kind: kernel-forward}", trials=2)
     async with chromium() as one, chromium() as other:
         with served(runs) as (address, _), running(runs, "", "--live", bench=bench) as (folder, process):
             assert process.stderr is not None
@@ -42,6 +42,7 @@ async def test_a_run_is_watched_from_start_to_end_by_two_browsers(tmp_path: Path
             assert process.wait(60) == 0
 
 
+@pytest.mark.acceptance  # `make test` has this of a simulated lab
 async def test_a_run_is_killed_resumed_and_stopped_under_an_open_page(tmp_path: Path) -> None:
     before = machine_state()
     runs = tmp_path / "runs"

@@ -57,7 +57,7 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
 async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
-            with running(runs, "[64]") as (folder, process):
+            with running(runs, "[64, 1518]") as (folder, process):
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 page.on("dialog", lambda dialog: dialog.accept())
                 await page.get_by_role("button", name="Stop after this test").click()  # once a test has begun
@@ -74,7 +74,6 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
             assert wrong == []
 
 
-@pytest.mark.acceptance  # a lab of namespaces has one of these in every `make test`
 async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):

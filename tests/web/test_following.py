@@ -227,3 +227,10 @@ def test_a_file_of_now_that_no_run_wrote_says_nothing(runs: Path) -> None:
     for text in ("{", "[]", *(json.dumps({"event": {"load_frames_per_s": []}} | each) for each in wild)):
         (folder / NOW).write_text(text)
         assert read_now(folder) is None
+
+
+async def test_a_page_is_sent_no_more_than_it_lacks_by_a_server_that_has_just_started(site: Site, runs: Path) -> None:
+    long = "".join(note("x" * 1_000_000) for _ in range(6))  # more than is read at one time
+    folder = make_run(runs, "one", started() + long)
+    stream = events_of(stream_run(site, site.watched.of(folder), place_of("0.7")))
+    assert [kind for kind, _ in await until(stream, "state")] == ["state"]

@@ -42,7 +42,8 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
         while True:
             ending = site.ending.is_set()
             more, now = await run_in_threadpool(partial(run.look, now=ending))
-            if generation != run.generation or (sent > len(run.items) and not more):
+            is_known = ending or not more  # all that the journal has, unless the server has just started
+            if generation != run.generation or (is_known and sent > len(run.items)):
                 generation, sent = run.generation, 0
                 yield "event: reset\ndata: {}\n\n"
             while sent < len(run.items):
