@@ -14,10 +14,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 NICBENCH = ROOT / ".venv/bin/nicbench"
@@ -145,11 +148,21 @@ def photograph_pages(folder: Path, run: str, pictures: Path) -> None:
                     page.wait_for_selector(drawn)
                     page.wait_for_timeout(500)  # until the last piece of the journal is drawn
                     page.screenshot(path=pictures / f"web-{name}{look}.png")
+                    if name == "run":
+                        photograph_heat(page, pictures / f"web-heat{look}.png")
                     page.close()
             browser.close()
     finally:
         server.terminate()
         server.wait()
+
+
+def photograph_heat(page: Page, picture: Path) -> None:
+    """Takes a picture of the heat map of a run's page, with what it says of a cell of the last trial."""
+    heat = page.locator("figure", has=page.get_by_text("Latency over time", exact=True))
+    for key in ("End", "ArrowUp", "ArrowUp"):
+        heat.locator(".area").press(key)
+    heat.screenshot(path=picture)
 
 
 if __name__ == "__main__":
