@@ -44,9 +44,11 @@ dut: {{kind: kernel-forward}}
 thresholds: {{longest_gap_ms: 500, total_gap_share: 0.9, unsent_share: 0.99, dut_foreign_cpu_share: 1.0,
   dut_contended_share: 1.0, dut_pause_ms: 500}}
 tests:
-{tests}
+  - name: overload
+    method: soak
+    rate: highest
+    trial: {{duration: 24 h, interval: {seconds:g} s, drain: 200 ms, settle: 200 ms}}
 """
-TEST = "  - {{name: n{number:03d}, method: soak, rate: highest, trial: {{duration: {seconds:g} s, drain: 200 ms}}}}"
 
 
 @dataclass(frozen=True)
@@ -76,13 +78,13 @@ class Sample:
 
 
 @contextmanager
-def running(folder: Path, trials: int, seconds: float) -> Iterator[tuple[Path, str, int]]:
-    """A run with its live page; gives its folder, the page's address, and the server's process."""
-    tests = "\n".join(TEST.format(number=number, seconds=seconds) for number in range(trials))
-    (folder / "bench.yaml").write_text(BENCH.format(tests=tests))
+def running(folder: Path, seconds: float) -> Iterator[tuple[Path, str, int]]:
+    """A run with its live page, which ends with the block; gives its folder, the page's address, the server's process."""
+    (folder / "bench.yaml").write_text(BENCH.format(seconds=seconds))
     command = ["run", str(folder / "bench.yaml"), "--runs", str(folder / "runs"), "--live", "--no-report"]
-    said = (folder / "said").open("w+")
-    process = subprocess.Popen([sys.executable, "-m", "nicbench", *command], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nicbench", *command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
     try:
         assert process.stderr is not None
         lines = [process.stderr.readline() for _ in range(2)]
@@ -90,9 +92,8 @@ def running(folder: Path, trials: int, seconds: float) -> Iterator[tuple[Path, s
         if not all(found):
             raise SystemExit(f"live_page: {''.join(lines)}{process.stderr.read()}")
         run, address = (match[1] for match in found if match)
-        subprocess.Popen(["cat"], stdin=process.stderr, stdout=said)
+        subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)  # so that it never waits for us
         yield Path(run), address, child_of(process.pid, "--beside")
-        process.wait()
     finally:
         process.terminate()
         process.wait()
@@ -128,7 +129,7 @@ async def measured(pairs: int, seconds: float) -> list[list[Sample]]:
     """Returns rounds of three samples, one for each arm."""
     draw, arms, trials = random.Random(1), list[str](), list[dict[str, Any]]()
     with tempfile.TemporaryDirectory() as name:
-        with running(Path(name), len(ARMS) * pairs, seconds) as (run, address, server):
+        with running(Path(name), seconds) as (run, address, server):
             async with async_playwright() as playwright:
                 chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
                 browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
