@@ -79,7 +79,7 @@ class Sample:
 
 @contextmanager
 def running(folder: Path, seconds: float) -> Iterator[tuple[Path, str, int]]:
-    """A run with its live page, which ends with the block; gives its folder, the page's address, the server's process."""
+    """A run with its live page, which ends with the block; gives its folder, the page's address, and the server."""
     (folder / "bench.yaml").write_text(BENCH.format(seconds=seconds))
     command = ["run", str(folder / "bench.yaml"), "--runs", str(folder / "runs"), "--live", "--no-report"]
     process = subprocess.Popen(
@@ -128,31 +128,30 @@ class Switch:
 async def measured(pairs: int, seconds: float) -> list[list[Sample]]:
     """Returns rounds of three samples, one for each arm."""
     draw, arms, trials = random.Random(1), list[str](), list[dict[str, Any]]()
-    with tempfile.TemporaryDirectory() as name:
-        with running(Path(name), seconds) as (run, address, server):
-            async with async_playwright() as playwright:
-                chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-                browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-                await (await browser.new_page()).goto(address)
-                session = await browser.new_browser_cdp_session()
-                info = await session.send("SystemInfo.getProcessInfo")
-                switch = Switch(server, [int(each["id"]) for each in info["processInfo"]])
-                tail = Tail(run / "journal.ndjson")
-                try:
-                    while len(trials) < len(ARMS) * pairs:
-                        lines, _ = tail.read()
-                        for event in map(json.loads, lines):
-                            if event["event"] == "run_finished":
-                                raise SystemExit(f"live_page: the run ended after {len(trials)} trials")
-                            if event["event"] == "trial_finished" and event["trial"]["request"]["purpose"] == "soak":
-                                trials.append(event["trial"])
-                            if len(arms) <= len(trials):
-                                arms += draw.sample(ARMS, len(ARMS))
-                            switch.set(arms[len(trials)])
-                        await asyncio.sleep(LOOK_S)
-                finally:
-                    switch.set("page")
-                    await browser.close()
+    with tempfile.TemporaryDirectory() as name, running(Path(name), seconds) as (run, address, server):
+        async with async_playwright() as playwright:
+            chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+            browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            await (await browser.new_page()).goto(address)
+            session = await browser.new_browser_cdp_session()
+            info = await session.send("SystemInfo.getProcessInfo")
+            switch = Switch(server, [int(each["id"]) for each in info["processInfo"]])
+            tail = Tail(run / "journal.ndjson")
+            try:
+                while len(trials) < len(ARMS) * pairs:
+                    lines, _ = tail.read()
+                    for event in map(json.loads, lines):
+                        if event["event"] == "run_finished":
+                            raise SystemExit(f"live_page: the run ended after {len(trials)} trials")
+                        if event["event"] == "trial_finished" and event["trial"]["request"]["purpose"] == "soak":
+                            trials.append(event["trial"])
+                        if len(arms) <= len(trials):
+                            arms += draw.sample(ARMS, len(ARMS))
+                        switch.set(arms[len(trials)])
+                    await asyncio.sleep(LOOK_S)
+            finally:
+                switch.set("page")
+                await browser.close()
     samples = [Sample.of(arm, trial) for arm, trial in zip(arms, trials, strict=False)]
     by_arm = [sorted(samples[at : at + len(ARMS)], key=lambda each: ARMS.index(each.arm)) for at in starts(samples)]
     return [one for one in by_arm if len(one) == len(ARMS)]
@@ -197,8 +196,8 @@ def main() -> int:
     print(
         f"{len(rounds)} rounds of trials of {arguments.seconds:g} s, load average {before:.1f} before and "
         f"{os.getloadavg()[0]:.1f} after, {os.cpu_count()} CPUs\n\n"
-        "| beside the trial | forwarded [kpps]: median (range) | ratio [95 %] | sent [Mpps] | longest gap of the tester "
-        "[ms]: median (range) | gaps | share in gaps |\n|---|---|---|---|---|---|---|"
+        "| beside the trial | forwarded [kpps]: median (range) | ratio [95 %] | sent [Mpps] "
+        "| longest gap of the tester [ms]: median (range) | gaps | share in gaps |\n|---|---|---|---|---|---|---|"
     )
     for arm in range(len(ARMS)):
         print(line(rounds, arm), flush=True)

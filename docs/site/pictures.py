@@ -158,10 +158,11 @@ def photograph_pages(folder: Path, run: str, pictures: Path) -> None:
 
 
 def photograph_heat(page: Page, picture: Path) -> None:
-    """Takes a picture of the heat map of a run's page, with what it says of a cell of the last trial."""
+    """Takes a picture of the heat map of a run's page, with what it says of a cell."""
     heat = page.locator("figure", has=page.get_by_text("Latency over time", exact=True))
-    for key in ("End", "ArrowUp", "ArrowUp"):
-        heat.locator(".area").press(key)
+    box = heat.locator(".u-over").bounding_box()
+    if box is not None:
+        heat.locator(".u-over").hover(position={"x": 0.9 * box["width"], "y": 0.9 * box["height"]})
     heat.screenshot(path=picture)
 
 

@@ -20,6 +20,14 @@ RUNS = 100_000
 TRIALS = 10_000
 WAIT_MS = 120_000
 MOST_MB = 200
+HEAT = "document.querySelector('.wide .area')"
+ACTS = {
+    "another frame size": "const list = document.querySelector('select'); list.selectedIndex = 2;"
+    + "list.dispatchEvent(new Event('change'));",
+    "a step along the heat map": f"{HEAT}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Home'}}));",
+    "a zoom of it": f"{HEAT}.dispatchEvent(new KeyboardEvent('keydown', {{key: '+'}}));",
+    "a list of older trials": "[...document.querySelectorAll('button')].find((each) => each.textContent === 'Older').click();",
+}
 Say = Callable[[str, object], None]
 
 
@@ -122,25 +130,7 @@ async def test_a_run_of_10_000_trials_opens_and_is_looked_at(runs: Path, record_
             await expect(page.locator(".badge")).to_have_text("valid", timeout=WAIT_MS)
             await expect(page.get_by_text(f"of {TRIALS // 1000} 000, the last first")).to_be_visible(timeout=WAIT_MS)
             said.append(f"all {TRIALS} trials {time.monotonic() - began:.1f} s")
-            for what, act in (
-                (
-                    "another frame size",
-                    "const list = document.querySelector('select'); list.selectedIndex = 2; "
-                    "list.dispatchEvent(new Event('change'));",
-                ),
-                (
-                    "a step along the heat map",
-                    "document.querySelector('.wide .area').dispatchEvent(new KeyboardEvent('keydown', {key: 'Home'}));",
-                ),
-                (
-                    "a zoom of it",
-                    "document.querySelector('.wide .area').dispatchEvent(new KeyboardEvent('keydown', {key: '+'}));",
-                ),
-                (
-                    "older trials",
-                    "[...document.querySelectorAll('button')].find((each) => each.textContent === 'Older').click();",
-                ),
-            ):
+            for what, act in ACTS.items():
                 said.append(f"{what} is drawn in {await answered(page, act)}")
             said.append(await memory(page))
             assert wrong == []

@@ -43,4 +43,5 @@ def _bin_of_slots(slots: int, half_magnitude: int, unit_magnitude: int) -> NDArr
     bucket = (index >> half_magnitude) - 1
     within = (index & ((1 << half_magnitude) - 1)) + np.where(bucket < 0, 0, 1 << half_magnitude)
     values = np.ldexp(within.astype(float), np.maximum(bucket, 0) + unit_magnitude)
-    return np.floor(BINS_PER_DECADE * np.log10(np.maximum(values, 1.0)) + _ROUNDING).astype(np.int64)
+    found: NDArray[np.int64] = np.floor(BINS_PER_DECADE * np.log10(np.maximum(values, 1.0)) + _ROUNDING).astype(int)
+    return found

@@ -134,7 +134,7 @@ def _of_trial(trial: Trial) -> Item:
             "at": trial.at_s,
             "for": request.duration_s,
             "latency": _latency(trial),
-            "bins": _bins(trial.reading.latency and trial.reading.latency.histogram),
+            "bins": _bins(reading.latency.histogram) if reading.latency is not None else None,
             "ledger": [[each.place, each.counter, each.frames] for each in reading.ledger if not each.unsent],
             "unexplained": reading.unexplained,
             "series": _series(trial),

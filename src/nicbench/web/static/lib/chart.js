@@ -127,7 +127,7 @@ export class Chart {
       width: this.area.clientWidth,
       height: this.height,
       legend: { show: true, live: false, mount: (_, legend) => this.names.replaceChildren(legend) },
-      padding: [null, 28, null, null],
+      padding: [null, 36, null, null],
       cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9, show: this.paint === null } },
       scales: {
         x: { time: false, range: (_, low, high) => this.whole(low, high) },

@@ -26,16 +26,26 @@ function quantile([first, counts], share) {
   return bound(first + (at < 0 ? counts.length : at + 1));
 }
 
+/** The distribution of all samples together, as a first bin and the counts from there on. */
+function summed(samples) {
+  const counts = new Map();
+  for (const { bins } of samples)
+    bins[1].forEach((frames, at) => counts.set(bins[0] + at, (counts.get(bins[0] + at) ?? 0) + frames));
+  const bins = [...counts.keys()].sort((one, other) => one - other);
+  const [first, last] = [bins[0], bins.at(-1)];
+  return [first, Array.from({ length: last - first + 1 }, (_, at) => counts.get(first + at) ?? 0)];
+}
+
 /** One heat map. `words(sample)` says of a sample what it is of. */
 export class Heat {
-  constructor(place, { title, about, what, words }) {
-    Object.assign(this, { what, words, samples: [], bin: null, range: [1, 10] });
+  constructor(place, { title, about, words }) {
+    Object.assign(this, { what: "frames", words, samples: [], bin: null, range: [1, 10] });
     this.chart = new Chart(place, {
       title,
       about,
       series: ["lowest", "highest"].map((label) => ({ label, colour: "--muted", form: "none" })),
       x: { label: "since the beginning", value: (at) => this.clock(at), whole: true },
-      y: { label: "one way", value: time, kind: "log", range: () => this.range },
+      y: { label: "latency", value: time, kind: "log", range: () => this.range },
       describe: (index, height) => this.describe(index, height),
       paint: (plot) => this.paint(plot),
       wide: true,
@@ -58,7 +68,7 @@ export class Heat {
       h(
         "p",
         { class: "caption heat-legend" },
-        h("span", {}, `of a column's ${what}: one in a million or less `),
+        h("span", {}, "share of a column: one in a million or less "),
         h("span", { class: "heat-scale", "aria-hidden": "true" }),
         h("span", {}, " all. "),
         h("span", { class: "heat-invalid", "aria-hidden": "true" }),
@@ -78,9 +88,10 @@ export class Heat {
       this.chart.set([[], [], []]);
       return;
     }
-    const first = Math.min(...this.samples.map(({ bins }) => bins[0]));
-    const last = Math.max(...this.samples.map(({ bins }) => bins[0] + bins[1].length));
-    this.range = [bound(first - 0.5), bound(last + 0.5)];
+    this.what = this.samples.every((sample) => sample.k === "round") ? "requests" : "frames";
+    this.sum = summed(this.samples);
+    const [first, counts] = this.sum;
+    this.range = [bound(first - 0.5), bound(first + counts.length + 0.5)];
     this.chart.set([
       this.samples.map((_, index) => index + 1),
       this.samples.map(({ bins }) => bound(bins[0])),
@@ -126,14 +137,8 @@ export class Heat {
 
   summarize() {
     const { samples } = this;
-    const all = samples.map(({ bins }) => bins);
-    const first = Math.min(...all.map((bins) => bins[0]));
-    const summed = [first, []];
-    for (const [from, counts] of all)
-      counts.forEach((frames, at) => (summed[1][from - first + at] = (summed[1][from - first + at] ?? 0) + frames));
-    summed[1] = Array.from(summed[1], (frames) => frames ?? 0);
     const slowest = samples.reduce((one, other) => (top(other) > top(one) ? other : one));
-    const [half, most] = [0.5, 0.999].map((share) => time(quantile(summed, share)));
+    const [half, most] = [0.5, 0.999].map((share) => time(quantile(this.sum, share)));
     say(
       this.summary,
       `Of all ${this.what} of these ${count(samples.length)} columns, half took less than ${half} and 99.9 % less ` +
@@ -142,7 +147,7 @@ export class Heat {
   }
 
   heads() {
-    const heads = ["id", "ended after", "least", "50 %", "99 %", "99.9 %", "most", this.what, "verdict"];
+    const heads = ["id", "ended after", "least", "50 %", "99 %", "99.9 %", "most", "count", "verdict"];
     return heads.map((text, at) => h("th", { scope: "col", class: at === 8 ? "words" : null }, text));
   }
 
@@ -199,15 +204,11 @@ export class Heat {
 const top = ({ bins: [first, counts] }) => bound(first + counts.length);
 
 function paintColumn({ ctx, valToPos }, column, left, width, shades) {
-  const summed = new Map();
-  let frames = 0;
-  for (const sample of column) {
-    frames += total(sample);
-    sample.bins[1].forEach((found, at) => {
-      if (found > 0) summed.set(sample.bins[0] + at, (summed.get(sample.bins[0] + at) ?? 0) + found);
-    });
-  }
-  for (const [bin, found] of summed) {
+  const frames = column.reduce((sum, sample) => sum + total(sample), 0);
+  const [first, counts] = summed(column);
+  for (const [at, found] of counts.entries()) {
+    if (!found) continue;
+    const bin = first + at;
     const depth = 1 - Math.log10(found / frames) / Math.log10(FAINTEST);
     ctx.fillStyle = shades[Math.round(Math.min(1, Math.max(0, depth)) * (SHADES - 1))];
     const [low, high] = [valToPos(bound(bin), "y", true), valToPos(bound(bin + 1), "y", true)];

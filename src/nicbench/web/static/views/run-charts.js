@@ -99,8 +99,7 @@ export class Charts {
     });
     this.heat = new Heat(place, {
       title: "Latency over time",
-      about: "How many frames took how long: a column for each trial, a row for each step of latency.",
-      what: "frames",
+      about: "How many frames took how long: a column for each trial or round, a row for each step of latency.",
       words: (item) => (item.k === "round" ? this.roundWords(item) : this.words(item)),
     });
   }
@@ -151,7 +150,8 @@ export class Charts {
   }
 
   roundWords(round) {
-    return `${round.id} · ${round.said} · ${round.verdict}${round.why ? `: ${round.why.join("; ")}` : ""}`;
+    const verdict = `${round.verdict}${round.why ? `: ${round.why.join("; ")}` : ""}`;
+    return [round.id, round.point, round.said, verdict].filter(Boolean).join(" · ");
   }
 }
 
