@@ -39,6 +39,7 @@ bench: ## nicbench beside its peers, every row of benchmarks/README.md, interlea
 	@scripts/setup --bench
 	@.venv/bin/python benchmarks/run.py
 	@.venv/bin/python benchmarks/streams.py
+	@.venv/bin/python benchmarks/live_page.py
 
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
 	@scripts/setup --test

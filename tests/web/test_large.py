@@ -21,12 +21,13 @@ TRIALS = 10_000
 WAIT_MS = 120_000
 MOST_MB = 200
 HEAT = "document.querySelector('.wide .area')"
+LIST = "document.querySelector('select')"
+OLDER = "[...document.querySelectorAll('button')].find((each) => each.textContent === 'Older')"
 ACTS = {
-    "another frame size": "const list = document.querySelector('select'); list.selectedIndex = 2;"
-    + "list.dispatchEvent(new Event('change'));",
+    "another frame size": f"{LIST}.selectedIndex = 2; {LIST}.dispatchEvent(new Event('change'));",
     "a step along the heat map": f"{HEAT}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Home'}}));",
     "a zoom of it": f"{HEAT}.dispatchEvent(new KeyboardEvent('keydown', {{key: '+'}}));",
-    "a list of older trials": "[...document.querySelectorAll('button')].find((each) => each.textContent === 'Older').click();",
+    "a list of older trials": f"{OLDER}.click();",
 }
 Say = Callable[[str, object], None]
 

@@ -1,6 +1,6 @@
 """What a page shows of an event of a run: a few values of each trial, a sentence of everything else.
 
-A trial in the journal has ten kilobytes, of which a chart needs three hundred bytes: so ten thousand trials open fast.
+A trial in the journal has ten kilobytes, of which charts need a few hundred bytes: so ten thousand trials open fast.
 """
 
 from __future__ import annotations
