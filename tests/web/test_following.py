@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import fcntl
 import json
 import os
+import struct
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,8 +16,19 @@ from typing import Any
 import pytest
 from tests.web._folders import HOSTILE, begun, finished, line, make_run, note, started, trials
 
-from nicbench.core.events import BoundsNarrowed, GoalBounds, RunFinished, TestStarted, TrialStarted, Waiting
+from nicbench.core.events import (
+    BoundsNarrowed,
+    GoalBounds,
+    RoundFinished,
+    RunFinished,
+    TestStarted,
+    TrialStarted,
+    Waiting,
+)
 from nicbench.core.result import ResultVerdict
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest
+from nicbench.core.verdict import Verdict
+from nicbench.stats.latency import histogram_of
 from nicbench.stats.time_left import TimeLeft
 from nicbench.store import manifest
 from nicbench.store.now import NAME as NOW
@@ -135,6 +148,45 @@ def test_who_is_waited_for_and_how_the_bounds_narrow_is_told() -> None:
     told = item_of(line(narrowed).encode())
     assert told is not None
     assert (told["point"], told["goals"], told["most"]) == ("64 bytes", [["NDR", 4e5, None]], 60)
+
+
+def damaged_histograms() -> list[str]:
+    """Texts that no engine wrote: no base64, cut off, and a head that asks for terabytes."""
+    good = histogram_of([(20_000, 1)])
+    head = struct.pack(">IIiIQQd", 0x1C849313, 0, 0, 5, 1, 2**63, 1.0)
+    return ["", "x", good[:-8], base64.b64encode(head).decode()]
+
+
+@pytest.mark.parametrize("histogram", damaged_histograms())
+def test_a_histogram_that_no_engine_wrote_costs_a_trial_its_column_and_no_more(histogram: str) -> None:
+    journaled = json.loads(trials(1))
+    journaled["trial"]["reading"]["latency"]["histogram"] = histogram
+    told = item_of(json.dumps(journaled).encode())
+    assert told is not None
+    assert told["id"] == "t0001"
+    assert "bins" not in told
+
+
+def test_the_latencies_of_a_round_are_those_of_all_its_jobs() -> None:
+    job = Job(workload="sockperf", client="c0", server="s0", ask=JobSpec(duration_s=1.0), port=5201)
+    outcomes = [
+        JobOutcome(figures=Figures(latency=RequestLatency(basis="round trip", histogram=histogram_of([(value, 2)]))))
+        for value in (10_000, 20_000)
+    ]
+    one = Round(
+        id="r0001",
+        key="rr/0/0",
+        test="rr",
+        configuration="default",
+        parameters={},
+        repeat=0,
+        request=RoundRequest(jobs=(job, job, job), duration_s=1.0),
+        outcomes=(*outcomes, JobOutcome(failure="it was not there")),
+        verdict=Verdict(),
+    )
+    told = item_of(line(RoundFinished(round=one)).encode())
+    assert told is not None
+    assert told["bins"] == [40, [2, 0, 0, 2]]
 
 
 def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs: Path) -> None:
