@@ -13,13 +13,21 @@ from playwright.async_api import expect
 from tests.web._browser import chromium, needs_browser, nicbench, open_page, running, sees, served
 from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
 
-from nicbench.core.events import TestStarted
+from nicbench.core.events import TestStarted, TrialStarted
 from nicbench.stats.time_left import TimeLeft
 from nicbench.store.now import NowFile
 from nicbench.store.stop_request import is_asked_to_stop
 
 pytestmark = [needs_browser, pytest.mark.slow]
-ESTIMATE = TimeLeft([("throughput", 60.0)]).estimate
+TEST = TestStarted(test="throughput", method="throughput", points=2, estimate_s=60.0)
+TRIAL = TrialStarted(
+    test="throughput",
+    parameters={"frame_bytes": 64},
+    purpose="search",
+    load_frames_per_s=1e6,
+    duration_s=60.0,
+    repeat=0,
+)
 
 
 async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it_cost(
@@ -111,12 +119,16 @@ async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
     runs: Path, conducted: tuple[Path, subprocess.Popen[bytes]]
 ) -> None:
     folder, controller = conducted
-    NowFile(folder).note(TestStarted(test="throughput", method="throughput", points=2, estimate_s=60.0), ESTIMATE)
+    left = TimeLeft([("throughput", 100.0)])
+    for event in (TEST, TRIAL):
+        left.note(event)
+    NowFile(folder).note(TRIAL, left.estimate)
     async with chromium() as browser:
         with served(runs) as (address, server):
             page, wrong = await open_page(browser, f"{address}/runs/one")
             page.on("dialog", lambda dialog: dialog.accept())
             await sees(page, "running")
+            await expect(page.get_by_text(re.compile("^about [4-9]. s left$"))).to_be_visible()  # it moves in the trial
             token = await page.locator("meta[name=nicbench-token]").get_attribute("content")
             server.kill()
             await expect(page.locator("#link")).to_contain_text("no connection")

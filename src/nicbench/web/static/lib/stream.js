@@ -24,7 +24,7 @@ export function listen(run, on) {
     source.addEventListener("error", () => {
       say(link, "no connection to the server; trying again");
       if (source.readyState !== EventSource.CLOSED) return; // the browser tries by itself
-      retry = Math.min(retry + 1, 10);
+      retry = Math.min(retry + 1, 4);
       setTimeout(connect, 500 * retry);
     });
   };
