@@ -15,7 +15,8 @@ test: ## every check: format, lint, types, import rules, Rust tests, Python test
 	@scripts/setup --test
 	@scripts/check lint rust python
 
-lint: install ## the checks that run nothing: format, lint, types, import rules
+lint: ## the checks that run nothing: format, lint, types, import rules
+	@scripts/setup --lint
 	@scripts/check lint
 
 docs: ## the site of documents in build/site; dead links, anchors and keys without a meaning fail
@@ -23,7 +24,7 @@ docs: ## the site of documents in build/site; dead links, anchors and keys witho
 	@scripts/docs
 
 pictures: ## the screenshots and the recording of the documents, made anew of simulated runs (needs Chromium)
-	@scripts/setup --docs
+	@scripts/setup --pictures
 	@scripts/pictures
 
 package: install ## wheels, .deb, .rpm and image with all that is inside, in build/dist
@@ -38,6 +39,7 @@ bench: ## nicbench beside its peers, every row of benchmarks/README.md, interlea
 	@scripts/setup --bench
 	@.venv/bin/python benchmarks/run.py
 	@.venv/bin/python benchmarks/streams.py
+	@.venv/bin/python benchmarks/live_page.py
 
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
 	@scripts/setup --test

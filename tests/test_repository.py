@@ -99,6 +99,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
             + PROJECT["dependency-groups"]["dev"]
             + PROJECT["build-system"]["requires"],
         ),
+        ("requirements.browser.lock", PROJECT["dependency-groups"]["browser"]),
         ("requirements.docs.lock", PROJECT["dependency-groups"]["docs"]),
     ],
 )
@@ -112,6 +113,13 @@ def test_the_lock_covers_every_dependency_by_hash(name: str, wanted: list[str]) 
     assert not names - locked
     assert all("--hash=sha256:" in entry for entry in entries)
     assert "://" not in lock
+
+
+def test_what_drives_a_browser_is_installed_for_the_checks_alone() -> None:
+    assert "playwright" not in (ROOT / "requirements.lock").read_text()
+    targets = dict(re.findall(r"^(\w+):.*\n((?:\t.*\n)*)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert targets["install"] == "\t@scripts/setup\n"
+    assert "requirements.browser.lock" in (ROOT / "scripts/setup").read_text()
 
 
 def test_every_debian_package_has_a_kind_and_a_reason() -> None:

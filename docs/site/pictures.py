@@ -14,10 +14,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 ROOT = Path(__file__).resolve().parents[2]
 NICBENCH = ROOT / ".venv/bin/nicbench"
@@ -145,11 +148,22 @@ def photograph_pages(folder: Path, run: str, pictures: Path) -> None:
                     page.wait_for_selector(drawn)
                     page.wait_for_timeout(500)  # until the last piece of the journal is drawn
                     page.screenshot(path=pictures / f"web-{name}{look}.png")
+                    if name == "run":
+                        photograph_heat(page, pictures / f"web-heat{look}.png")
                     page.close()
             browser.close()
     finally:
         server.terminate()
         server.wait()
+
+
+def photograph_heat(page: Page, picture: Path) -> None:
+    """Takes a picture of the heat map of a run's page, with what it says of a cell."""
+    heat = page.locator("figure", has=page.get_by_text("Latency over time", exact=True))
+    box = heat.locator(".u-over").bounding_box()
+    if box is not None:
+        heat.locator(".u-over").hover(position={"x": 0.9 * box["width"], "y": 0.9 * box["height"]})
+    heat.screenshot(path=picture)
 
 
 if __name__ == "__main__":

@@ -235,7 +235,7 @@ def screen(events: Sequence[Event], width: int, height: int = 24) -> str:
         left.note(event)
     shown = io.StringIO()
     console = Console(file=shown, width=width, height=height, color_system=None, record=True)
-    console.print(view(activity, left.text(), left.share_done, width=width, height=height))
+    console.print(view(activity, left.estimate.text(), left.estimate.share_done(), width=width, height=height))
     return "".join(f"{line.rstrip()}\n" for line in shown.getvalue().splitlines())
 
 

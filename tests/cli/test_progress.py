@@ -8,10 +8,11 @@ import threading
 
 import pytest
 from rich.console import Console
+from rich.live import Live
 
 from nicbench.cli import progress
 from nicbench.cli.output import say
-from nicbench.cli.progress import make_progress
+from nicbench.cli.progress import LiveView, make_progress
 from nicbench.core.events import (
     CeilingFound,
     Event,
@@ -28,6 +29,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import ResultVerdict
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.stats.time_left import TimeLeft
 
 PLANNED = [("throughput", 60.0), ("latency", 20.0)]
 CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")
@@ -35,13 +37,13 @@ FIRST_TEST = TestStarted(test="throughput", method="throughput", points=1, estim
 SECOND_TEST = TestStarted(test="latency", method="latency", points=1, estimate_s=20.0)
 
 
-def trial_started() -> TrialStarted:
+def trial_started(duration_s: float = 28.0) -> TrialStarted:
     return TrialStarted(
         test="throughput",
         parameters={"frame_bytes": 64},
         purpose="search",
         load_frames_per_s=412_000.0,
-        duration_s=28.0,
+        duration_s=duration_s,
         repeat=0,
     )
 
@@ -96,12 +98,44 @@ def test_a_terminal_shows_test_size_trial_load_and_time_left(screen: io.StringIO
 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
-def test_nothing_runs_or_draws_while_a_trial_runs(screen: io.StringIO) -> None:
+def test_nothing_runs_or_draws_while_a_short_trial_runs(screen: io.StringIO) -> None:
+    threads = threading.active_count()
+    with make_progress(PLANNED, enabled=True) as display:
+        display.show(FIRST_TEST)
+        display.show(trial_started(duration_s=2.0))
+        assert threading.active_count() == threads
+
+
+@pytest.mark.parametrize("screen", [True], indirect=True)
+def test_what_looks_at_the_clock_during_a_long_trial_ends_with_it(screen: io.StringIO) -> None:
     threads = threading.active_count()
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)
         display.show(trial_started())
+        looking = [thread for thread in threading.enumerate() if thread.name == "time left"]
+        assert len(looking) == 1
+        display.show(Note(level="info", text="a note within the trial"))
+        assert threading.active_count() == threads + 1
+        display.show(trial_finished())
+        looking[0].join(10)
         assert threading.active_count() == threads
+
+
+def test_the_time_left_moves_within_a_trial_and_what_reads_the_same_is_not_drawn_again() -> None:
+    shown, now = io.StringIO(), [0.0]
+    console = Console(file=shown, force_terminal=True, width=120, color_system=None, legacy_windows=False)
+    with Live(console=console, auto_refresh=False) as live:
+        view = LiveView(live, TimeLeft(PLANNED), clock=lambda: now[0])
+        for event in (FIRST_TEST, trial_started()):
+            view.show(event)
+        before = len(shown.getvalue())
+        now[0] = 0.2
+        view.look()
+        assert len(shown.getvalue()) == before
+        now[0] = 14.0
+        view.look()
+        assert "about 66 s left" in shown.getvalue()[before:]
+        view.close()
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)

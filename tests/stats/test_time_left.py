@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from nicbench.core.events import RoundFinished, StageStarted, TestStarted, TrialFinished, TurnStarted
+from nicbench.core.events import (
+    RoundFinished,
+    StageStarted,
+    TestStarted,
+    TrialFinished,
+    TrialStarted,
+    TurnStarted,
+)
 from nicbench.core.reading import Counts
 from nicbench.core.round import Round, RoundRequest
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
@@ -44,12 +51,12 @@ def test_a_turn_that_begins_leaves_those_before_it_behind() -> None:
     planned = [("a/1/throughput", 60.0), ("b/1/throughput", 60.0), ("b/2/throughput", 60.0), ("a/2/throughput", 60.0)]
     time_left = TimeLeft(planned)
     time_left.note(TurnStarted(configuration="b", run=2, number=3, of=4))
-    assert time_left.text() == "about 2 min left"
+    assert time_left.estimate.text() == "about 2 min left"
     time_left.note(FIRST_TEST)
     time_left.note(trial_finished())
-    assert time_left.text() == "about 90 s left"
+    assert time_left.estimate.text() == "about 90 s left"
     time_left.note(TurnStarted(configuration="a", run=2, number=4, of=4))
-    assert time_left.text() == "about 60 s left"
+    assert time_left.estimate.text() == "about 60 s left"
 
 
 def test_a_finished_round_of_workloads_shortens_what_is_left() -> None:
@@ -73,18 +80,18 @@ GROWING = [(f"{name}/{run}/throughput", 60.0) for run in (1, 2, 3, 4) for name i
 def test_where_the_number_of_runs_grows_the_time_to_the_next_decision_and_to_the_cap_are_told() -> None:
     time_left = TimeLeft(GROWING, ends=[4, 8])
     time_left.note(TurnStarted(configuration="a", run=1, number=1, of=8, at_most=True))
-    assert time_left.text() == "about 4 min left (8 min with all runs)"
+    assert time_left.estimate.text() == "about 4 min left (8 min with all runs)"
     time_left.note(TurnStarted(configuration="b", run=2, number=4, of=8, at_most=True))
-    assert time_left.text() == "about 60 s left (5 min with all runs)"
+    assert time_left.estimate.text() == "about 60 s left (5 min with all runs)"
     time_left.note(TurnStarted(configuration="a", run=3, number=5, of=8, at_most=True))
-    assert time_left.text() == "about 4 min left"
+    assert time_left.estimate.text() == "about 4 min left"
 
 
 def left_after(*events: Any, calibration_s: float = 0.0) -> str | None:
     time_left = TimeLeft([("calibration", calibration_s), *PLANNED])
     for event in events:
         time_left.note(event)
-    return time_left.text()
+    return time_left.estimate.text()
 
 
 def test_a_finished_trial_shortens_what_is_left() -> None:
@@ -108,4 +115,40 @@ def test_a_test_that_takes_longer_than_planned_is_said_to() -> None:
 
 def test_nothing_is_said_where_nothing_is_known() -> None:
     assert left_after(FIRST_TEST, SECOND_TEST, trial_finished()) is None  # its 20 s are over, and it goes on
-    assert TimeLeft([]).text() is None
+    assert TimeLeft([]).estimate.text() is None
+
+
+def trial_started() -> TrialStarted:
+    return TrialStarted(
+        test="throughput",
+        parameters={"frame_bytes": 64},
+        purpose="search",
+        load_frames_per_s=1e3,
+        duration_s=28.0,
+        repeat=0,
+    )
+
+
+def test_what_is_left_moves_while_a_trial_runs_and_no_further_than_to_its_end() -> None:
+    time_left = TimeLeft(PLANNED)
+    for event in (FIRST_TEST, trial_started()):
+        time_left.note(event)
+    estimate = time_left.estimate
+    assert [estimate.text(since_s) for since_s in (-60.0, 0.0, 14.0, 28.0, 1e6)] == [
+        "about 80 s left",
+        "about 80 s left",
+        "about 66 s left",
+        "about 52 s left",
+        "about 52 s left",
+    ]
+    assert [estimate.share_done(since_s) for since_s in (0.0, 14.0, 1e6)] == [0.0, 0.175, 0.35]
+    time_left.note(trial_finished())
+    assert time_left.estimate.text(1e6) == "about 50 s left"  # nothing moves between trials
+
+
+def test_a_repeat_beyond_the_plan_is_said_to_be_one_while_it_runs() -> None:
+    time_left = TimeLeft(PLANNED)
+    for event in (FIRST_TEST, trial_finished(), trial_finished(), trial_started()):
+        time_left.note(event)
+    assert time_left.estimate.text(0.0) == "about 20 s left"
+    assert time_left.estimate.text(10.0) == "about 20 s left after this test"

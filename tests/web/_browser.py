@@ -63,6 +63,21 @@ async def open_page(browser: Browser, address: str, **options: Any) -> tuple[Pag
     return page, wrong
 
 
+async def sees(page: Page, state: str | re.Pattern[str]) -> None:
+    """Waits until the page says that the run is in this state."""
+    await expect(page.locator(".badge")).to_have_text(state, timeout=PATIENCE_MS)
+
+
+async def touch(page: Page, *places: Sequence[tuple[float, float]]) -> None:
+    """Moves fingers over a page, from one list of places to the next, and takes them away."""
+    session = await page.context.new_cdp_session(page)
+    for number, fingers in enumerate(places):
+        points = [{"x": x, "y": y, "id": each} for each, (x, y) in enumerate(fingers)]
+        kind = "touchMove" if number else "touchStart"
+        await session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    await session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
 @contextmanager
 def served(runs: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A server of these runs; gives its address and its process."""
@@ -81,11 +96,16 @@ def served(runs: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[t
 
 
 @contextmanager
-def running(runs: Path, first: str, *options: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
-    """A run of two tests on a simulated lab, the first at these frame sizes; gives its folder and its process."""
-    bench = runs.parent / "watched.yaml"
-    bench.write_text(BENCH.replace("FIRST", first))
-    with nicbench("run", str(bench), "--runs", str(runs), "--no-report", *options) as process:
+def running(
+    runs: Path, first: str, *options: str, bench: str = BENCH
+) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """A run of two tests on a simulated lab, the first at these frame sizes, or of another bench file.
+
+    Gives its folder and its process.
+    """
+    file = runs.parent / "watched.yaml"
+    file.write_text(bench.replace("FIRST", first))
+    with nicbench("run", str(file), "--runs", str(runs), "--no-report", *options) as process:
         assert process.stderr is not None
         said = process.stderr.readline().decode()
         yield Path(said.removeprefix("run folder: ").strip()), process

@@ -12,10 +12,17 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import ResultVerdict
 from nicbench.core.trial import Health, Latency, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.stats.latency import histogram_of
 from nicbench.store.files import json_text
 
 HOSTILE = '<img src=x onerror="window.broken=1"><script>window.broken=1</script>\'"&\u202e'
 CAPACITY = 500_000.0
+
+
+@cache
+def _distribution(kind: int) -> str:
+    """A histogram of latencies from 20 to 90 us, of which there are a few kinds."""
+    return histogram_of([(20_000 + each * (60 + 10 * kind), 1 + 4000 // (each + 1)) for each in range(1000)])
 
 
 def trial(number: int, load: float = 400_000.0, *, size: int = 64, test: str = "throughput", note: str = "") -> Trial:
@@ -30,6 +37,7 @@ def trial(number: int, load: float = 400_000.0, *, size: int = 64, test: str = "
         mean_ns=21_000.0,
         maximum_ns=90_000,
         percentiles_ns={"50": 21_000, "99": 40_000, "99.9": 80_000},
+        histogram=_distribution(number % 4),
     )
     found = Finding(reason=Reason.DISTURBED, threshold="gap", value=2.0, limit=1.0, text=note)
     return Trial(
@@ -118,6 +126,7 @@ def long_journal(count: int) -> str:
         sample["parameters"]["frame_bytes"] = (64, 512, 1518)[number * 3 // (count + 1)]
         sample["request"]["load_frames_per_s"] = load
         received = min(load, int(CAPACITY))
+        sample["reading"]["latency"]["histogram"] = _distribution(number % 4)
         sample["reading"]["counts"] |= {"intended": load, "sent": load, "received": received, "lost": load - received}
         lines.append(json.dumps(plain))
     return started("Ten thousand trials") + begun() + "\n".join(lines) + "\n" + finished()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from tests.web._folders import begun, make_run, started
 
 from nicbench.store.index import list_indexed_runs
 from nicbench.web.app import make_app
@@ -17,6 +20,14 @@ from nicbench.web.security import Door
 from nicbench.web.site import Site
 
 ADDRESS = "http://127.0.0.1:8425"
+CONTROLLER = """
+import fcntl, os, signal, sys
+descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
+fcntl.flock(descriptor, fcntl.LOCK_EX)
+print("holds", flush=True)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+signal.pause()
+"""
 
 
 class Client:
@@ -68,3 +79,17 @@ def post(client: Client, site: Site) -> Callable[[str], int]:
         return client.post(path, json={}, headers=headers).status_code
 
     return send
+
+
+@pytest.fixture
+def conducted(runs: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+    """A run folder, and a process that holds its journal as a controller does."""
+    folder = make_run(runs, "one", started() + begun())
+    command = [sys.executable, "-c", CONTROLLER, str(folder / "journal.ndjson")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    yield folder, process
+    process.kill()
+    process.wait()
+    process.stdout.close()

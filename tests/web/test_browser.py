@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import subprocess
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.async_api import Page, expect
-from tests.web._browser import PATIENCE_MS, chromium, needs_browser, nicbench, open_page, running, served
+from playwright.async_api import expect
+from tests.web._browser import chromium, needs_browser, nicbench, open_page, running, sees, served
 from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
 
+from nicbench.core.events import TestStarted, TrialStarted
+from nicbench.stats.time_left import TimeLeft
+from nicbench.store.now import NowFile
+from nicbench.store.stop_request import is_asked_to_stop
+
 pytestmark = [needs_browser, pytest.mark.slow]
-MANY = "[64, 128, 256, 512, 1024, 1280, 1518]"
-
-
-async def sees(page: Page, state: str) -> None:
-    """Waits until the page says that the run is in this state."""
-    await expect(page.locator(".badge")).to_have_text(state, timeout=PATIENCE_MS)
+TEST = TestStarted(test="throughput", method="throughput", points=2, estimate_s=60.0)
+TRIAL = TrialStarted(
+    test="throughput",
+    parameters={"frame_bytes": 64},
+    purpose="search",
+    load_frames_per_s=1e6,
+    duration_s=60.0,
+    repeat=0,
+)
 
 
 async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it_cost(
@@ -45,6 +55,8 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
             assert process.wait(60) == 0
             (live, _), (page, _) = seen
             await expect(live.locator("#link")).to_contain_text("no connection")
+            await asyncio.sleep(1.5)  # it has tried again, and shows what it knows
+            await expect(live.get_by_role("row", name=re.compile("^t0001 first"))).to_have_count(1)
             (folder / "report.html").write_text("<h1>The report</h1>")
             await page.get_by_role("link", name="The report of this run").click()
             await expect(page.locator("h1")).to_have_text("The report")
@@ -53,7 +65,7 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
 async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
-            with running(runs, "[64]") as (folder, process):
+            with running(runs, "[64, 1518]") as (folder, process):
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 page.on("dialog", lambda dialog: dialog.accept())
                 await page.get_by_role("button", name="Stop after this test").click()  # once a test has begun
@@ -70,11 +82,10 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
             assert wrong == []
 
 
-@pytest.mark.acceptance
 async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
-            with running(runs, MANY) as (folder, process):
+            with running(runs, "[64]") as (folder, process):
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 await expect(page.get_by_role("row", name=re.compile("^t0003"))).to_have_count(1)
                 process.kill()
@@ -102,6 +113,34 @@ async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs
             await expect(page.locator("#link")).to_have_text("")
             for number in range(1, 5):
                 await expect(page.get_by_role("row", name=f"t000{number}")).to_have_count(1)
+
+
+async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
+    runs: Path, conducted: tuple[Path, subprocess.Popen[bytes]]
+) -> None:
+    folder, controller = conducted
+    left = TimeLeft([("throughput", 100.0)])
+    for event in (TEST, TRIAL):
+        left.note(event)
+    NowFile(folder).note(TRIAL, left.estimate)
+    async with chromium() as browser:
+        with served(runs) as (address, server):
+            page, wrong = await open_page(browser, f"{address}/runs/one")
+            page.on("dialog", lambda dialog: dialog.accept())
+            await sees(page, "running")
+            await expect(page.get_by_text(re.compile("^about [4-9]. s left$"))).to_be_visible()  # it moves in the trial
+            token = await page.locator("meta[name=nicbench-token]").get_attribute("content")
+            server.kill()
+            await expect(page.locator("#link")).to_contain_text("no connection")
+        with served(runs, int(address.rpartition(":")[2])):
+            await expect(page.locator("#link")).to_have_text("")
+            await page.get_by_role("button", name="Stop after this test").click()
+            await expect(page.get_by_text("It ends after the present test.")).to_be_visible()
+            assert is_asked_to_stop(folder)
+            await page.get_by_role("button", name="Stop", exact=True).click()
+            assert await asyncio.to_thread(controller.wait, 60) == 7
+            assert await page.locator("meta[name=nicbench-token]").get_attribute("content") != token
+            assert wrong == []
 
 
 async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_nothing(runs: Path) -> None:

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import fcntl
 import json
 import os
+import struct
 import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.web._folders import HOSTILE, begun, finished, line, make_run, note, started, trials
 
-from nicbench.core.events import BoundsNarrowed, GoalBounds, RunFinished, TrialStarted, Waiting
+from nicbench.core.events import (
+    BoundsNarrowed,
+    GoalBounds,
+    RoundFinished,
+    RunFinished,
+    TestStarted,
+    TrialStarted,
+    Waiting,
+)
 from nicbench.core.result import ResultVerdict
+from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, RequestLatency, Round, RoundRequest
+from nicbench.core.verdict import Verdict
+from nicbench.stats.latency import histogram_of
+from nicbench.stats.time_left import TimeLeft
 from nicbench.store import manifest
+from nicbench.store.now import NAME as NOW
 from nicbench.store.now import NowFile, read_now
 from nicbench.store.stop_request import is_asked_to_stop
 from nicbench.web.controller import find_writer, stop_after_test
@@ -25,6 +39,8 @@ from nicbench.web.moments import item_of
 from nicbench.web.site import Site
 from nicbench.web.streaming import place_of, stream_run
 from nicbench.web.watched_run import WatchedRun
+
+ESTIMATE = TimeLeft([("throughput", 180.0)]).estimate.model_dump()
 
 
 async def events_of(stream: AsyncIterator[str]) -> AsyncIterator[tuple[str, Any]]:
@@ -134,6 +150,45 @@ def test_who_is_waited_for_and_how_the_bounds_narrow_is_told() -> None:
     assert (told["point"], told["goals"], told["most"]) == ("64 bytes", [["NDR", 4e5, None]], 60)
 
 
+def damaged_histograms() -> list[str]:
+    """Texts that no engine wrote: no base64, cut off, and a head that asks for terabytes."""
+    good = histogram_of([(20_000, 1)])
+    head = struct.pack(">IIiIQQd", 0x1C849313, 0, 0, 5, 1, 2**63, 1.0)
+    return ["", "x", good[:-8], base64.b64encode(head).decode()]
+
+
+@pytest.mark.parametrize("histogram", damaged_histograms())
+def test_a_histogram_that_no_engine_wrote_costs_a_trial_its_column_and_no_more(histogram: str) -> None:
+    journaled = json.loads(trials(1))
+    journaled["trial"]["reading"]["latency"]["histogram"] = histogram
+    told = item_of(json.dumps(journaled).encode())
+    assert told is not None
+    assert told["id"] == "t0001"
+    assert "bins" not in told
+
+
+def test_the_latencies_of_a_round_are_those_of_all_its_jobs() -> None:
+    job = Job(workload="sockperf", client="c0", server="s0", ask=JobSpec(duration_s=1.0), port=5201)
+    outcomes = [
+        JobOutcome(figures=Figures(latency=RequestLatency(basis="round trip", histogram=histogram_of([(value, 2)]))))
+        for value in (10_000, 20_000)
+    ]
+    one = Round(
+        id="r0001",
+        key="rr/0/0",
+        test="rr",
+        configuration="default",
+        parameters={},
+        repeat=0,
+        request=RoundRequest(jobs=(job, job, job), duration_s=1.0),
+        outcomes=(*outcomes, JobOutcome(failure="it was not there")),
+        verdict=Verdict(),
+    )
+    told = item_of(line(RoundFinished(round=one)).encode())
+    assert told is not None
+    assert told["bins"] == [40, [2, 0, 0, 2]]
+
+
 def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs: Path) -> None:
     run = WatchedRun(make_run(runs, "one", started() + trials(50)))
     run.advance()
@@ -141,30 +196,6 @@ def test_a_long_run_is_told_in_a_few_hundred_bytes_for_each_trial(runs: Path) ->
 
 
 # Who conducts a run.
-
-
-CONTROLLER = """
-import fcntl, os, signal, sys
-descriptor = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND)
-fcntl.flock(descriptor, fcntl.LOCK_EX)
-print("holds", flush=True)
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-signal.pause()
-"""
-
-
-@pytest.fixture
-def conducted(runs: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
-    """A run folder, and a process that holds its journal as a controller does."""
-    folder = make_run(runs, "one", started() + begun())
-    command = [sys.executable, "-c", CONTROLLER, str(folder / "journal.ndjson")]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    process.stdout.readline()
-    yield folder, process
-    process.kill()
-    process.wait()
-    process.stdout.close()
 
 
 def test_the_process_that_holds_the_journal_is_stopped_and_no_other(
@@ -201,9 +232,9 @@ def test_a_run_without_a_controller_was_killed_once_it_is_silent_for_long(runs: 
     os.utime(folder / "journal.ndjson", (0, 0))
     assert WatchedRun(folder).state()["state"] == "killed"
     event = {"event": "trial_started", "duration_s": 1e9}  # a long trial, on a machine that is not seen from here
-    (folder / ".now.json").write_text(json.dumps({"event": event, "share_done": 0.5, "left": "long"}))
+    (folder / NOW).write_text(json.dumps({"event": event, "began_s": 0.0, "estimate": ESTIMATE}))
     assert WatchedRun(folder).state()["state"] == "silent"
-    assert WatchedRun(folder).state()["left"] == "long"
+    assert WatchedRun(folder).state()["left"] == "about 3 min left"
     with (folder / "journal.ndjson").open("a") as file:
         file.write(finished(complete=False))
     run = WatchedRun(folder)
@@ -221,21 +252,37 @@ def test_what_a_run_does_now_is_told_while_it_does_it(
         parameters={"frame_bytes": 64},
         purpose="search",
         load_frames_per_s=1e6,
-        duration_s=2.0,
+        duration_s=120.0,
         repeat=0,
     )
-    now.note(trial, 0.25, "at most 3 min left")
+    left = TimeLeft([("throughput", 240.0)])
+    for event in (TestStarted(test="throughput", method="throughput", points=1, estimate_s=240.0), trial):
+        left.note(event)
+    now.note(trial, left.estimate)
     state = site.watched.of(folder).state()
-    assert (state["left"], state["share"]) == ("at most 3 min left", 0.25)
+    assert (state["left"], state["share"]) == ("about 4 min left", 0.0)
     assert state["now"]["point"] == "64 bytes"
+    began = json.loads((folder / NOW).read_text())
+    (folder / NOW).write_text(json.dumps(began | {"began_s": began["began_s"] - 60.0}))
+    state = WatchedRun(folder).state()  # a minute later, within the same trial
+    assert (state["left"], state["share"]) == ("about 3 min left", 0.25)
     manifest.write(folder)
     assert manifest.differences(folder) == ()  # no part of what the manifest vouches for
-    now.note(RunFinished(verdict=ResultVerdict.VALID), 1.0, "")
+    now.note(RunFinished(verdict=ResultVerdict.VALID), left.estimate)
     assert read_now(folder) is None
 
 
 def test_a_file_of_now_that_no_run_wrote_says_nothing(runs: Path) -> None:
     folder = make_run(runs, "one", started())
-    for text in ("{", "[]", '{"event": {"load_frames_per_s": []}, "share_done": "x", "left": 1}'):
-        (folder / ".now.json").write_text(text)
+    wild = [{"began_s": 0.0, "estimate": ESTIMATE | {name: float("nan")}} for name in ESTIMATE]
+    wild += [{"began_s": began, "estimate": ESTIMATE} for began in (float("inf"), "x", None)]
+    for text in ("{", "[]", *(json.dumps({"event": {"load_frames_per_s": []}} | each) for each in wild)):
+        (folder / NOW).write_text(text)
         assert read_now(folder) is None
+
+
+async def test_a_page_is_sent_no_more_than_it_lacks_by_a_server_that_has_just_started(site: Site, runs: Path) -> None:
+    long = "".join(note("x" * 1_000_000) for _ in range(6))  # more than is read at one time
+    folder = make_run(runs, "one", started() + long)
+    stream = events_of(stream_run(site, site.watched.of(folder), place_of("0.7")))
+    assert [kind for kind, _ in await until(stream, "state")] == ["state"]

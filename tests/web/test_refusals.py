@@ -57,6 +57,29 @@ def test_no_other_page_can_stop_a_run(changed: dict[str, str], client: Client, s
     assert not (folder / ".stop-after-test").exists()
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"X-Nicbench-Token": "of an earlier server"}, 200),
+        ({"X-Nicbench-Token": "", "Sec-Fetch-Site": "same-origin"}, 200),
+        ({}, 403),
+        ({"X-Nicbench-Token": "", "Sec-Fetch-Site": "cross-site"}, 403),
+        ({"X-Nicbench-Token": "", "Sec-Fetch-Site": "same-site"}, 403),
+        ({"X-Nicbench-Token": "", "Sec-Fetch-Site": "none"}, 403),
+        ({"X-Nicbench-Token": "", "Host": "evil.example:8425"}, 421),
+    ],
+    ids=str,
+)
+def test_only_a_page_of_this_origin_is_given_the_token(
+    headers: dict[str, str], status: int, client: Client, site: Site
+) -> None:
+    answer = client.get("/api/token", headers=headers)
+    assert answer.status_code == status
+    assert (site.door.token in answer.text) == (status == 200)
+    assert not [name for name in answer.headers if name.startswith("access-control")]
+    assert client.ask("OPTIONS", "/api/token", headers=headers | {"Origin": "http://evil.example"}).status_code >= 400
+
+
 def test_a_large_body_or_one_of_unknown_length_is_refused(client: Client, site: Site) -> None:
     headers = {"Origin": ADDRESS, "X-Nicbench-Token": site.door.token}
     assert client.post("/api/runs/one/stop", content=b"x" * 5000, headers=headers).status_code == 413

@@ -1,12 +1,15 @@
 """Shows where a run is and how much is left: a live view on a terminal, lines elsewhere. Subscribes to the event bus.
 
-Nothing is drawn by a timer: the view changes with the events of the run, and a trial is not disturbed by it. Warnings
-and notes are printed above the view and stay; each thing is said once, and repetitions are counted.
+The view changes with the events of the run, and a trial is not disturbed by it: only within long ones the time left is
+looked at again, every few seconds, and drawn where it reads otherwise. Warnings and notes are printed above the view
+and stay; each thing is said once, and repetitions are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol
 
@@ -22,12 +25,14 @@ from nicbench.core.events import (
     IntervalsChecked,
     Note,
     ResultReady,
+    RoundBegun,
     RoundFinished,
     RunFinished,
     StageStarted,
     TesterLatencyFound,
     TestStarted,
     TrialFinished,
+    TrialStarted,
     TurnStarted,
     Waiting,
 )
@@ -40,6 +45,9 @@ from nicbench.stats.activity import Activity, Ended
 from nicbench.stats.rounds import moved_bits_per_s, what_of
 from nicbench.stats.time_left import TimeLeft
 
+_LONG_S: Final = 10.0
+"""Within a trial or round that takes so long or longer the time left moves."""
+_LOOK_S: Final = 5.0
 _LONGEST_FAILURE: Final = 110
 """The most characters of a failure on a line; the report has all of it."""
 
@@ -67,7 +75,11 @@ def make_progress(
             Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop") as live,
             messages_share(console),
         ):
-            yield _View(live, TimeLeft(planned, ends))
+            shown = LiveView(live, TimeLeft(planned, ends))
+            try:
+                yield shown
+            finally:
+                shown.close()
     else:
         yield _Lines(console)
 
@@ -136,25 +148,59 @@ class _Lines(_Told):
         return all(one.first.id != event.sample.id for one in self._activity.invalid)
 
 
-class _View(_Told):
-    """Shows what is measured in a few lines, which change with every event."""
+class LiveView(_Told):
+    """Shows what is measured in a few lines, which change with every event; ``clock`` counts seconds."""
 
-    def __init__(self, live: Live, time_left: TimeLeft) -> None:
+    def __init__(self, live: Live, time_left: TimeLeft, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(live.console)
         self._live = live
         self._time_left = time_left
+        self._clock = clock
+        self._began = clock()
+        self._drawn: tuple[str | None, int] = None, 0
+        self._drawing = threading.RLock()
+        self._looking: threading.Event | None = None
+        """Set to end the thread that looks, where one does."""
 
     def show(self, event: Event) -> None:
-        self._time_left.note(event)
-        super().show(event)
+        with self._drawing:
+            self._time_left.note(event)
+            if isinstance(event, TrialStarted | RoundBegun):
+                self._began = self._clock()
+            super().show(event)
+            self._draw()
+        is_long = self._time_left.estimate.sample_s >= _LONG_S
+        if is_long and self._looking is None:
+            self._looking = threading.Event()
+            threading.Thread(target=self._keep_looking, args=(self._looking,), daemon=True, name="time left").start()
+        elif not is_long:
+            self.close()
+
+    def close(self) -> None:
+        """Ends looking at the clock."""
+        if self._looking is not None:
+            self._looking.set()
+            self._looking = None
+
+    def look(self) -> None:
+        """Draws the time left anew where it reads otherwise than before."""
+        with self._drawing:
+            if self._now() != self._drawn:
+                self._draw()
+
+    def _keep_looking(self, ended: threading.Event) -> None:
+        while not ended.wait(_LOOK_S):
+            self.look()
+
+    def _now(self) -> tuple[str | None, int]:
+        """The time left in words, and the share done in percent."""
+        estimate, since_s = self._time_left.estimate, self._clock() - self._began
+        return estimate.text(since_s), round(100.0 * estimate.share_done(since_s))
+
+    def _draw(self) -> None:
+        self._drawn = left, percent = self._now()
         size = self._console.size
-        shown = view(
-            self._activity,
-            self._time_left.text(),
-            self._time_left.share_done,
-            width=size.width,
-            height=size.height,
-        )
+        shown = view(self._activity, left, percent / 100.0, width=size.width, height=size.height)
         self._live.update(shown, refresh=True)
 
 

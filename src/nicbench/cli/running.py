@@ -110,7 +110,7 @@ def _tell_watchers(bench: BenchFile, folder: RunFolder) -> Callable[[Event], Non
 
     def tell(event: Event) -> None:
         left.note(event)
-        now.note(event, left.share_done, left.text())
+        now.note(event, left.estimate)
 
     return tell
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Annotated
 
+from pydantic import Field
+
+from nicbench.core.base import Frozen
 from nicbench.core.events import (
     Event,
+    RoundBegun,
     RoundFinished,
     RunFinished,
     StageStarted,
     TestStarted,
     TrialFinished,
+    TrialStarted,
     TurnStarted,
 )
 from nicbench.core.trial import CALIBRATION, TrialRequest
@@ -21,6 +27,51 @@ from nicbench.core.units import format_duration_s
 _MINUTES_FROM_S = 120.0
 _ROUNDING = 1.0 + 1e-9
 """Sums of the durations of trials differ by less from what was planned."""
+
+
+Seconds = Annotated[float, Field(ge=0.0, le=1e12)]
+
+
+class Estimate(Frozen):
+    """What is known of the time left at one event; it moves with the seconds since, while a trial or round runs.
+
+    ``until_end_s`` is the time of the whole run up to where it may end first, ``total_s`` that up to its last end.
+    ``ended_s`` were planned for parts that ended, ``planned_s`` for the present one (None: there is none), of which
+    ``spent_s`` are measured. ``sample_s`` is the duration of the trial or round under way, 0 where none is.
+    """
+
+    until_end_s: Seconds
+    total_s: Seconds
+    ended_s: Seconds
+    planned_s: Seconds | None
+    spent_s: Seconds
+    sample_s: Seconds
+
+    def share_done(self, since_s: float = 0.0) -> float:
+        """Returns the share of the run that is done, from 0 to 1, so many seconds after the event."""
+        return min(1.0, self._done_s(since_s) / self.total_s) if self.total_s > 0.0 else 0.0
+
+    def text(self, since_s: float = 0.0) -> str | None:
+        """Describes the time left so many seconds after the event, rounded; None where it is not known.
+
+        That is so where nothing has an estimate, and where the last test takes longer than it was planned to.
+        """
+        done_s = self._done_s(since_s)
+        left_s, to_the_cap_s = self.until_end_s - done_s, self.total_s - done_s
+        takes_longer = self.planned_s is not None and self._spent_s(since_s) > self.planned_s * _ROUNDING
+        if to_the_cap_s <= 0.0:
+            return None if takes_longer or self.total_s <= 0.0 else "almost done"
+        after = " after this test" if takes_longer else ""
+        about = f"about {_rounded(left_s)} left{after}"
+        return about if self.until_end_s == self.total_s else f"{about} ({_rounded(to_the_cap_s)} with all runs)"
+
+    def _spent_s(self, since_s: float) -> float:
+        # A clock that jumped, or is another machine's, moves nothing beyond the trial itself.
+        return self.spent_s + min(max(since_s, 0.0), self.sample_s)
+
+    def _done_s(self, since_s: float) -> float:
+        # Repeats are in no estimate, so a test never counts for more than its estimate.
+        return self.ended_s + min(self._spent_s(since_s), self.planned_s or 0.0)
 
 
 class TimeLeft:
@@ -37,26 +88,29 @@ class TimeLeft:
         self._ends_s = [until_s[end] for end in ends] or [self._total_s]
         self._ended_s = 0.0
         self._current: str | None = None
-        self._spent_s = 0.0
+        self._spent_s = self._sample_s = 0.0
         self._turn = ALONE
 
     def note(self, event: Event) -> None:
         """Takes an event into account."""
-        if isinstance(event, TurnStarted):
+        if isinstance(event, TrialStarted | RoundBegun):
+            self._sample_s = event.duration_s
+        elif isinstance(event, TurnStarted):
             self._begin(Turn(event.configuration, event.run, event.number, event.of))
         elif isinstance(event, StageStarted | TestStarted | RunFinished):
             self._ended_s += self._planned_s.get(self._current or "", 0.0)
-            self._spent_s = 0.0
+            self._spent_s = self._sample_s = 0.0
             part = _estimated_part(event)
             self._current = None if part is None else self._turn.key(part)
         elif isinstance(event, TrialFinished):
-            self._spent_s += _duration_s(event.trial.request)
+            self._spent_s, self._sample_s = self._spent_s + _duration_s(event.trial.request), 0.0
         elif isinstance(event, RoundFinished):
-            self._spent_s += event.round.request.duration_s
+            self._spent_s, self._sample_s = self._spent_s + event.round.request.duration_s, 0.0
 
     def _begin(self, turn: Turn) -> None:
         """Begins a turn: those before it count as done, also where a resumed run skipped them."""
-        self._turn, self._current, self._spent_s, self._ended_s = turn, None, 0.0, 0.0
+        self._turn, self._current = turn, None
+        self._spent_s = self._sample_s = self._ended_s = 0.0
         for name, estimate_s in self._planned_s.items():
             if name.startswith(turn.key("")):
                 break
@@ -65,32 +119,17 @@ class TimeLeft:
             self._ends_s.pop(0)
 
     @property
-    def share_done(self) -> float:
-        """The share of the run that is done, from 0 to 1."""
-        return min(1.0, self._done_s / self._total_s) if self._total_s > 0.0 else 0.0
-
-    def text(self) -> str | None:
-        """Describes the time left, rounded as an estimate should be; None where it is not known.
-
-        That is so where nothing has an estimate, and where the last test takes longer than it was planned to.
-        """
-        left_s, to_the_cap_s = self._ends_s[0] - self._done_s, self._total_s - self._done_s
-        if to_the_cap_s <= 0.0:
-            return None if self._takes_longer or self._total_s <= 0.0 else "almost done"
-        after = " after this test" if self._takes_longer else ""
-        about = f"about {_rounded(left_s)} left{after}"
-        return about if len(self._ends_s) == 1 else f"{about} ({_rounded(to_the_cap_s)} with all runs)"
-
-    @property
-    def _takes_longer(self) -> bool:
-        """Whether the current test has used up its estimate, by repeats."""
-        planned_s = self._planned_s.get(self._current or "", 0.0)
-        return self._current is not None and self._spent_s > planned_s * _ROUNDING
-
-    @property
-    def _done_s(self) -> float:
-        # Repeats are in no estimate, so a test never counts for more than its estimate.
-        return self._ended_s + min(self._spent_s, self._planned_s.get(self._current or "", 0.0))
+    def estimate(self) -> Estimate:
+        """The estimate after the last event."""
+        planned_s = None if self._current is None else self._planned_s.get(self._current, 0.0)
+        return Estimate(
+            until_end_s=self._ends_s[0],
+            total_s=self._total_s,
+            ended_s=self._ended_s,
+            planned_s=planned_s,
+            spent_s=self._spent_s,
+            sample_s=self._sample_s,
+        )
 
 
 def _rounded(duration_s: float) -> str:

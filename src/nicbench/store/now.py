@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 from typing import Any, Final
+
+from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import Event, RoundBegun, RunFinished, StageStarted, TestStarted, TrialStarted
+from nicbench.stats.time_left import Estimate
 from nicbench.store import reading
 from nicbench.store.files import json_text
 
@@ -22,12 +26,11 @@ _SHOWN: Final = (StageStarted, TestStarted, TrialStarted, RoundBegun)
 
 
 class Now(Frozen):
-    """``event`` is the last that began something; ``share_done`` (0 to 1) and ``left`` are of the whole run."""
+    """``event`` is the last that began something, at ``began_s`` (Unix time); ``estimate`` is of the whole run."""
 
     event: dict[str, Any]
-    share_done: float
-    left: str | None = None
-    """The estimated time left, in words; None where it is not known."""
+    began_s: float = Field(allow_inf_nan=False)
+    estimate: Estimate
 
 
 class NowFile:
@@ -36,12 +39,12 @@ class NowFile:
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
 
-    def note(self, event: Event, share_done: float, left: str | None) -> None:
+    def note(self, event: Event, estimate: Estimate) -> None:
         """Takes an event of the run into account."""
         if isinstance(event, RunFinished):
             self.remove()
         elif isinstance(event, _SHOWN):
-            now = Now(event=event.model_dump(mode="json"), share_done=share_done, left=left)
+            now = Now(event=event.model_dump(mode="json"), began_s=time.time(), estimate=estimate)
             temporary = self._path.with_name(f"{NAME}.{os.getpid()}.tmp")
             with contextlib.suppress(OSError, NicbenchError):
                 temporary.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -17,7 +18,7 @@ from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.core.redaction import make_visible
 from nicbench.core.registry import find
 from nicbench.web.answers import json_answer
-from nicbench.web.security import Guard
+from nicbench.web.security import TOKEN_PATH, Door, Guard
 from nicbench.web.site import Site
 from nicbench.web.views.base import View
 
@@ -30,11 +31,21 @@ def make_app(site: Site) -> ASGIApp:
     site.links = [view.link for view in views if view.link is not None]
     routes = [
         Route("/static/report.css", _report_style),
+        Route(TOKEN_PATH, _token_of(site.door)),
         Mount("/static", StaticFiles(directory=STATIC)),
         *(route for view in views for route in view.routes()),
     ]
     app = Starlette(routes=routes, exception_handlers={NicbenchError: _explain, OSError: _explain})
     return Guard(app, site.door)
+
+
+def _token_of(door: Door) -> Callable[[Request], Awaitable[Response]]:
+    """Makes the answer to a page of an earlier server at this address, which goes on with the token of this one."""
+
+    async def answer(request: Request) -> Response:
+        return json_answer({"token": door.token})
+
+    return answer
 
 
 async def _report_style(request: Request) -> Response:

@@ -1,15 +1,17 @@
 """What a page shows of an event of a run: a few values of each trial, a sentence of everything else.
 
-A trial in the journal has ten kilobytes, of which a chart needs three hundred bytes: so ten thousand trials open fast.
+A trial in the journal has ten kilobytes, of which charts need a few hundred bytes: so ten thousand trials open fast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from nicbench.core.errors import HostError
 from nicbench.core.events import (
     BoundsNarrowed,
     CeilingFound,
@@ -34,7 +36,9 @@ from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
 from nicbench.core.units import format_bits_per_s
+from nicbench.stats.latency_bins import bin_counts
 from nicbench.stats.rounds import moved_bits_per_s, words_of
+from nicbench.store.histograms import decode
 
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event, config=ConfigDict(defer_build=True))
 _SHOWN_PERCENTILES: Final = ("50", "99", "99.9")
@@ -130,6 +134,7 @@ def _of_trial(trial: Trial) -> Item:
             "at": trial.at_s,
             "for": request.duration_s,
             "latency": _latency(trial),
+            "bins": _bins(reading.latency.histogram) if reading.latency is not None else None,
             "ledger": [[each.place, each.counter, each.frames] for each in reading.ledger if not each.unsent],
             "unexplained": reading.unexplained,
             "series": _series(trial),
@@ -153,6 +158,7 @@ def _of_round(one: Round) -> Item:
             "why": [found.text for found in one.verdict.findings],
             "at": one.at_s,
             "for": one.request.duration_s,
+            "bins": _bins(*_histograms(one)),
         }
     )
 
@@ -178,6 +184,35 @@ def _latency(trial: Trial) -> list[float | None] | None:
     if found is None or not found.count:
         return None
     return [found.minimum_ns, *(found.percentiles_ns.get(each) for each in _SHOWN_PERCENTILES), found.maximum_ns]
+
+
+def _histograms(one: Round) -> Iterable[str | None]:
+    """Yields the distribution of each job's requests, or of its frames of media, where the tool kept one."""
+    for outcome in one.outcomes:
+        figures = outcome.figures
+        if figures is not None and figures.latency is not None:
+            yield figures.latency.histogram
+        elif figures is not None and figures.frames is not None and figures.frames.completion is not None:
+            yield figures.frames.completion.histogram
+
+
+def _bins(*histograms: str | None) -> list[Any] | None:
+    """Returns the first bin and the counts from there on, of all histograms together; None where there is none."""
+    summed: Counter[int] = Counter()
+    for histogram in histograms:
+        if histogram is None:
+            continue
+        try:
+            first, counts = bin_counts(decode(histogram))
+        except HostError:  # damaged, or a stranger's
+            continue
+        for number, count in enumerate(counts, start=first):
+            summed[number] += count
+    known = [number for number, count in summed.items() if count > 0]
+    if not known:
+        return None
+    first, last = min(known), max(known)
+    return [first, [summed[number] for number in range(first, last + 1)]]
 
 
 def _series(trial: Trial) -> list[Any] | None:

@@ -3,6 +3,7 @@
 - A ``Host`` that is not one of its own: a name of another site that was made to lead to this machine (DNS rebinding).
 - Whatever changes something (any method but GET and HEAD) without this server's token, from another origin, or with a
   large body: another site cannot make a browser stop a run (CSRF), and none may read what is answered (no CORS).
+- The token itself, to all but a page of this origin: one that was loaded from an earlier server at this address.
 - Everything without the password, where one is set.
 
 Every answer has a policy by which the page runs only the server's own scripts and styles, and asks only this server.
@@ -41,6 +42,7 @@ _HEADERS: Final = (
 )
 MOST_BODY_BYTES: Final = 4096
 TOKEN_HEADER: Final = "X-Nicbench-Token"  # noqa: S105 - the name of a header
+TOKEN_PATH: Final = "/api/token"  # noqa: S105 - an address
 _READING: Final = frozenset({"GET", "HEAD"})
 
 
@@ -63,7 +65,7 @@ class Door:
             hosts.update(bracketed)
         return cls(frozenset(hosts), scheme, secrets.token_urlsafe(24), password)
 
-    def refuse(self, method: str, headers: Headers) -> Response | None:
+    def refuse(self, method: str, path: str, headers: Headers) -> Response | None:
         """Returns the answer to a request that is refused; None where it may pass."""
         host = headers.get("host", "").lower()
         if host not in self.hosts:
@@ -72,12 +74,13 @@ class Door:
             answer = _refusal(401, "the password is needed")
             answer.headers["WWW-Authenticate"] = 'Basic realm="nicbench", charset="UTF-8"'
             return answer
+        own = headers.get("sec-fetch-site", "") in ("", "same-origin")
+        if path == TOKEN_PATH and (not own or TOKEN_HEADER not in headers):
+            # Another origin cannot send this header without asking first (CORS), which is never allowed.
+            return _refusal(403, "only the pages of this server may ask for that")
         if method in _READING:
             return None
-        if headers.get("origin") != f"{self.scheme}://{host}" or headers.get("sec-fetch-site", "") not in (
-            "",
-            "same-origin",
-        ):
+        if not own or headers.get("origin") != f"{self.scheme}://{host}":
             return _refusal(403, "only the pages of this server may ask for that")
         if not secrets.compare_digest(headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
             return _refusal(403, "the page is of an earlier server: load it again")
@@ -109,7 +112,7 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        refused = self._door.refuse(scope["method"], Headers(scope=scope))
+        refused = self._door.refuse(scope["method"], scope["path"], Headers(scope=scope))
         await (refused or self._app)(scope, receive, guarded)
 
 

@@ -21,6 +21,8 @@ MOST_STREAMS: Final = 64
 _ITEMS: Final = 1000
 """The most items of one piece: a page draws the first while the next are read."""
 _KEPT_ALIVE_S: Final = 15.0
+_AGAIN_MS: Final = 1000
+"""How long a page waits before it connects again."""
 
 
 def place_of(last_event_id: str | None) -> tuple[int, int]:
@@ -40,7 +42,8 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
         while True:
             ending = site.ending.is_set()
             more, now = await run_in_threadpool(partial(run.look, now=ending))
-            if generation != run.generation or sent > len(run.items):
+            is_known = ending or not more  # all that the journal has, unless the server has just started
+            if generation != run.generation or (is_known and sent > len(run.items)):
                 generation, sent = run.generation, 0
                 yield "event: reset\ndata: {}\n\n"
             while sent < len(run.items):
@@ -52,7 +55,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
                 continue
             if now != state:
                 state, spoke = now, time.monotonic()
-                yield f"event: state\ndata: {json_line(now)}\n\n"
+                yield f"event: state\nretry: {_AGAIN_MS}\ndata: {json_line(now)}\n\n"
             if ending:
                 yield "event: bye\ndata: {}\n\n"
                 return

@@ -117,7 +117,9 @@ class WatchedRun:
             lasts_s = _SILENT_S + (2.0 * _duration_s(now) if now is not None else 0.0)
             found |= {"state": "silent" if self._quiet_s() < lasts_s else "killed", "can_stop": False}
         if now is not None and found["state"] in ("running", "silent"):
-            found |= {"now": _shown(now.event), "share": round(now.share_done, 4), "left": now.left}
+            since_s = time.time() - now.began_s
+            share, left = now.estimate.share_done(since_s), now.estimate.text(since_s)
+            found |= {"now": _shown(now.event), "share": round(share, 3), "left": left}
         return found
 
     def _quiet_s(self) -> float:

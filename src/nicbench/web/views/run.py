@@ -50,7 +50,7 @@ class RunView(View):
     async def _events(self, request: Request) -> Response:
         if self.site.streams >= MOST_STREAMS:
             return PlainTextResponse("nicbench: too many pages are open\n", 503)
-        begun = place_of(request.headers.get("last-event-id"))
+        begun = place_of(request.headers.get("last-event-id") or request.query_params.get("after"))
         stream = stream_run(self.site, self.site.watched.of(self._folder(request)), begun)
         return StreamingResponse(stream, media_type="text/event-stream")
 

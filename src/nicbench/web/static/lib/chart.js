@@ -1,11 +1,23 @@
 // A chart over uPlot: colours of the page, points by shape, values of the nearest point as text, keys to move along.
 
 import { h, say } from "./dom.js";
+import { Zoom } from "./zoom.js";
 
 const { uPlot } = window;
 const DARK = window.matchMedia("(prefers-color-scheme: dark)");
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** A colour of the page by the name of its variable. */
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const RADIUS = 3.5;
+// A log axis that begins anywhere: marks at 1, 2 and 5 of each decade.
+const STEPS_OF_LOG = {
+  splits: (_, __, low, high) => {
+    const marks = [];
+    for (let decade = Math.floor(Math.log10(low)); decade <= Math.log10(high); decade += 1)
+      marks.push(...[1, 2, 5].map((step) => step * 10 ** decade));
+    return marks.filter((mark) => mark >= low && mark <= high);
+  },
+  filter: (_, marks) => marks,
+};
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
 const SHAPES = {
@@ -43,24 +55,27 @@ function points(shape) {
 }
 
 /**
- * One chart. `series`: {label, colour (a variable of the style), form: "line" | "step" | a shape, dash, dots}.
+ * One chart. `series`: {label, colour (a variable of the style), form: "line" | "step" | "none" | a shape, dash, dots}.
  * `x`, `y`: {label, value (number to text), kind: "log" | "loss" | undefined, whole, range (low and high, or null)}.
- * `describe(index)` is the text for a point; without it the values of all series are.
+ * `describe(index, height)` is the text for a point, where `height` is the pointer's place on the axis y, null for keys;
+ * without it the values of all series are. `paint(plot)` draws what lies between grid and series; `wide` takes a row.
  */
 export class Chart {
-  constructor(parent, { title, about, series, x, y, height = 240, describe = null }) {
-    Object.assign(this, { series, x, y, height, describe, data: [[], ...series.map(() => [])], plot: null });
+  constructor(parent, { title, about, series, x, y, height = 240, describe = null, paint = null, wide = false }) {
+    Object.assign(this, { series, x, y, height, describe, paint, data: [[], ...series.map(() => [])], plot: null });
     this.area = h("div", { class: "area", tabindex: "0", role: "img", "aria-label": title });
     this.names = h("div", { class: "names" });
     this.readout = h("p", { class: "readout caption", "aria-live": "polite" });
     this.figure = h(
       "figure",
-      { class: "chart" },
+      { class: wide ? "chart wide" : "chart" },
       h("figcaption", {}, h("b", {}, title), about ? ` ${about}` : ""),
       this.area,
       this.names,
       this.readout,
     );
+    this.zoom = new Zoom(this);
+    this.figure.querySelector("figcaption").append(" ", this.zoom.back);
     parent.append(this.figure);
     this.area.addEventListener("keydown", (event) => this.step(event));
     new ResizeObserver(() => this.fit()).observe(this.area);
@@ -80,8 +95,12 @@ export class Chart {
       this.plot.destroy();
       this.plot = null;
     }
-    if (this.plot) this.plot.setData(this.data);
-    else this.plot = new uPlot(this.options(), this.data, this.area);
+    if (!this.plot) {
+      this.plot = new uPlot(this.options(), this.data, this.area);
+      this.zoom.listen(this.plot);
+    } else if (this.zoom.shown) this.plot.setData(this.data, false);
+    else this.plot.setData(this.data);
+    this.zoom.keep();
   }
 
   fit() {
@@ -108,20 +127,22 @@ export class Chart {
       width: this.area.clientWidth,
       height: this.height,
       legend: { show: true, live: false, mount: (_, legend) => this.names.replaceChildren(legend) },
-      padding: [null, 28, null, null],
-      cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9 } },
+      padding: [null, 36, null, null],
+      cursor: { drag: { x: true, y: false }, focus: { prox: 24 }, points: { size: 9, show: this.paint === null } },
       scales: {
-        x: { time: false, range: (_, low, high) => this.x.range?.() ?? padded(low, high, this.x.whole) },
+        x: { time: false, range: (_, low, high) => this.whole(low, high) },
         y: scaleOf(this.y),
       },
       axes: [
         axis(this.x, { space: 70, ...(this.x.whole ? { incrs: WHOLE } : {}) }),
-        axis(this.y, { size: 84, space: 32 }),
+        axis(this.y, { size: 84, space: 32, ...(this.y.kind === "log" && this.y.range ? STEPS_OF_LOG : {}) }),
       ],
       series: [{ label: this.x.label }, ...this.series.map(seriesOf)],
       hooks: {
         ready: [(plot) => this.nameSeries(plot)],
-        setCursor: [(plot) => this.tell(plot.cursor.idx)],
+        drawAxes: this.paint ? [(plot) => this.paint(plot)] : [],
+        setCursor: [(plot) => this.tell(plot.cursor.idx, plot)],
+        setScale: [(plot, scale) => scale === "x" && this.zoom.note(plot)],
         setSeries: [(plot) => this.nameSeries(plot)],
       },
     };
@@ -141,10 +162,17 @@ export class Chart {
     });
   }
 
-  tell(index) {
+  /** The ends of the axis x where all is shown. */
+  whole(low = this.data[0][0], high = this.data[0].at(-1)) {
+    return this.x.range?.() ?? padded(low, high, this.x.whole);
+  }
+
+  /** Says what is at a point; `plot`, where the pointer is there. */
+  tell(index, plot = null) {
     if (index === null || index === undefined || index >= this.data[0].length) return;
     this.at = index;
-    say(this.readout, this.describe ? this.describe(index) : this.values(index));
+    const height = plot && plot.cursor.top >= 0 ? plot.posToVal(plot.cursor.top, "y") : null;
+    say(this.readout, this.describe ? this.describe(index, height) : this.values(index));
   }
 
   values(index) {
@@ -157,14 +185,15 @@ export class Chart {
     ].join(" · ");
   }
 
-  /** Left and right move from point to point, Home and End to the ends, Escape shows all again after a zoom. */
+  /** Left and right move from point to point, Home and End to the ends; + and - zoom, Escape shows all again. */
   step(event) {
+    if (this.zoom.key(event)) return;
     const last = this.data[0].length - 1;
     const to = { ArrowLeft: (this.at ?? last + 1) - 1, ArrowRight: (this.at ?? -1) + 1, Home: 0, End: last }[event.key];
-    if (event.key === "Escape" && this.plot) this.plot.setData(this.data);
     if (to === undefined || !this.plot || last < 0) return;
     event.preventDefault();
     const at = Math.min(last, Math.max(0, to));
+    this.zoom.reach(this.data[0][at]);
     const value = this.data
       .slice(1)
       .map((each) => each[at])
@@ -184,7 +213,7 @@ function padded(low, high, whole) {
 }
 
 function scaleOf(y) {
-  if (y.kind === "log") return { distr: 3 };
+  if (y.kind === "log") return y.range ? { distr: 3, range: () => y.range() } : { distr: 3 };
   if (y.kind === "loss")
     return { distr: 4, asinh: 1e-6, range: (_, low, high) => [-5e-7, Math.max((high ?? 0) * 1.3, 1e-5)] };
   return { range: (_, low, high) => y.range?.() ?? [0, high > 0 ? high * 1.08 : 1] };
@@ -193,6 +222,7 @@ function scaleOf(y) {
 function seriesOf(each) {
   const stroke = () => colour(each.colour);
   const common = { label: each.label, stroke, width: 1.8, dash: each.dash, points: { show: false } };
+  if (each.form === "none") return { ...common, paths: () => null };
   if (each.form === "line")
     return { ...common, spanGaps: each.gaps !== true, points: { show: each.dots === true, size: 5, fill: stroke } };
   if (each.form === "step") return { ...common, paths: uPlot.paths.stepped({ align: 1 }), spanGaps: true };

@@ -37,14 +37,22 @@ export function say(element, text) {
   if (element.textContent !== wanted) element.textContent = wanted;
 }
 
-/** Sends a POST with this server's token; throws an Error in the server's words. */
+const TOKEN = "X-Nicbench-Token";
+
+/** Sends a POST with the server's token, a new one where the server was started again; throws an Error in its words. */
 export async function post(path) {
-  const token = document.querySelector("meta[name=nicbench-token]").content;
-  const answer = await fetch(path, {
-    method: "POST",
-    headers: { "X-Nicbench-Token": token, "Content-Type": "application/json" },
-    body: "{}",
-  });
+  const kept = document.querySelector("meta[name=nicbench-token]");
+  const send = () =>
+    fetch(path, { method: "POST", headers: { [TOKEN]: kept.content, "Content-Type": "application/json" }, body: "{}" });
+  let answer = await send();
+  if (answer.status === 403) {
+    const found = await fetch("/api/token", { headers: { [TOKEN]: "" } });
+    const { token } = found.ok ? await found.json() : {};
+    if (token && token !== kept.content) {
+      kept.content = token;
+      answer = await send();
+    }
+  }
   if (!answer.ok) throw new Error(await wordsOf(answer));
 }
 

@@ -2,6 +2,7 @@
 
 import { Chart } from "../lib/chart.js";
 import { h } from "../lib/dom.js";
+import { Heat } from "../lib/heat.js";
 import { bits, clock, percent, rate, time, words } from "../lib/text.js";
 
 const isInvalid = (trial) => trial.verdict === "invalid";
@@ -96,6 +97,11 @@ export class Charts {
       y: { label: "moved", value: bits },
       describe: (index) => this.roundWords(this.roundsShown[index]),
     });
+    this.heat = new Heat(place, {
+      title: "Latency over time",
+      about: "How many frames took how long: a column for each trial or round, a row for each step of latency.",
+      words: (item) => (item.k === "round" ? this.roundWords(item) : this.words(item)),
+    });
   }
 
   draw(wanted, samples) {
@@ -130,6 +136,7 @@ export class Charts {
         ? [numbers, ...PERCENTILES.map((_, index) => this.trials.map((trial) => positive(trial.latency?.[index])))]
         : [[], ...PERCENTILES.map(() => [])],
     );
+    this.heat.set(wanted);
     this.rates.set(overTime(samples.filter((item) => item.k === "trial" && item.at !== undefined)));
     const valid = (wanted) => this.roundsShown.map((round) => (isInvalid(round) === wanted ? null : round.bits_per_s));
     this.rounds.set([this.roundsShown.map((_, index) => index + 1), valid(true), valid(false)]);
@@ -143,7 +150,8 @@ export class Charts {
   }
 
   roundWords(round) {
-    return `${round.id} · ${round.said} · ${round.verdict}${round.why ? `: ${round.why.join("; ")}` : ""}`;
+    const verdict = `${round.verdict}${round.why ? `: ${round.why.join("; ")}` : ""}`;
+    return [round.id, round.point, round.said, verdict].filter(Boolean).join(" · ");
   }
 }
 

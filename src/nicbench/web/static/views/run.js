@@ -101,9 +101,11 @@ listen(run, {
     drawSoon();
   },
   state(now) {
+    const isOther = now.state !== state.state;
     state = now;
     monitor.follow(now.state === "running");
-    drawSoon();
+    if (isOther) drawSoon();
+    else drawHead();
   },
 });
 
