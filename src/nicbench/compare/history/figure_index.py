@@ -1,0 +1,248 @@
+"""The index of figures: what every run of a folder measured, in one SQLite file, so that 100,000 runs answer at once.
+
+It is a cache of run folders. Where its file cannot be written it lies in a temporary folder, for as long as the process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import sqlite3
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from nicbench.compare.history.figures import Figure, FigureReader, Measure, Told, settings_of
+from nicbench.core.errors import NicbenchError
+from nicbench.store.files import SUMMARY
+from nicbench.store.folder import RunFolder
+from nicbench.store.headline import RunHeadline
+from nicbench.store.own_database import OwnDatabase, UnusableError
+
+NAME: Final = ".figures.sqlite"
+VERSION: Final = 1
+"""Version of the rows: raised when they get something new, so that an older index is made anew."""
+_APPLICATION: Final = 0x6E_62_66_67
+"""``nbfg``, which tells the index from SQLite files of other programs."""
+_AT_ONCE: Final = 200
+"""Runs that are saved at one time: what is read by then can be shown."""
+_LARGEST_SETTINGS: Final = 2**20
+_TABLES: Final = (
+    "CREATE TABLE measures (id INTEGER PRIMARY KEY, test TEXT, method TEXT, configuration TEXT, scope TEXT, given TEXT,"
+    " value TEXT, head TEXT, unit TEXT, main INTEGER, higher INTEGER,"
+    " UNIQUE (test, method, configuration, scope, given, value))",
+    "CREATE TABLE settings (id INTEGER PRIMARY KEY, digest TEXT UNIQUE, content BLOB)",
+    "CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT UNIQUE, stamp TEXT, settings INTEGER)",
+    "CREATE TABLE figures (measure INTEGER, run INTEGER, place INTEGER, number REAL, verdict TEXT, lower REAL,"
+    " upper REAL, limited TEXT, near INTEGER, PRIMARY KEY (measure, run, place)) WITHOUT ROWID",
+)
+_DROPPED: Final = ("measures", "settings", "runs", "figures")
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read of one run; ``settings`` is its JSON, packed."""
+
+    name: str
+    stamp: str
+    settings: bytes
+    figures: Sequence[tuple[Measure, Figure]]
+
+
+@dataclass(slots=True)
+class FigureIndex:
+    """The index of one folder of runs. One thread updates it; any may ask."""
+
+    parent: Path
+    _database: OwnDatabase = field(init=False)
+    _reader: FigureReader = field(default_factory=FigureReader)
+    _temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    def __post_init__(self) -> None:
+        self._database = OwnDatabase(self.parent / NAME, _APPLICATION, VERSION)
+
+    def update(self, runs: Sequence[RunHeadline], tell: Callable[[int, int], None]) -> None:
+        """Reads every run that is new or changed, the newest first, and forgets those that are gone.
+
+        ``tell`` is given how many of how many were read, each time what was read can be asked for.
+        """
+        try:
+            self._prepare()
+        except (sqlite3.Error, OSError, UnusableError):
+            self._move_away()
+        finished = {run.path.name: run for run in runs if run.finished and not run.trouble}
+        known = self._stamps()
+        stamps = {name: stamp for name in finished if (stamp := _stamp(self.parent / name)) and _is_text(name)}
+        gone = [name for name in known if name not in stamps]
+        changed = [name for name, stamp in stamps.items() if known.get(name) != stamp]
+        changed.sort(key=lambda name: finished[name].at, reverse=True)
+        done = 0
+        for begin in range(0, len(changed), _AT_ONCE):
+            names = changed[begin : begin + _AT_ONCE]
+            self._save([self._read(name, stamps[name]) for name in names], [*gone, *(n for n in names if n in known)])
+            gone = []
+            done += len(names)
+            tell(done, len(changed))
+        if gone:
+            self._save([], gone)
+        tell(done, len(changed))
+
+    def measures(self) -> dict[int, Measure]:
+        """Returns everything that was measured, by number."""
+        rows = self._ask("SELECT id, test, method, configuration, scope, given, value, head, unit, main, higher FROM measures")
+        return {
+            row[0]: Measure(*row[1:6], Told(*row[6:9], bool(row[9]), None if row[10] is None else bool(row[10])))
+            for row in rows
+            if isinstance(row[0], int) and all(isinstance(text, str) for text in row[1:9])
+        }
+
+    def figures(self, measures: Iterable[int]) -> Iterator[tuple[int, str, Figure]]:
+        """Yields each figure of these measures with its measure and the name of its run, in the order of the names."""
+        wanted = ",".join(str(int(number)) for number in measures)
+        rows = self._ask(
+            "SELECT measure, name, number, verdict, lower, upper, limited, near FROM figures JOIN runs ON run = id"
+            f" WHERE measure IN ({wanted}) ORDER BY name, place"  # noqa: S608 - whole numbers
+        )
+        for measure, name, number, verdict, lower, upper, limited, near in rows:
+            if isinstance(number, float) and math.isfinite(number) and isinstance(verdict, str):
+                yield measure, name, Figure(number, verdict, lower, upper, limited, bool(near))
+
+    def settings_of_runs(self) -> dict[str, int]:
+        """Returns the number of the settings of each run."""
+        return {name: number for name, number in self._ask("SELECT name, settings FROM runs") if isinstance(name, str)}
+
+    def settings(self, known: Mapping[int, object] = {}) -> dict[int, dict[str, str]]:  # noqa: B006 - never changed
+        """Returns all settings by number, but for those that are ``known``."""
+        rows = self._ask("SELECT id, content FROM settings")
+        return {number: _unpack(content) for number, content in rows if number not in known}
+
+    def _ask(self, question: str) -> list[tuple[object, ...]]:
+        """Returns the rows; none where there is no index yet, or it is being made."""
+        path = self._database.path
+        if path.is_symlink() or not path.is_file():
+            return []
+        try:
+            with self._database.open("ro") as connection:
+                return connection.execute(question).fetchall() if self._database.is_ours(connection) else []
+        except (sqlite3.Error, UnusableError):
+            return []
+
+    def _stamps(self) -> dict[str, str]:
+        return {str(name): str(stamp) for name, stamp in self._ask("SELECT name, stamp FROM runs")}
+
+    def _prepare(self) -> None:
+        """Makes the tables where they are not there. UnusableError, OSError or sqlite3.Error where that fails."""
+        if self._database.path.is_symlink():
+            raise UnusableError("is no file")
+        self._database.discard_damaged()
+        with self._database.open("rwc") as connection:
+            if self._database.is_ours(connection):
+                return
+            connection.execute("BEGIN IMMEDIATE")
+            for name in _DROPPED:
+                connection.execute(f"DROP TABLE IF EXISTS {name}")
+            for table in _TABLES:
+                connection.execute(table)
+            self._database.claim(connection)
+            connection.execute("COMMIT")
+
+    def _move_away(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="nicbench-figures-")
+        self._database = OwnDatabase(Path(self._temporary.name) / NAME, _APPLICATION, VERSION)
+        self._prepare()
+
+    def _read(self, name: str, stamp: str) -> _Read:
+        try:
+            folder = RunFolder(self.parent / name)
+            figures = tuple(self._reader.figures_of(folder))
+            return _Read(name, stamp, _pack(settings_of(folder)), figures)
+        except (NicbenchError, OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+            return _Read(name, stamp, _pack({}), ())  # a run that cannot be read: the list of runs says why
+
+    def _save(self, read: Sequence[_Read], gone: Sequence[str]) -> None:
+        try:
+            with self._database.open("rwc") as connection:
+                connection.execute("BEGIN IMMEDIATE")
+                _forget(connection, gone)
+                for run in read:
+                    _add(connection, run)
+                connection.execute("COMMIT")
+        except sqlite3.Error:
+            return  # the next time the same runs are read again
+
+
+def _forget(connection: sqlite3.Connection, names: Sequence[str]) -> None:
+    numbers = [
+        number
+        for name in names
+        for (number,) in connection.execute("SELECT id FROM runs WHERE name = ?", (name,)).fetchall()
+    ]
+    for begin in range(0, len(numbers), _AT_ONCE):
+        some = numbers[begin : begin + _AT_ONCE]
+        marks = ",".join("?" * len(some))
+        connection.execute(f"DELETE FROM figures WHERE run IN ({marks})", some)  # noqa: S608 - question marks
+        connection.execute(f"DELETE FROM runs WHERE id IN ({marks})", some)  # noqa: S608
+
+
+def _add(connection: sqlite3.Connection, run: _Read) -> None:
+    digest = hashlib.sha256(run.settings).hexdigest()
+    connection.execute("INSERT OR IGNORE INTO settings (digest, content) VALUES (?, ?)", (digest, run.settings))
+    (settings,) = connection.execute("SELECT id FROM settings WHERE digest = ?", (digest,)).fetchone()
+    added = connection.execute(
+        "INSERT INTO runs (name, stamp, settings) VALUES (?, ?, ?)", (run.name, run.stamp, settings)
+    )
+    number = added.lastrowid
+    rows = [
+        (_number_of(connection, measure), number, place, *figure) for place, (measure, figure) in enumerate(run.figures)
+    ]
+    connection.executemany("INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def _number_of(connection: sqlite3.Connection, measure: Measure) -> int:
+    key = (*measure[:5], measure.told.value)
+    found = connection.execute(
+        "SELECT id FROM measures WHERE test = ? AND method = ? AND configuration = ? AND scope = ? AND given = ?"
+        " AND value = ?",
+        key,
+    ).fetchone()
+    if found is not None:
+        return int(found[0])
+    told = measure.told
+    added = connection.execute(
+        "INSERT INTO measures (test, method, configuration, scope, given, value, head, unit, main, higher)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*key, told.head, told.unit, told.is_main, told.higher_is_better),
+    )
+    return int(added.lastrowid or 0)
+
+
+def _stamp(folder: Path) -> str | None:
+    try:
+        status = os.stat(f"{folder}/{SUMMARY}")
+    except OSError:
+        return None
+    return f"{status.st_mtime_ns}.{status.st_size}"
+
+
+def _is_text(name: str) -> bool:
+    return name.isprintable()
+
+
+def _pack(settings: Mapping[str, str]) -> bytes:
+    return zlib.compress(json.dumps(settings, sort_keys=True).encode())
+
+
+def _unpack(content: object) -> dict[str, str]:
+    """Reads packed settings; none where they are not ours: a file in a folder may be anybody's."""
+    try:
+        text = zlib.decompressobj().decompress(content, _LARGEST_SETTINGS)  # type: ignore[arg-type]
+        found = json.loads(text)
+    except (zlib.error, ValueError, TypeError, RecursionError):
+        return {}
+    members = found.items() if isinstance(found, dict) else ()
+    return {name: value for name, value in members if isinstance(value, str)}
