@@ -1,6 +1,6 @@
 """The index of figures: what every run of a folder measured, in one SQLite file, so that 100,000 runs answer at once.
 
-It is a cache of run folders. Where its file cannot be written it lies in a temporary folder, for as long as the process.
+It is a cache of run folders. Where its file cannot be written it lies in a temporary folder until the process ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from nicbench.compare.history.figures import Figure, FigureReader, Measure, Told, settings_of
 from nicbench.core.errors import NicbenchError
@@ -32,15 +32,15 @@ _APPLICATION: Final = 0x6E_62_66_67
 _AT_ONCE: Final = 200
 """Runs that are saved at one time: what is read by then can be shown."""
 _LARGEST_SETTINGS: Final = 2**20
-_TABLES: Final = (
-    "CREATE TABLE measures (id INTEGER PRIMARY KEY, test TEXT, method TEXT, configuration TEXT, scope TEXT, given TEXT,"
-    " value TEXT, head TEXT, unit TEXT, main INTEGER, higher INTEGER,"
-    " UNIQUE (test, method, configuration, scope, given, value))",
-    "CREATE TABLE settings (id INTEGER PRIMARY KEY, digest TEXT UNIQUE, content BLOB)",
-    "CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT UNIQUE, stamp TEXT, settings INTEGER)",
-    "CREATE TABLE figures (measure INTEGER, run INTEGER, place INTEGER, number REAL, verdict TEXT, lower REAL,"
-    " upper REAL, limited TEXT, near INTEGER, PRIMARY KEY (measure, run, place)) WITHOUT ROWID",
-)
+_TABLES: Final = """
+CREATE TABLE measures (id INTEGER PRIMARY KEY, test TEXT, method TEXT, configuration TEXT, scope TEXT, given TEXT,
+    value TEXT, head TEXT, unit TEXT, main INTEGER, higher INTEGER,
+    UNIQUE (test, method, configuration, scope, given, value));
+CREATE TABLE settings (id INTEGER PRIMARY KEY, digest TEXT UNIQUE, content BLOB);
+CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT UNIQUE, stamp TEXT, settings INTEGER);
+CREATE TABLE figures (measure INTEGER, run INTEGER, place INTEGER, number REAL, verdict TEXT, lower REAL, upper REAL,
+    limited TEXT, near INTEGER, PRIMARY KEY (measure, run, place)) WITHOUT ROWID
+"""
 _DROPPED: Final = ("measures", "settings", "runs", "figures")
 
 
@@ -51,7 +51,7 @@ class _Read:
     name: str
     stamp: str
     settings: bytes
-    figures: Sequence[tuple[Measure, Figure]]
+    figures: Sequence[tuple[int, Measure, Figure]]
 
 
 @dataclass(slots=True)
@@ -94,34 +94,34 @@ class FigureIndex:
 
     def measures(self) -> dict[int, Measure]:
         """Returns everything that was measured, by number."""
-        rows = self._ask("SELECT id, test, method, configuration, scope, given, value, head, unit, main, higher FROM measures")
+        rows = self._ask(
+            "SELECT id, test, method, configuration, scope, given, value, head, unit, main, higher FROM measures"
+        )
         return {
             row[0]: Measure(*row[1:6], Told(*row[6:9], bool(row[9]), None if row[10] is None else bool(row[10])))
             for row in rows
             if isinstance(row[0], int) and all(isinstance(text, str) for text in row[1:9])
         }
 
-    def figures(self, measures: Iterable[int]) -> Iterator[tuple[int, str, Figure]]:
-        """Yields each figure of these measures with its measure and the name of its run, in the order of the names."""
+    def figures(self, measures: Iterable[int]) -> Iterator[tuple[int, str, int, Figure]]:
+        """Yields each figure of these measures: its measure, the name of its run, the place of its result, and itself."""
         wanted = ",".join(str(int(number)) for number in measures)
-        rows = self._ask(
-            "SELECT measure, name, number, verdict, lower, upper, limited, near FROM figures JOIN runs ON run = id"
-            f" WHERE measure IN ({wanted}) ORDER BY name, place"  # noqa: S608 - whole numbers
-        )
-        for measure, name, number, verdict, lower, upper, limited, near in rows:
+        columns = "measure, name, place, number, verdict, lower, upper, limited, near"
+        rows = self._ask(f"SELECT {columns} FROM figures JOIN runs ON run = id WHERE measure IN ({wanted})")  # noqa: S608
+        for measure, name, place, number, verdict, lower, upper, limited, near in rows:
             if isinstance(number, float) and math.isfinite(number) and isinstance(verdict, str):
-                yield measure, name, Figure(number, verdict, lower, upper, limited, bool(near))
+                yield measure, name, place, Figure(number, verdict, lower, upper, limited, bool(near))
 
     def settings_of_runs(self) -> dict[str, int]:
         """Returns the number of the settings of each run."""
         return {name: number for name, number in self._ask("SELECT name, settings FROM runs") if isinstance(name, str)}
 
-    def settings(self, known: Mapping[int, object] = {}) -> dict[int, dict[str, str]]:  # noqa: B006 - never changed
+    def settings(self, known: Mapping[int, object]) -> dict[int, dict[str, str]]:
         """Returns all settings by number, but for those that are ``known``."""
         rows = self._ask("SELECT id, content FROM settings")
         return {number: _unpack(content) for number, content in rows if number not in known}
 
-    def _ask(self, question: str) -> list[tuple[object, ...]]:
+    def _ask(self, question: str) -> list[tuple[Any, ...]]:
         """Returns the rows; none where there is no index yet, or it is being made."""
         path = self._database.path
         if path.is_symlink() or not path.is_file():
@@ -146,7 +146,7 @@ class FigureIndex:
             connection.execute("BEGIN IMMEDIATE")
             for name in _DROPPED:
                 connection.execute(f"DROP TABLE IF EXISTS {name}")
-            for table in _TABLES:
+            for table in _TABLES.split(";"):
                 connection.execute(table)
             self._database.claim(connection)
             connection.execute("COMMIT")
@@ -197,9 +197,7 @@ def _add(connection: sqlite3.Connection, run: _Read) -> None:
         "INSERT INTO runs (name, stamp, settings) VALUES (?, ?, ?)", (run.name, run.stamp, settings)
     )
     number = added.lastrowid
-    rows = [
-        (_number_of(connection, measure), number, place, *figure) for place, (measure, figure) in enumerate(run.figures)
-    ]
+    rows = [(_number_of(connection, measure), number, place, *figure) for place, measure, figure in run.figures]
     connection.executemany("INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 

@@ -10,16 +10,15 @@ from typing import Any, Final, NamedTuple
 
 from nicbench.compare.importance import is_identity, is_volatile, shorten
 from nicbench.compare.points import comparable_number, point_of, quantity_of
+from nicbench.compare.regressions import RELIABLE
 from nicbench.compare.run_differences import index_by_name, read_settings
 from nicbench.core.redaction import is_redacted
 from nicbench.core.registry import find_one
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Value
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Value
 from nicbench.methods.base import Method, main_values
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
 
-RELIABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED})
-"""The verdicts of results on which a claim may rest."""
 FIRMWARE: Final = "firmware"
 """The name under which the firmware of all adapters under test stands among the settings of a run."""
 _MOST_RESULTS: Final = 2000
@@ -93,14 +92,14 @@ class FigureReader:
     def __init__(self) -> None:
         self._known: dict[Any, tuple[Told, ...]] = {}
 
-    def figures_of(self, folder: RunFolder) -> Iterator[tuple[Measure, Figure]]:
-        """Yields the figures of a finished run; none of one without a summary.
+    def figures_of(self, folder: RunFolder) -> Iterator[tuple[int, Measure, Figure]]:
+        """Yields the figures of a finished run, with the place of their result; none of one without a summary.
 
         NicbenchError where it cannot be read.
         """
         summary = folder.summary() if folder.finished else None
-        for result in islice(summary.counted, _MOST_RESULTS) if summary is not None else ():
-            yield from self._figures(result)
+        for place, result in enumerate(islice(summary.counted, _MOST_RESULTS) if summary is not None else ()):
+            yield from ((place, measure, figure) for measure, figure in self._figures(result))
 
     def _figures(self, result: Result) -> Iterator[tuple[Measure, Figure]]:
         point = point_of(result)
