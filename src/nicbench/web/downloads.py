@@ -40,11 +40,15 @@ def _pieces(rows: Rows) -> Iterator[list[Mapping[str, Any]]]:
 
 
 def _csv_lines(columns: Sequence[str], rows: Rows) -> Iterator[str]:
-    yield ",".join(map(harmless_cell, columns)) + "\r\n"
+    yield _csv([map(harmless_cell, columns)])
     for piece in _pieces(rows):
-        text = io.StringIO()
-        csv.writer(text).writerows([_cell(row[name]) for name in columns] for row in piece)
-        yield text.getvalue()
+        yield _csv([_cell(row[name]) for name in columns] for row in piece)
+
+
+def _csv(rows: Iterable[Iterable[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerows(rows)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

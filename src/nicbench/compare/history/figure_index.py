@@ -97,14 +97,10 @@ class FigureIndex:
         rows = self._ask(
             "SELECT id, test, method, configuration, scope, given, value, head, unit, main, higher FROM measures"
         )
-        return {
-            row[0]: Measure(*row[1:6], Told(*row[6:9], bool(row[9]), None if row[10] is None else bool(row[10])))
-            for row in rows
-            if isinstance(row[0], int) and all(isinstance(text, str) for text in row[1:9])
-        }
+        return {number: measure for number, *row in rows if (measure := _measure(row)) is not None}
 
     def figures(self, measures: Iterable[int]) -> Iterator[tuple[int, str, int, Figure]]:
-        """Yields each figure of these measures: its measure, the name of its run, the place of its result, and itself."""
+        """Yields each figure of these measures: its measure, the name of its run, the place of its result, itself."""
         wanted = ",".join(str(int(number)) for number in measures)
         columns = "measure, name, place, number, verdict, lower, upper, limited, near"
         rows = self._ask(f"SELECT {columns} FROM figures JOIN runs ON run = id WHERE measure IN ({wanted})")  # noqa: S608
@@ -174,6 +170,16 @@ class FigureIndex:
                 connection.execute("COMMIT")
         except sqlite3.Error:
             return  # the next time the same runs are read again
+
+
+def _measure(row: Sequence[Any]) -> Measure | None:
+    """Makes a measure of its row; None where the row is not ours: a file in a folder may be anybody's."""
+    *texts, is_main, higher = row
+    if not all(isinstance(text, str) for text in texts):
+        return None
+    test, method, configuration, scope, given, value, head, unit = texts
+    told = Told(value, head, unit, bool(is_main), None if higher is None else bool(higher))
+    return Measure(test, method, configuration, scope, given, told)
 
 
 def _forget(connection: sqlite3.Connection, names: Sequence[str]) -> None:

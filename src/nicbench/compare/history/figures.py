@@ -52,8 +52,16 @@ class Measure(NamedTuple):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the point."""
-        found = json.loads(self.given)
-        return found if isinstance(found, dict) else {}
+        return _parameters(self.given)
+
+
+@lru_cache(maxsize=16384)
+def _parameters(given: str) -> dict[str, Any]:
+    try:
+        found = json.loads(given)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 class Figure(NamedTuple):

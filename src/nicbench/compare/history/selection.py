@@ -26,7 +26,11 @@ RUN_KEYS: Final[Mapping[str, Callable[[RunHeadline], str]]] = {
 }
 """What a run says of itself by which its figures are divided."""
 TIME: Final = "time"
-CONFIGURATION: Final = "configuration"
+CONFIGURATION, SCOPE = "configuration", "scope"
+_OF_MEASURE: Final[Mapping[str, Callable[[Measure], str]]] = {
+    CONFIGURATION: lambda measure: measure.configuration,
+    SCOPE: lambda measure: measure.scope,
+}
 PARAMETER, SETTING, VALUE = "parameter:", "setting:", "value:"
 KEYS: Final = (*RUN_KEYS, FIRMWARE, CONFIGURATION)
 ANY: Final = "*"
@@ -161,8 +165,8 @@ def word_of(key: str, entry: Entry, settings_of: SettingsOf) -> str:
     """Returns what a figure has under a key, as text; ``UNKNOWN`` where it has nothing."""
     if key in RUN_KEYS:
         return RUN_KEYS[key](entry.run) or UNKNOWN
-    if key == CONFIGURATION:
-        return entry.measure.configuration
+    if key in _OF_MEASURE:
+        return _OF_MEASURE[key](entry.measure)
     if key.startswith(PARAMETER):
         name = key.removeprefix(PARAMETER)
         found = entry.measure.parameters
@@ -196,16 +200,13 @@ def divide(entries: Sequence[Entry], keys: Sequence[str], settings_of: SettingsO
     for group, members in groups.items():
         told = [(key, word) for key, word, is_told in zip(keys, group, differ, strict=True) if is_told]
         members.sort(key=lambda entry: (entry.run.at, entry.run.run_id))
-        made.append(
-            Series(
-                ", ".join(_say(key, word) for key, word in told), tuple(members), tuple(zip(keys, group, strict=True))
-            )
-        )
+        name = ", ".join(_say(key, word) for key, word in told)
+        made.append(Series(name, tuple(members)))
     return sorted(made, key=lambda series: (-len(series.entries), series.name))
 
 
 def _is_of_run(key: str) -> bool:
-    return not key.startswith(PARAMETER) and key != CONFIGURATION
+    return not key.startswith(PARAMETER) and key not in _OF_MEASURE
 
 
 def _say(key: str, word: str) -> str:
