@@ -23,8 +23,22 @@ FIRST = datetime(2024, 11, 4, 2, 30, tzinfo=UTC)
 NOISE = 0.01
 KERNEL_WEEK, FIRMWARE_WEEK, RING_WEEK = 60, 34, 84
 CARDS = {
-    "25G": {"vendor": "Example", "model": "NIC 25G", "id": "1af4:0025", "driver": "exa", "rate": 14.2e6, "delay": 9_000},
-    "100G": {"vendor": "Example", "model": "NIC 100G", "id": "1af4:0100", "driver": "exb", "rate": 42e6, "delay": 6_000},
+    "25G": {
+        "vendor": "Example",
+        "model": "NIC 25G",
+        "id": "1af4:0025",
+        "driver": "exa",
+        "rate": 14.2e6,
+        "delay": 9_000,
+    },
+    "100G": {
+        "vendor": "Example",
+        "model": "NIC 100G",
+        "id": "1af4:0100",
+        "driver": "exb",
+        "rate": 42e6,
+        "delay": 6_000,
+    },
 }
 LINE_RATE = {"25G": 25e9, "100G": 100e9}
 OPTIONS: dict[str, Any] = {"search": {"kind": "mlr", "goals": {"NDR": 0.0}, "precision": 0.005}}
@@ -94,7 +108,12 @@ def _results(card: str, rate: float, delay: float, drawn: list[float], disturbed
 
 
 def result(
-    test: str, size: int, values: Mapping[str, Any], verdict: ResultVerdict, why: tuple[str, ...] = (), **parameters: Any
+    test: str,
+    size: int,
+    values: Mapping[str, Any],
+    verdict: ResultVerdict,
+    why: tuple[str, ...] = (),
+    **parameters: Any,
 ) -> Result:
     """A result whose test is named after its method."""
     return Result(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.compare.history.figure_index import FigureIndex
-from nicbench.compare.history.figures import Measure
+from nicbench.compare.history.figures import FIRMWARE, Measure
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
 from nicbench.core.errors import UsageError
 from nicbench.store.headline import RunHeadline
@@ -159,4 +159,4 @@ def _varying(settings: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
     found: set[str] = set()
     for each in settings[1:]:
         found |= {path for path, _ in first.items() ^ each.items()}
-    return tuple(sorted(found)[:_MOST_VARYING])
+    return tuple(sorted(found - {FIRMWARE})[:_MOST_VARYING])

@@ -149,12 +149,16 @@ def _known(asked: str | None, known: Sequence[str], place: str) -> str:
 
 
 def check_key(key: str, place: str, *, also: Sequence[str] = ()) -> str:
-    """Returns a key that is one. UsageError where it is not, with the name in the address as its place."""
+    """Returns a key that is one; ``also`` names others, and prefixes of others, that may stand here.
+
+    UsageError where it is none, with the name in the address as its place.
+    """
     prefixes = (PARAMETER, SETTING, *(name for name in also if name.endswith(":")))
-    if key in (*KEYS, *also) or any(key.startswith(prefix) and key != prefix for prefix in prefixes):
+    names = (*KEYS, *(name for name in also if name not in prefixes))
+    if key in names or any(key.startswith(prefix) and key != prefix for prefix in prefixes):
         return key
-    names = ", ".join((*KEYS, *also, PARAMETER + "NAME", SETTING + "PATH"))
-    raise UsageError(f"there is nothing named {key!r}", place=place, next_step=f"one of {names}")
+    known = ", ".join((*names, *(f"{prefix}NAME" for prefix in prefixes)))
+    raise UsageError(f"there is nothing named {key!r}", place=place, next_step=f"one of {known}")
 
 
 SettingsOf = Callable[[str], Mapping[str, str]]
