@@ -25,7 +25,7 @@ from nicbench.compare.history.selection import (
 )
 from nicbench.web.history import Asked, History, Selected
 
-MOST_SERIES: Final = 8
+MOST_SERIES: Final = 6
 """The most series that a chart shows; the others are counted."""
 MOST_POINTS: Final = 4000
 """The most points of a chart; of more, the lowest and the highest of successive ones are shown."""
