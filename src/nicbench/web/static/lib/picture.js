@@ -88,7 +88,8 @@ export function svgOf(chart) {
       inside.push(line([x(mark.from), y(mark.median)], [x(mark.to), y(mark.median)], stroke, 'stroke-width="2"'));
     else {
       inside.push(line([x(mark.at), top], [x(mark.at), top + height], stroke, 'stroke-dasharray="4 3"'));
-      inside.push(text([Number(x(mark.at)) + 4, top + 14 + 15 * (mark.line ?? 0)], mark.text, `fill="${stroke}"`));
+      if (mark.at >= plot.scales.x.min && mark.at <= plot.scales.x.max)
+        parts.push(text([x(mark.at), top - 5 - 15 * mark.line], mark.text, `text-anchor="middle" fill="${stroke}"`));
     }
   }
   for (const row of chart.visible()) {

@@ -71,6 +71,8 @@ export class PointChart extends Chart {
       x: { time: x.kind === "time", distr: x.kind === "log" ? 3 : 1, range: (_, low, high) => this.reach(x, low, high) },
       y: { distr: y.kind === "log" ? 3 : 1, range: (_, low, high) => this.reach(y, ...this.withIntervals(low, high)) },
     };
+    const lines = this.marks().reduce((most, mark) => (mark.kind === "change" ? Math.max(most, mark.line + 1) : most), 0);
+    options.padding = [8 + 15 * lines, 28, null, null];
     this.ticks = [[], []];
     options.axes.forEach((axis, number) => {
       const of = number === 0 ? x : y;
@@ -121,7 +123,7 @@ export class PointChart extends Chart {
   reach(of, low, high) {
     if (of === this.x && this.window) return this.window;
     if (low === null || high === null) return of.kind === "log" ? [1, 10] : [0, 1];
-    if (of.kind === "log") return [low / 1.15, high * 1.15];
+    if (of.kind === "log") return [rounded(low / 1.1, Math.floor), rounded(high * 1.1, Math.ceil)];
     if (of.kind === "words") return [low - 0.6, high + 0.6];
     const room = high > low ? (high - low) * 0.05 : Math.abs(high) * 0.05 || 1;
     const first = of === this.y && this.y.zero ? Math.min(0, low) : low - room;
@@ -190,8 +192,6 @@ export class PointChart extends Chart {
       } else {
         ctx.moveTo(x(mark.at), bbox.top);
         ctx.lineTo(x(mark.at), bbox.top + bbox.height);
-        ctx.font = `${12 * ratio}px system-ui, sans-serif`;
-        ctx.fillText(mark.text, x(mark.at) + 4 * ratio, bbox.top + (14 + 15 * (mark.line ?? 0)) * ratio);
       }
       ctx.stroke();
     }
@@ -204,6 +204,22 @@ export class PointChart extends Chart {
       ctx.beginPath();
       ctx.arc(x(row.x), y(row.y), 7 * ratio, 0, 2 * Math.PI);
       ctx.stroke();
+    }
+    ctx.restore();
+    this.drawNames(plot, x);
+  }
+
+  /** What the changes are, above the chart. */
+  drawNames(plot, x) {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.textAlign = "center";
+    ctx.textBaseline = "alphabetic";
+    ctx.font = `600 ${12 * devicePixelRatio}px system-ui, sans-serif`;
+    for (const mark of this.marks().filter((each) => each.kind === "change")) {
+      if (x(mark.at) < bbox.left || x(mark.at) > bbox.left + bbox.width) continue;
+      ctx.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(mark.colour).trim();
+      ctx.fillText(mark.text, x(mark.at), bbox.top - (5 + 15 * mark.line) * devicePixelRatio);
     }
     ctx.restore();
   }
@@ -279,4 +295,10 @@ export class PointChart extends Chart {
     plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
     this.onwindow(bounds);
   }
+}
+
+/** A bound of a logarithmic axis: one digit and zeros, so that its lines stand at round numbers. */
+function rounded(value, to) {
+  const size = 10 ** Math.floor(Math.log10(value));
+  return to(value / size) * size;
 }

@@ -27,7 +27,7 @@ function tolerance() {
     value: page?.query.get("tolerance") ?? new URLSearchParams(location.search).get("tolerance") ?? "1",
     onchange: (event) => page.address.set({ tolerance: event.target.value || null }),
   });
-  return h("label", {}, "ignore changes up to ", field, " %");
+  return h("label", {}, "ignore changes up to (%) ", field);
 }
 
 /** Asks for the changes, which take longer than the points, and draws them when they are there. */
@@ -49,10 +49,10 @@ async function showChanges(found) {
   const drawn = seriesOf(found, "at").map((each, index) => ({
     ...each,
     levels: series[index]?.levels,
-    changes: series[index]?.changes.map((one, line) => ({
+    changes: series[index]?.changes.map((one) => ({
       at: one.at,
       text: change(one.change_percent),
-      line: (index + line * 2) % 4,
+      line: index,
     })),
   }));
   const { title, x, y, window } = page.chart;
@@ -89,7 +89,7 @@ function table(rows) {
   const heads = ["series", "first run after", "change", "", "what differs from the run before"];
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": "Changes" },
+    { class: "scroll changes", tabindex: "0", role: "region", "aria-label": "Changes" },
     h(
       "table",
       {},
