@@ -1,7 +1,7 @@
 // The table of all runs. What is seen of it (filters, order, columns, page, what is selected) is in the address.
 
 import { fill, h, say, wordsOf } from "../lib/dom.js";
-import { Address, filterFields, showFilters } from "../lib/filters.js";
+import { Address, filterFields, filtersOf, showFilters } from "../lib/filters.js";
 import { count } from "../lib/text.js";
 
 const ROWS = 100;
@@ -43,6 +43,7 @@ const pager = {
 };
 const compare = h("a", { class: "button", hidden: true }, "Compare");
 const downloads = { csv: h("a", { download: "runs.csv" }, "CSV"), json: h("a", { download: "runs.json" }, "JSON") };
+const onwards = { trends: h("a", {}, "Trends"), explore: h("a", {}, "Explore") };
 const filters = filterFields((changes) => set({ ...changes, from: null }));
 const choices = Object.entries(COLUMNS).map(([name, label]) =>
   h("label", {}, h("input", { type: "checkbox", value: name, onchange: choose }), ` ${label}`),
@@ -88,6 +89,8 @@ fill(
     downloads.csv,
     " ",
     downloads.json,
+    h("span", { class: "caption" }, " \u00b7 of these runs: "),
+    Object.values(onwards).flatMap((link) => [link, " "]),
   ),
   status,
   h(
@@ -159,6 +162,7 @@ function drawControls() {
   asks.set("columns", columns().join(","));
   downloads.csv.href = `/api/runs.csv?${asks}`;
   downloads.json.href = `/api/runs.json?${asks}`;
+  for (const [view, link] of Object.entries(onwards)) link.href = `/${view}?${new URLSearchParams(filtersOf(address.query))}`;
   const runs = selected();
   compare.hidden = runs.length === 0;
   compare.textContent = runs.length === 2 ? "Compare the two selected" : "Select another run to compare";

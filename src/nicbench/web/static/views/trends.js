@@ -86,14 +86,14 @@ function drawChanges(found, series) {
 const figures = (number) => (number === 1 ? "figure lies" : `${number} figures lie`);
 
 function table(rows) {
-  const heads = ["series", "first run after", "change", "", "what differs from the run before"];
+  const heads = ["series", "first run after", "change", "outcome", "what differs from the run before"];
   return h(
     "div",
     { class: "scroll changes", tabindex: "0", role: "region", "aria-label": "Changes" },
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col", class: "words" }, text || h("span", { class: "unseen" }, "outcome"))))),
+      h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col", class: "words" }, text)))),
       h("tbody", {}, rows.map(row)),
     ),
   );
@@ -108,9 +108,14 @@ function row(one) {
     h("td", { class: "words" }, one.name),
     h("td", { class: "words" }, run(one.run), h("br"), h("span", { class: "caption" }, `${date(one.at)}, after `, run(one.run_before), between)),
     h("td", { class: "words" }, h("b", {}, change(one.change_percent)), h("br"), h("span", { class: "caption" }, values, h("br"), one.why)),
-    h("td", { class: "words short" }, h("span", { class: `badge ${OUTCOMES[one.outcome] ?? "label"}` }, one.outcome)),
+    h("td", { class: "words short" }, h("span", { class: `badge ${OUTCOMES[one.outcome] ?? "label"}` }, one.outcome), h("br"), beside(one)),
     h("td", { class: "words" }, differences(one)),
   );
+}
+
+function beside(one) {
+  const query = new URLSearchParams([one.run_before, one.run].map((name) => ["run", name]));
+  return h("a", { href: `/compare?${query}` }, "compare");
 }
 
 function differences(one) {
