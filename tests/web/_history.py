@@ -11,13 +11,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from tests.web._folders import line
+
 from nicbench.core.events import RunFinished, RunStarted
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.store import manifest
 from nicbench.store.files import json_text
 from nicbench.store.tags import add_tag
-from tests.web._folders import line
 
 FIRST = datetime(2024, 11, 4, 2, 30, tzinfo=UTC)
 NOISE = 0.01

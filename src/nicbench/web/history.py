@@ -22,6 +22,8 @@ _TOLD_EVERY_S: Final = 1.0
 _MOST_VARYING: Final = 400
 """The most settings that are offered as choices."""
 _LONGEST: Final = 300
+_MOST_WISHES: Final = 8
+"""For how many filters the runs are kept by their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class History:
         self._is_reading = False
         self._first = threading.Event()
         self._runs: Sequence[RunHeadline] | None = None
+        self._wishes: dict[Wish, tuple[Sequence[RunHeadline], Mapping[str, tuple[RunHeadline, float | None]]]] = {}
         self._shown = 0.0
         self.known = Known()
         self.progress: Progress | None = None
@@ -115,14 +118,28 @@ class History:
         """
         known = self.known
         choice, measures = choose(known.measures, asked.test, asked.value, asked.given, first=first)
-        runs = {run.path.name: run for run in self._catalogue.find(asked.wish).runs}
-        times = {name: seconds_of(run) for name, run in runs.items()}
-        entries = [
-            Entry(figure, runs[name], measures[measure], times[name], place)
-            for measure, name, place, figure in self._index.figures(measures)
-            if name in runs
-        ]
+        runs = self._dated(asked.wish)
+        entries = []
+        for measure, name, place, figure in self._index.figures(measures):
+            found = runs.get(name)
+            if found is not None:
+                entries.append(Entry(figure, found[0], measures[measure], found[1], place))
+        entries.sort(key=lambda entry: (entry.at_s or 0.0, entry.place))
         return Selected(choice, measures, entries)
+
+    def _dated(self, wish: Wish) -> Mapping[str, tuple[RunHeadline, float | None]]:
+        """Returns the runs that are wanted by the names of their folders, with the times at which they began."""
+        runs = self._catalogue.find(wish).runs
+        with self._lock:
+            kept = self._wishes.get(wish)
+        if kept is not None and kept[0] is runs:
+            return kept[1]
+        found = {run.name: (run, seconds_of(run)) for run in runs}
+        with self._lock:
+            if len(self._wishes) >= _MOST_WISHES:
+                self._wishes.clear()
+            self._wishes[wish] = (runs, found)
+        return found
 
     def numbers_of(self, test: str, value: str) -> Mapping[tuple[str, int], float]:
         """Returns the numbers of a value by run and place of the result, for charts of one value against another."""
@@ -133,6 +150,7 @@ class History:
     def _update(self, runs: Sequence[RunHeadline]) -> None:
         try:
             self._show()
+            self._dated(Wish())
             self._index.update(runs, self._tell)
         finally:  # whatever happened: pages wait for this
             self._show()

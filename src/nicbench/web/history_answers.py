@@ -96,7 +96,7 @@ def points(entries: Sequence[Entry]) -> dict[str, list[Any]]:
         "lower": [entry.figure.lower for entry in entries],
         "upper": [entry.figure.upper for entry in entries],
         "verdict": [entry.figure.verdict for entry in entries],
-        "run": [entry.run.path.name for entry in entries],
+        "run": [entry.run.name for entry in entries],
     }
 
 
@@ -120,7 +120,7 @@ def rows(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
             figure, measure = entry.figure, entry.measure
             yield {
                 "series": each.name,
-                "run": entry.run.path.name,
+                "run": entry.run.name,
                 "at": entry.run.at,
                 "test": measure.test,
                 "configuration": measure.configuration,

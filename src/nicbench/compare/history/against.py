@@ -16,8 +16,8 @@ from nicbench.compare.history.selection import (
     Entry,
     SettingsOf,
     parameters_of,
+    reader_of,
     text_of,
-    word_of,
 )
 from nicbench.core.errors import UsageError
 
@@ -44,7 +44,7 @@ def axis_of(key: str, entries: Sequence[Entry], settings_of: SettingsOf, number_
         return Axis("time", tuple(entry.at_s for entry in entries))
     if key.startswith(VALUE):
         return Axis("number", tuple(number_of(entry) for entry in entries))
-    texts = [word_of(key, entry, settings_of) for entry in entries]
+    texts = list(map(reader_of(key, settings_of), entries))
     numbers = {} if key in RUN_KEYS else {text: _number(text) for text in set(texts) - {UNKNOWN}}
     if numbers and all(number is not None for number in numbers.values()):
         return Axis("number", tuple(numbers.get(text) for text in texts))

@@ -75,7 +75,7 @@ class FigureIndex:
             self._prepare()
         except (sqlite3.Error, OSError, UnusableError):
             self._move_away()
-        finished = {run.path.name: run for run in runs if run.finished and not run.trouble}
+        finished = {run.name: run for run in runs if run.finished and not run.trouble}
         known = self._stamps()
         stamps = {name: stamp for name in finished if (stamp := _stamp(self.parent / name)) and _is_text(name)}
         gone = [name for name in known if name not in stamps]

@@ -165,17 +165,32 @@ SettingsOf = Callable[[str], Mapping[str, str]]
 """Returns the settings of the run of this name."""
 
 
-def word_of(key: str, entry: Entry, settings_of: SettingsOf) -> str:
-    """Returns what a figure has under a key, as text; ``UNKNOWN`` where it has nothing."""
+def reader_of(key: str, settings_of: SettingsOf) -> Callable[[Entry], str]:
+    """Returns what tells the text that a figure has under a key; ``UNKNOWN`` where it has nothing."""
     if key in RUN_KEYS:
-        return RUN_KEYS[key](entry.run) or UNKNOWN
+        of_run = RUN_KEYS[key]
+        return lambda entry: of_run(entry.run) or UNKNOWN
     if key in _OF_MEASURE:
-        return _OF_MEASURE[key](entry.measure)
+        of_measure = _OF_MEASURE[key]
+        return lambda entry: of_measure(entry.measure)
     if key.startswith(PARAMETER):
-        name = key.removeprefix(PARAMETER)
-        found = entry.measure.parameters
-        return text_of(found[name]) if name in found else UNKNOWN
-    return settings_of(entry.run.path.name).get(key.removeprefix(SETTING)) or UNKNOWN
+        return _parameter_reader(key.removeprefix(PARAMETER))
+    path = key.removeprefix(SETTING)
+    return lambda entry: settings_of(entry.run.name).get(path) or UNKNOWN
+
+
+def _parameter_reader(name: str) -> Callable[[Entry], str]:
+    known: dict[str, str] = {}  # by point: there are few of them, and very many figures
+
+    def read(entry: Entry) -> str:
+        given = entry.measure.given
+        word = known.get(given)
+        if word is None:
+            parameters = entry.measure.parameters
+            word = known[given] = text_of(parameters[name]) if name in parameters else UNKNOWN
+        return word
+
+    return read
 
 
 def seconds_of(run: RunHeadline) -> float | None:
@@ -186,31 +201,21 @@ def seconds_of(run: RunHeadline) -> float | None:
         return None
 
 
-def divide(entries: Sequence[Entry], keys: Sequence[str], settings_of: SettingsOf) -> list[Series]:
-    """Divides figures into series by these keys, the longest first; each is in the order of time.
+def divide(entries: Iterable[Entry], keys: Sequence[str], settings_of: SettingsOf) -> list[Series]:
+    """Divides figures into series by these keys, the longest first; each keeps the order of the figures.
 
     The name of a series has only what differs between them.
     """
-    words: dict[tuple[Any, ...], list[str]] = {}
+    readers = [reader_of(key, settings_of) for key in keys]
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
-        known = (entry.measure, *(entry.run.path.name,)) if any(map(_is_of_run, keys)) else (entry.measure,)
-        found = words.get(known)
-        if found is None:
-            found = words[known] = [word_of(key, entry, settings_of) for key in keys]
-        groups.setdefault(tuple(found), []).append(entry)
+        groups.setdefault(tuple([read(entry) for read in readers]), []).append(entry)
     differ = [len({group[number] for group in groups}) > 1 for number in range(len(keys))]
     made = []
     for group, members in groups.items():
-        told = [(key, word) for key, word, is_told in zip(keys, group, differ, strict=True) if is_told]
-        members.sort(key=lambda entry: (entry.run.at, entry.run.run_id))
-        name = ", ".join(_say(key, word) for key, word in told)
-        made.append(Series(name, tuple(members)))
+        told = [_say(key, word) for key, word, is_told in zip(keys, group, differ, strict=True) if is_told]
+        made.append(Series(", ".join(told), tuple(members)))
     return sorted(made, key=lambda series: (-len(series.entries), series.name))
-
-
-def _is_of_run(key: str) -> bool:
-    return not key.startswith(PARAMETER) and key not in _OF_MEASURE
 
 
 def _say(key: str, word: str) -> str:

@@ -46,7 +46,7 @@ _FIRST: str = PARAMETER + "frame_bytes"
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What is drawn. ``places`` are those of the entries on the axis."""
+    """What is drawn. ``places`` are those of the entries on the axis, by the identity of each entry in ``selected``."""
 
     asked: Asked
     selected: Selected
@@ -54,11 +54,11 @@ class _Chart:
     axis: Axis
     by: tuple[str, ...]
     series: Sequence[Series]
-    places: dict[tuple[str, int], float | None]
+    places: dict[int, float | None]
 
     def place_of(self, entry: Entry) -> float | None:
         """Where a figure stands on the axis."""
-        return self.places[entry.run.path.name, entry.place]
+        return self.places[id(entry)]
 
 
 class ExploreView(View):
@@ -133,12 +133,12 @@ class ExploreView(View):
             sizes = {str(each.parameters.get("frame_bytes")) for each in selected.measures.values()}
             x = _FIRST if len(sizes) > 1 else TIME
         numbers = history.numbers_of(selected.choice.test, x.removeprefix(VALUE)) if x.startswith(VALUE) else {}
-        axis = axis_of(x, entries, settings_of, lambda entry: numbers.get((entry.run.path.name, entry.place)))
+        axis = axis_of(x, entries, settings_of, lambda entry: numbers.get((entry.run.name, entry.place)))
         if by is None:
             by = tuple(key for key in DEFAULT_KEYS if key != x)
         apart = (*by, *divided_by(x, entries), CONFIGURATION, SCOPE)
         keys = tuple(dict.fromkeys(key for key in apart if key != x))
-        places = {(entry.run.path.name, entry.place): at for entry, at in zip(entries, axis.places, strict=True)}
+        places = dict(zip(map(id, entries), axis.places, strict=True))
         return _Chart(asked, selected, x, axis, by, divide(entries, keys, settings_of), places)
 
 

@@ -68,7 +68,7 @@ class RunsView(View):
 def row_of(run: RunHeadline) -> dict[str, Any]:
     """Returns what the table shows of a run, by the names of its columns."""
     return {
-        "run": run.path.name,
+        "run": run.name,
         "at": run.at,
         "title": run.title,
         "verdict": state_of(run),

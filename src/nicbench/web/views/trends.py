@@ -128,8 +128,8 @@ class TrendsView(View):
         ratio = judgement.change_ratio
         return {
             "at": after.at_s,
-            "run": after.run.path.name,
-            "run_before": before.run.path.name,
+            "run": after.run.name,
+            "run_before": before.run.name,
             "outcome": _NOT_COMPARABLE if why.objections else judgement.outcome.value,
             "before": judgement.before,
             "after": judgement.after,
