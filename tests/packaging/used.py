@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-EXPORTS = ("csv", "json", "junit", "openmetrics", "parquet", "xlsx")
+EXPORTS = ("badge", "csv", "json", "junit", "openmetrics", "parquet", "xlsx")
 
 STATISTICS = """
 import numpy as np

@@ -9,8 +9,10 @@ import hashlib
 import json
 import math
 import os
+import shutil
 import sqlite3
 import tempfile
+import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -54,14 +56,13 @@ class _Read:
     figures: Sequence[tuple[int, Measure, Figure]]
 
 
-@dataclass(slots=True)
+@dataclass
 class FigureIndex:
     """The index of one folder of runs. One thread updates it; any may ask."""
 
     parent: Path
     _database: OwnDatabase = field(init=False)
     _reader: FigureReader = field(default_factory=FigureReader)
-    _temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def __post_init__(self) -> None:
         self._database = OwnDatabase(self.parent / NAME, _APPLICATION, VERSION)
@@ -148,8 +149,9 @@ class FigureIndex:
             connection.execute("COMMIT")
 
     def _move_away(self) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="nicbench-figures-")
-        self._database = OwnDatabase(Path(self._temporary.name) / NAME, _APPLICATION, VERSION)
+        folder = tempfile.mkdtemp(prefix="nicbench-figures-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._database = OwnDatabase(Path(folder) / NAME, _APPLICATION, VERSION)
         self._prepare()
 
     def _read(self, name: str, stamp: str) -> _Read:
