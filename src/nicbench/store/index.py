@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from nicbench.core.errors import UsageError
 from nicbench.store.files import JOURNAL, SUMMARY, TAGS
 from nicbench.store.headline import RunHeadline, line_of, of_line
-from nicbench.store.own_database import OwnDatabase, UnusableError
+from nicbench.store.own_database import OwnDatabase, UnusableError, can_be_stored
 
 if TYPE_CHECKING:
     from nicbench.store.listing import Tell
@@ -305,18 +305,9 @@ def _save(path: Path, changed: Mapping[str, tuple[str, RunHeadline]], gone: set[
             connection.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in gone])
             connection.executemany(
                 "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
-                [(name, stamp, line_of(run)) for name, (stamp, run) in changed.items() if _is_text(name)],
+                [(name, stamp, line_of(run)) for name, (stamp, run) in changed.items() if can_be_stored(name)],
             )
             connection.execute("COMMIT")
     except (sqlite3.Error, OSError, UnusableError) as error:
         return f"{path}: the index could not be kept ({error}): the next call reads the same folders again"
     return None
-
-
-def _is_text(name: str) -> bool:
-    """Whether a folder's name is valid text; a run with another name is read each time."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

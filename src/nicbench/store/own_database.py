@@ -76,3 +76,12 @@ class OwnDatabase:
             pass
         for each in (self.path, self.path.with_name(f"{self.path.name}-journal")):
             each.unlink(missing_ok=True)
+
+
+def can_be_stored(name: str) -> bool:
+    """Whether a folder's name is valid text; a run with another name is read each time."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from nicbench.compare.history.figures import Measure
 from nicbench.compare.history.selection import (
     ANY,
     CONFIGURATION,
@@ -23,6 +24,7 @@ from nicbench.compare.history.selection import (
     text_of,
     values_of,
 )
+from nicbench.store.headline import clean
 from nicbench.web.history import Asked, History, Selected
 
 MOST_SERIES: Final = 6
@@ -113,6 +115,11 @@ def thin(entries: Sequence[Entry], most: int) -> Sequence[Entry]:
     return kept
 
 
+def parameters_in_words(measure: Measure) -> str:
+    """Returns the parameters of a point as the cell of a table."""
+    return clean("; ".join(f"{name}={text_of(value)}" for name, value in measure.parameters.items()))
+
+
 def rows(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
     """Yields every figure of the series, by the names of ``COLUMNS``."""
     for each in series:
@@ -124,7 +131,7 @@ def rows(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
                 "at": entry.run.at,
                 "test": measure.test,
                 "configuration": measure.configuration,
-                "parameters": "; ".join(f"{name}={text_of(value)}" for name, value in measure.parameters.items()),
+                "parameters": parameters_in_words(measure),
                 "value": measure.told.value,
                 "number": figure.number,
                 "lower": figure.lower,

@@ -24,7 +24,7 @@ from nicbench.core.errors import NicbenchError
 from nicbench.store.files import SUMMARY
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import RunHeadline
-from nicbench.store.own_database import OwnDatabase, UnusableError
+from nicbench.store.own_database import OwnDatabase, UnusableError, can_be_stored
 
 NAME: Final = ".figures.sqlite"
 VERSION: Final = 1
@@ -78,7 +78,7 @@ class FigureIndex:
             self._move_away()
         finished = {run.name: run for run in runs if run.finished and not run.trouble}
         known = self._stamps()
-        stamps = {name: stamp for name in finished if (stamp := _stamp(self.parent / name)) and _is_text(name)}
+        stamps = {name: stamp for name in finished if (stamp := _stamp(self.parent / name)) and can_be_stored(name)}
         gone = [name for name in known if name not in stamps]
         changed = [name for name, stamp in stamps.items() if known.get(name) != stamp]
         changed.sort(key=lambda name: finished[name].at, reverse=True)
@@ -233,10 +233,6 @@ def _stamp(folder: Path) -> str | None:
     except OSError:
         return None
     return f"{status.st_mtime_ns}.{status.st_size}"
-
-
-def _is_text(name: str) -> bool:
-    return name.isprintable()
 
 
 def _pack(settings: Mapping[str, str]) -> bytes:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.core.errors import UsageError
-from nicbench.store.headline import RunHeadline
+from nicbench.store.headline import RunHeadline, clean
 
 RUN_KEYS: Final[Mapping[str, Callable[[RunHeadline], str]]] = {
     "title": lambda run: run.title or run.run_id,
@@ -68,7 +68,7 @@ class Choice:
 
 def text_of(value: Any) -> str:
     """Returns the value of a parameter as an address and a list of choices have it."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def tests_of(measures: Iterable[Measure]) -> list[str]:

@@ -1,6 +1,6 @@
 // What the views of many runs have in common: the choice of a value, what divides it, a chart, files, and the address.
 
-import { fill, h, say, wordsOf } from "./dom.js";
+import { fill, h, say, visible, wordsOf } from "./dom.js";
 import { Address, filterFields, showFilters } from "./filters.js";
 import { keepPng, keepSvg } from "./picture.js";
 import { PointChart } from "./points.js";
@@ -249,7 +249,7 @@ const progress = (reading) => (reading ? ` (${count(reading.done)} of ${count(re
 /** The series of an answer as a chart wants them; `xs` names the column of x. */
 export function seriesOf(found, xs) {
   return found.series.map((each, number) => ({
-    label: each.name || found.test,
+    label: visible(each.name || found.test),
     colour: `--series-${(number % COLOURS) + 1}`,
     points: { ...each, x: each[xs] },
   }));

@@ -65,6 +65,7 @@ export class PointChart extends Chart {
   options() {
     const options = super.options();
     const { x, y } = this;
+    options.axes.forEach((axis) => (axis.label = visible(axis.label)));
     options.tzDate = (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC");
     options.cursor = { ...options.cursor, drag: { x: true, y: false, setScale: false }, points: { show: false } };
     options.scales = {
@@ -77,12 +78,12 @@ export class PointChart extends Chart {
     options.axes.forEach((axis, number) => {
       const of = number === 0 ? x : y;
       axis.values = (_, splits, __, space, step) => {
-        this.ticks[number] = splits.map((at) => [at, at === null ? "" : of.value(at, step)]);
+        this.ticks[number] = splits.map((at) => [at, at === null ? "" : visible(of.value(at, step))]);
         return this.ticks[number].map(([, text]) => text);
       };
     });
     options.axes[0].space = x.kind === "time" || x.kind === "words" ? 96 : 70;
-    options.series = [{ label: x.label }, ...this.series.map((each, number) => this.seriesOf(each, number))];
+    options.series = [{ label: visible(x.label) }, ...this.series.map((each, number) => this.seriesOf(each, number))];
     options.hooks = {
       ready: [(plot) => this.nameSeries(plot)],
       draw: [(plot) => this.drawMarks(plot)],
@@ -249,7 +250,7 @@ export class PointChart extends Chart {
     const row = this.rows[index];
     const text = this.describe(row);
     say(this.readout, text.replaceAll("\n", " · "));
-    this.tip.textContent = text;
+    this.tip.textContent = text.split("\n").map(visible).join("\n");
     const place = plot.over.getBoundingClientRect();
     const [left, top] = [place.left + plot.valToPos(row.x, "x"), place.top + plot.valToPos(row.y, "y")];
     this.tip.style.left = `${Math.max(4, Math.min(left + 12, window.innerWidth - this.tip.offsetWidth - 8))}px`;
