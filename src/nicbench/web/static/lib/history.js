@@ -22,25 +22,28 @@ export class HistoryPage {
     this.address = new Address(() => this.show());
     this.filters = filterFields((changes) => this.address.set(changes));
     this.status = h("p", { class: "caption", role: "status" }, "Reading the runs …");
-    this.choice = h("div", { class: "filters" });
+    this.choice = h("div", { class: "filters chosen" });
     this.divide = h("fieldset", { class: "choices" });
     this.files = h("p", { class: "buttons" });
     this.place = h("div", {});
     this.below = h("div", {});
-    const { q, state, ...others } = this.filters;
+    const wide = window.matchMedia("(min-width: 46.01rem)").matches;
     fill(
       main,
       h("h1", {}, title),
       h("p", { class: "caption" }, about),
-      h(
-        "form",
-        { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
-        q,
-        state,
-        h("details", {}, h("summary", {}, "More filters"), h("div", { class: "filters" }, Object.values(others))),
-      ),
       this.choice,
-      this.divide,
+      h(
+        "details",
+        { open: wide },
+        h("summary", {}, "Filters and series"),
+        this.divide,
+        h(
+          "form",
+          { class: "filters", role: "search", onsubmit: (event) => event.preventDefault() },
+          Object.values(this.filters),
+        ),
+      ),
       this.status,
       this.place,
       this.files,
