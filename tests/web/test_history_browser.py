@@ -84,8 +84,8 @@ async def test_a_wrong_address_is_explained_and_texts_of_strangers_do_nothing(ru
         with served(runs) as (address, _):
             page, wrong = await open_page(browser, f"{address}/trends?by=colour")
             await expect(page.get_by_text("by: there is nothing named 'colour'")).to_be_visible()
-            for path in ("/trends?test=throughput&p.frame_bytes=64&p.flows=*", "/explore?test=throughput&x=kernel&q=onerror"):
-                await page.goto(address + path)
+            for view in ("trends?p.frame_bytes=64&p.flows=*", "explore?x=kernel"):
+                await page.goto(f"{address}/{view}&test=throughput&q=onerror")
                 await expect(page.get_by_role("button", name=re.compile("<img src=x onerror=")).first).to_be_visible()
                 made = await page.evaluate("[window.broken, document.querySelectorAll('img[onerror]').length]")
                 assert made == [None, 0]
