@@ -35,7 +35,7 @@ async def test_axe_finds_nothing_in_any_view(runs: Path) -> None:
         runs, "one", started("One") + begun() + trials(30) + note("a warning") + trials(1, first=31, note="held up")
     )
     make_run(runs, "two", started("Another") + trials(2))
-    make_history(runs, 64, first=52)
+    make_history(runs, 68, first=52)
     async with chromium() as browser:
         with served(runs) as (address, _):
             for look, options in LOOKS.items():
