@@ -38,6 +38,15 @@ async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs
             series = page.get_by_role("button", name=re.compile("100G")).first
             await series.press("Enter")
             await expect(series).to_have_attribute("aria-pressed", "false")
+            await expect(series).to_be_focused()
+            division = page.get_by_role("checkbox", name="kernel")
+            await division.check()
+            await expect(page.get_by_role("button", name=re.compile("6.12.7"))).to_have_count(2)
+            await expect(division).to_be_focused()
+            await division.uncheck()
+            await expect(page.get_by_role("button", name=re.compile("6.12.7"))).to_have_count(0)
+            await series.press("Enter")
+            await expect(series).to_have_attribute("aria-pressed", "false")
             again, _ = await open_page(browser, page.url)
             await expect(again.locator("[data-name=test]")).to_have_value("throughput")
             await expect(again.get_by_role("button", name=re.compile("100G")).first).to_have_attribute(

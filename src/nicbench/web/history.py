@@ -107,6 +107,7 @@ class History:
         with self._lock:
             if not self._is_reading and runs is not self._runs:
                 self._is_reading, self._runs = True, runs
+                self.progress = Progress(0, len(runs))
                 threading.Thread(target=self._update, args=(runs,), daemon=True, name="figures").start()
         self._first.wait(_PATIENCE_S)
         return bool(self.known.measures) or self._first.is_set()

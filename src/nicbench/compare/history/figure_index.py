@@ -72,10 +72,7 @@ class FigureIndex:
 
         ``tell`` is given how many of how many were read, each time what was read can be asked for.
         """
-        try:
-            self._prepare()
-        except (sqlite3.Error, OSError, UnusableError):
-            self._move_away()
+        self._make_ready()
         finished = {run.name: run for run in runs if run.finished and not run.trouble}
         known = self._stamps()
         stamps = {name: stamp for name in finished if (stamp := _stamp(self.parent / name)) and can_be_stored(name)}
@@ -132,11 +129,25 @@ class FigureIndex:
     def _stamps(self) -> dict[str, str]:
         return {str(name): str(stamp) for name, stamp in self._ask("SELECT name, stamp FROM runs")}
 
+    def _make_ready(self) -> None:
+        """Makes the tables where they are not there, in a temporary folder where that fails; a damaged file is lost."""
+        try:
+            try:
+                self._prepare()
+            except sqlite3.OperationalError:
+                raise
+            except sqlite3.DatabaseError:
+                self._database.discard_damaged()
+                self._prepare()
+        except (sqlite3.Error, OSError, UnusableError):
+            folder = tempfile.mkdtemp(prefix="nicbench-figures-")
+            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+            self._database = OwnDatabase(Path(folder) / NAME, _APPLICATION, VERSION)
+            self._prepare()
+
     def _prepare(self) -> None:
-        """Makes the tables where they are not there. UnusableError, OSError or sqlite3.Error where that fails."""
         if self._database.path.is_symlink():
             raise UnusableError("is no file")
-        self._database.discard_damaged()
         with self._database.open("rwc") as connection:
             if self._database.is_ours(connection):
                 return
@@ -147,12 +158,6 @@ class FigureIndex:
                 connection.execute(table)
             self._database.claim(connection)
             connection.execute("COMMIT")
-
-    def _move_away(self) -> None:
-        folder = tempfile.mkdtemp(prefix="nicbench-figures-")
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self._database = OwnDatabase(Path(folder) / NAME, _APPLICATION, VERSION)
-        self._prepare()
 
     def _read(self, name: str, stamp: str) -> _Read:
         try:

@@ -87,24 +87,26 @@ export class HistoryPage {
       const answer = await fetch(`${this.api}?${this.serverQuery()}`);
       if (number !== this.asked) return;
       say(document.getElementById("link"), "");
-      if (!answer.ok) {
-        say(this.status, await wordsOf(answer));
-        return;
-      }
-      const text = await answer.text();
+      const text = answer.ok ? await answer.text() : await wordsOf(answer);
       if (number !== this.asked) return;
-      const found = JSON.parse(text);
-      if (!found.ready || found.reading) again = READING_MS;
-      const shown = `${text}?${this.query}`;
-      if (shown !== this.last) {
-        this.last = shown;
-        if (found.ready) this.draw(found);
-        else say(this.status, `The runs are being read${progress(found.reading)}.`);
-      }
+      if (answer.ok) again = this.take(text);
+      else say(this.status, text);
     } catch {
       say(document.getElementById("link"), "no connection to the server; trying again");
     }
     this.timer = setTimeout(() => (document.hidden ? (this.timer = null) : this.show()), again);
+  }
+
+  /** Shows an answer where it differs from what is shown; returns after how long to ask again. */
+  take(text) {
+    const found = JSON.parse(text);
+    const shown = `${text}?${this.query}`;
+    if (shown !== this.last) {
+      this.last = shown;
+      if (found.ready) this.draw(found);
+      else say(this.status, `The runs are being read${progress(found.reading)}.`);
+    }
+    return found.ready && !found.reading ? AGAIN_MS : READING_MS;
   }
 
   draw(found) {
@@ -113,7 +115,7 @@ export class HistoryPage {
     const held = document.activeElement?.dataset?.name;
     fill(this.choice, this.fields(found));
     this.drawDivisions(found);
-    if (held) this.choice.querySelector(`[data-name="${CSS.escape(held)}"]`)?.focus();
+    if (held) document.querySelector(`[data-name="${CSS.escape(held)}"]`)?.focus();
     const { x, series } = this.chartOf(found);
     this.chart.hidden = new Set(this.query.getAll("off"));
     const view = (this.query.get("view") ?? "").split(",").map(Number);
@@ -202,7 +204,7 @@ export class HistoryPage {
       this.divide,
       h("legend", {}, "Split by"),
       shown.map(({ key, label }) =>
-        h("label", {}, h("input", { type: "checkbox", checked: chosen.includes(key), onchange: toggle(key) }), ` ${label}`),
+        h("label", {}, h("input", { type: "checkbox", "data-name": `by:${key}`, checked: chosen.includes(key), onchange: toggle(key) }), ` ${label}`),
       ),
       others.length ? add : null,
     );

@@ -59,7 +59,14 @@ export class PointChart extends Chart {
     this.tip.hidden = true;
     this.figure.hidden = false;
     this.area.hidden = this.rows.length === 0;
+    const named = this.names.contains(document.activeElement) ? document.activeElement.textContent : null;
     this.draw(true);
+    if (named !== null) requestAnimationFrame(() => this.focusName(named));
+  }
+
+  /** Puts the focus back on the name of a series, which is drawn anew with the chart. */
+  focusName(named) {
+    [...this.names.querySelectorAll(".u-label")].find((label) => label.textContent === named)?.focus();
   }
 
   options() {
