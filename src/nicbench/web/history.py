@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -82,6 +84,19 @@ class Selected:
     choice: Choice
     measures: Mapping[int, Measure]
     entries: Sequence[Entry]
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Lets Python make very many small things without looking through all of them again and again.
+
+    Of 200,000 figures that takes half of the time, and finds nothing: none of them refers to itself.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class History:

@@ -26,7 +26,7 @@ from nicbench.compare.history.selection import (
 )
 from nicbench.web.answers import json_answer
 from nicbench.web.downloads import csv_download, json_download
-from nicbench.web.history import Asked, Selected, asked_of
+from nicbench.web.history import Asked, Selected, asked_of, uncollected
 from nicbench.web.history_answers import (
     COLUMNS,
     DEFAULT_KEYS,
@@ -90,6 +90,7 @@ class ExploreView(View):
         chart = await run_in_threadpool(self._chart, request.query_params.multi_items())
         return json_download("explore", ("x", *COLUMNS), _rows(chart))
 
+    @uncollected()
     def _answer(self, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         chart = self._chart(query)
         history = self.site.history

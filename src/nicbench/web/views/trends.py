@@ -17,7 +17,7 @@ from nicbench.compare.importance import shorten
 from nicbench.core.errors import UsageError
 from nicbench.web.answers import json_answer
 from nicbench.web.downloads import csv_download, json_download
-from nicbench.web.history import asked_of
+from nicbench.web.history import asked_of, uncollected
 from nicbench.web.history_answers import (
     COLUMNS,
     MOST_POINTS,
@@ -72,6 +72,7 @@ class TrendsView(View):
         series = await run_in_threadpool(self._series, request.query_params.multi_items())
         return json_download("trends", COLUMNS, rows(series))
 
+    @uncollected()
     def _answer(self, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         asked, history = asked_of(query), self.site.history
         _tolerance_of(query)
@@ -93,6 +94,7 @@ class TrendsView(View):
         tolerance = _tolerance_of(query)
         return {"series": [self._trend(each, tolerance) for each in self._series(query)[:MOST_SERIES]]}
 
+    @uncollected()
     def _series(self, query: Sequence[tuple[str, str]]) -> list[Series]:
         asked, history = asked_of(query), self.site.history
         if not history.is_ready():
