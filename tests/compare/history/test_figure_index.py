@@ -90,3 +90,22 @@ def test_a_run_that_cannot_be_read_has_no_figures_and_hides_no_other(lab: Path) 
     update(index)
     assert len(rates(index)) == 5
     assert folder.name not in rates(index)
+
+
+def test_rows_that_somebody_else_wrote_do_no_harm(lab: Path) -> None:
+    index = FigureIndex(lab)
+    update(index)
+    with sqlite3.connect(lab / NAME) as connection:
+        connection.execute("UPDATE figures SET number = 9e999, lower = 'x', limited = 7 WHERE run = 1")
+        connection.execute("UPDATE figures SET lower = x'00', upper = -9e999, limited = 'moon' WHERE run = 2")
+        connection.execute("UPDATE measures SET given = '[' || id, head = x'07' WHERE test = 'latency'")
+        connection.execute("UPDATE settings SET content = 'no zip'")
+        connection.execute("UPDATE runs SET name = x'ff' WHERE id = 3")
+    connection.close()
+    found = rates(index)
+    assert len(found) == 4
+    assert {each.told.value for each in index.measures().values()} == {"ndr_frames_per_s"}
+    assert set(index.settings_of_runs()) >= set(found)
+    assert [each for each in index.settings({}).values() if each] == []
+    values = [figure.value for *_, figure in index.figures(index.measures())]
+    assert len(values) == 12

@@ -103,8 +103,10 @@ class FigureIndex:
         columns = "measure, name, place, number, verdict, lower, upper, limited, near"
         rows = self._ask(f"SELECT {columns} FROM figures JOIN runs ON run = id WHERE measure IN ({wanted})")  # noqa: S608
         for measure, name, place, number, verdict, lower, upper, limited, near in rows:
-            if isinstance(number, float) and math.isfinite(number) and isinstance(verdict, str):
-                yield measure, name, place, Figure(number, verdict, lower, upper, limited, bool(near))
+            if _is_number(number) and all(isinstance(text, str) for text in (name, verdict)):
+                bounds = (lower if _is_number(lower) else None, upper if _is_number(upper) else None)
+                limit = limited if isinstance(limited, str) else None
+                yield measure, name, place, Figure(number, verdict, *bounds, limit, bool(near))
 
     def settings_of_runs(self) -> dict[str, int]:
         """Returns the number of the settings of each run."""
@@ -177,6 +179,11 @@ class FigureIndex:
                 connection.execute("COMMIT")
         except sqlite3.Error:
             return  # the next time the same runs are read again
+
+
+def _is_number(value: object) -> bool:
+    """Whether a column has a number: a file in a folder may be anybody's."""
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _measure(row: Sequence[Any]) -> Measure | None:

@@ -23,6 +23,7 @@ from nicbench.compare.history.selection import (
     check_key,
     divide,
     label_of,
+    parameters_of,
 )
 from nicbench.web.answers import json_answer
 from nicbench.web.downloads import csv_download, json_download
@@ -131,8 +132,8 @@ class ExploreView(View):
         selected = history.select(asked, first=False)
         entries, settings_of = selected.entries, history.known.settings_of
         if x is None:
-            sizes = {str(each.parameters.get("frame_bytes")) for each in selected.measures.values()}
-            x = _FIRST if len(sizes) > 1 else TIME
+            differ = [PARAMETER + name for name in parameters_of(selected.measures.values())]
+            x = _FIRST if _FIRST in differ else next(iter(differ), TIME)
         numbers = history.numbers_of(selected.choice.test, x.removeprefix(VALUE)) if x.startswith(VALUE) else {}
         axis = axis_of(x, entries, settings_of, lambda entry: numbers.get((entry.run.name, entry.place)))
         if by is None:
