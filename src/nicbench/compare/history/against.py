@@ -23,6 +23,8 @@ from nicbench.core.errors import UsageError
 
 MOST_WORDS: Final = 200
 """The most words of an axis of words."""
+_LOADS: Final = (f"{VALUE}load_", f"{VALUE}offered_")
+"""Values that say the load, as the parameters of a load do."""
 NumberOf = Callable[[Entry], float | None]
 
 
@@ -89,6 +91,8 @@ def divided_by(key: str, entries: Sequence[Entry]) -> tuple[str, ...]:
     """
     measures = list({entry.measure: None for entry in entries})
     names = [name for name in parameters_of(measures) if PARAMETER + name != key]
+    if key.startswith(_LOADS):
+        names = [name for name in names if not name.startswith("load_")]
     if not key.startswith(PARAMETER):
         return tuple(PARAMETER + name for name in names)
     shown = key.removeprefix(PARAMETER)

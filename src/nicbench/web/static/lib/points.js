@@ -135,7 +135,8 @@ export class PointChart extends Chart {
     if (of.kind === "words") return [low - 0.6, high + 0.6];
     const room = high > low ? (high - low) * 0.05 : Math.abs(high) * 0.05 || 1;
     const first = of === this.y && this.y.zero ? Math.min(0, low) : low - room;
-    return [of === this.y && low >= 0 ? Math.max(0, first) : first, high + room];
+    const least = of === this.y && low >= 0 ? -room * 0.6 : -Infinity; // so that a figure of 0 is seen whole
+    return [Math.max(least, first), high + room];
   }
 
   withIntervals(low, high) {

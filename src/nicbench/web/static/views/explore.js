@@ -38,7 +38,7 @@ function axis(found) {
 
 const RELIABLE = ["valid", "adjusted", "imported"];
 
-/** Adds a line through the medians at each x, where several figures stand at one; what is not relied on is not in it. */
+/** Adds a line through the medians at each x of a parameter, or where several figures stand at one x. */
 function withLine(found) {
   return (each) => {
     const at = new Map();
@@ -46,7 +46,8 @@ function withLine(found) {
     x.forEach((place, index) => {
       if (RELIABLE.includes(verdict[index])) at.set(place, [...(at.get(place) ?? []), number[index]]);
     });
-    if (found.x_kind === "time" || at.size * 2 > x.length) return each;
+    const isCurve = found.x_kind === "number" && found.x.startsWith("parameter:");
+    if (found.x_kind === "time" || (!isCurve && at.size * 2 > x.length)) return each;
     const line = [...at].sort(([one], [other]) => one - other).map(([place, numbers]) => [place, median(numbers)]);
     return { ...each, line };
   };
