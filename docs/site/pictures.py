@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,9 @@ def main(pictures: Path) -> None:
         report = next(folder.glob("runs/*-a-simulated-device*/report.html"))
         photograph(report, pictures / "report.png", _DESKTOP)
         photograph(report, pictures / "report-phone.png", _PHONE)
-        photograph_pages(folder, report.parent.name, pictures)
+        views = (("runs", "/", "tbody tr"), ("run", f"/runs/{report.parent.name}", "canvas"))
+        photograph_pages(folder / "runs", views, pictures)
+        photograph_history(folder / "history", pictures)
         call(folder, *_IMPORT)
         call(folder, "report", "latest", "--layout", "datasheet")
         photograph(next(folder.glob("runs/*/report-datasheet.html")), pictures / "datasheet.png", _SHEET)
@@ -125,8 +128,26 @@ def photograph(page: Path, picture: Path, size: tuple[int, int]) -> None:
     subprocess.run(shot, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def photograph_pages(folder: Path, run: str, pictures: Path) -> None:
-    """Takes pictures of the pages in the browser: all runs and one run, on a desktop, in the dark and on a phone."""
+def photograph_history(runs: Path, pictures: Path) -> None:
+    """Takes pictures of what is seen of many runs: those of an invented laboratory over two years."""
+    sys.path.insert(0, str(ROOT))
+    from tests.web._history import make_history  # imported here: it is there where tests are
+
+    make_history(runs)
+    trends = "/trends?test=throughput&value=ndr_frames_per_s&p.frame_bytes=64&card=25G"
+    explore = "/explore?test=latency&value=latency_p99_ns&x=kernel&p.load_percent=50"
+    photograph_pages(
+        runs,
+        (("trends", trends, ".changes tbody tr"), ("explore", explore, "canvas")),
+        pictures,
+    )
+
+
+def photograph_pages(runs: Path, views: Sequence[tuple[str, str, str]], pictures: Path) -> None:
+    """Takes pictures of pages in the browser, on a desktop, in the dark and on a phone.
+
+    ``views`` are a name, an address, and what is there once it is drawn.
+    """
     from playwright.sync_api import sync_playwright  # imported here: it is there where tests are
 
     looks: dict[str, dict[str, Any]] = {
@@ -134,20 +155,20 @@ def photograph_pages(folder: Path, run: str, pictures: Path) -> None:
         "-dark": {"viewport": {"width": _DESKTOP[0], "height": _DESKTOP[1]}, "color_scheme": "dark"},
         "-phone": {"viewport": {"width": 390, "height": 844}},
     }
-    command = [NICBENCH, "web", "runs", "--port", "0"]
-    server = subprocess.Popen(command, cwd=folder, text=True, stderr=subprocess.PIPE)
+    server = subprocess.Popen([NICBENCH, "web", str(runs), "--port", "0"], text=True, stderr=subprocess.PIPE)
     try:
         said = server.stderr.readline() if server.stderr is not None else ""
         address = said.split()[-1].rstrip("/")
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
             for look, options in looks.items():
-                for name, path, drawn in (("runs", "/", "tbody tr"), ("run", f"/runs/{run}", "canvas")):
+                for name, path, drawn in views:
                     page = browser.new_page(**options)
                     page.goto(address + path)
-                    page.wait_for_selector(drawn)
+                    page.wait_for_selector(drawn, timeout=120_000)
                     page.wait_for_timeout(500)  # until the last piece of the journal is drawn
-                    page.screenshot(path=pictures / f"web-{name}{look}.png")
+                    whole = name == "trends" and look != "-phone"  # its table of changes stands below the chart
+                    page.screenshot(path=pictures / f"web-{name}{look}.png", full_page=whole)
                     if name == "run":
                         photograph_heat(page, pictures / f"web-heat{look}.png")
                     page.close()

@@ -60,7 +60,7 @@ def test_the_old_names_of_options_still_work(nicbench: Any, run_is: Any, finishe
         (("report", "none"), "there is no such folder next: `nicbench list` shows the runs"),
         (("run", "bench.yaml", "--wait", "soon"), "write it like 90s or 10min"),
         (("list", "--since", "yesterday"), "write it like 2026, 2026-01 or 2026-01-31"),
-        (("export", "latest", "--to", "exel"), "it is one of csv, json"),
+        (("export", "latest", "--to", "exel"), "it is one of badge, csv, json"),
         (("reference", "show", "connectx5"), "did you mean"),
         (("demo", "simulate"), "did you mean `simulated`?"),
         (("lab", "shell"), "make one: nicbench lab up BENCH.yaml"),

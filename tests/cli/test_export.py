@@ -56,7 +56,7 @@ def test_a_dash_is_stdout(run: RunFolder, nicbench: Command) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("--to", "ods"), "it is one of csv, json, junit, openmetrics, parquet, xlsx"),
+        (("--to", "ods"), "it is one of badge, csv, json, junit, openmetrics, parquet, xlsx"),
         (("--to", "csv", "--table", "frames"), "it is one of results, values, trials, rounds"),
         (("--to", "json", "--table", "values"), "the format json holds all tables"),
         (("--to", "csv", "--out", "/dev/null/x.csv"), "is no folder, but a file"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-EXPORTS = ("csv", "json", "junit", "openmetrics", "parquet", "xlsx")
+EXPORTS = ("badge", "csv", "json", "junit", "openmetrics", "parquet", "xlsx")
 
 STATISTICS = """
 import numpy as np
 from nicbench.stats.capacity import Observation, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit
+from nicbench.stats.changes import split_at_changes
 from nicbench.stats.critical_load import Posterior
 from nicbench.stats.intervals import mean_interval, share_interval
 from nicbench.stats.rank_tests import Exactness, mann_whitney, signed_ranks
@@ -25,6 +26,7 @@ assert mann_whitney(many, many[1:]).exactness is Exactness.APPROXIMATE
 assert signed_ranks(many).exactness is Exactness.APPROXIMATE
 mean_interval(many, 0.95, 0.01)
 share_interval(3, 9)
+assert split_at_changes([*rates, *(rate / 2 for rate in rates)]) == (15,)
 print("statistics computed")
 """
 """Calls SciPy by every way that nicbench has of it: tests on few values count outcomes and do without."""

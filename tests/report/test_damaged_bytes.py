@@ -26,7 +26,7 @@ COMMANDS = (
     ("diff", GOOD, BAD),
     ("tag", BAD, "seen"),
 )
-EXPORTS = ("csv", "json", "junit", "openmetrics", "parquet", "xlsx")
+EXPORTS = ("badge", "csv", "json", "junit", "openmetrics", "parquet", "xlsx")
 STRANGE = (b"NaN", b"-1", b"1e400", b"1" + b"0" * 30, b"null", b"[]", b'""', b"\x00", b"\xff\xfe", b"{", b"}", b"\n")
 
 

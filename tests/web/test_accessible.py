@@ -8,8 +8,17 @@ import pytest
 from playwright.async_api import expect
 from tests.web._browser import chromium, needs_browser, open_page, served
 from tests.web._folders import begun, make_run, note, started, trials
+from tests.web._history import make_history
 
 AXE = Path(__file__).resolve().parents[2] / "build/pages/node_modules/axe-core/axe.min.js"
+PAGES = {
+    "/": ".scroll tbody tr",
+    "/?columns=run,title,tags,trials&sort=-title": ".scroll tbody tr",
+    "/runs/one": ".scroll tbody tr",
+    "/trends?test=throughput": ".changes tbody tr",
+    "/explore?test=throughput&xlog=1": "canvas",
+}
+"""The pages, and what is there once they are drawn."""
 LOOKS = {
     "light": {"viewport": {"width": 1280, "height": 900}},
     "dark": {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
@@ -26,12 +35,13 @@ async def test_axe_finds_nothing_in_any_view(runs: Path) -> None:
         runs, "one", started("One") + begun() + trials(30) + note("a warning") + trials(1, first=31, note="held up")
     )
     make_run(runs, "two", started("Another") + trials(2))
+    make_history(runs, 68, first=52)
     async with chromium() as browser:
         with served(runs) as (address, _):
             for look, options in LOOKS.items():
-                for path in ("/", "/?columns=run,title,tags,trials&sort=-title", "/runs/one"):
+                for path, shown in PAGES.items():
                     page, wrong = await open_page(browser, address + path, **options)
-                    await expect(page.locator(".scroll tbody tr").first).to_be_visible()
+                    await expect(page.locator(shown).first).to_be_visible()
                     await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
                     await page.evaluate(AXE.read_text())
                     found = await page.evaluate("axe.run().then((done) => done.violations.map((each) => each.help))")

@@ -18,6 +18,8 @@ from nicbench.stats.sample import Span, span_of
 
 FEWEST_RUNS: Final = 4
 """Fewest runs on each side with which a rank test at 95 % confidence can show a difference at all."""
+MOST_RUNS: Final = 50
+"""The most runs of a side that are compared: those nearest to the other side."""
 _SEED: Final = 8219
 """Seed of the bootstrap resampling, fixed so that the same two runs always get the same judgement."""
 
@@ -49,9 +51,17 @@ class Judgement:
 
 
 def judge(
-    before: Sequence[Value], after: Sequence[Value], *, higher_is_better: bool | None, tolerance_ratio: float
+    before: Sequence[Value],
+    after: Sequence[Value],
+    *,
+    higher_is_better: bool | None,
+    tolerance_ratio: float,
+    near_limit: str | None = None,
 ) -> Judgement:
-    """Judges one value at one point; ``before`` and ``after`` have one value for each run."""
+    """Judges one value at one point; ``before`` and ``after`` have one value for each run.
+
+    ``near_limit`` says why the values after may be the tester's limit, where they may: they are then not called worse.
+    """
     numbers = [
         [number for value in side if (number := comparable_number(value)) is not None] for side in (before, after)
     ]
@@ -74,7 +84,9 @@ def judge(
         return judgement_of(Outcome.SAME, why)
     if higher_is_better is None:
         return judgement_of(Outcome.DIFFERENT, f"{why}; neither way is better")
-    return judgement_of(Outcome.BETTER if (new > old) is higher_is_better else Outcome.WORSE, why)
+    if (new > old) is higher_is_better:
+        return judgement_of(Outcome.BETTER, why)
+    return judgement_of(Outcome.UNKNOWN, near_limit) if near_limit else judgement_of(Outcome.WORSE, why)
 
 
 def _judge_by_runs(
@@ -138,7 +150,8 @@ def _interval_text(span: Span) -> str:
     return f"[{figures(span.lower)}, {upper}]"
 
 
-_USABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED})
+RELIABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED})
+"""The verdicts of results on which a claim may rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,20 +199,19 @@ def _rows(point: Point, before: Sequence[Result], now: Sequence[Result] | None, 
 
 
 def _judge(name: str, before: Sequence[Result], now: Sequence[Result], tolerance_ratio: float) -> Judgement:
-    sides = [[result for result in side if result.verdict in _USABLE] for side in (before, now)]
+    sides = [[result for result in side if result.verdict in RELIABLE] for side in (before, now)]
     for side, usable, whose in zip((before, now), sides, ("before", "of this run"), strict=True):
         if not usable:
             why = side[0].disturbances[0] if side[0].disturbances else "no reason is given"
             return Judgement(Outcome.UNKNOWN, f"the result {whose} is {side[0].verdict}: {why}")
+    near = [one.text for result in sides[1] for one in result.near_tester_limit or () if one.value == name]
     found = judge(
         [result.values.get(name) for result in sides[0]],
         [result.values.get(name) for result in sides[1]],
         higher_is_better=quantity_of(sides[0][0], name).higher_is_better,
         tolerance_ratio=tolerance_ratio,
+        near_limit=near[0] if near else None,
     )
-    near = [one for result in sides[1] for one in result.near_tester_limit or () if one.value == name]
-    if found.outcome is Outcome.WORSE and near:
-        return Judgement(Outcome.UNKNOWN, near[0].text, found.before, found.after, found.change_ratio)
     left_out = len(before) + len(now) - len(sides[0]) - len(sides[1])
     if left_out:
         why = f"{found.why}; {left_out} disturbed or incomplete result{'s' if left_out > 1 else ''} left out"

@@ -136,6 +136,11 @@ class RunHeadline(NamedTuple):
         return Path(self.folder)
 
     @property
+    def name(self) -> str:
+        """The name of the run's folder, which addresses have; ``run_id`` is the same as clean text."""
+        return self.folder.rpartition("/")[2]
+
+    @property
     def at(self) -> str:
         """When it started, in UTC and sortable; from the folder's name where the journal does not say."""
         if self.started:

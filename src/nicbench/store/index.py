@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import sqlite3
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from nicbench.core.errors import UsageError
 from nicbench.store.files import JOURNAL, SUMMARY, TAGS
 from nicbench.store.headline import RunHeadline, line_of, of_line
+from nicbench.store.own_database import OwnDatabase, UnusableError, can_be_stored
 
 if TYPE_CHECKING:
     from nicbench.store.listing import Tell
@@ -28,8 +28,6 @@ VERSION: Final = 3
 """Version of the rows: raised when a headline gets something new, so that an older index is rebuilt."""
 _APPLICATION: Final = 0x6E_62_69_78
 """``nbix``, which tells the index from SQLite files of other programs."""
-_WAIT_S: Final = 3.0
-"""How long to wait for another nicbench that is writing the same index."""
 _FRESH_NS: Final = 2_000_000_000
 """A folder changed so recently may change again without a new timestamp, so it is read again next time."""
 _WATCHED: Final = (JOURNAL, SUMMARY, TAGS)
@@ -158,10 +156,6 @@ class IndexedRuns:
     notes: tuple[str, ...] = ()
 
 
-class _UnusableError(Exception):
-    """The index must not be used or changed; the message says why."""
-
-
 def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> IndexedRuns:
     """Lists every run under ``parent`` as its folder is now. ``tell`` returns a line on the results of a run.
 
@@ -175,7 +169,7 @@ def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> Ind
     if not rebuild:
         try:
             known = _load(parent / NAME)
-        except _UnusableError as error:
+        except UnusableError as error:
             usable = False
             notes.append(f"{parent / NAME}: {error}: passed over, every run folder was read")
         except sqlite3.DatabaseError as error:
@@ -211,12 +205,12 @@ def newest_known(parent: Path, most: int) -> tuple[tuple[RunHeadline, ...], int]
     if path.is_symlink() or not path.is_file():
         return (), 0
     try:
-        with _open_index(path, "ro") as connection:
-            if not _is_ours(connection):
+        with _database(path).open("ro") as connection:
+            if not _database(path).is_ours(connection):
                 return (), 0
             (count,) = connection.execute("SELECT count(*) FROM runs").fetchone()
             rows = connection.execute("SELECT name, headline FROM runs ORDER BY name DESC LIMIT ?", (most,)).fetchall()
-    except (sqlite3.Error, _UnusableError):
+    except (sqlite3.Error, UnusableError):
         return (), 0
     found = (
         of_line(name, place + name, line) for name, line in rows if isinstance(name, str) and isinstance(line, str)
@@ -269,17 +263,8 @@ def _stamps(parent: Path, known: Mapping[str, tuple[str, str]]) -> dict[str, tup
     return found
 
 
-@contextlib.contextmanager
-def _open_index(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Opens the index; what is not committed is rolled back. No write-ahead log: it fails on network file systems."""
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(uri, uri=True, timeout=_WAIT_S, isolation_level=None)
-    try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute("PRAGMA cell_size_check = ON")
-        yield connection
-    finally:
-        connection.close()
+def _database(path: Path) -> OwnDatabase:
+    return OwnDatabase(path, _APPLICATION, VERSION)
 
 
 def _load(path: Path) -> dict[str, tuple[str, str]]:
@@ -287,10 +272,10 @@ def _load(path: Path) -> dict[str, tuple[str, str]]:
     if not path.exists() and not path.is_symlink():
         return {}
     if path.is_symlink() or not path.is_file():
-        raise _UnusableError("is no file")
+        raise UnusableError("is no file")
     try:
-        with _open_index(path, "ro") as connection:
-            if not _is_ours(connection):
+        with _database(path).open("ro") as connection:
+            if not _database(path).is_ours(connection):
                 return {}
             rows = connection.execute("SELECT name, stamp, headline FROM runs")
             return {
@@ -301,69 +286,28 @@ def _load(path: Path) -> dict[str, tuple[str, str]]:
     except sqlite3.OperationalError as error:
         if "no such" in str(error):  # table or column: ours by its mark alone
             raise sqlite3.DatabaseError(str(error)) from error
-        raise _UnusableError(str(error)) from error
-
-
-def _is_ours(connection: sqlite3.Connection) -> bool:
-    """Whether the file holds rows of this version. _UnusableError where it must not be touched."""
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if application != _APPLICATION:
-        if application or tables:
-            raise _UnusableError("belongs to another program")
-        return False  # empty: nobody's
-    if version > VERSION:
-        raise _UnusableError("was written by a newer nicbench")
-    return bool(version == VERSION)
+        raise UnusableError(str(error)) from error
 
 
 def _save(path: Path, changed: Mapping[str, tuple[str, RunHeadline]], gone: set[str], *, rebuild: bool) -> str | None:
     """Saves changes, all or nothing. Returns a note where that fails, which only costs time in the next call."""
     try:
         if rebuild:
-            _discard_damaged(path)
-        with _open_index(path, "rwc") as connection:
+            _database(path).discard_damaged()
+        with _database(path).open("rwc") as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if rebuild or not _is_ours(connection):
+            if rebuild or not _database(path).is_ours(connection):
                 connection.execute("DROP TABLE IF EXISTS runs")
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
+                _database(path).claim(connection)
             connection.execute(
                 "CREATE TABLE IF NOT EXISTS runs (name TEXT PRIMARY KEY, stamp TEXT, headline TEXT) WITHOUT ROWID"
             )
             connection.executemany("DELETE FROM runs WHERE name = ?", [(name,) for name in gone])
             connection.executemany(
                 "INSERT OR REPLACE INTO runs VALUES (?, ?, ?)",
-                [(name, stamp, line_of(run)) for name, (stamp, run) in changed.items() if _is_text(name)],
+                [(name, stamp, line_of(run)) for name, (stamp, run) in changed.items() if can_be_stored(name)],
             )
             connection.execute("COMMIT")
-    except (sqlite3.Error, OSError, _UnusableError) as error:
+    except (sqlite3.Error, OSError, UnusableError) as error:
         return f"{path}: the index could not be kept ({error}): the next call reads the same folders again"
     return None
-
-
-def _is_text(name: str) -> bool:
-    """Whether a folder's name is valid text; a run with another name is read each time."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _discard_damaged(path: Path) -> None:
-    """Removes an index that SQLite cannot read; a file of another program stays."""
-    if not path.is_file() or path.is_symlink():
-        return
-    try:
-        with _open_index(path, "ro") as connection:
-            _is_ours(connection)
-            if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
-                return
-    except sqlite3.OperationalError:
-        return  # in use, or may not be opened: writing reports it
-    except sqlite3.DatabaseError:
-        pass
-    for each in (path, path.with_name(f"{path.name}-journal")):
-        each.unlink(missing_ok=True)

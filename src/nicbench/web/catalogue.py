@@ -121,6 +121,11 @@ class Catalogue:
         """Begins to read the runs, so that the first page need not wait for all of it."""
         self._refresh()
 
+    def wait(self, patience_s: float) -> bool:
+        """Has the runs read where it is time; whether they are read, after so long a wait at most."""
+        self._refresh()
+        return self._is_read.wait(patience_s)
+
     def first_page(self, wish: Wish, most: int) -> Found:
         """Returns the first runs of a list, which may be as the index has them until the folders are read."""
         if not self._is_read.is_set() and wish == Wish():

@@ -15,6 +15,7 @@ from nicbench.core.errors import UsageError
 from nicbench.core.redaction import make_visible
 from nicbench.store.folder import is_run_folder
 from nicbench.web.catalogue import Catalogue
+from nicbench.web.history import History
 from nicbench.web.security import Door
 from nicbench.web.watched_run import WatchedRuns
 
@@ -65,6 +66,10 @@ class Site:
     ending: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is to end: streams say their last."""
     streams: int = 0
+    history: History = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.history = History(self.folder, self.catalogue)
 
     def run_folder(self, run_id: str) -> Path:
         """Returns the folder of a run, which lies in the folder of runs itself. UsageError where there is no such run.

@@ -13,7 +13,7 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
-from nicbench.compare.regressions import Check, Outcome, Row, check_regressions
+from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_regressions
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
 from nicbench.stats.numerals import figures
@@ -21,8 +21,6 @@ from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
 from nicbench.store.listing import open_run, path_of
 
-_MOST_RUNS: Final = 50
-"""The most runs of a tag that are compared: the newest ones."""
 _MOST_DIFFERENCES: Final = 12
 
 _Against = Annotated[
@@ -100,8 +98,8 @@ def _others(against: str, runs_folder: Path, folder: RunFolder) -> list[Finished
                 place=repr(against),
                 next_step="`nicbench list` shows runs and tags; `nicbench tag RUN NAME` gives one",
             )
-        found = [_open_complete(path) for path in tagged[-_MOST_RUNS - 1 :] if path.resolve() != folder.path][
-            -_MOST_RUNS:
+        found = [_open_complete(path) for path in tagged[-MOST_RUNS - 1 :] if path.resolve() != folder.path][
+            -MOST_RUNS:
         ]
     if not found:
         raise UsageError("would be compared with itself", place=str(folder.path), next_step="name another run")

@@ -27,7 +27,7 @@ Kind = Annotated[
     typer.Option(
         "--to",
         metavar="KIND",
-        help="csv, json, junit, openmetrics, parquet or xlsx.",
+        help="badge, csv, json, junit, openmetrics, parquet or xlsx.",
         show_default=False,
         autocompletion=completion.export_formats,
     ),

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from nicbench.store.headline import RunHeadline
-from nicbench.web.answers import json_answer, json_line
+from nicbench.web.answers import json_answer
 from nicbench.web.catalogue import MOST_ROWS, SORTS, Wish, state_of, wish_of
+from nicbench.web.downloads import csv_download, json_download
 from nicbench.web.site import Link
 from nicbench.web.views.base import View
 
 _ROWS: Final = 100
-_AT_ONCE: Final = 2000
-"""Rows of a download that are written at one time."""
 
 
 class RunsView(View):
@@ -55,11 +52,11 @@ class RunsView(View):
 
     async def _csv(self, request: Request) -> Response:
         columns, runs = await self._wanted(request)
-        return _download(_csv_lines(columns, runs), "text/csv; charset=utf-8", "runs.csv")
+        return csv_download("runs", columns, (row_of(run) for run in runs))
 
     async def _json(self, request: Request) -> Response:
         columns, runs = await self._wanted(request)
-        return _download(_json_lines(columns, runs), "application/json", "runs.json")
+        return json_download("runs", columns, (row_of(run) for run in runs))
 
     async def _wanted(self, request: Request) -> tuple[tuple[str, ...], Sequence[RunHeadline]]:
         wish: Wish = wish_of(request.query_params.multi_items())
@@ -71,7 +68,7 @@ class RunsView(View):
 def row_of(run: RunHeadline) -> dict[str, Any]:
     """Returns what the table shows of a run, by the names of its columns."""
     return {
-        "run": run.path.name,
+        "run": run.name,
         "at": run.at,
         "title": run.title,
         "verdict": state_of(run),
@@ -89,36 +86,3 @@ def row_of(run: RunHeadline) -> dict[str, Any]:
 def _whole(request: Request, name: str, default: int, most: int) -> int:
     text = request.query_params.get(name, "")
     return min(int(text), most) if text.isdecimal() and len(text) < 10 else default
-
-
-def _download(lines: Iterable[str], media_type: str, name: str) -> Response:
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(lines, media_type=media_type, headers=headers)
-
-
-def _csv_lines(columns: Sequence[str], runs: Sequence[RunHeadline]) -> Iterator[str]:
-    """Writes RFC 4180 lines. A cell that a spreadsheet would take for a formula begins with an apostrophe."""
-    yield ",".join(columns) + "\r\n"
-    for begin in range(0, len(runs), _AT_ONCE):
-        text = io.StringIO()
-        writer = csv.writer(text)
-        for run in runs[begin : begin + _AT_ONCE]:
-            row = row_of(run)
-            writer.writerow([_cell(row[name]) for name in columns])
-        yield text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    text = ", ".join(value) if isinstance(value, list) else value
-    return f"'{text}" if isinstance(text, str) and text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def _json_lines(columns: Sequence[str], runs: Sequence[RunHeadline]) -> Iterator[str]:
-    yield '{"format": "1.0", "runs": ['
-    for begin in range(0, len(runs), _AT_ONCE):
-        rows = []
-        for run in runs[begin : begin + _AT_ONCE]:
-            row = row_of(run)
-            rows.append(json_line({name: row[name] for name in columns}))
-        yield (",\n" if begin else "\n") + ",\n".join(rows)
-    yield "\n]}\n"

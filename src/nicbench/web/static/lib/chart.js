@@ -20,7 +20,7 @@ const STEPS_OF_LOG = {
 };
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
-const SHAPES = {
+export const SHAPES = {
   circle: (path, x, y, r) => {
     path.moveTo(x + r, y);
     path.arc(x, y, r, 0, 2 * Math.PI);

@@ -46,5 +46,29 @@ export function clock(seconds) {
   return minutes ? `${minutes} min ${String(whole % 60).padStart(2, "0")} s` : `${whole} s`;
 }
 
+/** How a value is written, by the unit that its name ends with; `unit` is that of its table. */
+export function formOf(name, unit) {
+  if (name.endsWith("_frames_per_s")) return rate;
+  if (name.endsWith("_bits_per_s")) return bits;
+  if (name.endsWith("_ns")) return time;
+  const suffix = unit ? ` ${unit}` : "";
+  return (value) => {
+    if (value === null || value === undefined) return DASH;
+    const shown = Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(4));
+    return `${count(shown)}${suffix}`;
+  };
+}
+
+/** A time in seconds since 1970 as a date in UTC; with `step` seconds between two of them only as much as differs. */
+export function date(seconds, step = 0) {
+  const text = new Date(seconds * 1000).toISOString();
+  if (step >= 27 * 86400) return text.slice(0, 7);
+  return step >= 86400 ? text.slice(0, 10) : text.slice(0, 16).replace("T", " ");
+}
+
+/** A change in percent, with its sign. */
+export const change = (value) =>
+  value === null ? "from 0" : `${value < 0 ? "−" : "+"}${Number(Math.abs(value).toPrecision(2))} %`;
+
 /** A purpose of a trial in words. */
 export const words = (name) => (name ? name.replaceAll("_", " ") : "");

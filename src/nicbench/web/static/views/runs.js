@@ -1,6 +1,7 @@
 // The table of all runs. What is seen of it (filters, order, columns, page, what is selected) is in the address.
 
 import { fill, h, say, wordsOf } from "../lib/dom.js";
+import { Address, filterFields, filtersOf, showFilters } from "../lib/filters.js";
 import { count } from "../lib/text.js";
 
 const ROWS = 100;
@@ -22,31 +23,18 @@ const COLUMNS = {
 };
 const DEFAULT = ["at", "title", "verdict", "headline", "tags", "methods"];
 const NUMBERS = ["trials", "results"];
-const STATES = ["valid", "adjusted", "disturbed", "incomplete", "imported", "unfinished", "damaged"];
-const FILTERS = {
-  q: "words",
-  state: "verdict",
-  tag: "tag",
-  method: "method",
-  card: "card",
-  driver: "driver",
-  kernel: "kernel",
-  since: "since",
-  until: "until",
-};
-
 const main = document.getElementById("main");
-let wanted = new URLSearchParams(location.search);
+const address = new Address(() => show());
 let timer = null;
 let last = "";
 let asked = 0;
 let again = AGAIN_MS;
 
 const columns = () => {
-  const named = (wanted.get("columns") ?? "").split(",").filter((name) => COLUMNS[name]);
+  const named = (address.query.get("columns") ?? "").split(",").filter((name) => COLUMNS[name]);
   return named.length ? named : DEFAULT;
 };
-const selected = () => wanted.getAll("pick");
+const selected = () => address.query.getAll("pick");
 const [body, head] = [h("tbody"), h("tr")];
 const status = h("p", { class: "caption", role: "status" }, "Reading the runs …");
 const pager = {
@@ -55,7 +43,8 @@ const pager = {
 };
 const compare = h("a", { class: "button", hidden: true }, "Compare");
 const downloads = { csv: h("a", { download: "runs.csv" }, "CSV"), json: h("a", { download: "runs.json" }, "JSON") };
-const filters = Object.fromEntries(Object.entries(FILTERS).map(([name, label]) => [name, filter(name, label)]));
+const onwards = { trends: h("a", {}, "Trends"), explore: h("a", {}, "Explore") };
+const filters = filterFields((changes) => set({ ...changes, from: null }));
 const choices = Object.entries(COLUMNS).map(([name, label]) =>
   h("label", {}, h("input", { type: "checkbox", value: name, onchange: choose }), ` ${label}`),
 );
@@ -100,6 +89,8 @@ fill(
     downloads.csv,
     " ",
     downloads.json,
+    h("span", { class: "caption" }, " \u00b7 of these runs: "),
+    Object.values(onwards).flatMap((link) => [link, " "]),
   ),
   status,
   h(
@@ -110,40 +101,8 @@ fill(
   h("p", { class: "buttons" }, pager.newer, " ", pager.older),
 );
 
-function filter(name, label) {
-  const change = (event) => {
-    clearTimeout(timer);
-    timer = setTimeout(() => set({ [name]: event.target.value || null, from: null }), name === "state" ? 0 : 150);
-  };
-  const field =
-    name === "state"
-      ? h(
-          "select",
-          { name, onchange: change },
-          h("option", { value: "" }, "any"),
-          STATES.map((each) => h("option", { value: each }, each)),
-        )
-      : h("input", {
-          name,
-          type: name === "q" ? "search" : "text",
-          oninput: change,
-          placeholder: ["since", "until"].includes(name) ? "2026-01-31" : null,
-          autocomplete: "off",
-        });
-  return h("label", {}, `${label} `, field);
-}
-
-/** Changes what is wanted, and the address with it; null takes a name out. */
-function set(changes) {
-  for (const [name, value] of Object.entries(changes)) {
-    wanted.delete(name);
-    for (const each of Array.isArray(value) ? value : value === null ? [] : [value]) wanted.append(name, each);
-  }
-  history.replaceState(null, "", wanted.size ? `?${wanted}` : location.pathname);
-  show();
-}
-
-const turn = (by) => set({ from: String(Math.max(0, Number(wanted.get("from") ?? 0) + by)) });
+const set = (changes) => address.set(changes);
+const turn = (by) => set({ from: String(Math.max(0, Number(address.query.get("from") ?? 0) + by)) });
 
 function choose() {
   const chosen = choices
@@ -154,7 +113,7 @@ function choose() {
 }
 
 function sortBy(name) {
-  const before = wanted.get("sort") ?? "-at";
+  const before = address.query.get("sort") ?? "-at";
   set({ sort: before === name ? `-${name}` : name, from: null });
 }
 
@@ -190,20 +149,20 @@ async function show() {
 }
 
 function query() {
-  const asks = new URLSearchParams(wanted);
+  const asks = new URLSearchParams(address.query);
   asks.delete("pick");
   return asks;
 }
 
 function drawControls() {
-  for (const [name, label] of Object.entries(filters))
-    if (document.activeElement !== label.lastElementChild) label.lastElementChild.value = wanted.get(name) ?? "";
+  showFilters(filters, address.query);
   for (const label of choices) label.firstElementChild.checked = columns().includes(label.firstElementChild.value);
-  orders.value = wanted.get("sort") ?? "-at";
+  orders.value = address.query.get("sort") ?? "-at";
   const asks = query();
   asks.set("columns", columns().join(","));
   downloads.csv.href = `/api/runs.csv?${asks}`;
   downloads.json.href = `/api/runs.json?${asks}`;
+  for (const [view, link] of Object.entries(onwards)) link.href = `/${view}?${new URLSearchParams(filtersOf(address.query))}`;
   const runs = selected();
   compare.hidden = runs.length === 0;
   compare.textContent = runs.length === 2 ? "Compare the two selected" : "Select another run to compare";
@@ -212,7 +171,7 @@ function drawControls() {
 }
 
 function drawRows({ every, found, from, rows, reading }) {
-  const sort = wanted.get("sort") ?? "-at";
+  const sort = address.query.get("sort") ?? "-at";
   const order = (name) => (sort === name ? "ascending" : sort === `-${name}` ? "descending" : null);
   fill(
     head,
@@ -296,9 +255,5 @@ const look = (verdict) =>
 
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden && timer === null) show();
-});
-window.addEventListener("popstate", () => {
-  wanted = new URLSearchParams(location.search);
-  show();
 });
 show();

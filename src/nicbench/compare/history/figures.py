@@ -1,0 +1,184 @@
+"""The figures of one run: every number that a table of its method shows, and the settings under which it was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from nicbench.compare.importance import is_identity, is_volatile, shorten
+from nicbench.compare.points import comparable_number, point_of, quantity_of
+from nicbench.compare.regressions import RELIABLE
+from nicbench.compare.run_differences import index_by_name, read_settings
+from nicbench.core.redaction import is_redacted
+from nicbench.core.registry import find_one
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Value
+from nicbench.methods.base import Method, main_values
+from nicbench.store.folder import RunFolder
+from nicbench.store.headline import clean
+
+FIRMWARE: Final = "firmware"
+"""The name under which the firmware of all adapters under test stands among the settings of a run."""
+_MOST_RESULTS: Final = 2000
+_MOST_SHAPES: Final = 1000
+_MOST_SETTINGS: Final = 1000
+_LONGEST_SETTING: Final = 80
+_LONGEST_POINT: Final = 2000
+_LIMITS: Final = {limit.value: limit for limit in LimitedBy}
+
+
+class Told(NamedTuple):
+    """What a table says of a value. ``is_main``: printed bold; ``higher_is_better`` is None where neither is."""
+
+    value: str
+    head: str
+    unit: str
+    is_main: bool
+    higher_is_better: bool | None
+
+
+class Measure(NamedTuple):
+    """What a figure measures: a value of a test at a point, whose parameters ``given`` has as JSON, keys sorted."""
+
+    test: str
+    method: str
+    configuration: str
+    scope: str
+    given: str
+    told: Told
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the point."""
+        return _parameters(self.given)
+
+
+@lru_cache(maxsize=16384)
+def _parameters(given: str) -> dict[str, Any]:
+    try:
+        found = json.loads(given)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class Figure(NamedTuple):
+    """A number of one result, in the base unit of its value's name; ``near``: close to the tester's own limit.
+
+    ``lower``, ``upper`` and ``limited_by`` are those of a rate that a search enclosed; ``number`` is 0 where the DUT
+    passed nothing.
+    """
+
+    number: float
+    verdict: str
+    lower: float | None = None
+    upper: float | None = None
+    limited_by: str | None = None
+    near: bool = False
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether a claim may rest on it."""
+        return self.verdict in RELIABLE
+
+    @property
+    def value(self) -> Value:
+        """The value as its result had it."""
+        limit = _LIMITS.get(self.limited_by or "")
+        if self.lower is None and self.upper is None and limit is None:
+            return self.number
+        if self.lower is None:
+            return Bounded(value=None, upper=self.upper, limited_by=limit, reason_null=PASSES_NOTHING)
+        return Bounded(value=self.number, lower=self.lower, upper=self.upper, limited_by=limit)
+
+
+class FigureReader:
+    """Reads the figures of runs. Most results of a lab have the same tables: what these say of a value is kept."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Told, ...]] = {}
+
+    def figures_of(self, folder: RunFolder) -> Iterator[tuple[int, Measure, Figure]]:
+        """Yields the figures of a finished run, with the place of their result; none of one without a summary.
+
+        NicbenchError where it cannot be read.
+        """
+        summary = folder.summary() if folder.finished else None
+        for place, result in enumerate(islice(summary.counted, _MOST_RESULTS) if summary is not None else ()):
+            yield from ((place, measure, figure) for measure, figure in self._figures(result))
+
+    def _figures(self, result: Result) -> Iterator[tuple[Measure, Figure]]:
+        point = point_of(result)
+        if len(point.given) > _LONGEST_POINT:
+            return
+        test, method, configuration, scope = map(clean, (point.test, point.method, result.configuration, point.scope))
+        near = {one.value for one in result.near_tester_limit or ()}
+        errata = result.imported.errata if result.imported else ()
+        wrong = {erratum.value for erratum in errata if not erratum.stands}
+        for told in self._told_of(result):
+            value = result.values.get(told.value)
+            number = None if told.value in wrong else comparable_number(value)
+            if number is None:
+                continue
+            measure = Measure(test, method, configuration, scope, point.given, told)
+            bounds = (value.lower, value.upper, value.limited_by) if isinstance(value, Bounded) else (None, None, None)
+            yield measure, Figure(number, result.verdict.value, *bounds, told.value in near)
+
+    def _told_of(self, result: Result) -> tuple[Told, ...]:
+        """Returns what the tables say of each value that they show; what else a result has are details."""
+        everything = {**result.parameters, **result.values}
+        texts = tuple((name, each) for name, each in everything.items() if isinstance(each, str))
+        shape = (result.method, tuple(result.values), tuple(result.parameters), texts)
+        found = self._known.get(shape)
+        if found is None:
+            if len(self._known) >= _MOST_SHAPES:
+                self._known.clear()
+            found = self._known[shape] = tuple(_tell(result, name) for name in _names_in_tables(result))
+        return found
+
+
+def _tell(result: Result, name: str) -> Told:
+    told = quantity_of(result, name)
+    return Told(clean(name), clean(told.name), clean(told.unit), name in main_values(result), told.higher_is_better)
+
+
+def _names_in_tables(result: Result) -> tuple[str, ...]:
+    method = find_one("nicbench.methods", Method, result.method)
+    if method is None:
+        return ()
+    columns = [column for table in method.tables() for column in method.table_for(table, (result,), {}).columns]
+    return tuple(dict.fromkeys((*main_values(result), *(column.value for column in columns))))
+
+
+def settings_of(folder: RunFolder) -> dict[str, str]:
+    """Returns the settings that a run discloses, by their paths as `nicbench diff` names them, as short texts.
+
+    What differs at every reading, and what identifies one specimen, is left out. Where machines differ, the values of
+    all are given. NicbenchError where the run cannot be read.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for settings in read_settings(folder).values():
+        for path, value in islice(_leaves(settings, ""), _MOST_SETTINGS):
+            text = clean(shorten(value, path, _LONGEST_SETTING))
+            if value is None or not _is_setting(path) or is_redacted(text):
+                continue
+            found.setdefault(path, {})[text] = None
+            if path.startswith("inventory.drivers.") and path.endswith(".firmware"):
+                found.setdefault(FIRMWARE, {})[text] = None
+    return {clean(path): " / ".join(texts) for path, texts in found.items()}
+
+
+@lru_cache(maxsize=16384)
+def _is_setting(path: str) -> bool:
+    return not is_volatile(path) and not is_identity(path)
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    members = value if isinstance(value, Mapping) else index_by_name(value)
+    if members is None:
+        yield path, value
+        return
+    for name, each in members.items():
+        yield from _leaves(each, f"{path}.{name}" if path else str(name))

@@ -1,0 +1,96 @@
+"""Which changes of a value over many runs may be claimed: proposed by jumpavg, decided by the rule of `nicbench check`.
+
+A level is four runs and more, the fewest of which a rank test can show anything; shorter ones are outliers, or too new.
+Results that are not reliable are no figures: they are neither part of a level nor beside one.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from nicbench.compare.history.figures import Figure
+from nicbench.compare.regressions import FEWEST_RUNS, MOST_RUNS, Judgement, Outcome, judge
+from nicbench.stats.changes import split_at_changes
+
+TOLERANCE_RATIO: Final = 0.01
+"""Smaller changes are not claimed where nothing else is asked for."""
+_CLAIMED: Final = frozenset({Outcome.WORSE, Outcome.BETTER, Outcome.DIFFERENT})
+_NEAR: Final = "a value after it lies close to the tester's own limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change that is claimed, between two figures: places in the series from 0.
+
+    The figures between ``last_before`` and ``first_after`` belong to neither level.
+    """
+
+    last_before: int
+    first_after: int
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Successive figures without a claimed change, from the place ``first`` to ``last``, and their median."""
+
+    first: int
+    last: int
+    median: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The levels of a series, oldest first, and the changes between them.
+
+    ``recent`` are the last figures where they lie apart from those before, but are too few for a claim.
+    """
+
+    levels: tuple[Level, ...] = ()
+    changes: tuple[Change, ...] = ()
+    recent: int = 0
+
+    @property
+    def needed(self) -> int:
+        """How many more figures like the recent ones a claim needs; 0 where there is nothing recent."""
+        return FEWEST_RUNS - self.recent if self.recent else 0
+
+
+def find_trend(
+    figures: Sequence[Figure], *, higher_is_better: bool | None, tolerance_ratio: float = TOLERANCE_RATIO
+) -> Trend:
+    """Finds the levels of a series, whose figures are given in the order of time, one or more for each run."""
+    places = [place for place, figure in enumerate(figures) if figure.is_reliable]
+    bounds = [0, *split_at_changes([figures[place].number for place in places]), len(places)]
+    parts = [places[begin:end] for begin, end in pairwise(bounds)]
+    levels: list[list[int]] = []
+    changes: list[Change] = []
+    for part in parts:
+        if len(part) < FEWEST_RUNS:
+            continue
+        if not levels:
+            levels.append(part)
+            continue
+        sides = [[figures[place] for place in side] for side in (levels[-1][-MOST_RUNS:], part[:MOST_RUNS])]
+        judgement = judge(
+            [figure.value for figure in sides[0]],
+            [figure.value for figure in sides[1]],
+            higher_is_better=higher_is_better,
+            tolerance_ratio=tolerance_ratio,
+            near_limit=_NEAR if any(figure.near for figure in sides[1]) else None,
+        )
+        if judgement.outcome in _CLAIMED:
+            changes.append(Change(levels[-1][-1], part[0], judgement))
+            levels.append(part)
+        else:
+            levels[-1] = [*levels[-1], *part]
+    recent = len(parts[-1]) if levels and len(parts[-1]) < FEWEST_RUNS else 0
+    return Trend(tuple(_level(level, figures) for level in levels), tuple(changes), recent)
+
+
+def _level(places: Sequence[int], figures: Sequence[Figure]) -> Level:
+    return Level(places[0], places[-1], statistics.median(figures[place].number for place in places))

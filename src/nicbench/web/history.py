@@ -1,0 +1,196 @@
+"""What all runs of the folder measured, as the views of many runs ask for it: kept up to date beside what is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from nicbench.compare.history.figure_index import FigureIndex
+from nicbench.compare.history.figures import FIRMWARE, Measure
+from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
+from nicbench.core.errors import UsageError
+from nicbench.store.headline import RunHeadline
+from nicbench.web.catalogue import Catalogue, Wish, wish_of
+
+_PATIENCE_S: Final = 0.3
+"""How long an answer waits for runs that are being read, before it is given without them."""
+_TOLD_EVERY_S: Final = 1.0
+_MOST_VARYING: Final = 400
+"""The most settings that are offered as choices."""
+_LONGEST: Final = 300
+_MOST_WISHES: Final = 8
+"""For how many filters the runs are kept by their names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an address asks of the history; ``by`` is None where it does not say, and the view has a default."""
+
+    wish: Wish
+    test: str | None
+    value: str | None
+    given: Mapping[str, str]
+    by: tuple[str, ...] | None
+
+
+def asked_of(query: Sequence[tuple[str, str]]) -> Asked:
+    """Reads the query of an address. UsageError where a filter is wrong, or a name stands twice."""
+    one: dict[str, str] = {}
+    by: list[str] = []
+    for name, value in query:
+        if name == "by":
+            by.append(value[:_LONGEST])
+        elif name in ("test", "value") or name.startswith("p."):
+            if name in one:
+                raise UsageError("stands twice in the address", place=name[:_LONGEST], next_step="give it once")
+            one[name] = value[:_LONGEST]
+    given = {name[2:]: value for name, value in one.items() if name.startswith("p.")}
+    split = None if not by else tuple(dict.fromkeys(key for key in by if key))
+    return Asked(wish_of(query), one.get("test") or None, one.get("value") or None, given, split)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many of how many runs were read, while they are."""
+
+    done: int
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known at one time. ``varying`` are the settings that differ among the runs."""
+
+    measures: Mapping[int, Measure] = field(default_factory=dict)
+    settings: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    of_run: Mapping[str, int] = field(default_factory=dict)
+    varying: tuple[str, ...] = ()
+
+    def settings_of(self, run: str) -> Mapping[str, str]:
+        """Returns the settings of the run of this name; none where they are not known."""
+        return self.settings.get(self.of_run.get(run, -1), {})
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The figures that were asked for; ``reading`` where others may follow."""
+
+    choice: Choice
+    measures: Mapping[int, Measure]
+    entries: Sequence[Entry]
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Lets Python make very many small things without looking through all of them again and again.
+
+    Of 200,000 figures that takes half of the time, and finds nothing: none of them refers to itself.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+class History:
+    """The figures of every run of one folder."""
+
+    def __init__(self, folder: Path, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._index = FigureIndex(folder)
+        self._lock = threading.Lock()
+        self._is_reading = False
+        self._first = threading.Event()
+        self._runs: Sequence[RunHeadline] | None = None
+        self._wishes: dict[Wish, tuple[Sequence[RunHeadline], Mapping[str, tuple[RunHeadline, float | None]]]] = {}
+        self._shown = 0.0
+        self.known = Known()
+        self.progress: Progress | None = None
+
+    def is_ready(self) -> bool:
+        """Has the figures of new runs read beside this; whether there is anything to show yet, after a short wait."""
+        if not self._catalogue.wait(_PATIENCE_S):
+            return False
+        runs = self._catalogue.find(Wish()).runs
+        with self._lock:
+            if not self._is_reading and runs is not self._runs:
+                self._is_reading, self._runs = True, runs
+                self.progress = Progress(0, len(runs))
+                threading.Thread(target=self._update, args=(runs,), daemon=True, name="figures").start()
+        self._first.wait(_PATIENCE_S)
+        return bool(self.known.measures) or self._first.is_set()
+
+    def select(self, asked: Asked, *, first: bool) -> Selected:
+        """Returns the figures that are asked for, of the runs that meet the filters.
+
+        ``first``: a parameter that is not asked for has its first value. UsageError where nobody measured that.
+        """
+        known = self.known
+        choice, measures = choose(known.measures, asked.test, asked.value, asked.given, first=first)
+        runs = self._dated(asked.wish)
+        entries = []
+        for measure, name, place, figure in self._index.figures(measures):
+            found = runs.get(name)
+            if found is not None:
+                entries.append(Entry(figure, found[0], measures[measure], found[1], place))
+        entries.sort(key=lambda entry: (entry.at_s or 0.0, entry.place))
+        return Selected(choice, measures, entries)
+
+    def _dated(self, wish: Wish) -> Mapping[str, tuple[RunHeadline, float | None]]:
+        """Returns the runs that are wanted by the names of their folders, with the times at which they began."""
+        runs = self._catalogue.find(wish).runs
+        with self._lock:
+            kept = self._wishes.get(wish)
+        if kept is not None and kept[0] is runs:
+            return kept[1]
+        found = {run.name: (run, seconds_of(run)) for run in runs}
+        with self._lock:
+            if len(self._wishes) >= _MOST_WISHES:
+                self._wishes.clear()
+            self._wishes[wish] = (runs, found)
+        return found
+
+    def numbers_of(self, test: str, value: str) -> Mapping[tuple[str, int], float]:
+        """Returns the numbers of a value by run and place of the result, for charts of one value against another."""
+        every = self.known.measures.items()
+        measures = [number for number, each in every if each.test == test and each.told.value == value]
+        return {(name, place): figure.number for _, name, place, figure in self._index.figures(measures)}
+
+    def _update(self, runs: Sequence[RunHeadline]) -> None:
+        try:
+            self._show()
+            self._dated(Wish())
+            self._index.update(runs, self._tell)
+        finally:  # whatever happened: pages wait for this
+            self._show()
+            with self._lock:
+                self._is_reading, self.progress = False, None
+            self._first.set()
+
+    def _tell(self, done: int, of: int) -> None:
+        self.progress = Progress(done, of)
+        if time.monotonic() - self._shown > _TOLD_EVERY_S:
+            self._show()
+
+    def _show(self) -> None:
+        """Puts what the index has now in the place of what was known."""
+        settings = {**self.known.settings, **self._index.settings(self.known.settings)}
+        self.known = Known(
+            self._index.measures(), settings, self._index.settings_of_runs(), _varying(tuple(settings.values()))
+        )
+        self._shown = time.monotonic()
+
+
+def _varying(settings: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
+    first = settings[0] if settings else {}
+    found: set[str] = set()
+    for each in settings[1:]:
+        found |= {path for path, _ in first.items() ^ each.items()}
+    return tuple(sorted(found - {FIRMWARE})[:_MOST_VARYING])

@@ -1,0 +1,60 @@
+// Explore: any value against anything that runs or results differ in.
+
+import { HistoryPage, seriesOf, TIME } from "../lib/history.js";
+import { count, formOf } from "../lib/text.js";
+
+const LONGEST = 18;
+
+const page = new HistoryPage(document.getElementById("main"), {
+  title: "Explore",
+  about: "Any value against a parameter, a setting, another value or the time. The address holds all that you choose.",
+  api: "/api/explore",
+  choices: (found) => [
+    page.select("x", "against", xKeys(found), found.x, { view: null }),
+    found.x_kind === "number" ? page.box("xlog", "logarithmic x") : null,
+    page.box("ylog", "logarithmic y"),
+  ],
+  chart: (found) => ({ x: axis(found), series: seriesOf(found, "x").map(withLine(found)) }),
+});
+
+/** What there is to choose for x, each once. */
+function xKeys(found) {
+  const keys = new Map(found.x_keys.map(({ key, label }) => [key, key.startsWith("value:") ? `value: ${label}` : label]));
+  if (!keys.has(found.x)) keys.set(found.x, found.x);
+  return [...keys];
+}
+
+function axis(found) {
+  if (found.x_kind === "time") return TIME;
+  const label = found.x.replace(/^[a-z]+:/, "").replaceAll("_", " ");
+  if (found.x_kind === "words") {
+    const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
+    return { label, kind: "words", whole: true, value: (at) => (Number.isInteger(at) ? short(found.x_words[at] ?? "") : "") };
+  }
+  const isValue = found.x.startsWith("value:");
+  const value = isValue ? formOf(found.x.slice(6), "") : (number) => count(Number(number.toPrecision(6)));
+  return { label, value, kind: page.query.has("xlog") ? "log" : undefined };
+}
+
+const RELIABLE = ["valid", "adjusted", "imported"];
+
+/** Adds a line through the medians at each x of a parameter, or where several figures stand at one x. */
+function withLine(found) {
+  return (each) => {
+    const at = new Map();
+    const { x, number, verdict } = each.points;
+    x.forEach((place, index) => {
+      if (RELIABLE.includes(verdict[index])) at.set(place, [...(at.get(place) ?? []), number[index]]);
+    });
+    const isCurve = found.x_kind === "number" && found.x.startsWith("parameter:");
+    if (found.x_kind === "time" || (!isCurve && at.size * 2 > x.length)) return each;
+    const line = [...at].sort(([one], [other]) => one - other).map(([place, numbers]) => [place, median(numbers)]);
+    return { ...each, line };
+  };
+}
+
+function median(numbers) {
+  const sorted = [...numbers].sort((one, other) => one - other);
+  const middle = sorted.length / 2;
+  return sorted.length % 2 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
+}

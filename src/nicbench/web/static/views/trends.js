@@ -1,0 +1,146 @@
+// Trends: a value over the years, and the changes of its level that may be claimed, with what differed then.
+
+import { fill, h, say, wordsOf } from "../lib/dom.js";
+import { HistoryPage, seriesOf, TIME } from "../lib/history.js";
+import { change, count, date } from "../lib/text.js";
+
+const OUTCOMES = { worse: "incomplete", better: "valid", different: "label", "not comparable": "disturbed" };
+const run = (name) => h("a", { href: `/runs/${encodeURIComponent(name)}` }, name);
+let asked = 0;
+
+const page = new HistoryPage(document.getElementById("main"), {
+  title: "Trends",
+  about:
+    "A value over time, run by run. A change is claimed by the rule of nicbench check: four runs and more on each " +
+    "side, and a difference that their numbers and intervals show.",
+  api: "/api/trends",
+  choices: (found) => [tolerance(found)],
+  chart: (found) => ({ x: TIME, series: seriesOf(found, "at") }),
+  drawn: (found) => showChanges(found),
+});
+
+function tolerance() {
+  const field = h("input", {
+    type: "text",
+    inputmode: "decimal",
+    "data-name": "tolerance",
+    value: page?.query.get("tolerance") ?? new URLSearchParams(location.search).get("tolerance") ?? "1",
+    onchange: (event) => page.address.set({ tolerance: event.target.value || null }),
+  });
+  return h("label", {}, "ignore changes up to (%) ", field);
+}
+
+/** Asks for the changes, which take longer than the points, and draws them when they are there. */
+async function showChanges(found) {
+  const number = (asked += 1);
+  if (found.series.length === 0) {
+    fill(page.below);
+    return;
+  }
+  if (!page.below.hasChildNodes()) fill(page.below, h("p", { class: "caption" }, "Looking for changes …"));
+  const answer = await fetch(`/api/trends/changes?${page.serverQuery()}`);
+  if (number !== asked) return;
+  if (!answer.ok) {
+    say(page.status, await wordsOf(answer));
+    return;
+  }
+  const { series } = await answer.json();
+  if (number !== asked) return;
+  const drawn = seriesOf(found, "at").map((each, index) => ({
+    ...each,
+    levels: series[index]?.levels,
+    changes: series[index]?.changes.map((one) => ({
+      at: one.at,
+      text: change(one.change_percent),
+      line: index,
+    })),
+  }));
+  const { title, x, y, window } = page.chart;
+  page.chart.show(drawn, { title, x, y, window });
+  drawChanges(found, series);
+}
+
+function drawChanges(found, series) {
+  const rows = series.flatMap((each) => each.changes.map((one) => ({ ...one, name: each.name || found.test })));
+  rows.sort((one, other) => other.at - one.at);
+  const recent = series.filter((each) => each.recent > 0);
+  const earlier = series.reduce((sum, each) => sum + each.earlier, 0);
+  fill(
+    page.below,
+    h("h2", {}, "Changes"),
+    rows.length === 0 ? h("p", {}, "No change of level can be claimed from these runs.") : table(rows),
+    earlier ? h("p", { class: "caption" }, `${count(earlier)} earlier changes are not listed.`) : null,
+    recent.map((each) =>
+      h(
+        "p",
+        {},
+        `${each.name || found.test}: the newest ${figures(each.recent)} apart from those before. ` +
+          `${each.needed} more like ${each.recent === 1 ? "it" : "them"} are needed before a change can be claimed.`,
+      ),
+    ),
+    h("h2", {}, "Badge"),
+    badge(found),
+  );
+}
+
+const figures = (number) => (number === 1 ? "figure lies" : `${number} figures lie`);
+
+function table(rows) {
+  const heads = ["series", "first run after", "change", "outcome", "what differs from the run before"];
+  return h(
+    "div",
+    { class: "scroll changes", tabindex: "0", role: "region", "aria-label": "Changes" },
+    h(
+      "table",
+      {},
+      h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col", class: "words" }, text)))),
+      h("tbody", {}, rows.map(row)),
+    ),
+  );
+}
+
+function row(one) {
+  const between = one.between ? `; ${one.between} in between belong to neither side` : "";
+  const values = `${page.form(one.before)} → ${page.form(one.after)}`;
+  return h(
+    "tr",
+    {},
+    h("td", { class: "words" }, one.name),
+    h("td", { class: "words" }, run(one.run), h("br"), h("span", { class: "caption" }, `${date(one.at)}, after `, run(one.run_before), between)),
+    h("td", { class: "words" }, h("b", {}, change(one.change_percent)), h("br"), h("span", { class: "caption" }, values, h("br"), one.why)),
+    h("td", { class: "words short" }, h("span", { class: `badge ${OUTCOMES[one.outcome] ?? "label"}` }, one.outcome), h("br"), beside(one)),
+    h("td", { class: "words" }, differences(one)),
+  );
+}
+
+function beside(one) {
+  const query = new URLSearchParams([one.run_before, one.run].map((name) => ["run", name]));
+  return h("a", { href: `/compare?${query}` }, "compare");
+}
+
+function differences(one) {
+  if (one.trouble) return one.trouble;
+  const objections = one.objections.map((text) => h("li", {}, text));
+  const settings = one.differences.map((each) =>
+    h("li", {}, h("code", {}, each.path), `: ${each.before} → ${each.after} `, h("span", { class: "caption" }, `(${each.why})`)),
+  );
+  if (objections.length + settings.length === 0) return "nothing that the runs disclose";
+  const more = one.more ? h("li", {}, `and ${count(one.more)} more: nicbench diff ${one.run_before} ${one.run}`) : null;
+  return h("ul", {}, objections, settings, more);
+}
+
+/** The newest figure as a picture for a README, by its address. */
+function badge(found) {
+  const query = page.serverQuery();
+  for (const name of ["test", "value", "by", "tolerance"]) query.delete(name);
+  for (const [name, value] of Object.entries(found.given)) query.set(`p.${name}`, value);
+  const path = `/badges/${encodeURIComponent(found.test)}/${encodeURIComponent(found.value)}.svg?${query}`;
+  return h(
+    "p",
+    {},
+    h("a", { href: path }, h("img", { src: path, alt: `newest ${found.label} of ${found.test}` })),
+    h("span", { class: "caption" }, " the newest figure. "),
+    h("code", {}, "nicbench export RUN --to badge"),
+    h("span", { class: "caption" }, " writes the badge of one run to a file."),
+  );
+}

@@ -1,0 +1,153 @@
+"""Explore: a chart of any value against anything that runs or their results differ in; the address holds all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from nicbench.compare.history.against import Axis, axis_of, divided_by
+from nicbench.compare.history.selection import (
+    CONFIGURATION,
+    PARAMETER,
+    SCOPE,
+    TIME,
+    VALUE,
+    Entry,
+    Series,
+    check_key,
+    divide,
+    label_of,
+    parameters_of,
+)
+from nicbench.web.answers import json_answer
+from nicbench.web.downloads import csv_download, json_download
+from nicbench.web.history import Asked, Selected, asked_of, uncollected
+from nicbench.web.history_answers import (
+    COLUMNS,
+    DEFAULT_KEYS,
+    MOST_POINTS,
+    MOST_SERIES,
+    about,
+    not_ready,
+    points,
+    rows,
+    thin,
+)
+from nicbench.web.site import Link
+from nicbench.web.views.base import View
+
+_FIRST: str = PARAMETER + "frame_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Chart:
+    """What is drawn. ``places`` are those of the entries on the axis, by the identity of each entry in ``selected``."""
+
+    asked: Asked
+    selected: Selected
+    x: str
+    axis: Axis
+    by: tuple[str, ...]
+    series: Sequence[Series]
+    places: dict[int, float | None]
+
+    def place_of(self, entry: Entry) -> float | None:
+        """Where a figure stands on the axis."""
+        return self.places[id(entry)]
+
+
+class ExploreView(View):
+    """The page, its points, and the numbers as files."""
+
+    kind = "explore"
+    link: ClassVar[Link | None] = Link("/explore", "Explore")
+    place = 4
+
+    def routes(self) -> Sequence[BaseRoute]:
+        return (
+            Route("/explore", self._page),
+            Route("/api/explore", self._points),
+            Route("/api/explore.csv", self._csv),
+            Route("/api/explore.json", self._json),
+        )
+
+    async def _page(self, request: Request) -> Response:
+        return self.site.page("Explore", self.kind, here="/explore")
+
+    async def _points(self, request: Request) -> Response:
+        return json_answer(await run_in_threadpool(self._answer, request.query_params.multi_items()))
+
+    async def _csv(self, request: Request) -> Response:
+        chart = await run_in_threadpool(self._chart, request.query_params.multi_items())
+        return csv_download("explore", ("x", *COLUMNS), _rows(chart))
+
+    async def _json(self, request: Request) -> Response:
+        chart = await run_in_threadpool(self._chart, request.query_params.multi_items())
+        return json_download("explore", ("x", *COLUMNS), _rows(chart))
+
+    @uncollected()
+    def _answer(self, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+        chart = self._chart(query)
+        history = self.site.history
+        if chart is None:
+            return not_ready(history)
+        told = about(history, chart.asked, chart.selected)
+        shown = chart.series[:MOST_SERIES]
+        most = max(2, MOST_POINTS // max(1, len(shown)))
+        values = [VALUE + value["name"] for value in told["values"] if value["name"] != told["value"]]
+        return {
+            **told,
+            "by": list(chart.by),
+            "x": chart.x,
+            "x_kind": chart.axis.kind,
+            "x_words": list(chart.axis.words),
+            "x_keys": [{"key": key, "label": label_of(key)} for key in (TIME, *values)] + told["keys"],
+            "left_out": len(chart.series) - len(shown),
+            "series": [
+                {"name": each.name, "count": len(each.entries), **self._points_of(chart, thin(each.entries, most))}
+                for each in shown
+            ],
+        }
+
+    @staticmethod
+    def _points_of(chart: _Chart, entries: Sequence[Entry]) -> dict[str, Any]:
+        placed = [entry for entry in entries if chart.place_of(entry) is not None]
+        return {"x": [chart.place_of(entry) for entry in placed], **points(placed)}
+
+    def _chart(self, query: Sequence[tuple[str, str]]) -> _Chart | None:
+        """Returns the chart that an address asks for; None as long as nothing is known."""
+        asked, history = asked_of(query), self.site.history
+        x = next((value for name, value in query if name == "x" and value), None)
+        if x is not None:
+            check_key(x, "x", also=(TIME, VALUE))
+        by = None if asked.by is None else tuple(check_key(key, "by") for key in asked.by)
+        if not history.is_ready():
+            return None
+        selected = history.select(asked, first=False)
+        entries, settings_of = selected.entries, history.known.settings_of
+        if x is None:
+            differ = [PARAMETER + name for name in parameters_of(selected.measures.values())]
+            x = _FIRST if _FIRST in differ else next(iter(differ), TIME)
+        numbers = history.numbers_of(selected.choice.test, x.removeprefix(VALUE)) if x.startswith(VALUE) else {}
+        axis = axis_of(x, entries, settings_of, lambda entry: numbers.get((entry.run.name, entry.place)))
+        if by is None:
+            by = tuple(key for key in DEFAULT_KEYS if key != x)
+        apart = (*by, *divided_by(x, entries), CONFIGURATION, SCOPE)
+        keys = tuple(dict.fromkeys(key for key in apart if key != x))
+        places = dict(zip(map(id, entries), axis.places, strict=True))
+        return _Chart(asked, selected, x, axis, by, divide(entries, keys, settings_of), places)
+
+
+def _rows(chart: _Chart | None) -> Iterator[dict[str, Any]]:
+    """Yields every figure of a chart with its place on the axis: a number, or a word."""
+    for each in chart.series if chart is not None else ():
+        for entry, row in zip(each.entries, rows([each]), strict=True):
+            at = chart.place_of(entry) if chart is not None else None
+            is_word = chart is not None and chart.axis.kind == "words" and at is not None
+            yield {"x": chart.axis.words[int(at)] if is_word and chart and at is not None else at, **row}

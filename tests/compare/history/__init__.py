@@ -1,0 +1,1 @@
+"""Tests of values of many runs."""

@@ -1,0 +1,154 @@
+"""Trends, explore and badges as the server answers them: what is claimed, what is refused, and what strangers write."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+import pytest
+from tests.web._folders import HOSTILE
+from tests.web._history import FIRMWARE_WEEK, FIRST, KERNEL_WEEK, facts, make_finished, make_history, result
+from tests.web.conftest import Client
+
+from nicbench.core.result import ResultVerdict
+
+THROUGHPUT = "test=throughput&value=ndr_frames_per_s"
+
+
+def ask(client: Client, path: str) -> dict[str, Any]:
+    """Asks until the runs were read."""
+    for _ in range(600):
+        answer: dict[str, Any] = client.get(path).json()
+        if answer.get("ready", True) and not answer.get("reading"):
+            return answer
+        time.sleep(0.05)
+    raise AssertionError(f"still being read: {answer}")
+
+
+@pytest.fixture
+def lab(runs: Path) -> Path:
+    make_history(runs, KERNEL_WEEK + 12, first=FIRMWARE_WEEK - 14)
+    return runs
+
+
+def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab: Path, client: Client) -> None:
+    ask(client, f"/api/trends?{THROUGHPUT}")
+    series = {each["name"]: each for each in client.get(f"/api/trends/changes?{THROUGHPUT}").json()["series"]}
+    (card25,) = next(each for name, each in series.items() if "25G" in name)["changes"]
+    assert card25["outcome"] == "worse"
+    assert card25["change_percent"] == pytest.approx(-6.0, abs=1.0)
+    assert card25["run"].startswith("2025-12-29")
+    assert [row["path"] for row in card25["differences"]] == ["inventory.kernel.release"]
+    (card100,) = next(each for name, each in series.items() if "100G" in name)["changes"]
+    assert card100["outcome"] == "better"
+    assert (card100["differences"][0]["before"], card100["differences"][0]["after"]) == ("22.41", "24.10")
+
+
+def test_runs_that_are_not_comparable_are_no_better_and_no_worse(runs: Path, client: Client) -> None:
+    make_history(runs, 20)
+    answer = ask(client, f"/api/trends?{THROUGHPUT}&by=&card=25g")
+    assert len(answer["series"]) == 1
+    for number in range(12):
+        at = FIRST.replace(year=2026, day=1 + number)
+        values = {"ndr_frames_per_s": 10e6 + number}
+        found = [result("throughput", 64, values, ResultVerdict.VALID)]
+        make_finished(runs, f"{at:%Y-%m-%dT%H%M%SZ}-other", at, "Nightly 25G", found, facts("100G", 1))
+    time.sleep(2.1)  # a list so young is shown as it is
+    ask(client, f"/api/trends?{THROUGHPUT}&by=")
+    for _ in range(100):
+        (series,) = client.get(f"/api/trends/changes?{THROUGHPUT}&by=&q=nightly+25g").json()["series"]
+        if series["changes"]:
+            break
+        time.sleep(0.1)
+    assert series["changes"][-1]["outcome"] == "not comparable"
+    assert "another card" in " ".join(series["changes"][-1]["objections"])
+
+
+def test_a_value_is_told_against_parameters_settings_values_and_words(lab: Path, client: Client) -> None:
+    found = ask(client, f"/api/explore?{THROUGHPUT}")
+    assert (found["x"], found["x_kind"]) == ("parameter:frame_bytes", "number")
+    assert {size for each in found["series"] for size in each["x"]} == {64.0, 512.0, 1518.0}
+    kernels = client.get(f"/api/explore?{THROUGHPUT}&x=kernel&p.frame_bytes=64").json()
+    assert kernels["x_words"].index("6.1.97") < kernels["x_words"].index("6.12.7")
+    values = client.get("/api/explore?test=latency&x=value:latency_p99_ns&p.load_percent=50").json()
+    point = values["series"][0]
+    assert point["x"][0] > point["number"][0]
+    rings = client.get("/api/explore?test=latency&x=setting:inventory.rings.nic0.rx").json()
+    assert rings["x_kind"] == "number"
+    split = client.get(f"/api/explore?{THROUGHPUT}&x=time&by=firmware").json()
+    assert {"24.10", "22.41"} <= {word for each in split["series"] for word in each["name"].replace(",", "").split()}
+
+
+def test_filters_are_those_of_the_list_and_files_hold_every_figure(lab: Path, client: Client) -> None:
+    ask(client, "/api/trends")
+    text = client.get(f"/api/trends.csv?{THROUGHPUT}&card=25g&since=2026-01").text
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["run"][:7] for row in rows} == {"2026-01", "2026-02", "2026-03"}
+    assert all("25G" in row["series"] or row["series"] == "" for row in rows)
+    found = client.get(f"/api/explore.json?{THROUGHPUT}&x=kernel").json()["explore"]
+    assert {row["x"] for row in found} >= {"6.1.97", "6.12.7"}
+
+
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("trends?test=none", "test: "),
+        ("trends?value=none", "value: "),
+        ("trends?p.frame_bytes=65&test=throughput", "p.frame_bytes: "),
+        ("trends?by=colour", "by: "),
+        ("trends?by=setting:", "by: "),
+        ("trends?tolerance=much", "tolerance: "),
+        ("trends?tolerance=101", "tolerance: "),
+        ("trends?tolerance=nan", "tolerance: "),
+        ("trends/changes?tolerance=-1", "tolerance: "),
+        ("trends?since=yesterday", "since: "),
+        ("trends?test=a&test=b", "test: "),
+        ("explore?x=colour", "x: "),
+        ("explore?x=value:", "x: "),
+        ("explore?by=time", "by: "),
+        ("explore.csv?x=colour", "x: "),
+        ("trends.json?value=none", "value: "),
+    ],
+)
+def test_a_wrong_query_is_refused_by_the_name_in_the_address(path: str, place: str, runs: Path, client: Client) -> None:
+    make_history(runs, 1)
+    ask(client, "/api/trends")
+    answer = client.get(f"/api/{path}")
+    assert answer.status_code == 404
+    assert answer.json()["error"].startswith(place)
+
+
+def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab: Path, client: Client) -> None:
+    ask(client, "/api/trends")
+    path = "/badges/throughput/ndr_frames_per_s.svg?p.frame_bytes=64&card=25g"
+    answer = client.get(path)
+    assert answer.headers["content-type"] == "image/svg+xml"
+    root = ElementTree.fromstring(answer.text)
+    title = root.find("{http://www.w3.org/2000/svg}title")
+    assert title is not None
+    assert (title.text or "").startswith("NDR, 64 bytes: 13.")
+    assert (title.text or "").endswith(" Mpps, valid")
+    assert root.attrib["aria-label"] == title.text
+    assert client.get(path).content == answer.content
+    assert client.get("/badges/throughput/none.svg").status_code == 404
+    assert client.get(path + "&driver=none").status_code == 404
+
+
+def test_texts_of_strangers_stay_texts(runs: Path, client: Client) -> None:
+    name = HOSTILE.replace("/", "")
+    values = {"ndr_frames_per_s": 1e6}
+    found = [result("throughput", 64, values, ResultVerdict.VALID, flows=HOSTILE).model_copy(update={"test": HOSTILE})]
+    make_finished(runs, name, FIRST, HOSTILE, found, {"dut": {"kernel": {"release": HOSTILE}}})
+    ask(client, "/api/trends")
+    answer = client.get("/api/explore.csv?x=kernel&by=title")
+    assert answer.status_code == 200
+    assert "\u202e" not in answer.text.replace(name, "").replace(name.replace('"', '""'), "")
+    badge = client.get(f"/badges/{quote(HOSTILE.replace('/', ''), safe='')}/ndr_frames_per_s.svg")
+    assert badge.status_code == 404
+    for page in ("/trends", "/explore"):
+        assert "<img" not in client.get(page).text

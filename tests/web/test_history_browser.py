@@ -1,0 +1,102 @@
+"""Trends and explore in a real browser: a change is seen, a chart is shared and kept, strangers' texts stay texts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from playwright.async_api import expect
+from tests.web._browser import chromium, needs_browser, open_page, served
+from tests.web._folders import HOSTILE
+from tests.web._history import FIRST, KERNEL_WEEK, facts, make_finished, make_history, result
+
+from nicbench.core.result import ResultVerdict
+
+pytestmark = [needs_browser, pytest.mark.slow]
+
+
+async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs: Path, tmp_path: Path) -> None:
+    make_history(runs, KERNEL_WEEK + 8, first=KERNEL_WEEK - 12)
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, address)
+            await page.get_by_role("link", name="Trends", exact=True).first.click()
+            await page.locator("[data-name=test]").select_option("throughput")
+            row = page.locator(".changes tbody tr")
+            await expect(row).to_have_count(1)
+            await expect(row).to_contain_text("inventory.kernel.release: 6.1.97 → 6.12.7")
+            await expect(row.locator(".badge")).to_have_text("worse")
+            link = row.get_by_role("link", name=re.compile("2025-12-29"))
+            await expect(link).to_have_attribute("href", re.compile("/runs/2025-12-29T023000Z-nightly-25g"))
+            chart = page.get_by_role("img", name=re.compile("^throughput: NDR"))
+            await chart.press("End")
+            await expect(page.locator(".readout")).to_contain_text("Mpps")
+            await expect(page.locator(".readout")).to_contain_text("valid, run 2026-")
+            series = page.get_by_role("button", name=re.compile("100G")).first
+            await series.press("Enter")
+            await expect(series).to_have_attribute("aria-pressed", "false")
+            await expect(series).to_be_focused()
+            division = page.get_by_role("checkbox", name="driver")
+            await division.check()
+            await expect(page.get_by_role("button", name=re.compile("exb"))).to_have_count(1)
+            await expect(division).to_be_focused()
+            await division.uncheck()
+            await expect(page.get_by_role("button", name=re.compile("exb"))).to_have_count(0)
+            await series.press("Enter")
+            await expect(series).to_have_attribute("aria-pressed", "false")
+            again, _ = await open_page(browser, page.url)
+            await expect(again.locator("[data-name=test]")).to_have_value("throughput")
+            await expect(again.get_by_role("button", name=re.compile("100G")).first).to_have_attribute(
+                "aria-pressed", "false"
+            )
+            await expect(again.locator(".changes tbody tr")).to_have_count(1)
+            assert wrong == []
+
+
+async def test_a_value_is_explored_and_the_chart_is_kept_as_picture_and_numbers(runs: Path, tmp_path: Path) -> None:
+    make_history(runs, 6)
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/explore?test=throughput")
+            await expect(page.locator("[data-name=x]")).to_have_value("parameter:frame_bytes")
+            await page.locator("[data-name=xlog]").check()
+            await page.locator("[data-name=x]").select_option("kernel")
+            await expect(page).to_have_url(re.compile("x=kernel"))
+            await expect(page.locator("canvas")).to_be_visible()
+            kept = {}
+            for name in ("PNG", "SVG", "CSV", "JSON"):
+                async with page.expect_download() as waiting:
+                    await page.get_by_text(name, exact=True).click()
+                download = await waiting.value
+                kept[name] = tmp_path / download.suggested_filename
+                await download.save_as(kept[name])
+            assert kept["PNG"].read_bytes().startswith(b"\x89PNG")
+            drawn = ElementTree.fromstring(kept["SVG"].read_text())
+            assert drawn.findtext("{http://www.w3.org/2000/svg}title") == "throughput: NDR"
+            assert len(drawn.findall(".//{http://www.w3.org/2000/svg}circle")) >= 36
+            assert len(kept["CSV"].read_text().splitlines()) == 1 + 36
+            assert {row["x"] for row in json.loads(kept["JSON"].read_text())["explore"]} == {"6.1.90"}
+            assert wrong == []
+
+
+async def test_a_wrong_address_is_explained_and_texts_of_strangers_do_nothing(runs: Path) -> None:
+    make_history(runs, 2)
+    values = {"ndr_frames_per_s": 1e6}
+    for number in range(2):
+        found = [result("throughput", 64, values, ResultVerdict.VALID, flows=f"{HOSTILE}{number}")]
+        strange = facts("25G", 1) | {HOSTILE: {"kernel": {"release": HOSTILE}}}
+        make_finished(runs, f"{number}{HOSTILE.replace('/', '')}", FIRST, HOSTILE, found, strange)
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/trends?by=colour")
+            await expect(page.get_by_text("by: there is nothing named 'colour'")).to_be_visible()
+            for view in ("trends?p.frame_bytes=64&p.flows=*", "explore?x=kernel"):
+                await page.goto(f"{address}/{view}&test=throughput&q=onerror")
+                await expect(page.get_by_role("button", name=re.compile("<img src=x onerror=")).first).to_be_visible()
+                made = await page.evaluate("[window.broken, document.querySelectorAll('img[onerror]').length]")
+                assert made == [None, 0]
+                assert "\u202e" not in await page.inner_text("main")
+            assert wrong == []
