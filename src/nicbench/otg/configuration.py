@@ -1,0 +1,56 @@
+"""A whole configuration, read: what the engine loads, and what the session and its metrics need to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nicbench.otg.captures import Capture, read_captures
+from nicbench.otg.checks import check_configuration, resolve_ports
+from nicbench.otg.flows import Flow, read_flow
+from nicbench.otg.ports import ServedPort
+from nicbench.otg.refusals import Problems
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """``ports`` by their names in the configuration; ``warnings`` are told to the client."""
+
+    ports: Mapping[str, ServedPort]
+    flows: tuple[Flow, ...]
+    captures: Mapping[str, Capture]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it ends a session."""
+        return not self.ports
+
+
+EMPTY: Final = Configuration({}, (), {})
+
+
+def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPort], seed: int) -> Configuration:
+    """Reads a configuration that has the model's form. OtgError with every problem where something is wrong in it."""
+    problems = Problems()
+    check_configuration(config, served, problems)
+    problems.raise_any()
+    ports = resolve_ports(config, served)
+    captures = read_captures(config, problems)
+    flows = tuple(
+        read_flow(flow, seed + index, ports, f"config.flows[{index}]", problems)
+        for index, flow in enumerate(config.get("flows") or ())
+    )
+    problems.raise_any()
+    return Configuration(ports, flows, captures, _warn(config))
+
+
+def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Tells what was accepted and has no effect: the links stay as the bench file's machine has them."""
+    warnings = []
+    for index, layer in enumerate(config.get("layer1") or ()):
+        keys = sorted(set(layer) - {"name", "port_names"})
+        if keys:
+            warnings.append(f"config.layer1[{index}]: links stay as they are: {', '.join(keys)} are not set")
+    return tuple(warnings)
