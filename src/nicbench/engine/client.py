@@ -140,6 +140,11 @@ class EngineClient:
                 if "event" in message:
                     self._events.append(message)
 
+    def hand_over(self) -> Process:
+        """Returns the process to whoever talks with it from now on, until ``close``; the lease is theirs."""
+        self._stop_renewing()
+        return self._process
+
     async def close(self) -> None:
         """Asks the engine to end, and kills it where it does not. Never raises where it has ended already."""
         try:
@@ -199,11 +204,16 @@ class EngineClient:
         return message
 
     async def _describe_exit(self) -> EngineError:
-        status = await self._process.wait(timeout_s=5.0)
-        how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-        tail = _drop_chatter(self._process.stderr_tail())
-        return EngineError(
-            f"the engine {how}" + (f"; its last output: {tail}" if tail else ""),
-            place=self._name,
-            next_step="everything measured so far is saved: `nicbench resume` continues the run",
-        )
+        return await explain_exit(self._process, self._name)
+
+
+async def explain_exit(process: Process, name: str) -> EngineError:
+    """Returns how an engine ended, with its last words."""
+    status = await process.wait(timeout_s=5.0)
+    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+    tail = _drop_chatter(process.stderr_tail())
+    return EngineError(
+        f"the engine {how}" + (f"; its last output: {tail}" if tail else ""),
+        place=name,
+        next_step="everything measured so far is saved: `nicbench resume` continues the run",
+    )
