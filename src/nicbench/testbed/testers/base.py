@@ -118,6 +118,8 @@ class Setting:
     engine_folder: str | None = None
     run_folder: Path | None = None
     fault: dict[str, float] | None = None
+    generates: bool = False
+    """Whether flows begin and end on their own (`nicbench serve`): time is then the machine's, also if simulated."""
 
 
 class TesterKind(DescribedPlugin, ABC):
