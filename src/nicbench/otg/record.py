@@ -1,0 +1,202 @@
+"""A finished transmission as a trial and results of the run folder, from what the engine counted. Pure.
+
+So journal, tables, report, comparison and export are those of every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nicbench.core.result import Result, ResultVerdict, Value
+from nicbench.core.reading import Counts
+from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
+from nicbench.engine.reading import parse_health
+from nicbench.methods.transmission import Transmission
+from nicbench.otg.flows import Flow
+from nicbench.stats.latency import add_percentiles, merge
+
+TEST: Final = "transmissions"
+MOST_ROWS: Final = 64
+"""Flows that have a row of their own in the report; of more there is one row for all, and a file with each."""
+_OVERRUN: Final = "receive_overrun"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One flow from its start to its end: the flow, and the engine's last tally of it."""
+
+    flow: Flow
+    tally: Mapping[str, Any]
+
+
+def request_of(sent: Sequence[Sent], drain_s: float) -> TrialRequest:
+    """Returns what clients had asked for: the sum of the flows' rates, at their mean size."""
+    rates = [(each.flow.program["rate_frames_per_s"], each.flow.mean_frame_bytes) for each in sent]
+    total = sum(rate for rate, _ in rates)
+    return TrialRequest(
+        frame_bytes=sum(rate * size for rate, size in rates) / total if total else 64,
+        load_frames_per_s=total,
+        duration_s=_sending_ns(sent) / 1e9,
+        drain_s=drain_s,
+        settle_s=0.0,
+        purpose=Purpose.SERVED,
+    )
+
+
+def reading_of(
+    sent: Sequence[Sent],
+    ports: tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]],
+    health: Mapping[str, Any] | None,
+    drain_s: float,
+) -> Reading:
+    """Returns the reading of a transmission; ``ports`` are the engine's counts of its ports before and after it.
+
+    Flows that nobody receives have no stream: what became of their frames is not known.
+    """
+    streams = tuple(_stream(each) for each in sent if each.flow.receive)
+    counts = Counts.sum_of(stream.counts for stream in streams)
+    transmit_ns = _sending_ns(sent)
+    latencies = [stream.latency for stream in streams if stream.latency is not None]
+    latency = merge(latencies)
+    return Reading(
+        transmit_ns=transmit_ns,
+        sending_ns=transmit_ns,
+        drain_s=drain_s,
+        counts=counts,
+        streams=streams if len(streams) <= MOST_ROWS else (),
+        ports=tuple(_port(before, after) for before, after in zip(*ports, strict=True)),
+        latency=latency,
+        health=parse_health(health) if health else Health(),
+    )
+
+
+def _sending_ns(sent: Sequence[Sent]) -> int:
+    first = [each.tally["first_sent_ns"] for each in sent if each.tally.get("first_sent_ns")]
+    last = [each.tally["last_sent_ns"] for each in sent if each.tally.get("last_sent_ns")]
+    return max(1, max(last, default=0) - min(first, default=0))
+
+
+def _stream(sent: Sent) -> StreamReading:
+    tally = sent.tally
+    signed = sent.flow.counted == "signature"
+    counts = Counts(
+        intended=tally["sent"] + (tally.get("unsent") or 0),
+        sent=tally["sent"],
+        unsent_tester=tally.get("unsent") or 0,
+        received=tally.get("received") or 0,
+        lost=tally.get("lost") or 0,
+        late=None,
+        duplicated=tally.get("duplicated") if signed else None,
+        reordered=tally.get("reordered") if signed else None,
+        corrupted=tally.get("corrupted") if signed else None,
+        corrupted_copies=None,
+        unattributed=None,
+        corrupted_unattributed=None,
+        foreign=None,
+        stale=None,
+    )
+    return StreamReading(name=sent.flow.name, counts=counts, latency=latency_of(tally.get("latency")))
+
+
+def latency_of(told: Mapping[str, Any] | None) -> Latency | None:
+    """Returns the latency of a flow with percentiles, where its histogram is there; None where it has none."""
+    if not told or not told.get("count"):
+        return None
+    latency = Latency(
+        source="software",
+        count=told["count"],
+        minimum_ns=told["minimum_ns"],
+        mean_ns=told["mean_ns"],
+        maximum_ns=told["maximum_ns"],
+        histogram=told.get("histogram"),
+    )
+    return add_percentiles(latency) if latency.histogram is not None else latency
+
+
+def _port(before: Mapping[str, Any], after: Mapping[str, Any]) -> PortReading:
+    earlier = before.get("counters") or {}
+    rises = {name: count - earlier.get(name, 0) for name, count in (after.get("counters") or {}).items()}
+    return PortReading(
+        name=str(after["name"]),
+        arrived=after["received"] - before["received"],
+        foreign=after["foreign"] - before["foreign"],
+        receive_overrun=rises.get(_OVERRUN),
+        counters={name: rise for name, rise in rises.items() if rise > 0 and name != _OVERRUN},
+        link_changed=before.get("link_up") != after.get("link_up"),
+    )
+
+
+def results_of(
+    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str]
+) -> tuple[Result, ...]:
+    """Returns a row for each flow of a transmission, or one for all where they are many."""
+    verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
+    rows: list[tuple[str, dict[str, Value]]]
+    if len(sent) <= MOST_ROWS:
+        rows = [(each.flow.name, _values(each)) for each in sent]
+    else:
+        rows = [(f"all {len(sent)} flows", _values_of_all(sent, reading))]
+    return tuple(
+        Result(
+            id=f"{TEST}/{number}/{index}",
+            test=TEST,
+            method=Transmission.kind,
+            parameters={"transmission": number, "flow": name},
+            values={"transmission": number, "flow": name, **values},
+            verdict=verdict,
+            disturbances=tuple(disturbances),
+            trials=(trial_id,),
+        )
+        for index, (name, values) in enumerate(rows, start=1)
+    )
+
+
+def _values(sent: Sent) -> dict[str, Value]:
+    tally, known = sent.tally, bool(sent.flow.receive)
+    values: dict[str, Value] = {
+        "sent_frames": tally["sent"],
+        "received_frames": tally.get("received") if known else None,
+        "lost_frames": tally.get("lost") if known else None,
+        "loss_percent": _percent(tally.get("lost"), tally["sent"]) if known else None,
+        "sent_frames_per_s": _rate(tally["sent"], _sending_ns([sent])),
+    }
+    for name in ("duplicated", "reordered", "corrupted"):
+        values[f"{name}_frames"] = tally.get(name)
+    return {**values, **_latency_values(latency_of(tally.get("latency")))}
+
+
+def _values_of_all(sent: Sequence[Sent], reading: Reading) -> dict[str, Value]:
+    """Sums over the flows that are received; what was sent is of all flows."""
+    counts = reading.counts
+    total = sum(each.tally["sent"] for each in sent)
+    return {
+        "sent_frames": total,
+        "received_frames": counts.received,
+        "lost_frames": counts.lost,
+        "loss_percent": _percent(counts.lost, counts.sent),
+        "sent_frames_per_s": _rate(total, reading.transmit_ns),
+        "duplicated_frames": counts.duplicated,
+        "reordered_frames": counts.reordered,
+        "corrupted_frames": counts.corrupted,
+        **_latency_values(reading.latency),
+    }
+
+
+def _latency_values(latency: Latency | None) -> dict[str, Value]:
+    return {
+        "latency_minimum_ns": latency.minimum_ns if latency else None,
+        "latency_mean_ns": latency.mean_ns if latency else None,
+        "latency_p99_ns": latency.percentiles_ns.get("99") if latency else None,
+        "latency_maximum_ns": latency.maximum_ns if latency else None,
+    }
+
+
+def _percent(part: int | None, whole: int) -> float | None:
+    return None if part is None or not whole else 100.0 * part / whole
+
+
+def _rate(frames: int, sending_ns: int) -> float | None:
+    """Frames per second between the first and the last frame; None of a single one."""
+    return (frames - 1) * 1e9 / sending_ns if frames > 1 else None
