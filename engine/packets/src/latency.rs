@@ -27,6 +27,15 @@ impl Default for LatencySummary {
 }
 
 impl LatencySummary {
+    /// Adds one latency.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        self.count += 1;
+        self.minimum_ns = self.minimum_ns.min(latency_ns);
+        self.maximum_ns = self.maximum_ns.max(latency_ns);
+        self.sum_ns += u128::from(latency_ns);
+    }
+
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.minimum_ns = self.minimum_ns.min(other.minimum_ns);
