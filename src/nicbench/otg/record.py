@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.reading import Counts
+from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.reading import parse_health
 from nicbench.methods.transmission import Transmission

@@ -72,6 +72,11 @@ class Session:
         return self._config
 
     @property
+    def failure(self) -> NicbenchError | None:
+        """Why the engine is gone; None while it is there."""
+        return self._bed.generator.failure
+
+    @property
     def is_transmitting(self) -> bool:
         """Whether a flow is sending, or its frames may still be under way."""
         return self._transmission is not None

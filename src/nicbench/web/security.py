@@ -63,17 +63,22 @@ class Door:
             hosts.update(bracketed)
         return cls(frozenset(hosts), scheme, secrets.token_urlsafe(24), password)
 
-    def refuse(self, method: str, headers: Headers) -> Response | None:
-        """Returns the answer to a request that is refused; None where it may pass."""
-        host = headers.get("host", "").lower()
-        if host not in self.hosts:
+    def refuse_stranger(self, headers: Headers) -> Response | None:
+        """Returns the answer to whoever asks by another name, or does not know the password; None to others."""
+        if headers.get("host", "").lower() not in self.hosts:
             return _refusal(421, "this server is not known by that name; open the address that it printed")
         if self.password is not None and not _knows(headers.get("authorization", ""), self.password):
             answer = _refusal(401, "the password is needed")
             answer.headers["WWW-Authenticate"] = 'Basic realm="nicbench", charset="UTF-8"'
             return answer
-        if method in _READING:
-            return None
+        return None
+
+    def refuse(self, method: str, headers: Headers) -> Response | None:
+        """Returns the answer to a request of a browser that is refused; None where it may pass."""
+        stranger = self.refuse_stranger(headers)
+        if stranger is not None or method in _READING:
+            return stranger
+        host = headers.get("host", "").lower()
         if headers.get("origin") != f"{self.scheme}://{host}" or headers.get("sec-fetch-site", "") not in (
             "",
             "same-origin",
