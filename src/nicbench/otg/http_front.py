@@ -21,7 +21,7 @@ from nicbench.otg.beyond import Beyond
 from nicbench.otg.refusals import INVALID, OtgError
 from nicbench.web.security import Door
 
-_PCAP: Final = "application/vnd.tcpdump.pcap"
+_PCAP: Final = "application/octet-stream"
 
 
 def make_app(api: Api, door: Door) -> ASGIApp:
