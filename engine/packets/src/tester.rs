@@ -75,7 +75,7 @@ impl<C: Clock> Tester for Worker<C> {
     }
 
     fn bench(&mut self) -> Option<Bench<'_>> {
-        Some(Bench { ports: &mut self.ports, clock: &*self.clock })
+        Some(Bench { clock: &*self.clock, watched_cpus: &self.watched_cpus, ports: &mut self.ports })
     }
 
     fn is_virtual(&self) -> bool {

@@ -66,9 +66,10 @@ fn what_was_asked_is_sent_and_received_to_the_last_frame() {
         (&json!("stopped"), 100_000, 100_000)
     );
     assert_eq!((number(&flow["sent_bytes"]), number(&flow["received_bytes"])), (6_400_000, 6_400_000));
-    for name in ["lost", "in_flight", "duplicated", "reordered", "corrupted", "misdirected", "unsent"] {
+    for name in ["lost", "in_flight", "duplicated", "reordered", "corrupted", "misdirected", "unsent_tester"] {
         assert_eq!(number(&flow[name]), 0, "{name}");
     }
+    assert_eq!((number(&flow["intended"]), number(&tally["health"]["gaps"])), (100_000, 0));
     let latency = &flow["latency"];
     assert_eq!(number(&latency["count"]), 100_000);
     assert!(number(&latency["minimum_ns"]) >= 20_000 && number(&latency["maximum_ns"]) < 30_000, "{latency}");

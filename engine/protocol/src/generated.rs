@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::HealthReading;
+
 /// The reply to `load`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadReply {
@@ -29,6 +31,9 @@ pub struct TallyReply {
     pub flows: Vec<FlowTally>,
     /// In their order.
     pub ports: Vec<PortCounts>,
+    /// How the loop fared since a flow was started while none transmitted; `None` before that. The machine's state is
+    /// known when all flows have ended.
+    pub health: Option<HealthReading>,
 }
 
 /// How far a flow is.
@@ -55,8 +60,12 @@ pub struct FlowTally {
     pub sent: u64,
     /// With FCS.
     pub sent_bytes: u64,
+    /// Frames in all; `None` where the flow goes on until it is stopped.
+    pub intended: Option<u64>,
     /// Frames that were given up because they were late; 0 where all are sent, however late.
-    pub unsent: u64,
+    pub unsent_tester: u64,
+    /// Of those that were given up: frames that a port marked `lossless` refused.
+    pub unsent_backpressure: u64,
     /// The longest time from when a frame was due until the port took it.
     pub late_maximum_ns: u64,
     /// Distinct intact frames; `None` where nobody receives.

@@ -190,12 +190,18 @@ pub enum Fixup {
         /// The byte behind the last; `None`: the end of the frame.
         #[serde(default)]
         to: Option<usize>,
+        /// Where `to` is left out: so many bytes at the frame's end are not summed.
+        #[serde(default)]
+        minus: usize,
         /// What is summed besides (RFC 9293 3.1, RFC 8200 8.1).
         #[serde(default)]
         pseudo: Option<PseudoHeader>,
         /// Whether 0 is sent as 0xFFFF (RFC 768).
         #[serde(default)]
         zero_as_ffff: bool,
+        /// Whether its lowest bit is inverted: it is to be wrong.
+        #[serde(default)]
+        spoil: bool,
     },
 }
 

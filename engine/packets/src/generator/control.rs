@@ -47,6 +47,7 @@ impl Generator {
         for number in numbers {
             signatures.push(self.receiver.start(*number, self.flows[*number as usize].signature_number)?);
         }
+        self.watch.begin(numbers.len(), bench);
         // What was done so far took time.
         let now = bench.clock.now();
         for ((number, offset), signature) in numbers.iter().zip(offsets).zip(signatures) {

@@ -48,14 +48,15 @@ impl Fixups {
                     let length = (frame.len() - counted_from).saturating_sub(*minus) as u32;
                     frame[*at..at + bytes].copy_from_slice(&length.to_be_bytes()[4 - bytes..]);
                 }
-                Fixup::Checksum { at, from, to, pseudo, zero_as_ffff } => {
-                    let to = to.unwrap_or(frame.len());
+                Fixup::Checksum { at, from, to, minus, pseudo, zero_as_ffff, spoil } => {
+                    let to = to.unwrap_or(frame.len().saturating_sub(*minus).max(at + 2));
                     frame[*at..at + 2].fill(0);
                     let sum = pseudo.map_or(0, |pseudo| pseudo_sum(pseudo, frame, to - from));
                     let sum = match checksum::finish(checksum::add(sum, &frame[*from..to])) {
                         0 if *zero_as_ffff => 0xFFFF,
                         sum => sum,
                     };
+                    let sum = sum ^ u16::from(*spoil);
                     frame[*at..at + 2].copy_from_slice(&sum.to_be_bytes());
                 }
             }
@@ -102,6 +103,22 @@ mod tests {
         fixups.unwrap().apply(&mut frame);
         assert_eq!(frame[2..4], [0, 20]);
         assert_eq!(checksum::finish(checksum::add(0, &frame)), 0);
+    }
+
+    #[test]
+    fn a_checksum_may_leave_out_the_end_and_may_be_spoilt() {
+        let frame = |text: &str| {
+            let mut frame: Vec<u8> = (0..12).collect();
+            fixups(text, 8).unwrap().apply(&mut frame);
+            frame
+        };
+        let good = frame(r#"[{"kind":"checksum","at":2,"from":0,"minus":4}]"#);
+        assert_eq!(checksum::finish(checksum::add(0, &good[..8])), 0);
+        let mut spoilt = frame(r#"[{"kind":"checksum","at":2,"from":0,"minus":4,"spoil":true}]"#);
+        spoilt[3] ^= 1;
+        assert_eq!(spoilt, good);
+        // Never less than the checksum itself.
+        assert_eq!(frame(r#"[{"kind":"checksum","at":2,"from":2,"minus":99}]"#)[2..4], [0xFF; 2]);
     }
 
     #[test]

@@ -13,8 +13,9 @@ pub struct SentCounts {
     pub frames: u64,
     /// With FCS.
     pub bytes: u64,
-    /// Given up because they were late.
-    pub unsent: u64,
+    /// Given up because they were late: by the tester's fault, and by that of a lossless port which refused them.
+    pub unsent_tester: u64,
+    pub unsent_backpressure: u64,
     /// The longest time from when a frame was due until the port took it.
     pub late_ticks: u64,
     /// When the first and the last one were taken.
@@ -69,9 +70,9 @@ impl Flow {
         })
     }
 
-    /// Whether it ends by itself.
-    pub fn has_end(&self) -> bool {
-        self.schedule.intended().is_some()
+    /// Frames in all; `None` where it does not end by itself.
+    pub fn intended(&self) -> Option<u64> {
+        self.schedule.intended()
     }
 
     /// Begins anew at tick `now`, and `offset` ticks later than it would alone.
@@ -109,10 +110,14 @@ impl Flow {
         self.schedule.next_tick().map(|tick| self.began + tick)
     }
 
-    /// Gives up what is too late, where that may be.
+    /// Gives up what is too late, where that may be; whose fault it is depends on whether a lossless port refused.
     #[inline]
-    pub fn give_up_late(&mut self, now: u64) {
-        self.sent.unsent += self.schedule.give_up_late(now.saturating_sub(self.began));
+    pub fn give_up_late(&mut self, now: u64, is_backpressure: bool) {
+        let frames = self.schedule.give_up_late(now.saturating_sub(self.began));
+        match is_backpressure {
+            true => self.sent.unsent_backpressure += frames,
+            false => self.sent.unsent_tester += frames,
+        }
     }
 
     /// Takes the next frame in hand; returns its number.

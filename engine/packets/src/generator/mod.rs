@@ -8,6 +8,7 @@ mod classifier;
 mod control;
 mod fixups;
 mod flow;
+mod health;
 mod program;
 mod receiver;
 mod replies;
@@ -27,6 +28,7 @@ use nicbench_protocol::{
 use self::captures::Captures;
 use self::classifier::Classifier;
 use self::flow::Flow;
+use self::health::Watch;
 use self::receiver::Receiver;
 use self::replies::{Replies, reply_job};
 use self::tally::{PortSnapshot, TallyJob};
@@ -37,7 +39,6 @@ use crate::orders::Orders;
 use crate::output::Output;
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port, PortFacts};
 use crate::signature::Signer;
-use crate::sys::tsc::monotonic_ns;
 
 const MOST_FLOWS: usize = 4096;
 /// After the last frame was sent the loop goes on without sleeping for so long: what is under way is to be stamped well.
@@ -55,6 +56,8 @@ const REFUSED_PAUSES: u32 = 6;
 pub struct Bench<'a> {
     pub ports: &'a mut [Box<dyn Port>],
     pub clock: &'a dyn Clock,
+    /// CPUs whose times are read around each transmission.
+    pub watched_cpus: &'a [u32],
 }
 
 impl Bench<'_> {
@@ -75,6 +78,7 @@ pub struct Generator {
     transmitters: Vec<Transmitter>,
     receiver: Receiver,
     jobs: VecDeque<TallyJob>,
+    watch: Watch,
     /// Flows that ended in this turn.
     ended: Vec<u32>,
     turns: u64,
@@ -97,6 +101,7 @@ impl Generator {
             transmitters: Vec::new(),
             receiver: Receiver::new(signer, Vec::new(), Classifier::default(), bench.ports.len()),
             jobs: VecDeque::new(),
+            watch: Watch::default(),
             ended: Vec::new(),
             turns: 0,
             frames: [Frame::empty(); MAXIMUM_BURST],
@@ -145,7 +150,8 @@ impl Generator {
         let sent = |place: usize| self.transmitters.get(place).map_or((0, 0), |port| (port.sent, port.sent_bytes));
         let ports = bench.ports.iter_mut().enumerate();
         let ports = ports.map(|(place, port)| PortSnapshot::of(&mut **port, sent(place), received[place])).collect();
-        self.jobs.push_back(TallyJob::new(id, monotonic_ns(), flows, request.histograms, self.times, ports));
+        let job = TallyJob::new(id, flows, request.histograms, self.times);
+        self.jobs.push_back(job.with(ports, self.watch.reading(bench.clock)));
     }
 
     /// Begins or ends captures. The reply to an end follows when the files are complete.
@@ -203,20 +209,24 @@ impl Generator {
             if is_over || is_asked {
                 return;
             }
-            if is_virtual && moved == 0 {
-                self.jump(bench);
+            if moved == 0 {
+                self.watch.note_idle();
+                if is_virtual {
+                    self.jump(bench);
+                }
             }
         }
     }
 
     /// Whether some flow would never end by itself: then computed time cannot wait for the end.
     fn is_endless(&self) -> bool {
-        self.flows.iter().any(|flow| flow.state == FlowState::Started && !flow.has_end())
+        self.flows.iter().any(|flow| flow.state == FlowState::Started && flow.intended().is_none())
     }
 
     /// Sends what is due and counts what has come; returns how many frames that were.
     pub fn turn(&mut self, bench: &mut Bench<'_>) -> usize {
         self.turns += 1;
+        self.watch.turn(bench.clock);
         let mut moved = 0;
         let means = (&self.signer, bench.clock, &self.times);
         for (port, transmitter) in bench.ports.iter_mut().zip(&mut self.transmitters) {
@@ -230,6 +240,7 @@ impl Generator {
             moved += self.receive(place, &mut **port, bench.clock);
         }
         if !self.ended.is_empty() {
+            self.watch.end(self.ended.len(), bench.clock);
             self.replies.event(EventKind::FlowsEnded { flows: std::mem::take(&mut self.ended) });
         }
         if let Some(job) = self.jobs.front_mut() {
@@ -271,12 +282,13 @@ impl Generator {
     }
 
     /// Computed time goes on to the next thing that will happen.
-    fn jump(&self, bench: &Bench<'_>) {
+    fn jump(&mut self, bench: &Bench<'_>) {
         let due = self.transmitters.iter().filter_map(Transmitter::next_tick);
         let events = bench.ports.iter().filter_map(|port| port.next_event());
         let later = due.chain(events).chain([self.eager_until]).filter(|tick| *tick > bench.clock.now());
         if let Some(next) = later.min() {
             bench.clock.wait_until(next);
+            self.watch.resume(bench.clock.now());
         }
     }
 

@@ -1,6 +1,6 @@
 //! The counts of flows and ports as a reply: copied while frames are sent, made into text by another thread.
 
-use nicbench_protocol::{FlowAtPort, FlowLatency, FlowState, FlowTally, PortCounts, Reply, TallyReply};
+use nicbench_protocol::{FlowAtPort, FlowLatency, FlowState, FlowTally, HealthReading, PortCounts, Reply, TallyReply};
 
 use super::flow::{Flow, SentCounts};
 use super::receiver::{Arrived, FlowCounts, PortReceived, Receiver};
@@ -8,6 +8,7 @@ use super::times::Times;
 use crate::error::EngineError;
 use crate::latency::{LatencyCounts, encode_histogram};
 use crate::port::{Port, PortCounters};
+use crate::sys::tsc::monotonic_ns;
 
 /// Histograms that are copied before frames are looked after again.
 const HISTOGRAMS_AT_ONCE: usize = 4;
@@ -19,6 +20,7 @@ const FLOWS_AT_ONCE: usize = 1024;
 struct Counted {
     flow: u32,
     state: FlowState,
+    intended: Option<u64>,
     sent: SentCounts,
     is_signed: bool,
     received: FlowCounts,
@@ -36,6 +38,7 @@ pub struct TallyJob {
     counted: Vec<Counted>,
     times: Times,
     ports: Vec<PortSnapshot>,
+    health: Option<HealthReading>,
 }
 
 /// The counts of one port, as they were.
@@ -73,8 +76,15 @@ impl PortSnapshot {
 
 impl TallyJob {
     /// Ports are counted at once.
-    pub fn new(id: i64, at_ns: u64, flows: Vec<u32>, histograms: bool, times: Times, ports: Vec<PortSnapshot>) -> Self {
-        Self { id, at_ns, counted: Vec::with_capacity(flows.len()), flows, histograms, times, ports }
+    pub fn new(id: i64, flows: Vec<u32>, histograms: bool, times: Times) -> Self {
+        let counted = Vec::with_capacity(flows.len());
+        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, times, ports: Vec::new(), health: None }
+    }
+
+    /// With what is known of ports and machine now.
+    pub fn with(mut self, ports: Vec<PortSnapshot>, health: Option<HealthReading>) -> Self {
+        (self.ports, self.health) = (ports, health);
+        self
     }
 
     /// Copies the counts of some more flows; whether all are copied.
@@ -86,6 +96,7 @@ impl TallyJob {
             self.counted.push(Counted {
                 flow: *number,
                 state: flow.state,
+                intended: flow.intended(),
                 sent: flow.sent,
                 is_signed: flow.program.is_signed(),
                 received: receiver.counts(*number),
@@ -101,7 +112,7 @@ impl TallyJob {
         let times = self.times;
         let flows = self.counted.into_iter().map(|counted| counted.reply(&times)).collect::<Result<_, _>>()?;
         let ports = self.ports.into_iter().map(PortSnapshot::reply).collect();
-        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, ports })))
+        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, ports, health: self.health })))
     }
 }
 
@@ -137,7 +148,9 @@ impl Counted {
             state: self.state,
             sent: sent.frames,
             sent_bytes: sent.bytes,
-            unsent: sent.unsent,
+            intended: self.intended,
+            unsent_tester: sent.unsent_tester,
+            unsent_backpressure: sent.unsent_backpressure,
             late_maximum_ns: times.nanoseconds(sent.late_ticks),
             received: is_received.then_some(arrived),
             received_bytes: is_received.then(|| at_ports(|arrived| arrived.bytes)),

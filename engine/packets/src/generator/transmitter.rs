@@ -112,7 +112,7 @@ impl Transmitter {
         ended: &mut Vec<u32>,
     ) -> usize {
         let now = clock.now();
-        self.gather(flows, now, ended);
+        self.gather(flows, now, self.is_refused && port.facts().lossless, ended);
         if self.waiting.is_empty() {
             self.is_refused = false;
             if now >= self.next_flush {
@@ -133,7 +133,7 @@ impl Transmitter {
     }
 
     /// Takes what is due, the earliest first.
-    fn gather(&mut self, flows: &mut [Flow], now: u64, ended: &mut Vec<u32>) {
+    fn gather(&mut self, flows: &mut [Flow], now: u64, is_backpressure: bool, ended: &mut Vec<u32>) {
         while self.waiting.len() < BURST {
             let Some(mut top) = self.due.peek_mut() else { return };
             let Reverse(due) = &mut *top;
@@ -144,7 +144,7 @@ impl Transmitter {
                 PeekMut::pop(top);
                 continue;
             };
-            flow.give_up_late(now);
+            flow.give_up_late(now, is_backpressure);
             if let Some(tick) = flow.next_tick().filter(|tick| *tick <= now) {
                 self.waiting.push(Waiting { flow: due.flow, number: flow.take(), due: tick });
             }
