@@ -140,3 +140,17 @@ def test_a_ports_metric_has_every_field_that_clients_read() -> None:
         10_000,
     )
     assert set(snappi.PortMetric._TYPES) - set(metric) == {"data_integrity"}
+
+
+def small(name: str, port: int, size: int) -> dict[str, Any]:
+    """A flow of frames without room for a signature."""
+    packet = [header("ethernet"), header("ipv4"), header("tcp", src_port=port)]
+    return flow(packet, metrics={"enable": True}, size={"fixed": size}) | {"name": name}
+
+
+def test_flows_without_a_signature_are_told_apart_by_headers_or_sizes() -> None:
+    config = {"ports": PORTS, "flows": [small("a", 1, 64), small("b", 2, 64), small("c", 2, 65)]}
+    flows = read_configuration(config, SERVED, seed=1).flows
+    assert [each.program["match"]["bytes"] for each in flows] == [None, [64], [65]]
+    config["flows"].append(small("d", 1, 64))
+    assert [problem.split(":")[0] for problem in refused(config).errors] == ["config.flows[0]", "config.flows[3]"]

@@ -11,6 +11,7 @@ from nicbench.otg.refusals import OtgError
 from .frames import frame_of, header, program_of
 
 UDP = [header("ethernet"), header("ipv4", src="1.1.1.1", dst=["2.2.2.2", "2.2.2.3"]), header("udp", src_port=5)]
+_48 = {"bytes": "00" * 46}
 TCP = [header("ethernet"), header("ipv4"), header("tcp", dst_port=80)]
 
 
@@ -120,7 +121,8 @@ def test_a_flow_has_a_signature_where_its_metrics_are_on_and_frames_have_room() 
 
 
 def test_frames_without_network_addresses_are_told_by_their_mac_addresses() -> None:
-    match = program_of([header("ethernet", src=["00:00:00:00:00:01", "00:00:00:00:00:02"])])["match"]
+    packet = [header("ethernet", src=["00:00:00:00:00:01", "00:00:00:00:00:02"]), {"choice": "custom", "custom": _48}]
+    match = program_of(packet, metrics={"enable": True})["match"]
     assert [(field["bit_offset"], field["bits"]) for field in match["fields"]] == [(0, 48), (48, 48), (96, 16)]
     assert match["fields"][1]["values"] == {"list": [1, 2]}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -42,6 +43,7 @@ def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPor
         read_flow(flow, seed + index, ports, f"config.flows[{index}]", problems)
         for index, flow in enumerate(config.get("flows") or ())
     )
+    _tell_apart(flows, problems)
     problems.raise_any()
     return Configuration(ports, flows, captures, _warn(config))
 
@@ -54,3 +56,24 @@ def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
         if keys:
             warnings.append(f"config.layer1[{index}]: links stay as they are: {', '.join(keys)} are not set")
     return tuple(warnings)
+
+
+def _tell_apart(flows: Sequence[Flow], problems: Problems) -> None:
+    """Sees to it that flows which are counted by their headers differ: by those, or by their frame sizes."""
+    alike: dict[str, list[int]] = {}
+    for index, flow in enumerate(flows):
+        if flow.counted == "headers":
+            for port in flow.receive:
+                alike.setdefault(f"{port}: {json.dumps(flow.program['match']['fields'])}", []).append(index)
+    for indices in alike.values():
+        if len(indices) == 1:
+            continue
+        sizes = [flows[index].program["sizes"].get("fixed") for index in indices]
+        for index, size in zip(indices, sizes, strict=True):
+            if size is None or sizes.count(size) > 1:
+                problems.invalid(
+                    f"config.flows[{index}]",
+                    "is counted by its headers, for its frames have no room for a signature, and another flow has the "
+                    "same: send larger frames, or other ports or addresses",
+                )
+            flows[index].program["match"]["bytes"] = [size]

@@ -22,7 +22,8 @@ _BYTE_VALUES: Final = 256
 class Flow:
     """One flow: its ``program`` for the engine, and what its metrics need to know.
 
-    ``counted``: how received frames are told: by the signature in them, or by their headers, unaltered.
+    ``counted``: how received frames are told: by the signature in them, by their headers, or not at all; only the
+    first alters frames.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Flow:
     loss: bool
     timestamps: bool
     latency: Literal["store_forward", "cut_through"] | None
-    counted: Literal["signature", "headers"]
+    counted: Literal["signature", "headers"] | None
     mean_frame_bytes: float
     program: dict[str, Any]
 
@@ -72,7 +73,7 @@ def read_flow(
         "filler": read_payload(flow.get("payload") or {}, draft, sizes, f"{path}.payload", problems),
         **asdict(timing),
         "signature": signed,
-        "match": None if signed or not receive else {"fields": draft.match(), "bytes": None},
+        "match": {"fields": draft.match(), "bytes": None} if metrics.enable and receive and not signed else None,
     }
     return Flow(
         name=str(flow["name"]),
@@ -82,7 +83,7 @@ def read_flow(
         loss=metrics.loss,
         timestamps=metrics.timestamps,
         latency=metrics.latency,
-        counted="signature" if signed else "headers",
+        counted="signature" if signed else "headers" if program["match"] else None,
         mean_frame_bytes=sizes.mean,
         program=program,
     )

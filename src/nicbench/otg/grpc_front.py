@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -32,12 +33,12 @@ async def serve_grpc(api: Api, ports: tuple[int, ...]) -> tuple[grpc.aio.Server,
     service.add_OpenapiServicer_to_server(_Service(api), server)
     for port in ports:
         try:
-            bound = server.add_insecure_port(f"{ADDRESS}:{port}")
-        except RuntimeError:
+            socket.create_server((ADDRESS, port)).close()  # grpc writes lines of its own where it cannot listen
+            bound: int = server.add_insecure_port(f"{ADDRESS}:{port}")
+        except (OSError, RuntimeError):
             continue
-        if bound:
-            await server.start()
-            return server, bound
+        await server.start()
+        return server, bound
     raise NotReadyError(
         "cannot listen there", place=f"{ADDRESS}:{ports[0]}", next_step="name another port by --grpc-port, or 0 for any"
     )

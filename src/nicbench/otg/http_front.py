@@ -15,12 +15,14 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.errors import EngineError, NicbenchError, UsageError
 from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
 from nicbench.otg.beyond import Beyond
 from nicbench.otg.refusals import INVALID, OtgError
 from nicbench.web.security import Door
 
+_OF_THE_CLIENT: Final = frozenset({"bad_request", "frame_size", "unsupported"})
+"""Kinds of the engine's errors by which it refuses what a client asked for."""
 _PCAP: Final = "application/octet-stream"
 
 
@@ -112,7 +114,7 @@ def error_message(error: Exception) -> dict[str, Any]:
     """Returns OTG's message of an error; what was not expected goes to the server's log as well."""
     if isinstance(error, OtgError):
         return {"code": error.code, "kind": error.kind, "errors": error.errors}
-    if isinstance(error, UsageError):
+    if isinstance(error, UsageError) or (isinstance(error, EngineError) and error.kind in _OF_THE_CLIENT):
         return {"code": INVALID, "kind": "validation", "errors": [str(error)]}
     if not isinstance(error, NicbenchError | OSError):
         sys.stderr.write(f"nicbench serve: {type(error).__name__}: {error}\n")

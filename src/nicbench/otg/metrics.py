@@ -38,8 +38,8 @@ def flow_metric(flow: Flow, now: Tally, before: Tally | None, elapsed_s: float) 
         },
         "latency": _latency(now.get("latency")),
     }
-    if now.get("lost") is not None:
-        metric["loss"] = 100 * now["lost"] / sent if sent else 0.0
+    if flow.receive:
+        metric["loss"] = 100 * _count(now, "lost") / sent if sent else 0.0
     return metric
 
 

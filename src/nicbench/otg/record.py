@@ -82,9 +82,10 @@ def _stream(sent: Sent) -> StreamReading:
     tally = sent.tally
     signed = sent.flow.counted == "signature"
     counts = Counts(
-        intended=tally["sent"] + (tally.get("unsent") or 0),
+        intended=tally["sent"] + tally["unsent_tester"] + tally["unsent_backpressure"],
         sent=tally["sent"],
-        unsent_tester=tally.get("unsent") or 0,
+        unsent_tester=tally["unsent_tester"],
+        unsent_backpressure=tally["unsent_backpressure"],
         received=tally.get("received") or 0,
         lost=tally.get("lost") or 0,
         late=None,

@@ -220,11 +220,19 @@ class Session:
             self._transmissions = number
             self._history = []
             self._finishing = asyncio.ensure_future(self._follow(self._transmission))
+        await self._stop_paused(numbers)
         await self._transmission.note_start(numbers)
         for number in numbers:
             self._stopped_at.pop(number, None)
         await self._bed.generator.request("control", action="start", flows=numbers)
         self._looking.set()
+
+    async def _stop_paused(self, numbers: list[int]) -> None:
+        """A flow that pauses and is started begins anew, as one that has stopped."""
+        now = await self._tally()
+        paused = [number for number in numbers if now.flows[number]["state"] == "paused"]
+        if paused:
+            await self._bed.generator.request("control", action="stop", flows=paused)
 
     def _tell_trouble(self) -> None:
         trouble, self._trouble = self._trouble, None
@@ -275,8 +283,8 @@ class Session:
         if tally["state"] != "stopped":
             self._stopped_at.pop(number, None)
             return True
-        received = tally.get("received")
-        if received is None or received >= tally["sent"]:
+        receivers = len(self._configuration.flows[number].receive)
+        if not receivers or (tally["received"] or 0) >= receivers * tally["sent"]:
             return False
         return now.at_s - self._stopped_at.setdefault(number, now.at_s) < DRAIN_S
 
