@@ -56,19 +56,19 @@ def serving(folder: Path, lab: str = SIMULATED, dut: str = "{kind: simulated}", 
     with (folder / "stderr").open("w+") as said:
         process = subprocess.Popen(command, stderr=said, text=True)
         try:
-            found = wait_until(lambda: re.search(r"(https://\S+) +(http://\S+) +grpc://(\S+)", _text(folder)), 30.0)
+            found = wait_until(lambda: re.search(r"(https://\S+) +(http://\S+) +grpc://(\S+)", _text(folder)), 120.0)
             yield Served(found[1], found[2], found[3], folder / "runs", process)
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=60) == 0, _text(folder)
+            assert process.wait(timeout=120) == 0, _text(folder)
 
 
 def _text(folder: Path) -> str:
     return (folder / "stderr").read_text()
 
 
-def wait_until(holds: Callable[[], Any], within_s: float = 20.0) -> Any:
+def wait_until(holds: Callable[[], Any], within_s: float = 60.0) -> Any:
     """What ``holds`` gives as soon as it is true."""
     end = time.monotonic() + within_s
     while not (found := holds()):

@@ -27,11 +27,9 @@ class Generator:
         self._name = name
         self._on_event = on_event
         self._number = _FIRST_NUMBER
-        self._waiting: dict[int, tuple[str, asyncio.Future[dict[str, Any]]]] = {}
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._writing = asyncio.Lock()
         self._failure: NicbenchError | None = None
-        self.failed = asyncio.Event()
-        """Set when the engine is gone."""
         self._tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._renew())]
 
     @property
@@ -44,7 +42,7 @@ class Generator:
         self._number += 1
         number = self._number
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = (command, future)
+        self._waiting[number] = future
         try:
             await self._write({"id": number, "command": command, **fields})
             reply = await asyncio.wait_for(future, within_s)
@@ -61,6 +59,7 @@ class Generator:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._fail(EngineError("the session has ended", kind="ended", place=self._name))
 
     async def _write(self, message: dict[str, Any]) -> None:
         if self._failure is not None:
@@ -76,11 +75,14 @@ class Generator:
                     raise await explain_exit(self._process, self._name)
                 self._take(parse_message(line))
         except NicbenchError as error:
-            self._failure = error
-            for _, future in self._waiting.values():
-                if not future.done():
-                    future.set_exception(error)
-            self.failed.set()
+            self._fail(error)
+
+    def _fail(self, error: NicbenchError) -> None:
+        """Tells whoever waits for a reply, and asks for one later, that none comes."""
+        self._failure = self._failure or error
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(error)
 
     def _take(self, message: dict[str, Any] | None) -> None:
         if message is None:
@@ -88,9 +90,9 @@ class Generator:
         if "event" in message:
             self._on_event(message)
             return
-        waiting = self._waiting.get(message.get("id", -1))
-        if waiting is not None and not waiting[1].done():
-            waiting[1].set_result(message)
+        future = self._waiting.get(message.get("id", -1))
+        if future is not None and not future.done():
+            future.set_result(message)
 
     async def _renew(self) -> None:
         with contextlib.suppress(HostError):  # the reader tells why

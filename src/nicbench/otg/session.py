@@ -77,6 +77,11 @@ class Session:
         return self._bed.generator.failure
 
     @property
+    def is_busy(self) -> bool:
+        """Whether a flow is sending, or something is being changed."""
+        return self.is_transmitting or self._changing.locked()
+
+    @property
     def is_transmitting(self) -> bool:
         """Whether a flow is sending, or its frames may still be under way."""
         return self._transmission is not None
@@ -89,8 +94,8 @@ class Session:
 
     async def set_config(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """Replaces the configuration and returns warnings; flows that are sending are stopped, and captures end."""
-        configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
         async with self._changing:
+            configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
             await self._end_transmission()
             await self._stop_captures(list(self._capturing))
             flows = [flow.program for flow in configuration.flows]

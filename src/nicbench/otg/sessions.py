@@ -82,6 +82,7 @@ class Sessions:
         try:
             async with session_on(bed, self._bench.seed) as session:
                 self._tell(f"session: {folder.path}")
+                self.touch()
                 ready.set_result(session)
                 await self._wait_for_end(session)
                 failure = session.failure
@@ -101,7 +102,9 @@ class Sessions:
 
     async def _wait_for_end(self, session: Session) -> None:
         while not self._ended.is_set() and session.failure is None:
-            if not session.is_transmitting and time.monotonic() - self._asked_at > self._idle_s:
+            if session.is_busy:
+                self.touch()
+            elif time.monotonic() - self._asked_at > self._idle_s:
                 self._tell(f"the session ends: nobody asked for anything in {self._idle_s:g} s")
                 break
             with contextlib.suppress(TimeoutError):
