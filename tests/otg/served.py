@@ -20,7 +20,7 @@ import snappi
 BENCH = """nicbench: 1
 title: Served
 lab: {lab}
-dut: {dut}
+dut: {{kind: simulated}}
 """
 SIMULATED = "{kind: simulated, delay: 20 us}"
 
@@ -47,10 +47,10 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, lab: str = SIMULATED, dut: str = "{kind: simulated}", *options: str) -> Iterator[Served]:
-    """Serves a bench file of this lab until the test ends; the command must end well."""
+def serving(folder: Path, *options: str, lab: str = SIMULATED, text: str | None = None) -> Iterator[Served]:
+    """Serves a bench file, or one of a simulated lab, until the test ends; the command must end well."""
     bench = folder / "bench.yaml"
-    bench.write_text(BENCH.format(lab=lab, dut=dut))
+    bench.write_text(text or BENCH.format(lab=lab))
     ports = ("--port", "0", "--http-port", "0", "--grpc-port", "0")
     command = (sys.executable, "-m", "nicbench", "serve", str(bench), "--runs", str(folder / "runs"), *ports, *options)
     with (folder / "stderr").open("w+") as said:

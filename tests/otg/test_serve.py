@@ -250,7 +250,7 @@ def test_errors_over_grpc_are_otgs_too(server: Served) -> None:
     api = server.api("grpc")
     config = api.config()
     config.ports.add(name="p1", location="eth0")
-    with pytest.raises(Exception) as refused:  # noqa: B017, PT011 - the client raises nothing more special
+    with pytest.raises(Exception) as refused:  # noqa: PT011 - the client raises nothing more special
         api.set_config(config)
     error = api.from_exception(refused.value)
     assert (error.code, error.kind) == (400, "validation")
@@ -258,7 +258,7 @@ def test_errors_over_grpc_are_otgs_too(server: Served) -> None:
 
 
 def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Path) -> None:
-    with serving(tmp_path, "{kind: simulated, loss: 20 %, seed: 3}") as served:
+    with serving(tmp_path, lab="{kind: simulated, loss: 20 %, seed: 3}") as served:
         api = served.api()
         config = configured(api, captured=False)
         add_flow(config, "f", frames=500).packet.ethernet().ipv4().udp()
@@ -290,7 +290,7 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Pa
 
 
 def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
-    with serving(tmp_path, "{kind: simulated}", "{kind: simulated}", "--idle", "2s") as served:
+    with serving(tmp_path, "--idle", "2s") as served:
         api = served.api()
         api.set_config(configured(api))
         wait_until((served.run_folder() / "report.html").exists)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+import sys
 import zlib
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from .served import (
     wait_until,
 )
 
+ROOT = Path(__file__).parents[2]
 PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
 
 
@@ -36,7 +39,7 @@ def namespaces() -> set[str]:
 @pytest.mark.lab
 def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_path: Path) -> None:
     before = namespaces()
-    with serving(tmp_path, "{kind: veth}", "{kind: bridge}") as served:
+    with serving(tmp_path, text=(ROOT / "examples/otg.yaml").read_text()) as served:
         api = served.api("https")
         config = configured(api)
         flow = add_flow(config, "unaltered", frames=40, size=200, metrics=False)
@@ -61,6 +64,13 @@ def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_p
         metric = wait_for_stop(api)["unaltered"]
         assert (metric.frames_tx, metric.frames_rx, metric.loss) == (2000, 2000, 0)
         assert metric.latency.minimum_ns > 0
+
+        first, captures = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)
+        script = (first + captures).replace("https://localhost:8443", served.https).replace("5000", "500")
+        command = (sys.executable, "-W", "ignore", "-c", script.replace("sleep(6)", "sleep(1.5)"))
+        said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        assert "500 sent, 500 received" in said.stdout, said.stderr
+        assert (tmp_path / "p2.pcap").stat().st_size > 500 * 64
     folder = served.run_folder()
     journal = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
     trial = next(event["trial"] for event in reversed(journal) if event["event"] == "trial_finished")
