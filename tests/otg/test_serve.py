@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 from nicbench.otg.configuration import read_configuration
 from nicbench.otg.ports import ServedPort
+from nicbench.testbed.labs._veth_names import mac
 
 from .frames import frame_of
 from .served import (
@@ -294,3 +298,55 @@ def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
         api = served.api()
         api.set_config(configured(api))
         wait_until((served.run_folder() / "report.html").exists)
+
+
+def test_six_ports_send_to_each_other(tmp_path: Path) -> None:
+    ports = tuple(f"t{number}" for number in range(6))
+    with serving(tmp_path, lab="{kind: simulated, ports: 6}") as served:
+        api = served.api()
+        config = configured(api, ports, captured=False)
+        ways = [(sender, receiver) for sender in range(6) for receiver in range(6) if sender != receiver]
+        for sender, receiver in ways:
+            flow = add_flow(config, f"{sender}-{receiver}", frames=100)
+            flow.tx_rx.port.tx_name, flow.tx_rx.port.rx_names = f"p{sender + 1}", [f"p{receiver + 1}"]
+            flow.packet.ethernet().ipv4().udp()[0].dst.value = mac(0, receiver)
+        api.set_config(config)
+        transmit(api, "start")
+        metrics = wait_for_stop(api)
+        assert len(metrics) == 30
+        assert {(metric.frames_tx, metric.frames_rx) for metric in metrics.values()} == {(100, 100)}
+        assert {(metric.frames_tx, metric.frames_rx) for metric in port_metrics(api).values()} == {(500, 500)}
+
+
+def test_an_engine_that_is_killed_ends_the_session_and_the_next_one_works(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        api = served.api()
+        config = configured(api, captured=False)
+        flow = add_flow(config, "f")
+        flow.duration.choice = "continuous"
+        flow.packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        transmit(api, "start")
+        children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+        with pytest.raises(Exception, match="killed by signal 9"):
+            wait_until(lambda: flow_metrics(api) and None)
+        api.set_config(config)
+        transmit(api, "start")
+        wait_until(lambda: flow_metrics(api)["f"].frames_rx > 10)
+        first, second = sorted(served.runs.iterdir())
+    for folder in (first, second):
+        events = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
+        assert events[-1]["event"] == "run_finished"
+
+
+def test_two_clients_may_change_and_read_at_once(server: Served) -> None:
+    api, other = server.api(), server.api("grpc")
+    config = configured(api, captured=False)
+    add_flow(config, "f").packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    with ThreadPoolExecutor(8) as pool:
+        changes = [pool.submit(client.set_config, config) for client in (api, other) * 3]
+        reads = [pool.submit(flow_metrics, client) for client in (api, other) * 6]
+        assert all(done.result() is not None for done in changes)
+        assert all(done.result().keys() == {"f"} for done in reads)

@@ -72,7 +72,9 @@ class Generator:
             while True:
                 line = await self._process.read_line(timeout_s=_READ_S)
                 if line is None:
-                    raise await explain_exit(self._process, self._name)
+                    death = await explain_exit(self._process, self._name)
+                    death.next_step = "what was sent before is in the run folder; begin anew"
+                    raise death
                 self._take(parse_message(line))
         except NicbenchError as error:
             self._fail(error)

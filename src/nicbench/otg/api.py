@@ -140,6 +140,8 @@ class Api:
 
     def _session(self) -> Session:
         session = self.sessions.current
+        if session is None and self.sessions.failure is not None:
+            raise OtgError([f"the session has ended: {self.sessions.failure.message}; set the configuration"], code=500)
         if session is None:
             raise OtgError(["there is no configuration: set one first"])
         return session

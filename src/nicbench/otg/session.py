@@ -56,6 +56,10 @@ class Session:
         self._transmissions = 0
         self._transmission: Transmission | None = None
         self._finishing: asyncio.Task[None] | None = None
+        self._starts = 0
+        """Odd while flows are being started: until that is done, those may not have begun."""
+        self._is_closing = False
+        """Whether the transmission is over, and being written down."""
         self._trouble: NicbenchError | None = None
         """Why the last transmission could not be finished; whoever changes something next is told."""
         self._capturing: set[str] = set()
@@ -217,20 +221,23 @@ class Session:
     async def _start(self, numbers: list[int]) -> None:
         if not numbers:
             raise OtgError(["control_state.traffic: the configuration has no flow"])
-        if self._finishing is not None and self._transmission is not None and not await self._any_sends():
-            await self._finishing  # its drain goes on: what is started now belongs to the next
-        if self._transmission is None:
-            number = self._transmissions + 1
-            self._transmission = await Transmission.begin(number, self._bed, self._configuration)
-            self._transmissions = number
-            self._history = []
-            self._finishing = asyncio.ensure_future(self._follow(self._transmission))
-        await self._stop_paused(numbers)
-        await self._transmission.note_start(numbers)
-        for number in numbers:
-            self._stopped_at.pop(number, None)
-        await self._bed.generator.request("control", action="start", flows=numbers)
-        self._looking.set()
+        self._starts += 1  # from here on the transmission that goes on, if any, is not finished
+        try:
+            if self._is_closing and self._finishing is not None:
+                await self._finishing
+            if self._transmission is None:
+                number = self._transmissions + 1
+                self._transmission = await Transmission.begin(number, self._bed, self._configuration)
+                self._transmissions, self._history = number, []
+                self._finishing = asyncio.ensure_future(self._follow(self._transmission))
+            await self._stop_paused(numbers)
+            await self._transmission.note_start(numbers)
+            for number in numbers:
+                self._stopped_at.pop(number, None)
+            await self._bed.generator.request("control", action="start", flows=numbers)
+        finally:
+            self._starts += 1
+            self._looking.set()
 
     async def _stop_paused(self, numbers: list[int]) -> None:
         """A flow that pauses and is started begins anew, as one that has stopped."""
@@ -244,10 +251,6 @@ class Session:
         if trouble is not None:
             raise trouble
 
-    async def _any_sends(self) -> bool:
-        now = await self._tally()
-        return any(each["state"] != "stopped" for each in now.flows.values())
-
     async def _follow(self, transmission: Transmission) -> None:
         """Waits until all flows of a transmission have stopped and their drain has passed, and finishes it."""
         try:
@@ -255,14 +258,20 @@ class Session:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._looking.wait(), _LOOK_S if len(self._numbers) < 256 else 5 * _LOOK_S)
                 self._looking.clear()
+                starts = self._starts
                 now = await self._tally()
-                if transmission.started and not any(self._sends(number, now) for number in transmission.started):
+                if (
+                    starts == self._starts
+                    and starts % 2 == 0
+                    and not any(self._sends(number, now) for number in transmission.started)
+                ):
                     break
+            self._is_closing = True
             await transmission.finish(DRAIN_S)
         except NicbenchError as error:
             self._trouble = error
         finally:
-            self._transmission, self._finishing = None, None
+            self._transmission, self._finishing, self._is_closing = None, None, False
 
     async def _wait_until_stopped(self, numbers: list[int]) -> None:
         """Returns when the drain of the flows has passed: clients read metrics as soon as ``stop`` is answered."""

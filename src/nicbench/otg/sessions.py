@@ -44,6 +44,8 @@ class Sessions:
         self._asked_at = time.monotonic()
         self._beginning = asyncio.Lock()
         self.current: Session | None = None
+        self.failure: NicbenchError | None = None
+        """Why the last session ended before it was asked to."""
         self.folder: RunFolder | None = None
         """Of the current session, or of the last one."""
 
@@ -58,6 +60,7 @@ class Sessions:
                 await self._wait_for_task()
                 ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
                 self._ended.clear()
+                self.failure = None
                 self._task = asyncio.ensure_future(self._run(ready))
                 self.current = await ready
             return self.current
@@ -85,9 +88,9 @@ class Sessions:
                 self.touch()
                 ready.set_result(session)
                 await self._wait_for_end(session)
-                failure = session.failure
-                if failure is not None:
-                    bus.publish(Note(level="error", text=failure.message))
+                self.failure = session.failure
+                if self.failure is not None:
+                    bus.publish(Note(level="error", text=self.failure.message))
         except BaseException as error:
             if not ready.done():
                 folder.remove()
