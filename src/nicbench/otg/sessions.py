@@ -56,6 +56,9 @@ class Sessions:
     async def begin(self) -> Session:
         """Returns the session, which is made where there is none. NicbenchError where the testbed cannot be made."""
         async with self._beginning:
+            if self.current is not None and self.current.failure is not None:
+                self._ended.set()
+                await self._wait_for_task()
             if self.current is None:
                 await self._wait_for_task()
                 ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
