@@ -131,14 +131,18 @@ class EngineClient:
         """The next event of this name whose fields have these values; events before it are dropped."""
         with self._pause_lease():
             while True:
-                for message in self._events:
+                for place, message in enumerate(self._events):
                     if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
-                        self._events.clear()
+                        del self._events[: place + 1]
                         return message
                 self._events.clear()
                 message = await self._next_message(within_s)
                 if "event" in message:
                     self._events.append(message)
+
+    def forget(self, event: str) -> None:
+        """Drops the events of this name that came so far: they tell of what was asked earlier."""
+        self._events = [message for message in self._events if message["event"] != event]
 
     async def close(self) -> None:
         """Asks the engine to end, and kills it where it does not. Never raises where it has ended already."""
