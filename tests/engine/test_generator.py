@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from tests.engine.test_examples import EXAMPLES, Played, known
 
 from nicbench.core.errors import EngineError
 from nicbench.engine.client import EngineClient
 from nicbench.engine.generator import Action, FlowState, Generator, parse_tally
-from tests.engine.test_examples import EXAMPLES, Played, known
 
 LINES = (EXAMPLES / "generator.ndjson").read_text().splitlines()
 
