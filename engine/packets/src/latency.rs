@@ -4,10 +4,11 @@ mod counts;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use nicbench_protocol::{LatencyReading, SharedCoreReading};
 
-pub use counts::{HIGHEST_NS, LatencyCounts};
+pub use counts::{FewCounts, HIGHEST_NS, LatencyCounts};
 
 use crate::error::{EngineError, ErrorKind};
 
@@ -92,8 +93,17 @@ pub fn shared_core_reading(counts: &LatencyCounts) -> Result<SharedCoreReading, 
 
 /// Encodes latencies as HdrHistogram V2, compressed, in base64.
 pub fn encode_histogram(counts: &LatencyCounts) -> Result<String, EngineError> {
+    encode(&counts.histogram()?)
+}
+
+/// Encodes a few counts as [`encode_histogram`] does all.
+pub fn encode_few(counts: &FewCounts) -> Result<String, EngineError> {
+    encode(&counts.histogram()?)
+}
+
+fn encode(histogram: &Histogram<u64>) -> Result<String, EngineError> {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(&counts.histogram()?, &mut bytes).map_err(|error| internal(&error))?;
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(|error| internal(&error))?;
     Ok(STANDARD.encode(bytes))
 }
 
@@ -125,7 +135,6 @@ fn internal(error: &dyn std::fmt::Debug) -> EngineError {
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
 
     use super::*;

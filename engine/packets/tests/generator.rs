@@ -13,6 +13,17 @@ fn engine(clock: &str, dut: Value) -> Engine {
     Engine::with_ports(clock, json!([port("p0", 1, dut), port("p1", 0, json!({}))]))
 }
 
+/// A port of DPDK that is looped to itself.
+#[cfg(feature = "dpdk")]
+fn looped() -> Engine {
+    let mut engine = Engine::start();
+    assert_eq!(engine.read()["event"], "ready");
+    let reply = engine.ask(json!({"command": "configure", "run_key": "0123456789abcdef", "clock": "tsc",
+        "memory_mib": 256, "ports": [{"name": "loop", "kind": "ring", "lossless": true}]}));
+    assert_eq!(reply["ok"], true, "{reply}");
+    engine
+}
+
 /// A flow from port 0 to port 1.
 fn flow(change: Value) -> Value {
     let mut flow = json!({"name": "f", "transmit_port": 0, "receive_ports": [1], "template": TEMPLATE,
@@ -82,6 +93,27 @@ fn what_was_asked_is_sent_and_received_to_the_last_frame() {
         (100_000, 100_000, 0)
     );
     assert_eq!(ports[1]["link_up"], true);
+    assert_eq!(engine.finish(), Some(0));
+}
+
+#[test]
+#[cfg(feature = "dpdk")]
+fn a_loop_of_dpdk_carries_exactly_what_was_asked_for_however_fast() {
+    let mut engine = looped();
+    let fields = json!([{"bit_offset": 272, "bits": 16, "values": {"first": 1, "count": 251}}]);
+    let one =
+        |rate: f64| flow(json!({"receive_ports": [0], "fields": fields, "frames": 50_000, "rate_frames_per_s": rate}));
+    load(&mut engine, vec![one(1e9), one(250_000.0), one(250_000.0)]);
+    for _ in 0..2 {
+        control(&mut engine, "start", Value::Null);
+        wait_for_end(&mut engine, vec![0, 1, 2]);
+        // The loop is emptied in the turn that filled it, or in the next.
+        let tally = (0..2).map(|_| tally(&mut engine)).last().unwrap();
+        for flow in tally["flows"].as_array().unwrap() {
+            assert_eq!((number(&flow["sent"]), number(&flow["received"])), (50_000, 50_000), "{flow}");
+            assert_eq!((number(&flow["lost"]), number(&flow["reordered"])), (0, 0));
+        }
+    }
     assert_eq!(engine.finish(), Some(0));
 }
 

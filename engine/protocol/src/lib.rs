@@ -6,6 +6,7 @@
 mod configure;
 mod detail;
 mod error;
+mod frame_program;
 mod frames;
 mod frames_result;
 mod generated;
@@ -30,6 +31,10 @@ pub use detail::{
     SilenceReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
+pub use frame_program::{
+    Filler, Fixup, FrameField, FrameMatch, FrameSizes, PseudoHeader, RandomSizes, RandomValues, ValueRange, Values,
+    Wide,
+};
 pub use frames::{
     FrameOrder, FramesCommand, FramesConfigure, FramesConfigureReply, FramesContent, FramesEngine, FramesEvent,
     FramesHello, FramesReply, FramesRequest, FramesStats, FramesTask, SyncPolicy, Verify, parse_frames,
@@ -39,10 +44,7 @@ pub use generated::{
     CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowLatency, FlowState, FlowTally, LoadReply, PortCounts,
     TallyReply,
 };
-pub use generator::{
-    Burst, CaptureAction, CaptureFilter, Control, Filler, Fixup, FlowAction, FlowRequest, FrameField, FrameMatch,
-    FrameSizes, Load, PortCapture, PseudoHeader, RandomSizes, RandomValues, Tally, ValueRange, Values, Wide,
-};
+pub use generator::{Burst, CaptureAction, CaptureFilter, Control, FlowAction, FlowRequest, Load, PortCapture, Tally};
 pub use lease::{LEASE, Lease};
 pub use lines::next_line;
 pub use monitor::{

@@ -131,9 +131,9 @@ class EngineClient:
         """The next event of this name whose fields have these values; events before it are dropped."""
         with self._pause_lease():
             while True:
-                for message in self._events:
+                for place, message in enumerate(self._events):
                     if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
-                        self._events.clear()
+                        del self._events[: place + 1]
                         return message
                 self._events.clear()
                 message = await self._next_message(within_s)

@@ -194,7 +194,7 @@ def _stamps(raw: Mapping[str, Any]) -> Stamps:
 
 
 def parse_health(raw: Mapping[str, Any]) -> Health:
-    """The health of the engine's loop and of the CPUs that it watches."""
+    """How the engine's loop and machine fared; what a reply leaves out is unknown."""
     known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz", "workers")}
     clock = raw.get("core_clock_hz")
     cpus = tuple(_cpu_time(row) for row in raw.get("cpus") or ())

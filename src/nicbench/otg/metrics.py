@@ -6,26 +6,30 @@ out, of a flow that nobody receives. Bytes are with FCS.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from nicbench.core.units import FRAME_OVERHEAD_BYTES
+from nicbench.engine.generator import FlowLatency, FlowState, FlowTally, PortCounts
 from nicbench.otg.flows import Flow
 
-Tally = Mapping[str, Any]
-"""What the engine counted of one flow or port so far."""
 _FLOW_ALWAYS: Final = frozenset({"name", "port_tx", "port_rx"})
 _PORT_ALWAYS: Final = frozenset({"name"})
 
 
-def flow_metric(flow: Flow, now: Tally, before: Tally | None, elapsed_s: float) -> dict[str, Any]:
-    """Makes the metric of a flow; ``before`` is its tally of ``elapsed_s`` ago, from which rates follow."""
+def flow_metric(
+    flow: Flow, now: FlowTally, before: FlowTally | None, elapsed_s: float, state: FlowState
+) -> dict[str, Any]:
+    """Makes the metric of a flow; ``before`` is its tally of ``elapsed_s`` ago, from which rates follow.
+
+    ``state`` is what clients are told: a flow has stopped only after its drain.
+    """
     sent, received = _count(now, "sent"), _count(now, "received")
     metric: dict[str, Any] = {
         "name": flow.name,
         "port_tx": flow.transmit,
         "port_rx": ",".join(flow.receive),
-        "transmit": str(now["state"]),
+        "transmit": str(state),
         "frames_tx": sent,
         "frames_rx": received,
         "bytes_tx": _count(now, "sent_bytes"),
@@ -36,19 +40,18 @@ def flow_metric(flow: Flow, now: Tally, before: Tally | None, elapsed_s: float) 
             "first_timestamp_ns": float(_count(now, "first_received_ns")),
             "last_timestamp_ns": float(_count(now, "last_received_ns")),
         },
-        "latency": _latency(now.get("latency")),
+        "latency": _latency(now.latency),
     }
     if flow.receive:
         metric["loss"] = 100 * _count(now, "lost") / sent if sent else 0.0
     return metric
 
 
-def _latency(latency: Mapping[str, Any] | None) -> dict[str, float]:
-    latency = latency or {}
+def _latency(latency: FlowLatency | None) -> dict[str, float]:
     return {
-        "minimum_ns": float(latency.get("minimum_ns") or 0),
-        "maximum_ns": float(latency.get("maximum_ns") or 0),
-        "average_ns": float(latency.get("mean_ns") or 0),
+        "minimum_ns": float(latency.minimum_ns) if latency else 0.0,
+        "maximum_ns": float(latency.maximum_ns) if latency else 0.0,
+        "average_ns": latency.mean_ns if latency else 0.0,
     }
 
 
@@ -56,8 +59,8 @@ def port_metric(
     name: str,
     location: str,
     link_bits_per_s: float | None,
-    now: Tally,
-    before: Tally | None,
+    now: PortCounts,
+    before: PortCounts | None,
     elapsed_s: float,
     *,
     capturing: bool,
@@ -69,7 +72,7 @@ def port_metric(
     return {
         "name": name,
         "location": location,
-        "link": "down" if now.get("link_up") is False else "up",
+        "link": "down" if now.link_up is False else "up",
         "capture": "started" if capturing else "stopped",
         "frames_tx": _count(now, "sent"),
         "frames_rx": _count(now, "received"),
@@ -80,7 +83,7 @@ def port_metric(
         "bytes_tx_rate": bytes_tx_rate,
         "bytes_rx_rate": bytes_rx_rate,
         "transmit": "started" if transmitting else "stopped",
-        "last_change": _count(now, "link_changed_ns"),
+        "last_change": 0,
         "speed": round((link_bits_per_s or 0) / 1e6),
     }
 
@@ -100,11 +103,13 @@ def _select(metric: dict[str, Any], names: Iterable[str], always: frozenset[str]
     return {key: value for key, value in metric.items() if key in wanted | always} if wanted else metric
 
 
-def _count(tally: Tally, name: str) -> int:
-    return int(tally.get(name) or 0)
+def _count(tally: FlowTally | PortCounts, name: str) -> int:
+    return int(getattr(tally, name) or 0)
 
 
-def _change(now: Tally, before: Tally | None, elapsed_s: float, name: str) -> tuple[float, float]:
+def _change(
+    now: FlowTally | PortCounts, before: FlowTally | PortCounts | None, elapsed_s: float, name: str
+) -> tuple[float, float]:
     """Frames and bytes in a second; 0 where a flow was started anew in between."""
     if before is None or elapsed_s <= 0:
         return 0.0, 0.0

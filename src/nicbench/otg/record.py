@@ -5,14 +5,14 @@ So journal, tables, report, comparison and export are those of every run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
-from nicbench.engine.reading import parse_health
+from nicbench.engine.generator import FlowLatency, FlowTally, PortCounts
 from nicbench.methods.transmission import Transmission
 from nicbench.otg.flows import Flow
 from nicbench.stats.latency import add_percentiles, merge
@@ -28,7 +28,7 @@ class Sent:
     """One flow from its start to its end: the flow, and the engine's last tally of it."""
 
     flow: Flow
-    tally: Mapping[str, Any]
+    tally: FlowTally
 
 
 def request_of(sent: Sequence[Sent], drain_s: float) -> TrialRequest:
@@ -47,8 +47,8 @@ def request_of(sent: Sequence[Sent], drain_s: float) -> TrialRequest:
 
 def reading_of(
     sent: Sequence[Sent],
-    ports: tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]],
-    health: Mapping[str, Any] | None,
+    ports: tuple[Sequence[PortCounts], Sequence[PortCounts]],
+    health: Health | None,
     drain_s: float,
 ) -> Reading:
     """Returns the reading of a transmission; ``ports`` are the engine's counts of its ports before and after it.
@@ -68,13 +68,13 @@ def reading_of(
         streams=streams if len(streams) <= MOST_ROWS else (),
         ports=tuple(_port(before, after) for before, after in zip(*ports, strict=True)),
         latency=latency,
-        health=parse_health(health) if health else Health(),
+        health=health or Health(),
     )
 
 
 def _sending_ns(sent: Sequence[Sent]) -> int:
-    first = [each.tally["first_sent_ns"] for each in sent if each.tally.get("first_sent_ns")]
-    last = [each.tally["last_sent_ns"] for each in sent if each.tally.get("last_sent_ns")]
+    first = [each.tally.first_sent_ns for each in sent if each.tally.first_sent_ns is not None]
+    last = [each.tally.last_sent_ns for each in sent if each.tally.last_sent_ns is not None]
     return max(1, max(last, default=0) - min(first, default=0))
 
 
@@ -82,50 +82,43 @@ def _stream(sent: Sent) -> StreamReading:
     tally = sent.tally
     signed = sent.flow.counted == "signature"
     counts = Counts(
-        intended=tally["sent"] + tally["unsent_tester"] + tally["unsent_backpressure"],
-        sent=tally["sent"],
-        unsent_tester=tally["unsent_tester"],
-        unsent_backpressure=tally["unsent_backpressure"],
-        received=tally.get("received") or 0,
-        lost=tally.get("lost") or 0,
+        intended=tally.sent + tally.unsent_tester + tally.unsent_backpressure,
+        sent=tally.sent,
+        unsent_tester=tally.unsent_tester,
+        unsent_backpressure=tally.unsent_backpressure,
+        received=tally.received or 0,
+        lost=tally.lost or 0,
         late=None,
-        duplicated=tally.get("duplicated") if signed else None,
-        reordered=tally.get("reordered") if signed else None,
-        corrupted=tally.get("corrupted") if signed else None,
+        duplicated=tally.duplicated if signed else None,
+        reordered=tally.reordered if signed else None,
+        corrupted=tally.corrupted if signed else None,
         corrupted_copies=None,
         unattributed=None,
         corrupted_unattributed=None,
         foreign=None,
         stale=None,
     )
-    return StreamReading(name=sent.flow.name, counts=counts, latency=latency_of(tally.get("latency")))
+    return StreamReading(name=sent.flow.name, counts=counts, latency=latency_of(tally.latency))
 
 
-def latency_of(told: Mapping[str, Any] | None) -> Latency | None:
+def latency_of(told: FlowLatency | None) -> Latency | None:
     """Returns the latency of a flow with percentiles, where its histogram is there; None where it has none."""
-    if not told or not told.get("count"):
+    if told is None or not told.count:
         return None
-    latency = Latency(
-        source="software",
-        count=told["count"],
-        minimum_ns=told["minimum_ns"],
-        mean_ns=told["mean_ns"],
-        maximum_ns=told["maximum_ns"],
-        histogram=told.get("histogram"),
-    )
+    latency = Latency(source="software", **told.model_dump())
     return add_percentiles(latency) if latency.histogram is not None else latency
 
 
-def _port(before: Mapping[str, Any], after: Mapping[str, Any]) -> PortReading:
-    earlier = before.get("counters") or {}
-    rises = {name: count - earlier.get(name, 0) for name, count in (after.get("counters") or {}).items()}
+def _port(before: PortCounts, after: PortCounts) -> PortReading:
+    rises = {name: count - before.counters.get(name, 0) for name, count in after.counters.items()}
     return PortReading(
-        name=str(after["name"]),
-        arrived=after["received"] - before["received"],
-        foreign=after["foreign"] - before["foreign"],
+        name=after.name,
+        arrived=after.received - before.received,
+        foreign=after.foreign - before.foreign,
+        stale=after.stale - before.stale,
         receive_overrun=rises.get(_OVERRUN),
         counters={name: rise for name, rise in rises.items() if rise > 0 and name != _OVERRUN},
-        link_changed=before.get("link_up") != after.get("link_up"),
+        link_changed=before.link_up != after.link_up,
     )
 
 
@@ -157,21 +150,22 @@ def results_of(
 def _values(sent: Sent) -> dict[str, Value]:
     tally, known = sent.tally, bool(sent.flow.receive)
     values: dict[str, Value] = {
-        "sent_frames": tally["sent"],
-        "received_frames": tally.get("received") if known else None,
-        "lost_frames": tally.get("lost") if known else None,
-        "loss_percent": _percent(tally.get("lost"), tally["sent"]) if known else None,
-        "sent_frames_per_s": _rate(tally["sent"], _sending_ns([sent])),
+        "sent_frames": tally.sent,
+        "received_frames": tally.received if known else None,
+        "lost_frames": tally.lost if known else None,
+        "loss_percent": _percent(tally.lost, tally.sent) if known else None,
+        "sent_frames_per_s": _rate(tally.sent, _sending_ns([sent])),
+        "duplicated_frames": tally.duplicated,
+        "reordered_frames": tally.reordered,
+        "corrupted_frames": tally.corrupted,
     }
-    for name in ("duplicated", "reordered", "corrupted"):
-        values[f"{name}_frames"] = tally.get(name)
-    return {**values, **_latency_values(latency_of(tally.get("latency")))}
+    return {**values, **_latency_values(latency_of(tally.latency))}
 
 
 def _values_of_all(sent: Sequence[Sent], reading: Reading) -> dict[str, Value]:
     """Sums over the flows that are received; what was sent is of all flows."""
     counts = reading.counts
-    total = sum(each.tally["sent"] for each in sent)
+    total = sum(each.tally.sent for each in sent)
     return {
         "sent_frames": total,
         "received_frames": counts.received,

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import ConfigurationSet
+from nicbench.engine.generator import Action, FlowState, FlowTally, PortCounts
 from nicbench.otg.captures import LARGEST_CAPTURE_BYTES
 from nicbench.otg.configuration import Configuration, read_configuration
 from nicbench.otg.metrics import flow_metric, port_metric, select_flow_columns, select_port_columns
@@ -38,8 +39,8 @@ class _Snapshot:
     """A tally with its time (monotonic)."""
 
     at_s: float
-    flows: Mapping[int, Mapping[str, Any]]
-    ports: Sequence[Mapping[str, Any]]
+    flows: Mapping[int, FlowTally]
+    ports: Sequence[PortCounts]
 
 
 class Session:
@@ -78,7 +79,7 @@ class Session:
     @property
     def failure(self) -> NicbenchError | None:
         """Why the engine is gone; None while it is there."""
-        return self._bed.generator.failure
+        return self._bed.conversation.failure
 
     @property
     def is_busy(self) -> bool:
@@ -103,7 +104,7 @@ class Session:
             await self._end_transmission()
             await self._stop_captures(list(self._capturing))
             flows = [flow.program for flow in configuration.flows]
-            await self._bed.generator.request("load", flows=flows)
+            await self._bed.generator.load(flows)
             self._config, self._configuration = config, configuration
             self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
             self._history, self._stopped_at, self._captures = [], {}, {}
@@ -125,7 +126,7 @@ class Session:
             if action == "start":
                 await self._start(numbers)
             elif self._transmission is not None:
-                await self._bed.generator.request("control", action=action, flows=numbers)
+                await self._bed.generator.control(Action(action), numbers)
                 if action == "stop":
                     await self._wait_until_stopped(numbers)
 
@@ -208,13 +209,10 @@ class Session:
 
     async def tally(self) -> dict[str, Any]:
         """Returns all that the engine counted of each flow, with its latency distribution, and of each port."""
-        reply = await self._bed.generator.request("tally", flows=None, histograms=True)
-        flows = [
-            {"name": self._configuration.flows[each["flow"]].name, **each}
-            for each in reply["flows"]
-            if each["flow"] < len(self._configuration.flows)
-        ]
-        return {"flows": flows, "ports": reply["ports"]}
+        configured = self._configuration.flows
+        told = await self._bed.generator.tally(histograms=True)
+        flows = [{"name": configured[each.flow].name, **each.model_dump(mode="json")} for each in told.flows]
+        return {"flows": flows, "ports": [port.model_dump(mode="json") for port in told.ports]}
 
     # Transmissions.
 
@@ -234,7 +232,7 @@ class Session:
             await self._transmission.note_start(numbers)
             for number in numbers:
                 self._stopped_at.pop(number, None)
-            await self._bed.generator.request("control", action="start", flows=numbers)
+            await self._bed.generator.control(Action.START, numbers)
         finally:
             self._starts += 1
             self._looking.set()
@@ -242,9 +240,9 @@ class Session:
     async def _stop_paused(self, numbers: list[int]) -> None:
         """A flow that pauses and is started begins anew, as one that has stopped."""
         now = await self._tally()
-        paused = [number for number in numbers if now.flows[number]["state"] == "paused"]
+        paused = [number for number in numbers if now.flows[number].state is FlowState.PAUSED]
         if paused:
-            await self._bed.generator.request("control", action="stop", flows=paused)
+            await self._bed.generator.control(Action.STOP, paused)
 
     def _tell_trouble(self) -> None:
         trouble, self._trouble = self._trouble, None
@@ -285,7 +283,7 @@ class Session:
         finishing = self._finishing
         if finishing is None:
             return
-        await self._bed.generator.request("control", action="stop", flows=None)
+        await self._bed.generator.control(Action.STOP)
         self._looking.set()
         await finishing
 
@@ -294,18 +292,17 @@ class Session:
         tally = now.flows.get(number)
         if tally is None:
             return False
-        if tally["state"] != "stopped":
+        if tally.state is not FlowState.STOPPED:
             self._stopped_at.pop(number, None)
             return True
         receivers = len(self._configuration.flows[number].receive)
-        if not receivers or (tally["received"] or 0) >= receivers * tally["sent"]:
+        if not receivers or (tally.received or 0) >= receivers * tally.sent:
             return False
         return now.at_s - self._stopped_at.setdefault(number, now.at_s) < DRAIN_S
 
     async def _tally(self) -> _Snapshot:
-        reply = await self._bed.generator.request("tally", flows=None)
-        flows = {each["flow"]: each for each in reply["flows"]}
-        now = _Snapshot(time.monotonic(), flows, reply["ports"])
+        tally = await self._bed.generator.tally()
+        now = _Snapshot(time.monotonic(), {each.flow: each for each in tally.flows}, tally.ports)
         if not self._history or now.at_s - self._history[-1].at_s >= _LOOK_S / 2:
             self._history = [*self._history[1 - _KEPT :], now]
         return now
@@ -319,10 +316,10 @@ class Session:
     def _flow_metric(self, number: int, now: _Snapshot, before: _Snapshot | None) -> dict[str, Any]:
         tally = now.flows[number]
         sends = self._sends(number, now)
-        state = "started" if sends and tally["state"] == "stopped" else tally["state"]
+        state = FlowState.STARTED if sends and tally.state is FlowState.STOPPED else tally.state
         earlier = before.flows.get(number) if before is not None and sends else None
         elapsed_s = now.at_s - before.at_s if before is not None else 0.0
-        return flow_metric(self._configuration.flows[number], {**tally, "state": state}, earlier, elapsed_s)
+        return flow_metric(self._configuration.flows[number], tally, earlier, elapsed_s, state)
 
     def _flows_of(self, names: Iterable[str], path: str) -> list[int]:
         given = list(names)
@@ -338,11 +335,9 @@ class Session:
             capture = self._configuration.captures[name]
             self._captured += 1
             self._bed.folder.raw.mkdir(exist_ok=True)
-            await self._bed.generator.request(
-                "capture",
-                action="start",
-                ports=[self._configuration.ports[name].number],
-                path_prefix=str(self._bed.folder.raw / f"capture-{self._captured:04d}-"),
+            await self._bed.generator.start_capture(
+                [self._configuration.ports[name].number],
+                str(self._bed.folder.raw / f"capture-{self._captured:04d}-"),
                 filters=list(capture.filters),
                 at_most_bytes=LARGEST_CAPTURE_BYTES,
                 overwrite=capture.overwrite,
@@ -354,12 +349,11 @@ class Session:
     async def _stop_captures(self, names: list[str]) -> None:
         for name in names:
             ports = [self._configuration.ports[name].number]
-            reply = await self._bed.generator.request("capture", action="stop", ports=ports)
+            (file,) = await self._bed.generator.stop_capture(ports)
             self._capturing.discard(name)
-            for file in reply["captures"]:
-                if file.get("error"):
-                    raise EngineError(f"the capture at {name} is not whole: {file['error']}", kind="capture")
-                self._captures[name] = Path(file["path"])
+            if file.error:
+                raise EngineError(f"the capture at {name} is not whole: {file.error}", kind="capture")
+            self._captures[name] = Path(file.path)
 
 
 MakeBed = Callable[[Callable[[dict[str, Any]], None]], AbstractAsyncContextManager[Bed]]

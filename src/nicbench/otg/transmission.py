@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from nicbench.core.events import ResultReady, TrialFinished
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.engine.generator import PortCounts
 from nicbench.measure.health.reader import Snapshot, compare
 from nicbench.measure.ledger.base import Side
 from nicbench.measure.ledger.losses import add_ledger
@@ -24,7 +25,6 @@ from nicbench.otg.configuration import Configuration
 from nicbench.otg.record import TEST, Sent, reading_of, request_of, results_of
 from nicbench.stages.served import Bed
 
-Tally = dict[str, Any]
 FILE: Final = "raw/transmission-{number:04d}.json"
 
 
@@ -35,7 +35,7 @@ class _Before:
     counters: Counters
     drops: Mapping[str, int]
     health: Snapshot
-    ports: Sequence[Mapping[str, Any]]
+    ports: Sequence[PortCounts]
 
 
 class Transmission:
@@ -53,25 +53,25 @@ class Transmission:
     @classmethod
     async def begin(cls, number: int, bed: Bed, configuration: Configuration) -> Transmission:
         """Reads all counters; nothing is sent yet."""
-        tally = await bed.generator.request("tally", flows=[])
-        before = _Before(await bed.ledger.read(), await bed.dut.drops(), await bed.health.read(), tally["ports"])
+        tally = await bed.generator.tally([])
+        before = _Before(await bed.ledger.read(), await bed.dut.drops(), await bed.health.read(), tally.ports)
         return cls(number, bed, configuration, before)
 
     async def note_start(self, flows: Sequence[int]) -> None:
         """Is told before flows are started: the counts of one that is started anew would be gone."""
         again = sorted(self.started.intersection(flows))
         if again:
-            tally = await self._bed.generator.request("tally", flows=again, histograms=True)
-            self._earlier += [Sent(self._configuration.flows[each["flow"]], each) for each in tally["flows"]]
+            tally = await self._bed.generator.tally(again, histograms=True)
+            self._earlier += [Sent(self._configuration.flows[each.flow], each) for each in tally.flows]
         self.started.update(flows)
 
     async def finish(self, drain_s: float) -> Trial:
         """Reads all counters again, and publishes the trial and its results."""
         bed = self._bed
         flows = sorted(self.started)
-        tally = await bed.generator.request("tally", flows=flows, histograms=True)
-        sent = [*self._earlier, *(Sent(self._configuration.flows[each["flow"]], each) for each in tally["flows"])]
-        reading = reading_of(sent, (self._before.ports, tally["ports"]), tally.get("health"), drain_s)
+        tally = await bed.generator.tally(flows, histograms=True)
+        sent = [*self._earlier, *(Sent(self._configuration.flows[each.flow], each) for each in tally.flows)]
+        reading = reading_of(sent, (self._before.ports, tally.ports), tally.health, drain_s)
         after, drops, health = await bed.ledger.read(), await bed.dut.drops(), await bed.health.read()
         receivers = {self._configuration.ports[name].number for each in sent for name in each.flow.receive}
         counters = (self._before.counters, after)
@@ -89,7 +89,7 @@ class Transmission:
             verdict=self._judge(sent, reading.health.longest_gap_ns, Evidence.of(reading, dut_cpus=self._dut_cpus())),
             at_s=round(time.monotonic() - bed.began, 3),
         )
-        self._keep(sent, tally["ports"])
+        self._keep(sent, tally.ports)
         bed.bus.publish(TrialFinished(trial=trial))
         findings = [finding.text for finding in trial.verdict.findings]
         for result in results_of(self.number, trial.id, sent, reading, findings):
@@ -102,7 +102,7 @@ class Transmission:
     def _judge(self, sent: Sequence[Sent], longest_gap_ns: int | None, evidence: Evidence) -> Verdict:
         """The verdict of every trial; where the engine does not tell its gaps, frames that left late show them."""
         verdict = judge(evidence, self._bed.thresholds)
-        late_ms = max((each.tally.get("late_maximum_ns") or 0 for each in sent), default=0) / 1e6
+        late_ms = max((each.tally.late_maximum_ns for each in sent), default=0) / 1e6
         limit = self._bed.thresholds.longest_gap_ms
         if longest_gap_ns is not None or late_ms <= limit:
             return verdict
@@ -115,8 +115,10 @@ class Transmission:
         )
         return verdict.model_copy(update={"findings": (late, *verdict.findings)})
 
-    def _keep(self, sent: Sequence[Sent], ports: Sequence[Mapping[str, Any]]) -> None:
+    def _keep(self, sent: Sequence[Sent], ports: Sequence[PortCounts]) -> None:
         """Writes what was counted of each flow, with its whole latency distribution, into the run folder."""
         self._bed.folder.raw.mkdir(exist_ok=True)
-        flows = [{"name": each.flow.name, "counted": each.flow.counted, **each.tally} for each in sent]
-        self._bed.folder.write_json(FILE.format(number=self.number), {"flows": flows, "ports": list(ports)})
+        flows = [{"name": each.flow.name, "counted": each.flow.counted, **each.tally.model_dump()} for each in sent]
+        self._bed.folder.write_json(
+            FILE.format(number=self.number), {"flows": flows, "ports": [port.model_dump() for port in ports]}
+        )

@@ -12,6 +12,7 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Bus, StageStarted
 from nicbench.core.judging import Thresholds
+from nicbench.engine.conversation import Conversation
 from nicbench.engine.generator import Generator
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
@@ -35,6 +36,7 @@ OnEvent = Callable[[dict[str, Any]], None]
 class Bed:
     """What a session works on: the engine that generates, the testbed around it, and what is read of it."""
 
+    conversation: Conversation
     generator: Generator
     testbed: Testbed
     dut: FrameDut
@@ -63,8 +65,10 @@ class _ServedRig(FrameRig):
         """Hands the started engine over to a session."""
         setting = self.setting
         assert isinstance(self._tester, PacketsTester)  # noqa: S101 - require_servable() saw to it
+        conversation = self._tester.converse(on_event)
         return Bed(
-            generator=self._tester.generate(on_event),
+            conversation=conversation,
+            generator=Generator(conversation),
             testbed=self._testbed,
             dut=self.dut,
             ledger=await LedgerReader.of(self._testbed),

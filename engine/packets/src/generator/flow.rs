@@ -107,7 +107,7 @@ impl Flow {
     /// The tick at which the next frame is due; `None` where none is left.
     #[inline]
     pub fn next_tick(&self) -> Option<u64> {
-        self.schedule.next_tick().map(|tick| self.began + tick)
+        self.schedule.next_tick().map(|tick| self.began.saturating_add(tick))
     }
 
     /// Gives up what is too late, where that may be; whose fault it is depends on whether a lossless port refused.

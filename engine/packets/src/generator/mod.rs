@@ -88,8 +88,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// A generator without flows.
-    pub fn new(output: Arc<Output>, bench: &Bench<'_>) -> Self {
+    /// A generator without flows. Without an output, requests are done all the same, and nobody is told.
+    pub fn new(output: Option<Arc<Output>>, bench: &Bench<'_>) -> Self {
         let signer = Signer::new(0, 0);
         Self {
             replies: Replies::new(output),
@@ -199,8 +199,7 @@ impl Generator {
     pub fn run(&mut self, bench: &mut Bench<'_>, orders: &dyn Orders) {
         let is_virtual = bench.clock.is_virtual();
         loop {
-            bench.clock.tick();
-            let moved = self.turn(bench);
+            let moved = self.step(bench);
             // Whether anything is left is not asked for in every turn of many flows.
             let is_over = (moved == 0 || self.turns % KEEP_UP_TURNS == 0)
                 && bench.clock.now() >= self.eager_until
@@ -209,13 +208,20 @@ impl Generator {
             if is_over || is_asked {
                 return;
             }
-            if moved == 0 {
-                self.watch.note_idle();
-                if is_virtual {
-                    self.jump(bench);
-                }
+        }
+    }
+
+    /// One turn, after which computed time goes on; returns how many frames were moved.
+    pub fn step(&mut self, bench: &mut Bench<'_>) -> usize {
+        bench.clock.tick();
+        let moved = self.turn(bench);
+        if moved == 0 {
+            self.watch.note_idle();
+            if bench.clock.is_virtual() {
+                self.jump(bench);
             }
         }
+        moved
     }
 
     /// Whether some flow would never end by itself: then computed time cannot wait for the end.
@@ -224,7 +230,7 @@ impl Generator {
     }
 
     /// Sends what is due and counts what has come; returns how many frames that were.
-    pub fn turn(&mut self, bench: &mut Bench<'_>) -> usize {
+    fn turn(&mut self, bench: &mut Bench<'_>) -> usize {
         self.turns += 1;
         self.watch.turn(bench.clock);
         let mut moved = 0;

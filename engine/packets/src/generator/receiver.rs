@@ -5,7 +5,7 @@ use super::flow::Flow;
 use crate::analyser::elapsed;
 use crate::error::{EngineError, ErrorKind};
 use crate::flows::{Arrival, FEWEST_COUNTED, FlowTable};
-use crate::latency::{LatencyCounts, LatencySummary};
+use crate::latency::{FewCounts, LatencyCounts, LatencySummary};
 use crate::signature::{MAXIMUM_FLOWS, Owner, SIGNATURE_BYTES, Signature, Signer};
 use crate::wire::ethernet::FCS_BYTES;
 
@@ -121,7 +121,8 @@ impl Receiver {
         receiving.counts = FlowCounts::default();
         receiving.by_port.fill(Arrived::default());
         let is_measured = receiving.is_signed && !receiving.ports.is_empty();
-        receiving.histogram = is_measured.then(LatencyCounts::new);
+        // It is large, and made when the first frame comes: thousands of flows start at once.
+        receiving.histogram = None;
         let lines =
             if is_measured { 1 + if receiving.ports.len() > 1 { receiving.ports.len() as u32 } else { 0 } } else { 0 };
         (receiving.first_line..receiving.first_line + lines).for_each(|line| self.table.begin_anew(line));
@@ -198,9 +199,7 @@ impl Receiver {
         receiving.by_port[place].add(frame, now);
         let latency_ns = elapsed(signature.time_ns, now_ns).unwrap_or(0);
         receiving.counts.latency.record(latency_ns);
-        if let Some(histogram) = &mut receiving.histogram {
-            histogram.record(latency_ns);
-        }
+        receiving.histogram.get_or_insert_default().record(latency_ns);
     }
 
     fn count_matched(&mut self, port: usize, frame: &[u8], flow: u32, now: u64) {
@@ -225,9 +224,10 @@ impl Receiver {
         receiving.ports.iter().copied().zip(receiving.by_port.iter().copied())
     }
 
-    /// How often each latency of a flow came; `None` where none is measured.
-    pub fn histogram(&self, flow: u32) -> Option<&LatencyCounts> {
-        self.flows[flow as usize].histogram.as_ref()
+    /// How often each latency of a flow came; `None` where none did.
+    pub fn histogram(&self, flow: u32) -> Option<FewCounts> {
+        let Receiving { counts: FlowCounts { latency, .. }, histogram, .. } = &self.flows[flow as usize];
+        histogram.as_ref().map(|histogram| histogram.between(latency.minimum_ns, latency.maximum_ns))
     }
 }
 

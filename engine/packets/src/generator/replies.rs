@@ -19,7 +19,9 @@ pub struct Replies {
 }
 
 impl Replies {
-    pub fn new(output: Arc<Output>) -> Self {
+    /// Without an output nobody reads, and nothing is written.
+    pub fn new(output: Option<Arc<Output>>) -> Self {
+        let Some(output) = output else { return Self { sender: None, writer: None } };
         let (sender, receiver) = channel::<Job>();
         let writer = thread::spawn(move || receiver.iter().for_each(|job| job(&output)));
         Self { sender: Some(sender), writer: Some(writer) }

@@ -65,7 +65,7 @@ impl Schedule {
 
     /// Moves what is left by so many ticks: flows of one rate are not to send at one time, and pauses take time.
     pub fn delay(&mut self, ticks: u64) {
-        self.shift += ticks as i64;
+        self.shift = self.shift.saturating_add_unsigned(ticks);
     }
 
     /// Frames in all; `None` where the flow has no end.
@@ -87,7 +87,7 @@ impl Schedule {
             bursts.left -= 1;
             if bursts.left == 0 {
                 bursts.left = bursts.packets;
-                self.shift += bursts.extra_ticks;
+                self.shift = self.shift.saturating_add(bursts.extra_ticks);
             }
         }
     }
@@ -98,7 +98,7 @@ impl Schedule {
         if self.is_exact || self.bursts.is_some() {
             return 0;
         }
-        self.pacer.give_up_late(now.saturating_add_signed(-self.shift))
+        self.pacer.give_up_late(now.saturating_add_signed(self.shift.saturating_neg()))
     }
 }
 

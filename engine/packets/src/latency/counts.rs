@@ -104,12 +104,38 @@ impl LatencyCounts {
 
     /// Converts the counts to those of HdrHistogram.
     pub fn histogram(&self) -> Result<Histogram<u64>, EngineError> {
-        let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
-        for (index, count) in self.nonzero_buckets() {
-            histogram.record_n(bucket(index).0, count).map_err(|error| internal(&error))?;
-        }
-        Ok(histogram)
+        histogram_of(self.nonzero_buckets())
     }
+
+    /// A copy that takes little time and memory; nothing was recorded below and above these latencies.
+    pub fn between(&self, least_ns: u64, most_ns: u64) -> FewCounts {
+        let first = index_of(least_ns.min(HIGHEST_NS));
+        let behind = (index_of(most_ns.min(HIGHEST_NS)) + 1).max(first);
+        let buckets = self.counts.get(first..behind).into_iter().flatten().zip(first..);
+        let mut few: Vec<(usize, u64)> =
+            buckets.filter(|(count, _)| **count > 0).map(|(count, index)| (index, u64::from(*count))).collect();
+        few.extend(self.overflows.iter().map(|index| (*index, 1 << 32)));
+        FewCounts(few)
+    }
+}
+
+/// Counts of the buckets that hold something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FewCounts(Vec<(usize, u64)>);
+
+impl FewCounts {
+    /// Converts the counts to those of HdrHistogram.
+    pub fn histogram(&self) -> Result<Histogram<u64>, EngineError> {
+        histogram_of(self.0.iter().copied())
+    }
+}
+
+fn histogram_of(buckets: impl Iterator<Item = (usize, u64)>) -> Result<Histogram<u64>, EngineError> {
+    let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
+    for (index, count) in buckets {
+        histogram.record_n(bucket(index).0, count).map_err(|error| internal(&error))?;
+    }
+    Ok(histogram)
 }
 
 impl Default for LatencyCounts {
@@ -159,6 +185,15 @@ mod tests {
             assert_eq!(converted.count_between(0, latency_ns), histogram.count_between(0, latency_ns), "{latency_ns}");
         }
         assert_eq!(converted, histogram);
+    }
+
+    #[test]
+    fn a_copy_of_what_lies_between_is_the_whole() {
+        let mut counts = LatencyCounts::new();
+        [700, 701, 5_000_000, 5_000_000].iter().for_each(|latency_ns| counts.record(*latency_ns));
+        counts.overflows.push(index_of(700));
+        assert_eq!(counts.between(700, 5_000_000).histogram().unwrap(), counts.histogram().unwrap());
+        assert_eq!(LatencyCounts::new().between(u64::MAX, 0).histogram().unwrap().len(), 0);
     }
 
     #[test]

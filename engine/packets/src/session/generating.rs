@@ -28,7 +28,7 @@ impl Session {
             EngineError::new(ErrorKind::BadRequest, message, "configure other ports, without `workers`")
         })?;
         if self.generator.is_none() {
-            self.generator = Some(Generator::new(Arc::clone(&self.output), &bench));
+            self.generator = Some(Generator::new(Some(Arc::clone(&self.output)), &bench));
         }
         Ok(())
     }

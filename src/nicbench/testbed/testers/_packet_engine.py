@@ -17,7 +17,7 @@ from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.binaries import deploy_file
 from nicbench.engine.client import EngineClient
-from nicbench.engine.generator import Generator
+from nicbench.engine.conversation import Conversation
 from nicbench.engine.reading import parse_reading
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
@@ -84,7 +84,7 @@ class PacketsTester(Tester):
         self._binary = binary
         self._options = options
         self._client: EngineClient | None = None
-        self._generator: Generator | None = None
+        self._conversation: Conversation | None = None
         self._learnt_for: int | None = None
         self._further_learning = 0
 
@@ -269,17 +269,16 @@ class PacketsTester(Tester):
                 await self._host.get(path, self._options.recording.folder / PurePosixPath(path).name)
                 await self._host.run(("rm", "-f", "--", path))
 
-    def generate(self, on_event: Callable[[dict[str, Any]], None]) -> Generator:
+    def converse(self, on_event: Callable[[dict[str, Any]], None]) -> Conversation:
         """Begins the conversation in which flows start and end on their own; no trial can be made after it."""
-        self._generator = Generator(
-            self._require_client().hand_over(), f"nicbench-packets on {self._host.name}", on_event
-        )
-        return self._generator
+        process = self._require_client().hand_over()
+        self._conversation = Conversation(process, f"nicbench-packets on {self._host.name}", on_event)
+        return self._conversation
 
     async def close(self) -> None:
-        if self._generator is not None:
-            await self._generator.stop()
-            self._generator = None
+        if self._conversation is not None:
+            await self._conversation.stop()
+            self._conversation = None
         if self._client is not None:
             await self._client.close()
             self._client = None
