@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import snappi
 
+from nicbench.engine.generator import FlowState, FlowTally, PortCounts
 from nicbench.otg.captures import read_filters
 from nicbench.otg.configuration import EMPTY, read_configuration
 from nicbench.otg.metrics import flow_metric, port_metric, select_flow_columns
@@ -94,18 +95,23 @@ def test_a_filter_of_bits_is_one_of_bytes_under_a_mask() -> None:
         filters({"choice": "custom", "custom": custom | {"value": "400"}})
 
 
-BEFORE = {"sent": 100, "sent_bytes": 6400, "received": 90, "received_bytes": 5760}
-NOW: dict[str, Any] = {
+UNKNOWN: dict[str, Any] = dict.fromkeys(FlowTally.model_fields)
+COUNTED: dict[str, Any] = {
+    **UNKNOWN,
+    "flow": 0,
     "state": "started",
-    "sent": 300,
-    "sent_bytes": 19200,
-    "received": 270,
-    "received_bytes": 17280,
-    "lost": 30,
-    "latency": {"count": 270, "minimum_ns": 1, "mean_ns": 2.5, "maximum_ns": 9},
-    "first_received_ns": 5,
-    "last_received_ns": 6,
+    "unsent_tester": 0,
+    "unsent_backpressure": 0,
+    "late_maximum_ns": 0,
+    "by_port": (),
 }
+EARLY = {"sent": 100, "sent_bytes": 6400, "received": 90, "received_bytes": 5760}
+LATE = {"sent": 300, "sent_bytes": 19200, "received": 270, "received_bytes": 17280}
+BEFORE = FlowTally(**COUNTED | EARLY)
+LATENCY = {"count": 270, "minimum_ns": 1, "mean_ns": 2.5, "maximum_ns": 9}
+NOW = FlowTally(**COUNTED | LATE | {"lost": 30, "latency": LATENCY, "first_received_ns": 5, "last_received_ns": 6})
+PORT: dict[str, Any] = {"name": "left", "foreign": 0, "stale": 0, "link_up": True, "counters": {}}
+STARTED = FlowState.STARTED
 
 
 def a_flow(rx: list[str]) -> Any:
@@ -115,7 +121,7 @@ def a_flow(rx: list[str]) -> Any:
 
 
 def test_a_flows_metric_has_every_field_that_clients_read() -> None:
-    metric = flow_metric(a_flow(["p2"]), NOW, BEFORE, 2.0)
+    metric = flow_metric(a_flow(["p2"]), NOW, BEFORE, 2.0, STARTED)
     assert (metric["port_tx"], metric["port_rx"], metric["transmit"]) == ("p1", "p2", "started")
     assert (metric["frames_tx"], metric["frames_rx"], metric["loss"]) == (300, 270, 10.0)
     assert (metric["frames_tx_rate"], metric["tx_rate_bytes"], metric["tx_l1_rate_bps"]) == (100, 6400, 67200)
@@ -126,13 +132,14 @@ def test_a_flows_metric_has_every_field_that_clients_read() -> None:
 
 
 def test_a_flow_that_nobody_receives_has_no_loss() -> None:
-    metric = flow_metric(a_flow([]), {**NOW, "lost": None, "received": None, "latency": None}, None, 0.0)
+    metric = flow_metric(a_flow([]), FlowTally(**COUNTED | {"sent": 9, "sent_bytes": 9}), None, 0.0, STARTED)
     assert "loss" not in metric
     assert (metric["port_rx"], metric["frames_rx"], metric["frames_tx_rate"]) == ("", 0, 0.0)
 
 
 def test_a_ports_metric_has_every_field_that_clients_read() -> None:
-    metric = port_metric("p1", "left", 10e9, NOW, BEFORE, 2.0, capturing=True, transmitting=False)
+    now, before = PortCounts(**PORT | LATE), PortCounts(**PORT | EARLY)
+    metric = port_metric("p1", "left", 10e9, now, before, 2.0, capturing=True, transmitting=False)
     assert (metric["bytes_rx_rate"], metric["capture"], metric["transmit"], metric["speed"]) == (
         5760,
         "started",

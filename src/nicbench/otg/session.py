@@ -211,7 +211,11 @@ class Session:
         """Returns all that the engine counted of each flow, with its latency distribution, and of each port."""
         configured = self._configuration.flows
         told = await self._bed.generator.tally(histograms=True)
-        flows = [{"name": configured[each.flow].name, **each.model_dump(mode="json")} for each in told.flows]
+        flows = [
+            {"name": configured[each.flow].name, **each.model_dump(mode="json")}
+            for each in told.flows
+            if each.flow < len(configured)
+        ]
         return {"flows": flows, "ports": [port.model_dump(mode="json") for port in told.ports]}
 
     # Transmissions.
