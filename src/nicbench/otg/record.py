@@ -13,7 +13,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.result import Result, ResultVerdict, Value
 from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.generator import FlowLatency, FlowTally, PortCounts
-from nicbench.methods.transmission import Transmission
+from nicbench.methods.served.transmission import Transmission
 from nicbench.otg.flows import Flow
 from nicbench.stats.latency import add_percentiles, merge
 

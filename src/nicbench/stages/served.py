@@ -26,7 +26,6 @@ from nicbench.stages.turns import make_run_started, one_turn
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
-from nicbench.testbed.testers._packet_engine import PacketsTester
 from nicbench.testbed.testers.packets import ALWAYS, Packets
 
 OnEvent = Callable[[dict[str, Any]], None]
@@ -64,7 +63,7 @@ class _ServedRig(FrameRig):
     async def make_bed(self, on_event: OnEvent) -> Bed:
         """Hands the started engine over to a session."""
         setting = self.setting
-        assert isinstance(self._tester, PacketsTester)  # noqa: S101 - require_servable() saw to it
+        assert self._tester is not None  # noqa: S101 - start_tester() made it
         conversation = self._tester.converse(on_event)
         return Bed(
             conversation=conversation,

@@ -270,7 +270,6 @@ class PacketsTester(Tester):
                 await self._host.run(("rm", "-f", "--", path))
 
     def converse(self, on_event: Callable[[dict[str, Any]], None]) -> Conversation:
-        """Begins the conversation in which flows start and end on their own; no trial can be made after it."""
         process = self._require_client().hand_over()
         self._conversation = Conversation(process, f"nicbench-packets on {self._host.name}", on_event)
         return self._conversation
