@@ -304,12 +304,8 @@ fn frames_of_an_earlier_start_are_stale() {
     let tally = tally(&mut engine);
     let (flow, port) = (&tally["flows"][0], &tally["ports"][1]);
     assert_eq!((number(&flow["sent"]), number(&flow["received"]), number(&flow["lost"])), (100, 0, 100));
-    assert_eq!((number(&port["received"]), number(&port["stale"]), number(&port["foreign"])), (0, 0, 0));
-    control(&mut engine, "start", Value::Null);
-    wait_for_end(&mut engine, vec![0]);
-    let tally = self::tally(&mut engine);
-    assert_eq!(number(&tally["ports"][1]["stale"]), number(&tally["ports"][1]["received"]));
-    assert!(number(&tally["ports"][1]["stale"]) >= 100 && number(&tally["flows"][0]["received"]) == 0, "{tally}");
+    assert_eq!((number(&port["stale"]), number(&port["foreign"])), (number(&port["received"]), 0));
+    assert!(number(&port["stale"]) > 90, "{port}");
 }
 
 #[test]
