@@ -189,10 +189,12 @@ impl Generator {
 
     /// Whether the loop is to go on without sleeping.
     pub fn is_busy(&self, clock: &dyn Clock) -> bool {
-        clock.now() < self.eager_until
-            || !self.jobs.is_empty()
-            || self.captures.is_any() && !clock.is_virtual()
-            || self.flows.iter().any(|flow| flow.state == FlowState::Started)
+        self.is_moving(clock) || !self.jobs.is_empty() || self.captures.is_any() && !clock.is_virtual()
+    }
+
+    /// Whether frames are sent, or under way.
+    fn is_moving(&self, clock: &dyn Clock) -> bool {
+        clock.now() < self.eager_until || self.flows.iter().any(|flow| flow.state == FlowState::Started)
     }
 
     /// Sends and receives until an order waits, or nothing is left to do.
@@ -217,7 +219,8 @@ impl Generator {
         let moved = self.turn(bench);
         if moved == 0 {
             self.watch.note_idle();
-            if bench.clock.is_virtual() {
+            // Between transmissions computed time stands still, however long nobody asks for anything.
+            if bench.clock.is_virtual() && self.is_moving(bench.clock) {
                 self.jump(bench);
             }
         }
