@@ -137,6 +137,7 @@ def results_of(
             id=f"{TEST}/{number}/{index}",
             test=TEST,
             method=Transmission.kind,
+            scope="per flow" if len(sent) <= MOST_ROWS else "sums of all flows",
             parameters={"transmission": number, "flow": name},
             values={"transmission": number, "flow": name, **values},
             verdict=verdict,
