@@ -1,6 +1,7 @@
 //! Latency of a stream or of a group of flows: counts by size, beside the exact minimum, mean and maximum.
 
 mod counts;
+mod sparse;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +9,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use nicbench_protocol::{LatencyReading, SharedCoreReading};
 
-pub use counts::{FewCounts, HIGHEST_NS, LatencyCounts};
+pub use counts::{HIGHEST_NS, LatencyCounts};
+pub use sparse::{CopiedCounts, SparseCounts};
 
 use crate::error::{EngineError, ErrorKind};
 
@@ -96,8 +98,8 @@ pub fn encode_histogram(counts: &LatencyCounts) -> Result<String, EngineError> {
     encode(&counts.histogram()?)
 }
 
-/// Encodes a few counts as [`encode_histogram`] does all.
-pub fn encode_few(counts: &FewCounts) -> Result<String, EngineError> {
+/// Encodes a copy as [`encode_histogram`] does all.
+pub fn encode_copy(counts: &CopiedCounts) -> Result<String, EngineError> {
     encode(&counts.histogram()?)
 }
 

@@ -5,7 +5,7 @@ use super::flow::Flow;
 use crate::analyser::elapsed;
 use crate::error::{EngineError, ErrorKind};
 use crate::flows::{Arrival, FEWEST_COUNTED, FlowTable};
-use crate::latency::{FewCounts, LatencyCounts, LatencySummary};
+use crate::latency::{CopiedCounts, LatencySummary, SparseCounts};
 use crate::signature::{MAXIMUM_FLOWS, Owner, SIGNATURE_BYTES, Signature, Signer};
 use crate::wire::ethernet::FCS_BYTES;
 
@@ -55,7 +55,7 @@ struct Receiving {
     first_line: u32,
     counts: FlowCounts,
     by_port: Vec<Arrived>,
-    histogram: Option<LatencyCounts>,
+    histogram: SparseCounts,
 }
 
 /// What arrived at a port since the flows were loaded.
@@ -93,7 +93,14 @@ impl Receiver {
             };
             lines += needed as u32;
             let by_port = vec![Arrived::default(); ports.len()];
-            Receiving { ports, is_signed, first_line, counts: FlowCounts::default(), by_port, histogram: None }
+            Receiving {
+                ports,
+                is_signed,
+                first_line,
+                counts: FlowCounts::default(),
+                by_port,
+                histogram: SparseCounts::default(),
+            }
         };
         let flows = flows.into_iter().map(receiving).collect();
         Self {
@@ -121,8 +128,7 @@ impl Receiver {
         receiving.counts = FlowCounts::default();
         receiving.by_port.fill(Arrived::default());
         let is_measured = receiving.is_signed && !receiving.ports.is_empty();
-        // It is large, and made when the first frame comes: thousands of flows start at once.
-        receiving.histogram = None;
+        receiving.histogram.clear();
         let lines =
             if is_measured { 1 + if receiving.ports.len() > 1 { receiving.ports.len() as u32 } else { 0 } } else { 0 };
         (receiving.first_line..receiving.first_line + lines).for_each(|line| self.table.begin_anew(line));
@@ -199,7 +205,7 @@ impl Receiver {
         receiving.by_port[place].add(frame, now);
         let latency_ns = elapsed(signature.time_ns, now_ns).unwrap_or(0);
         receiving.counts.latency.record(latency_ns);
-        receiving.histogram.get_or_insert_default().record(latency_ns);
+        receiving.histogram.record(latency_ns);
     }
 
     fn count_matched(&mut self, port: usize, frame: &[u8], flow: u32, now: u64) {
@@ -224,10 +230,9 @@ impl Receiver {
         receiving.ports.iter().copied().zip(receiving.by_port.iter().copied())
     }
 
-    /// How often each latency of a flow came; `None` where none did.
-    pub fn histogram(&self, flow: u32) -> Option<FewCounts> {
-        let Receiving { counts: FlowCounts { latency, .. }, histogram, .. } = &self.flows[flow as usize];
-        histogram.as_ref().map(|histogram| histogram.between(latency.minimum_ns, latency.maximum_ns))
+    /// How often each latency of a flow came.
+    pub fn histogram(&self, flow: u32) -> CopiedCounts {
+        self.flows[flow as usize].histogram.copy()
     }
 }
 

@@ -6,7 +6,7 @@ use super::flow::{Flow, SentCounts};
 use super::receiver::{Arrived, FlowCounts, PortReceived, Receiver};
 use super::times::Times;
 use crate::error::EngineError;
-use crate::latency::{FewCounts, encode_few};
+use crate::latency::{CopiedCounts, encode_copy};
 use crate::port::{Port, PortCounters};
 use crate::sys::tsc::monotonic_ns;
 
@@ -25,7 +25,7 @@ struct Counted {
     is_signed: bool,
     received: FlowCounts,
     by_port: Vec<(usize, Arrived)>,
-    histogram: Option<FewCounts>,
+    histogram: Option<CopiedCounts>,
 }
 
 /// A tally that is being made, some flows at a time.
@@ -101,7 +101,7 @@ impl TallyJob {
                 is_signed: flow.program.is_signed(),
                 received: receiver.counts(*number),
                 by_port: receiver.by_port(*number).collect(),
-                histogram: if self.histograms { receiver.histogram(*number) } else { None },
+                histogram: self.histograms.then(|| receiver.histogram(*number)),
             });
         }
         self.counted.len() == self.flows.len()
@@ -179,7 +179,7 @@ impl Counted {
             minimum_ns: latency.minimum_ns,
             mean_ns: latency.mean_ns(),
             maximum_ns: latency.maximum_ns,
-            histogram: self.histogram.as_ref().map(encode_few).transpose()?,
+            histogram: self.histogram.as_ref().map(encode_copy).transpose()?,
         }))
     }
 }

@@ -12,8 +12,8 @@ pub const HIGHEST_NS: u64 = 100_000_000_000;
 pub const DIGITS: u8 = 3;
 /// Buckets of one width at the front: two for each step of three digits, as a power of two.
 const LINEAR: u64 = 2048;
-const HALF_BITS: u32 = 10;
-const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
+pub const HALF_BITS: u32 = 10;
+pub const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
 
 /// Latencies counted by bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,31 +106,10 @@ impl LatencyCounts {
     pub fn histogram(&self) -> Result<Histogram<u64>, EngineError> {
         histogram_of(self.nonzero_buckets())
     }
-
-    /// A copy that takes little time and memory; nothing was recorded below and above these latencies.
-    pub fn between(&self, least_ns: u64, most_ns: u64) -> FewCounts {
-        let first = index_of(least_ns.min(HIGHEST_NS));
-        let behind = (index_of(most_ns.min(HIGHEST_NS)) + 1).max(first);
-        let buckets = self.counts.get(first..behind).into_iter().flatten().zip(first..);
-        let mut few: Vec<(usize, u64)> =
-            buckets.filter(|(count, _)| **count > 0).map(|(count, index)| (index, u64::from(*count))).collect();
-        few.extend(self.overflows.iter().map(|index| (*index, 1 << 32)));
-        FewCounts(few)
-    }
 }
 
-/// Counts of the buckets that hold something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FewCounts(Vec<(usize, u64)>);
-
-impl FewCounts {
-    /// Converts the counts to those of HdrHistogram.
-    pub fn histogram(&self) -> Result<Histogram<u64>, EngineError> {
-        histogram_of(self.0.iter().copied())
-    }
-}
-
-fn histogram_of(buckets: impl Iterator<Item = (usize, u64)>) -> Result<Histogram<u64>, EngineError> {
+/// Converts counts by bucket to those of HdrHistogram.
+pub fn histogram_of(buckets: impl Iterator<Item = (usize, u64)>) -> Result<Histogram<u64>, EngineError> {
     let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
     for (index, count) in buckets {
         histogram.record_n(bucket(index).0, count).map_err(|error| internal(&error))?;
@@ -144,8 +123,9 @@ impl Default for LatencyCounts {
     }
 }
 
+/// The bucket of a latency.
 #[inline(always)]
-const fn index_of(latency_ns: u64) -> usize {
+pub const fn index_of(latency_ns: u64) -> usize {
     let octave = ((LINEAR - 1) | latency_ns).ilog2() - HALF_BITS;
     ((octave as u64) << HALF_BITS) as usize + (latency_ns >> octave) as usize
 }
@@ -185,15 +165,6 @@ mod tests {
             assert_eq!(converted.count_between(0, latency_ns), histogram.count_between(0, latency_ns), "{latency_ns}");
         }
         assert_eq!(converted, histogram);
-    }
-
-    #[test]
-    fn a_copy_of_what_lies_between_is_the_whole() {
-        let mut counts = LatencyCounts::new();
-        [700, 701, 5_000_000, 5_000_000].iter().for_each(|latency_ns| counts.record(*latency_ns));
-        counts.overflows.push(index_of(700));
-        assert_eq!(counts.between(700, 5_000_000).histogram().unwrap(), counts.histogram().unwrap());
-        assert_eq!(LatencyCounts::new().between(u64::MAX, 0).histogram().unwrap().len(), 0);
     }
 
     #[test]
