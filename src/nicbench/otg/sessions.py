@@ -13,6 +13,7 @@ from typing import Final
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, Note, RunFinished
+from nicbench.core.redaction import Redactor
 from nicbench.otg.session import Session, session_on
 from nicbench.report import build
 from nicbench.stages.served import require_servable, served_bed
@@ -82,6 +83,8 @@ class Sessions:
     async def _run(self, ready: asyncio.Future[Session]) -> None:
         """One session from its run folder to its report."""
         self.folder = folder = RunFolder.create(self._runs, self._bench.source, self._bench.title)
+        if self._bench.redact:
+            folder.redact_with(Redactor.of_this_machine())
         bus = Bus()
         bus.subscribe(folder.journal.append)
         bed = partial(served_bed, self._bench, folder, bus, engine_path=self._engine_path)
@@ -103,8 +106,10 @@ class Sessions:
         finally:
             self.current = None
             if self.folder is not None:
-                with contextlib.suppress(NicbenchError):
+                try:
                     await self._finish(folder, bus)
+                except NicbenchError as error:
+                    self._tell(f"the session could not be written down: {error}")
 
     async def _wait_for_end(self, session: Session) -> None:
         while not self._ended.is_set() and session.failure is None:
