@@ -44,6 +44,7 @@ _Idle = Annotated[
         metavar="DURATION",
         parser=duration_s("--idle"),
         help="A session without a request for so long ends.",
+        show_default="1h",
     ),
 ]
 
