@@ -120,6 +120,15 @@ def test_a_flow_has_a_signature_where_its_metrics_are_on_and_frames_have_room() 
         program_of(TCP, metrics={"enable": True, "latency": {"enable": True}}, size={"fixed": 64})
 
 
+def test_frames_of_counted_flows_are_marked_behind_their_headers_where_they_have_room() -> None:
+    mark = "877367494287118008711805"
+    on = {"enable": True}
+    assert program_of(UDP, metrics=on, size={"fixed": 128})["template"].endswith(mark)
+    assert frame_of(program_of(UDP, metrics=on, size={"fixed": 128}), 0)[42:54].hex() == mark
+    assert mark not in program_of(UDP, metrics=on, size={"fixed": 64})["template"]
+    assert mark not in program_of(UDP, size={"fixed": 128})["template"]
+
+
 def test_frames_without_network_addresses_are_told_by_their_mac_addresses() -> None:
     packet = [header("ethernet", src=["00:00:00:00:00:01", "00:00:00:00:00:02"]), {"choice": "custom", "custom": _48}]
     match = program_of(packet, metrics={"enable": True})["match"]

@@ -15,6 +15,9 @@ from nicbench.otg.timing import read_timing
 
 SIGNATURE_BYTES: Final = 16
 """What the engine writes before the FCS, where it may: by it every frame is checked and timed."""
+INSTRUMENTATION: Final = bytes.fromhex("877367494287118008711805")
+"""What other generators of OTG send behind the headers of flows whose metrics are on. Tests tell such frames by it, as
+one of the public ones does; the payload of the model begins behind it."""
 _BYTE_VALUES: Final = 256
 
 
@@ -62,6 +65,8 @@ def read_flow(
             f"is taken from {SIGNATURE_BYTES} bytes before the FCS, for which the smallest frame has no room, "
             "of frames that are received: send larger frames",
         )
+    if signed and sizes.smallest >= draft.at + len(INSTRUMENTATION) + SIGNATURE_BYTES + FCS_BYTES:
+        draft.put_bytes(INSTRUMENTATION)
     program = {
         "name": str(flow["name"]),
         "transmit_port": port.number,
