@@ -13,9 +13,13 @@ from packaging.utils import canonicalize_name
 
 
 def closure(root: Path) -> set[str]:
-    """The names of all packages that nicbench needs on Linux, as the environment in ``.venv`` has them."""
+    """The names of all packages that nicbench needs on Linux, as the environment in ``.venv`` has them.
+
+    Those of `nicbench serve` are among them: nobody can add them to an installed tree.
+    """
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
-    waiting, found = [Requirement(text) for text in project["dependencies"]], set()
+    needed_first = [*project["dependencies"], *project["optional-dependencies"]["otg"]]
+    waiting, found = [Requirement(text) for text in needed_first], set()
     seen: set[str] = set()
     while waiting:
         requirement = waiting.pop()

@@ -81,7 +81,9 @@ def conversations() -> list[Path]:
 
 
 def test_most_conversations_are_such_as_a_controller_leads() -> None:
-    assert {"trial", "faults", "overload", "capture", "layers", "card"} <= {path.stem for path in conversations()}
+    assert {"trial", "faults", "overload", "capture", "layers", "card", "generator"} <= {
+        path.stem for path in conversations()
+    }
 
 
 @pytest.mark.parametrize("path", conversations(), ids=lambda path: path.stem)

@@ -12,7 +12,7 @@ from nicbench.engine.binaries import find_binary
 from nicbench.monitor.client import NAME
 
 REQUESTS = (
-    {"id": 1, "command": "hello", "protocol": "1.1"},
+    {"id": 1, "command": "hello", "protocol": "1.2"},
     {"id": 2, "command": "configure", "processes": [1]},
     {"id": 3, "command": "start"},
     {"id": 4, "command": "close"},

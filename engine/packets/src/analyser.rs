@@ -356,7 +356,7 @@ impl Analyser {
 /// Times in a signature have 40 bits; a clock read a moment too early must not give an age of 18 minutes, so that it is
 /// an error to arrive before having been sent, and by how much.
 #[inline(always)]
-fn elapsed(then_ns: u64, now_ns: u64) -> Result<u64, u64> {
+pub fn elapsed(then_ns: u64, now_ns: u64) -> Result<u64, u64> {
     let difference = now_ns.wrapping_sub(then_ns) & TIME_MASK;
     if difference > TIME_MASK / 2 { Err(TIME_MASK + 1 - difference) } else { Ok(difference) }
 }

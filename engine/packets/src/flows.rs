@@ -89,6 +89,22 @@ impl FlowTable {
         (line, line + self.ring_words * size_of::<u64>() + self.holes.bytes_per_flow())
     }
 
+    /// Nothing has come of this flow.
+    pub fn begin_anew(&mut self, flow: u32) {
+        let (flow, words) = (flow as usize, self.ring_words);
+        self.lines[flow] = FlowLine::default();
+        self.ring[flow * words..(flow + 1) * words].fill(0);
+        self.holes.forget(flow);
+    }
+
+    /// A frame that was observed is a whole one; for those who keep latencies elsewhere.
+    #[inline(always)]
+    pub fn note_received(&mut self, flow: u32) {
+        if let Some(line) = self.lines.get_mut(flow as usize) {
+            line.received += 1;
+        }
+    }
+
     /// What was counted of one flow.
     #[inline(always)]
     pub fn line(&self, flow: u32) -> Option<&FlowLine> {

@@ -39,13 +39,13 @@ pub struct HealthChange {
 
 impl HealthProbe {
     /// Reads the state; to be called right before the transmission.
-    pub fn start(clock: &impl Clock, watched: &[u32]) -> Self {
+    pub fn start(clock: &(impl Clock + ?Sized), watched: &[u32]) -> Self {
         let core_clock_hz = core_clock_hz(clock);
         Self { watched: watched.to_vec(), before: Moment::read(watched), core_clock_hz }
     }
 
     /// Reads the state again, right after the transmission, and gives the differences.
-    pub fn finish(&self, clock: &impl Clock) -> HealthChange {
+    pub fn finish(&self, clock: &(impl Clock + ?Sized)) -> HealthChange {
         let after = Moment::read(&self.watched);
         let tsc_ns = clock.nanoseconds(after.ticks.saturating_sub(self.before.ticks)) as i64;
         let monotonic_ns = after.monotonic_ns as i64 - self.before.monotonic_ns as i64;
@@ -136,7 +136,7 @@ const PROBE_STEPS: u64 = 50_000;
 const CYCLES_PER_STEP: f64 = 4.0;
 
 /// How fast the core runs now, by a timed chain of dependent multiplications; the fastest of a few tries.
-pub fn core_clock_hz(clock: &impl Clock) -> f64 {
+pub fn core_clock_hz(clock: &(impl Clock + ?Sized)) -> f64 {
     let shortest = (0..4).map(|_| time_dependent_chain()).min().unwrap_or(1).max(1);
     CYCLES_PER_STEP * PROBE_STEPS as f64 / (clock.nanoseconds(shortest) as f64 * 1e-9)
 }

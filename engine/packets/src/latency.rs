@@ -1,13 +1,16 @@
 //! Latency of a stream or of a group of flows: counts by size, beside the exact minimum, mean and maximum.
 
 mod counts;
+mod sparse;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use nicbench_protocol::{LatencyReading, SharedCoreReading};
 
 pub use counts::{HIGHEST_NS, LatencyCounts};
+pub use sparse::{CopiedCounts, SparseCounts};
 
 use crate::error::{EngineError, ErrorKind};
 
@@ -27,6 +30,15 @@ impl Default for LatencySummary {
 }
 
 impl LatencySummary {
+    /// Adds one latency.
+    #[inline]
+    pub fn record(&mut self, latency_ns: u64) {
+        self.count += 1;
+        self.minimum_ns = self.minimum_ns.min(latency_ns);
+        self.maximum_ns = self.maximum_ns.max(latency_ns);
+        self.sum_ns += u128::from(latency_ns);
+    }
+
     pub fn merge(&mut self, other: &Self) {
         self.count += other.count;
         self.minimum_ns = self.minimum_ns.min(other.minimum_ns);
@@ -83,8 +95,17 @@ pub fn shared_core_reading(counts: &LatencyCounts) -> Result<SharedCoreReading, 
 
 /// Encodes latencies as HdrHistogram V2, compressed, in base64.
 pub fn encode_histogram(counts: &LatencyCounts) -> Result<String, EngineError> {
+    encode(&counts.histogram()?)
+}
+
+/// Encodes a copy as [`encode_histogram`] does all.
+pub fn encode_copy(counts: &CopiedCounts) -> Result<String, EngineError> {
+    encode(&counts.histogram()?)
+}
+
+fn encode(histogram: &Histogram<u64>) -> Result<String, EngineError> {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(&counts.histogram()?, &mut bytes).map_err(|error| internal(&error))?;
+    V2DeflateSerializer::new().serialize(histogram, &mut bytes).map_err(|error| internal(&error))?;
     Ok(STANDARD.encode(bytes))
 }
 
@@ -116,7 +137,6 @@ fn internal(error: &dyn std::fmt::Debug) -> EngineError {
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
 
     use super::*;

@@ -13,6 +13,7 @@ pub mod flow_images;
 pub mod flows;
 pub mod frame_writer;
 pub mod gaps;
+pub mod generator;
 pub mod health;
 pub mod latency;
 pub mod look_cost;

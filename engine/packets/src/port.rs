@@ -46,6 +46,8 @@ pub struct PortCounters {
     pub receive_overrun: u64,
     /// How often the state of the link changed.
     pub link_changes: u64,
+    /// `None` where it is unknown.
+    pub link_up: Option<bool>,
     /// All other counters, by the names that reports use.
     pub named: BTreeMap<String, u64>,
     /// Why the kernel could not be asked about the port's interface: it was removed, or moved to another namespace.

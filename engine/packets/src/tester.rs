@@ -3,6 +3,7 @@
 use nicbench_protocol::{ClockReply, Reading, Start};
 
 use crate::error::EngineError;
+use crate::generator::Bench;
 use crate::orders::{Order, Orders};
 use crate::port::Clock;
 use crate::snapshot::Snapshot;
@@ -26,6 +27,11 @@ pub trait Tester {
 
     /// Keeps receive rings empty between commands; frames count for `trial` while there is one.
     fn idle(&mut self, trial: Option<&mut Trial>);
+
+    /// Its ports and its clock, where one worker on this thread serves all ports; others cannot generate.
+    fn bench(&mut self) -> Option<Bench<'_>> {
+        None
+    }
 
     fn is_virtual(&self) -> bool;
 
@@ -66,6 +72,10 @@ impl<C: Clock> Tester for Worker<C> {
                 self.discard();
             }
         }
+    }
+
+    fn bench(&mut self) -> Option<Bench<'_>> {
+        Some(Bench { clock: &*self.clock, watched_cpus: &self.watched_cpus, ports: &mut self.ports })
     }
 
     fn is_virtual(&self) -> bool {

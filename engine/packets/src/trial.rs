@@ -304,6 +304,7 @@ fn difference(before: &PortCounters, after: &PortCounters) -> PortCounters {
         completed: after.completed.saturating_sub(before.completed),
         receive_overrun: after.receive_overrun.saturating_sub(before.receive_overrun),
         link_changes: after.link_changes.saturating_sub(before.link_changes),
+        link_up: after.link_up,
         named,
         gone: after.gone.clone(),
     }

@@ -36,7 +36,7 @@ pub struct Worker<C: Clock> {
     pub clock: Rc<C>,
     pub ports: Vec<Box<dyn Port>>,
     roles: Roles,
-    watched_cpus: Vec<u32>,
+    pub watched_cpus: Vec<u32>,
     core_watch: CoreWatch,
     frames: [Frame; MAXIMUM_BURST],
     /// Of every port, where ports stamp what they receive; empty where the worker's clock does.

@@ -6,8 +6,11 @@
 mod configure;
 mod detail;
 mod error;
+mod frame_program;
 mod frames;
 mod frames_result;
+mod generated;
+mod generator;
 mod lease;
 mod lines;
 mod monitor;
@@ -28,11 +31,20 @@ pub use detail::{
     SilenceReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
+pub use frame_program::{
+    Filler, Fixup, FrameField, FrameMatch, FrameSizes, PseudoHeader, RandomSizes, RandomValues, ValueRange, Values,
+    Wide,
+};
 pub use frames::{
     FrameOrder, FramesCommand, FramesConfigure, FramesConfigureReply, FramesContent, FramesEngine, FramesEvent,
     FramesHello, FramesReply, FramesRequest, FramesStats, FramesTask, SyncPolicy, Verify, parse_frames,
 };
 pub use frames_result::{FailureKind, FramesEndedBy, FramesFailure, FramesInterval, FramesResult, Times};
+pub use generated::{
+    CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowLatency, FlowState, FlowTally, LoadReply, PortCounts,
+    TallyReply,
+};
+pub use generator::{Burst, CaptureAction, CaptureFilter, Control, FlowAction, FlowRequest, Load, PortCapture, Tally};
 pub use lease::{LEASE, Lease};
 pub use lines::next_line;
 pub use monitor::{
@@ -59,7 +71,7 @@ pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused by both sides. The minor one rises with every field
 /// or command that a controller may rely on; a controller refuses an engine whose minor number is below its own.
-pub const PROTOCOL_VERSION: &str = "1.1";
+pub const PROTOCOL_VERSION: &str = "1.2";
 
 /// The first number of a version, `None` where the text is not a version.
 pub fn major(version: &str) -> Option<u32> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::stamps::StampClockReply;
-use crate::{ErrorReport, Reading};
+use crate::{CapturesReply, ControlReply, ErrorReport, LoadReply, Reading, TallyReply};
 
 /// The content of a reply that is not an error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,14 @@ pub enum Reply {
     Late(LateReply),
     /// The reply to `stats`.
     Stats(StatsReply),
+    /// The reply to `load`.
+    Load(LoadReply),
+    /// The reply to `control`.
+    Control(ControlReply),
+    /// The reply to `tally`.
+    Tally(Box<TallyReply>),
+    /// The reply to `capture`.
+    Captures(CapturesReply),
     /// The reply to `stop`, `renew` and `close`.
     Done {},
 }
@@ -208,6 +216,11 @@ pub enum EventKind {
         /// The number of the trial.
         trial: u32,
     },
+    /// Flows of the generator have sent all, or were stopped.
+    FlowsEnded {
+        /// Their numbers.
+        flows: Vec<u32>,
+    },
 }
 
 #[cfg(test)]
@@ -232,7 +245,7 @@ mod tests {
     #[test]
     fn an_event_survives_a_round_trip() {
         let event = Event { kind: EventKind::Ready { protocol: PROTOCOL_VERSION.into() }, seq: 0, time_ns: 12 };
-        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.1","seq":0,"time_ns":12}"#);
+        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.2","seq":0,"time_ns":12}"#);
         assert_eq!(serde_json::from_str::<Event>(&event.line()).unwrap(), event);
     }
 

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{Configure, ErrorKind, ErrorReport, Start};
+use crate::{Configure, Control, ErrorKind, ErrorReport, Load, PortCapture, Start, Tally};
 
 /// One request.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +40,14 @@ pub enum Command {
     Stats,
     /// End the transmission now.
     Stop,
+    /// The generator's flows.
+    Load(Box<Load>),
+    /// Start, stop, pause or resume flows while others go on.
+    Control(Control),
+    /// The counts of flows.
+    Tally(Tally),
+    /// Begin or end captures at ports.
+    Capture(PortCapture),
     /// Renew the lease, nothing else.
     Renew {
         /// Seconds for which the controller will be silent, beyond the lease.
@@ -74,6 +82,9 @@ struct DurationFields {
     duration_s: f64,
 }
 
+/// Characters of an unknown command that its refusal repeats.
+const MOST_SHOWN: usize = 100;
+
 /// Reads one line.
 pub fn parse(line: &str) -> Result<Request, Refusal> {
     let Head { id, name, value } = head(line)?;
@@ -85,11 +96,16 @@ pub fn parse(line: &str) -> Result<Request, Refusal> {
         "settle" => fields::<DurationFields>(value).map(|fields| Command::Settle { duration_s: fields.duration_s }),
         "stats" => Ok(Command::Stats),
         "stop" => Ok(Command::Stop),
+        "load" => fields(value).map(Command::Load),
+        "control" => fields(value).map(Command::Control),
+        "tally" => fields(value).map(Command::Tally),
+        "capture" => fields(value).map(Command::Capture),
         "renew" => fields::<RenewFields>(value).map(|fields| Command::Renew { duration_s: fields.duration_s }),
         "close" => Ok(Command::Close),
         _ => {
-            let next = "use hello, configure, start, drain, settle, stats, stop, renew or close";
-            return Err(refusal(Some(id), ErrorKind::UnknownCommand, format!("unknown command {name:?}"), next));
+            let next = "use hello, configure, start, drain, settle, stats, stop, load, control, tally, capture, renew or close";
+            let message = format!("unknown command {:?}", name.chars().take(MOST_SHOWN).collect::<String>());
+            return Err(refusal(Some(id), ErrorKind::UnknownCommand, message, next));
         }
     };
     command.map(|command| Request { id, command }).map_err(|error| mistyped(id, &name, &error))

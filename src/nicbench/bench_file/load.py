@@ -21,6 +21,7 @@ from nicbench.bench_file.overlays import merge_configurations
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems, quote, suggest
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
 from nicbench.bench_file.sections import Reading, Step
+from nicbench.bench_file.served import check_methods, serve_instead
 from nicbench.core.base import why_of
 from nicbench.core.errors import UsageError
 from nicbench.core.registry import find
@@ -130,10 +131,11 @@ def _read_profile(reading: Reading, role: str, node: Node) -> tuple[TuningReques
 SEE_EXAMPLES = "give the path of a bench file; `nicbench init` writes one, `nicbench demo` runs one"
 
 
-def load(path: Path, *, with_files: bool = True) -> BenchFile:
+def load(path: Path, *, with_files: bool = True, serves: bool = False) -> BenchFile:
     """The bench file at ``path``; WrongBenchFileError lists everything that is wrong with it.
 
     Without ``with_files`` those that it names under ``hypervisor`` are not read: a run folder has none of them.
+    ``serves``: clients say what is sent, so that it needs no tests, and those that it has are not made.
     """
     try:
         with path.open("rb") as stream:
@@ -147,13 +149,15 @@ def load(path: Path, *, with_files: bool = True) -> BenchFile:
         raise UsageError(what, place=str(path), next_step=step if is_run else SEE_EXAMPLES) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=str(path), next_step=SEE_EXAMPLES) from error
-    bench = parse(content, path)
+    bench = parse(content, path, serves=serves)
     return read_hypervisors(bench, read(content, str(path))) if with_files and bench.hypervisor else bench
 
 
-def parse(content: bytes, path: Path) -> BenchFile:
-    """The bench file in ``content``; ``path`` is where it came from, for messages."""
+def parse(content: bytes, path: Path, *, serves: bool = False) -> BenchFile:
+    """The bench file in ``content``; ``path`` is where it came from, for messages. ``serves``: as in ``load``."""
     root = read(content, str(path))
+    if serves:
+        serve_instead(root, str(path))
     reading = Reading(root)
     trees = merge_configurations(root, reading)
     if reading.problems:
@@ -161,7 +165,7 @@ def parse(content: bytes, path: Path) -> BenchFile:
     outcomes: dict[str, BenchFile | list[Problem]] = {}
     for name, tree in trees.items():
         try:
-            outcomes[name] = replace(_parse_configuration(tree, content, path), configuration=name)
+            outcomes[name] = replace(_parse_configuration(tree, content, path, serves=serves), configuration=name)
         except WrongBenchFileError as error:
             outcomes[name] = list(error.problems)
     wrong = {name: problems for name, problems in outcomes.items() if isinstance(problems, list)}
@@ -171,7 +175,7 @@ def parse(content: bytes, path: Path) -> BenchFile:
     return replace(configurations[0], compared=configurations) if len(configurations) > 1 else configurations[0]
 
 
-def _parse_configuration(root: Node, content: bytes, path: Path) -> BenchFile:
+def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool) -> BenchFile:
     """The bench file of one configuration, whose overlay is merged into the tree already."""
     reading = Reading(root)
     document = reading.validate(Document, root.plain(), ())
@@ -226,7 +230,7 @@ def _parse_configuration(root: Node, content: bytes, path: Path) -> BenchFile:
         hypervisor=document.hypervisor,
         monitor=document.monitor,
     )
-    if problems := list(cross_check(bench, root)):
+    if problems := [*cross_check(bench, root), *(() if serves else check_methods(bench, root))]:
         raise WrongBenchFileError(str(path), problems)
     return bench
 

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "diff": "diff",
     "list": "list_runs",
     "web": "web",
+    "serve": "serve",
     "tag": "tag",
     "validate": "validate",
     "tune": "tune",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,12 +29,16 @@ def _folder(path: Path) -> Path:
     return path
 
 
-def _duration_s(text: str | float) -> float:
-    """Parses a duration; UsageError where it is none."""
-    try:
-        return parse_duration_s(text)
-    except ValueError as error:
-        raise UsageError(str(error), place="--wait", next_step="write it like 90s or 10min") from error
+def duration_s(option: str) -> Callable[[str | float], float]:
+    """Returns what parses the duration of an option; UsageError where it is none."""
+
+    def parse(text: str | float) -> float:
+        try:
+            return parse_duration_s(text)
+        except ValueError as error:
+            raise UsageError(str(error), place=option, next_step="write it like 90s or 10min") from error
+
+    return parse
 
 
 BenchPath = Annotated[Path, typer.Argument(metavar="BENCH.yaml", help="The bench file.", show_default=False)]
@@ -66,7 +70,7 @@ Wait = Annotated[
     typer.Option(
         "--wait",
         metavar="DURATION",
-        parser=_duration_s,
+        parser=duration_s("--wait"),
         help="How long to wait for machines and ports that another run uses, e.g. 10min.",
     ),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,7 +57,7 @@ def conduct(
     the run, if any.
     """
     if redact or bench.redact:
-        folder.redact_with(redactor_of_this_machine())
+        folder.redact_with(Redactor.of_this_machine())
     bus = Bus()
     if page is not None:
         bus.subscribe(page.subscriber(bus))  # before the journal, whose last line is the end of the run
@@ -128,13 +127,6 @@ def _missed_known_rate(summary: Summary) -> ThresholdError | None:
         return None
     advice = "look at the trials of that search in the report; a tester that is wrong here is wrong everywhere"
     return ThresholdError(f"the self-check failed: {'; '.join(wrong)}", next_step=advice)
-
-
-def redactor_of_this_machine() -> Redactor:
-    """Returns a redactor that knows this machine's name; other hosts' names are added with their inventory."""
-    redactor = Redactor()
-    redactor.learn_host_name(platform.node())
-    return redactor
 
 
 def build_report(folder: RunFolder, layout: Layout | None = None) -> Path:

@@ -76,6 +76,16 @@ class DriverChosen(Frozen):
     reason: str
 
 
+class ConfigurationSet(Frozen):
+    """A client of `nicbench serve` set a configuration, which is ``file`` of the run folder; ``number`` counts them."""
+
+    event: Literal["configuration_set"] = "configuration_set"
+    number: int
+    ports: int
+    flows: int
+    file: str
+
+
 class TestStarted(Frozen):
     """A test begins; ``points`` is how many measurement points (frame sizes) it has."""
 
@@ -222,6 +232,7 @@ Event = Annotated[
     | TurnFinished
     | IntervalsChecked
     | DriverChosen
+    | ConfigurationSet
     | TestStarted
     | TrialStarted
     | TrialFinished

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import platform
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -61,6 +62,13 @@ class Redactor:
         self._key = key if key is not None else secrets.token_bytes(32)
         self._learnt: dict[str, str] = {}
         self._pattern: re.Pattern[str] | None = None
+
+    @classmethod
+    def of_this_machine(cls) -> Redactor:
+        """Returns a redactor that knows this machine's name; other hosts' names are added with their inventory."""
+        redactor = cls()
+        redactor.learn_host_name(platform.node())
+        return redactor
 
     def learn_host_name(self, name: str) -> None:
         """Learns the name of a host, with and without its domain."""

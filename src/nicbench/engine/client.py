@@ -17,7 +17,7 @@ from nicbench.hosts.base import Process
 from nicbench.store.reading import refuse_absurd_numbers
 
 # The minor number is the oldest that this controller works with (protocol/README.md, "Versions").
-PROTOCOL = "1.1"
+PROTOCOL = "1.2"
 # A reading carries one histogram per stream; the host refuses lines above its limit.
 REPLY_TIMEOUT_S = 30.0
 # An engine without a request for 10 s ends, and between trials a slow machine may be busy for longer.
@@ -131,14 +131,19 @@ class EngineClient:
         """The next event of this name whose fields have these values; events before it are dropped."""
         with self._pause_lease():
             while True:
-                for message in self._events:
+                for place, message in enumerate(self._events):
                     if message["event"] == event and all(message.get(key) == value for key, value in fields.items()):
-                        self._events.clear()
+                        del self._events[: place + 1]
                         return message
                 self._events.clear()
                 message = await self._next_message(within_s)
                 if "event" in message:
                     self._events.append(message)
+
+    def hand_over(self) -> Process:
+        """Returns the process to whoever talks with it from now on, until ``close``; the lease is theirs."""
+        self._stop_renewing()
+        return self._process
 
     async def close(self) -> None:
         """Asks the engine to end, and kills it where it does not. Never raises where it has ended already."""
@@ -199,11 +204,16 @@ class EngineClient:
         return message
 
     async def _describe_exit(self) -> EngineError:
-        status = await self._process.wait(timeout_s=5.0)
-        how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
-        tail = _drop_chatter(self._process.stderr_tail())
-        return EngineError(
-            f"the engine {how}" + (f"; its last output: {tail}" if tail else ""),
-            place=self._name,
-            next_step="everything measured so far is saved: `nicbench resume` continues the run",
-        )
+        return await explain_exit(self._process, self._name)
+
+
+async def explain_exit(process: Process, name: str) -> EngineError:
+    """Returns how an engine ended, with its last words."""
+    status = await process.wait(timeout_s=5.0)
+    how = f"was killed by signal {-status}" if status < 0 else f"exited with status {status}"
+    tail = _drop_chatter(process.stderr_tail())
+    return EngineError(
+        f"the engine {how}" + (f"; its last output: {tail}" if tail else ""),
+        place=name,
+        next_step="everything measured so far is saved: `nicbench resume` continues the run",
+    )

@@ -139,7 +139,7 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
         streams=streams,
         ports=ports,
         latency=merge([stream.latency for stream in streams if stream.latency]),
-        health=_health(drain["health"]),
+        health=parse_health(drain["health"]),
         **parse_recorded(drain),
     )
 
@@ -193,7 +193,8 @@ def _stamps(raw: Mapping[str, Any]) -> Stamps:
     )
 
 
-def _health(raw: Mapping[str, Any]) -> Health:
+def parse_health(raw: Mapping[str, Any]) -> Health:
+    """How the engine's loop and machine fared; what a reply leaves out is unknown."""
     known = {name: raw.get(name) for name in Health.model_fields if name not in ("cpus", "core_clock_hz", "workers")}
     clock = raw.get("core_clock_hz")
     cpus = tuple(_cpu_time(row) for row in raw.get("cpus") or ())

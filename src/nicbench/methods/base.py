@@ -171,6 +171,8 @@ class Method(DescribedPlugin, ABC):
     measures: ClassVar[Measures]
     times_one_way: ClassVar[bool] = False
     """Whether its latencies are one-way, from time stamps in the frames themselves."""
+    of_sessions: ClassVar[bool] = False
+    """Whether `nicbench serve` makes its results; a bench file cannot ask for it."""
     sees_faults: ClassVar[bool] = False
     """Whether its values show what a DUT with known faults does to frames, so that both can be compared."""
 

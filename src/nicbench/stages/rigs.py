@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.clock import ClockOffset
@@ -180,6 +180,8 @@ class FrameRig(Rig[LiveFrameContext]):
     _clock: MachineClock
     _tester: Tester | None = None
     _driver_because: str | None = None
+    generates: ClassVar[bool] = False
+    """Whether flows begin and end on their own."""
 
     async def make_testbed(self) -> None:
         setting = self.setting
@@ -209,6 +211,7 @@ class FrameRig(Rig[LiveFrameContext]):
             setting.engine_folder,
             neighbours=self.dut.neighbours(testbed),
             run_folder=setting.folder.path,
+            generates=self.generates,
         )
         setting.bus.publish(StageStarted(stage="tester", text="starting the tester"))
         self._facts, self._testbed = await start_tester(self._tester, setting.bench, testbed, setting.changes)
@@ -224,7 +227,7 @@ class FrameRig(Rig[LiveFrameContext]):
         return measuring_cpus(self._testbed, self.dut.cpus(self._testbed), tester)
 
     def disclosure(self) -> dict[str, Any]:
-        bench, testbed, traffic = self.setting.bench, self._testbed, self.setting.bench.traffic
+        bench, testbed = self.setting.bench, self._testbed
         return {
             "cores": asdict(testbed.cores if self.dut.is_set_up else replace(testbed.cores, dut=())),
             "reference_clock": self._clock.reference,
@@ -234,7 +237,7 @@ class FrameRig(Rig[LiveFrameContext]):
             "statements": (
                 *testbed.statements,
                 *bench.tester_kind().statements(),
-                *statements_of(traffic.pattern, self._ways),
+                *self._traffic_statements(),
             ),
             "facts": testbed.facts,
             "tester": {
@@ -246,6 +249,9 @@ class FrameRig(Rig[LiveFrameContext]):
             "traffic": traffic_disclosure(bench),
             "addressing": tuple(asdict(way) for way in self._addressing),
         }
+
+    def _traffic_statements(self) -> tuple[str, ...]:
+        return statements_of(self.setting.bench.traffic.pattern, self._ways)
 
     async def make_maker(self, monitors: Monitors) -> None:
         setting, testbed = self.setting, self._testbed

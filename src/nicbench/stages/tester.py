@@ -51,10 +51,11 @@ def make_tester(
     fault: dict[str, float] | None = None,
     neighbours: tuple[tuple[dict[str, Any], ...], ...] = (),
     run_folder: Path | None = None,
+    generates: bool = False,
 ) -> Tester:
     """The tester, not started yet. ``fault`` is for tests; ``neighbours``: addresses each port answers for.
 
-    Without ``run_folder`` no files are written.
+    Without ``run_folder`` no files are written. ``generates``: flows begin and end on their own.
     """
     setting = Setting(
         testbed=testbed,
@@ -68,6 +69,7 @@ def make_tester(
         engine_folder=engine_folder,
         run_folder=run_folder,
         fault=fault,
+        generates=generates,
     )
     return bench.tester_kind().make(setting)
 

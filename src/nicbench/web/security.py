@@ -65,22 +65,27 @@ class Door:
             hosts.update(bracketed)
         return cls(frozenset(hosts), scheme, secrets.token_urlsafe(24), password)
 
-    def refuse(self, method: str, path: str, headers: Headers) -> Response | None:
-        """Returns the answer to a request that is refused; None where it may pass."""
-        host = headers.get("host", "").lower()
-        if host not in self.hosts:
+    def refuse_stranger(self, headers: Headers) -> Response | None:
+        """Returns the answer to whoever asks by another name, or does not know the password; None to others."""
+        if headers.get("host", "").lower() not in self.hosts:
             return _refusal(421, "this server is not known by that name; open the address that it printed")
         if self.password is not None and not _knows(headers.get("authorization", ""), self.password):
             answer = _refusal(401, "the password is needed")
             answer.headers["WWW-Authenticate"] = 'Basic realm="nicbench", charset="UTF-8"'
             return answer
+        return None
+
+    def refuse(self, method: str, path: str, headers: Headers) -> Response | None:
+        """Returns the answer to a request of a browser that is refused; None where it may pass."""
+        if (stranger := self.refuse_stranger(headers)) is not None:
+            return stranger
         own = headers.get("sec-fetch-site", "") in ("", "same-origin")
         if path == TOKEN_PATH and (not own or TOKEN_HEADER not in headers):
             # Another origin cannot send this header without asking first (CORS), which is never allowed.
             return _refusal(403, "only the pages of this server may ask for that")
         if method in _READING:
             return None
-        if not own or headers.get("origin") != f"{self.scheme}://{host}":
+        if not own or headers.get("origin") != f"{self.scheme}://{headers.get('host', '').lower()}":
             return _refusal(403, "only the pages of this server may ask for that")
         if not secrets.compare_digest(headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
             return _refusal(403, "the page is of an earlier server: load it again")

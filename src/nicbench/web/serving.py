@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from nicbench.core.controller import is_loopback
 from nicbench.core.errors import NotReadyError, UsageError
@@ -47,8 +48,23 @@ class Place:
     password_file: Path | None = None
     names: tuple[str, ...] = ()
 
-    def check(self) -> str | None:
-        """Returns the password, None where none is set. UsageError where others could read or stop runs without it."""
+    @property
+    def known_as(self) -> tuple[str, ...]:
+        """The names and addresses by which the server is known."""
+        return (*self._own_names, *self.names)
+
+    @property
+    def shown(self) -> str:
+        """The name in an address that is printed."""
+        first = self._own_names[0]
+        return first if ":" not in first else f"[{first}]"
+
+    @property
+    def _own_names(self) -> tuple[str, ...]:
+        return _LOOPBACK_NAMES if is_loopback(self.host) else (self.host, platform.node(), socket.getfqdn())
+
+    def check(self, what: str = "the page can stop runs", default_port: int = DEFAULT_PORT) -> str | None:
+        """Returns the password, None where none is set. UsageError where others could do ``what`` without it."""
         if (self.tls_cert is None) != (self.tls_key is None):
             raise UsageError("--tls-cert and --tls-key belong together", next_step="give both, or neither")
         if not is_loopback(self.host):
@@ -59,10 +75,10 @@ class Place:
             ]
             if missing:
                 raise UsageError(
-                    f"others can reach {self.host}, and the page can stop runs: {' and '.join(missing)} must be given",
+                    f"others can reach {self.host}, and {what}: {' and '.join(missing)} must be given",
                     place="--host",
                     next_step="give a certificate, its key and a password file; or leave --host out and use "
-                    "`ssh -L 8425:127.0.0.1:8425 THIS_MACHINE` from the other machine",
+                    f"`ssh -L {default_port}:127.0.0.1:{default_port} THIS_MACHINE` from the other machine",
                 )
         return None if self.password_file is None else read_password(self.password_file)
 
@@ -89,29 +105,15 @@ def serve(folder: Path, read: ReadRuns, place: Place, tell: Callable[[str], None
     ``until_eof``: also until standard input ends, which is how a server beside a run outlives no run.
     """
     password = place.check()
-    listening = _listen(place)
+    listening = listen(place, DEFAULT_PORT)
     port = listening.getsockname()[1]
-    tls = place.tls_cert is not None
-    names = _LOOPBACK_NAMES if is_loopback(place.host) else (place.host, platform.node(), socket.getfqdn())
     site = Site(
         folder.resolve(),
         Catalogue(read, partial(newest_known, folder)),
-        Door.of((*names, *place.names), port, tls=tls, password=password),
+        Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password),
     )
-    config = uvicorn.Config(
-        make_app(site),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        lifespan="off",
-        ws="none",
-        proxy_headers=False,
-        timeout_graceful_shutdown=_LAST_WORDS_S,
-        ssl_certfile=place.tls_cert,
-        ssl_keyfile=place.tls_key,
-    )
-    server = _Server(config, site)
-    shown = names[0] if ":" not in names[0] else f"[{names[0]}]"
+    server = _Server(server_config(make_app(site), place), site)
+    shown = place.shown
     if not until_eof:  # beside a run nothing is read before somebody asks
         site.catalogue.warm()
     tell(f"{site.door.scheme}://{shown}:{port}/")
@@ -150,20 +152,36 @@ def _end_at_eof(server: _Server) -> None:
     server.end()
 
 
-def _listen(place: Place) -> socket.socket:
+def server_config(app: ASGIApp, place: Place) -> uvicorn.Config:
+    """Returns how an application is served, over TLS where the place has a certificate."""
+    return uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        timeout_graceful_shutdown=_LAST_WORDS_S,
+        ssl_certfile=place.tls_cert,
+        ssl_keyfile=place.tls_key,
+    )
+
+
+def listen(place: Place, default_port: int) -> socket.socket:
     """Binds the address. NotReadyError where it is in use, or is none of this machine."""
     try:
         family = socket.AF_INET6 if ipaddress.ip_address(place.host).version == 6 else socket.AF_INET
     except ValueError:
         family = socket.AF_INET
     last: OSError | None = None
-    for port in (DEFAULT_PORT, 0) if place.port is None else (place.port,):
+    for port in (default_port, 0) if place.port is None else (place.port,):
         try:
             return socket.create_server((place.host, port), family=family)
         except OSError as error:
             last = error
     raise NotReadyError(
         f"cannot listen there: {last.strerror if last else 'no port'}",
-        place=f"{place.host}:{place.port if place.port is not None else DEFAULT_PORT}",
+        place=f"{place.host}:{place.port if place.port is not None else default_port}",
         next_step="name another port by --port, or 0 for any",
     )

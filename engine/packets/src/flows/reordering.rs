@@ -99,6 +99,11 @@ impl Holes {
         self.stride * size_of::<u64>()
     }
 
+    /// Nothing has come of this flow.
+    pub fn forget(&mut self, flow: usize) {
+        self.words[flow * self.stride..(flow + 1) * self.stride].fill(0);
+    }
+
     /// The arrival with this number jumped over `length` sequences from `first` on.
     #[cold]
     pub fn add(&mut self, flow: usize, first: u64, length: u64, arrival: u64) {

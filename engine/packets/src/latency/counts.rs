@@ -12,8 +12,8 @@ pub const HIGHEST_NS: u64 = 100_000_000_000;
 pub const DIGITS: u8 = 3;
 /// Buckets of one width at the front: two for each step of three digits, as a power of two.
 const LINEAR: u64 = 2048;
-const HALF_BITS: u32 = 10;
-const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
+pub const HALF_BITS: u32 = 10;
+pub const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
 
 /// Latencies counted by bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,12 +104,17 @@ impl LatencyCounts {
 
     /// Converts the counts to those of HdrHistogram.
     pub fn histogram(&self) -> Result<Histogram<u64>, EngineError> {
-        let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
-        for (index, count) in self.nonzero_buckets() {
-            histogram.record_n(bucket(index).0, count).map_err(|error| internal(&error))?;
-        }
-        Ok(histogram)
+        histogram_of(self.nonzero_buckets())
     }
+}
+
+/// Converts counts by bucket to those of HdrHistogram.
+pub fn histogram_of(buckets: impl Iterator<Item = (usize, u64)>) -> Result<Histogram<u64>, EngineError> {
+    let mut histogram = Histogram::new_with_bounds(1, HIGHEST_NS, DIGITS).map_err(|error| internal(&error))?;
+    for (index, count) in buckets {
+        histogram.record_n(bucket(index).0, count).map_err(|error| internal(&error))?;
+    }
+    Ok(histogram)
 }
 
 impl Default for LatencyCounts {
@@ -118,8 +123,9 @@ impl Default for LatencyCounts {
     }
 }
 
+/// The bucket of a latency.
 #[inline(always)]
-const fn index_of(latency_ns: u64) -> usize {
+pub const fn index_of(latency_ns: u64) -> usize {
     let octave = ((LINEAR - 1) | latency_ns).ilog2() - HALF_BITS;
     ((octave as u64) << HALF_BITS) as usize + (latency_ns >> octave) as usize
 }

@@ -81,7 +81,13 @@ impl Mailbox {
         if let Some(signal) = signal::received() {
             return Some(Message::End(128 + signal));
         }
-        self.receiver.recv_timeout(wait).ok()
+        // Cleared first: whatever is posted later sets it again. Where one message came, others may wait behind it.
+        self.waiting.store(false, Ordering::Release);
+        let message = self.receiver.recv_timeout(wait).ok();
+        if message.is_some() {
+            self.waiting.store(true, Ordering::Release);
+        }
+        message
     }
 
     /// Notes whether a transmission is running, which decides what requests are allowed.

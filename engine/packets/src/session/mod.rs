@@ -1,5 +1,6 @@
 //! The command loop: requests in, replies and events out, one trial after another.
 
+mod generating;
 mod input;
 mod lease;
 mod mailbox;
@@ -14,6 +15,7 @@ use nicbench_protocol::{
 };
 
 use crate::error::{EngineError, ErrorKind};
+use crate::generator::Generator;
 use crate::orders::Order;
 use crate::output::Output;
 use crate::plan;
@@ -52,6 +54,8 @@ pub struct Session {
     configured: bool,
     used_trials: HashSet<u32>,
     running: Option<Running>,
+    /// `None` until flows are loaded, and in a process that does trials.
+    generator: Option<Generator>,
 }
 
 /// Serves requests until the end; returns the exit status.
@@ -69,6 +73,7 @@ pub fn run() -> i32 {
         configured: false,
         used_trials: HashSet::new(),
         running: None,
+        generator: None,
     };
     session.serve()
 }
@@ -82,6 +87,7 @@ impl Session {
                 None => {}
             }
         }
+        self.finish_generating();
         self.mailbox.refuse_pending();
         // Ports are freed before the reply to `close` says so.
         self.tester = None;
@@ -91,6 +97,9 @@ impl Session {
 
     /// Waits for a message; meanwhile receive rings are kept empty.
     fn next_message(&mut self) -> Option<Message> {
+        if self.generate() {
+            return self.mailbox.next(Duration::ZERO);
+        }
         let eager = self.running.as_ref().is_some_and(|running| running.transmitted.elapsed() < EAGER);
         let wait = match &self.tester {
             Some(tester) if tester.is_virtual() => Duration::from_millis(20),
@@ -99,6 +108,9 @@ impl Session {
             None => Duration::from_millis(20),
         };
         let message = self.mailbox.next(wait);
+        if self.generator.is_some() {
+            return message;
+        }
         if let (None, Some(tester)) = (&message, &mut self.tester) {
             tester.idle(self.running.as_mut().map(|running| &mut running.trial));
         }
@@ -113,6 +125,16 @@ impl Session {
             Command::Drain { duration_s } => self.drain(duration_s),
             Command::Settle { duration_s } => self.settle(duration_s),
             Command::Stop => Err(bad_state("no transmission is running", "ask for `start` first")),
+            Command::Load(load) => return self.load(id, &load),
+            Command::Control(control) => {
+                return self.ask_generator(id, |generator, bench| generator.control(id, &control, bench));
+            }
+            Command::Tally(tally) => {
+                return self.ask_generator(id, |generator, bench| generator.tally(id, tally, bench));
+            }
+            Command::Capture(capture) => {
+                return self.ask_generator(id, |generator, bench| generator.capture(id, &capture, bench));
+            }
             Command::Close => return self.mailbox.close(id),
             // The reading thread answers these at once, so that they never wait for the worker.
             Command::Stats | Command::Renew { .. } => Ok(Some(Reply::Done {})),
@@ -137,6 +159,10 @@ impl Session {
     }
 
     fn start(&mut self, id: i64, start: &Start) {
+        if self.generator.is_some() {
+            let error = bad_state("this process generates flows", "start another process for trials");
+            return self.output.fail(id, error);
+        }
         let (mut trial, tester) =
             match (new_trial(start, self.run_key, &self.used_trials, &mut self.tester), &mut self.tester) {
                 (Ok(trial), Some(tester)) => (trial, tester),

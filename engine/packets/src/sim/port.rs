@@ -112,6 +112,7 @@ impl Port for SimulatedPort {
         let mut counters = PortCounters {
             completed: link.completed,
             receive_overrun: link.receive_overrun,
+            link_up: self.facts.link_up,
             ..PortCounters::default()
         };
         link.dut.add_counters(&mut counters.named);

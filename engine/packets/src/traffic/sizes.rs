@@ -1,6 +1,6 @@
 //! The sizes of a stream's frames, and which frame has which: one, all in turn, or a mix in exact proportions.
 
-use nicbench_protocol::StreamRequest;
+use nicbench_protocol::{SizeSweep, StreamRequest, WeightedSize};
 
 use crate::error::{EngineError, ErrorKind};
 use crate::signature::scramble;
@@ -17,47 +17,60 @@ pub struct Sizes {
     seed: u64,
 }
 
+/// What is wrong with sizes, and what to do instead.
+pub type Refused = (String, &'static str);
+
 impl Sizes {
     /// What `request` asks for; whether a port can send them is checked elsewhere.
     pub fn of(request: &StreamRequest) -> Result<Self, EngineError> {
-        let refuse = |what: String, next: &str| {
-            Err(EngineError::new(ErrorKind::BadRequest, format!("stream {}: {what}", request.name), next))
-        };
-        if let Some(sweep) = request.size_sweep {
-            let count = (u64::from(sweep.to) + 1).saturating_sub(sweep.from.into()).div_ceil(sweep.step.max(1).into());
-            if sweep.step == 0 || count == 0 || count > MOST_SIZES as u64 || !request.sizes.is_empty() {
-                let next = "give `from` not above `to`, a `step` from 1, at most 16384 sizes, and no `sizes` beside it";
-                return refuse(
-                    format!("size_sweep from {} to {} in steps of {}", sweep.from, sweep.to, sweep.step),
-                    next,
-                );
+        let sizes = match request.size_sweep {
+            Some(_) if !request.sizes.is_empty() => {
+                Err(("size_sweep stands beside sizes".into(), "give `sizes` or `size_sweep`"))
             }
-            let frame_bytes = (sweep.from..=sweep.to).step_by(sweep.step as usize).collect();
-            return Ok(Self { frame_bytes, period: Vec::new(), seed: 0 });
+            Some(sweep) => Self::sweep(sweep),
+            None if request.sizes.is_empty() => Ok(Self::one(request.frame_bytes)),
+            None => Self::mix(&request.sizes, request.size_seed),
+        };
+        sizes.map_err(|(what, next)| {
+            EngineError::new(ErrorKind::BadRequest, format!("stream {}: {what}", request.name), next)
+        })
+    }
+
+    /// All frames are alike.
+    pub fn one(frame_bytes: u32) -> Self {
+        Self { frame_bytes: vec![frame_bytes], period: Vec::new(), seed: 0 }
+    }
+
+    /// Every size in turn.
+    pub fn sweep(sweep: SizeSweep) -> Result<Self, Refused> {
+        let count = (u64::from(sweep.to) + 1).saturating_sub(sweep.from.into()).div_ceil(sweep.step.max(1).into());
+        if sweep.step == 0 || count == 0 || count > MOST_SIZES as u64 {
+            let what = format!("size_sweep from {} to {} in steps of {}", sweep.from, sweep.to, sweep.step);
+            return Err((what, "give `from` not above `to`, a `step` from 1, and at most 16384 sizes"));
         }
-        if request.sizes.is_empty() {
-            return Ok(Self { frame_bytes: vec![request.frame_bytes], period: Vec::new(), seed: 0 });
-        }
-        let mut sizes = request.sizes.clone();
+        let frame_bytes = (sweep.from..=sweep.to).step_by(sweep.step as usize).collect();
+        Ok(Self { frame_bytes, period: Vec::new(), seed: 0 })
+    }
+
+    /// A mix in the proportions of the weights.
+    pub fn mix(weighted: &[WeightedSize], seed: u64) -> Result<Self, Refused> {
+        let mut sizes = weighted.to_vec();
         sizes.sort_by_key(|size| size.frame_bytes);
-        let twice = sizes.windows(2).find(|pair| pair[0].frame_bytes == pair[1].frame_bytes);
-        if let Some(pair) = twice {
-            return refuse(format!("sizes name {} bytes twice", pair[0].frame_bytes), "add the weights up");
+        if let Some(pair) = sizes.windows(2).find(|pair| pair[0].frame_bytes == pair[1].frame_bytes) {
+            return Err((format!("sizes name {} bytes twice", pair[0].frame_bytes), "add the weights up"));
         }
         let divisor = sizes.iter().fold(0, |divisor, size| greatest_common_divisor(divisor, size.weight)).max(1);
         let sum: u64 = sizes.iter().map(|size| u64::from(size.weight / divisor)).sum();
-        if sizes.iter().any(|size| size.weight == 0) || sum > MOST_WEIGHT {
-            return refuse(
-                format!("weights of sizes add up to {sum}"),
-                "give weights from 1, adding up to at most 65536",
-            );
+        if sizes.iter().any(|size| size.weight == 0) || sum == 0 || sum > MOST_WEIGHT {
+            let next = "give weights from 1, adding up to at most 65536";
+            return Err((format!("weights of sizes add up to {sum}"), next));
         }
         let mut period: Vec<u32> = Vec::with_capacity(sum as usize);
         for (index, size) in sizes.iter().enumerate() {
             period.extend(std::iter::repeat_n(index as u32, (size.weight / divisor) as usize));
         }
-        shuffle(&mut period, request.size_seed);
-        Ok(Self { frame_bytes: sizes.iter().map(|size| size.frame_bytes).collect(), period, seed: request.size_seed })
+        shuffle(&mut period, seed);
+        Ok(Self { frame_bytes: sizes.iter().map(|size| size.frame_bytes).collect(), period, seed })
     }
 
     /// The index of the size of the frame at `position` of the stream.

@@ -109,6 +109,7 @@ impl XdpPort {
             completed: self.flushed.taken + at_peer,
             receive_overrun: self.receiver.receive_overrun(),
             link_changes: state.carrier_changes.unwrap_or(0),
+            link_up: state.carrier,
             named,
             gone,
         }

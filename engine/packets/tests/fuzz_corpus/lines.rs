@@ -2,6 +2,7 @@
 //! adds up. What would open real ports or files stays out.
 
 use nicbench_packets::error::EngineError;
+use nicbench_packets::generator::{Bench, Generator};
 use nicbench_packets::orders::{Order, Orders};
 use nicbench_packets::plan;
 use nicbench_packets::port::PortFacts;
@@ -21,6 +22,8 @@ const CAPTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../packets/tests/gol
 const MOST_TURNS: u32 = 20_000;
 const MOST_PORTS: usize = 4;
 const MOST_STREAMS: usize = 4;
+const MOST_FLOWS: usize = 16;
+const MOST_STEPS: u32 = 2_000;
 
 /// A tester over simulated ports, and where frames may go.
 #[derive(Default)]
@@ -28,6 +31,7 @@ struct Lab {
     run_key: u64,
     tester: Option<Box<dyn Tester>>,
     snapshot: Snapshot,
+    generator: Option<Generator>,
 }
 
 /// Ends a loop after many turns.
@@ -65,8 +69,25 @@ impl Lab {
             Err(refusal) => check_refusal(&refusal),
             Ok(Command::Configure(configure)) => self.configure(&configure).err().iter().for_each(check_error),
             Ok(Command::Start(start)) => self.start(*start).err().iter().for_each(check_error),
+            Ok(Command::Load(load)) if load.flows.len() <= MOST_FLOWS => {
+                self.generate(|generator, run_key, bench| generator.load(1, &load, run_key, bench));
+            }
+            Ok(Command::Control(control)) => {
+                self.generate(|generator, _, bench| generator.control(1, &control, bench));
+            }
+            Ok(Command::Tally(tally)) => self.generate(|generator, _, bench| generator.tally(1, tally, bench)),
             Ok(_) => {}
         }
+    }
+
+    /// Asks a generator over the ports, and lets it go on for a while.
+    fn generate(&mut self, ask: impl FnOnce(&mut Generator, u64, &mut Bench<'_>)) {
+        let Some(mut bench) = self.tester.as_mut().and_then(|tester| tester.bench()) else { return };
+        let generator = self.generator.get_or_insert_with(|| Generator::new(None, &bench));
+        ask(generator, self.run_key, &mut bench);
+        (0..MOST_STEPS).for_each(|_| {
+            generator.step(&mut bench);
+        });
     }
 
     fn configure(&mut self, configure: &Configure) -> Result<(), EngineError> {
@@ -76,6 +97,7 @@ impl Lab {
         if is_simulated && is_virtual && configure.watch_cpus.is_empty() && configure.ports.len() <= MOST_PORTS {
             self.run_key = run_key;
             self.tester = Some(open::open(configure, &self.snapshot)?.0);
+            self.generator = None;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,6 +17,7 @@ from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.binaries import deploy_file
 from nicbench.engine.client import EngineClient
+from nicbench.engine.conversation import Conversation
 from nicbench.engine.reading import parse_reading
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
@@ -83,6 +84,7 @@ class PacketsTester(Tester):
         self._binary = binary
         self._options = options
         self._client: EngineClient | None = None
+        self._conversation: Conversation | None = None
         self._learnt_for: int | None = None
         self._further_learning = 0
 
@@ -267,7 +269,15 @@ class PacketsTester(Tester):
                 await self._host.get(path, self._options.recording.folder / PurePosixPath(path).name)
                 await self._host.run(("rm", "-f", "--", path))
 
+    def converse(self, on_event: Callable[[dict[str, Any]], None]) -> Conversation:
+        process = self._require_client().hand_over()
+        self._conversation = Conversation(process, f"nicbench-packets on {self._host.name}", on_event)
+        return self._conversation
+
     async def close(self) -> None:
+        if self._conversation is not None:
+            await self._conversation.stop()
+            self._conversation = None
         if self._client is not None:
             await self._client.close()
             self._client = None

@@ -15,10 +15,12 @@ from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
+from nicbench.core.errors import EngineError
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Ability, Traffic
 from nicbench.core.trial import Reading, TrialRequest
+from nicbench.engine.conversation import Conversation
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed, TesterPort
 from nicbench.tuning.undo.base import Undo
@@ -93,6 +95,13 @@ class Tester(ABC):
         tester does not know is None, never 0. EngineError where the tester died or refused.
         """
 
+    def converse(self, on_event: Callable[[dict[str, Any]], None]) -> Conversation:
+        """Begins a conversation in which flows start and end on their own; no trial can be made after it.
+
+        EngineError where the tester sends by the trial only.
+        """
+        raise EngineError("this tester sends by the trial only", kind="unsupported")
+
     @abstractmethod
     async def close(self) -> None:
         """Gives the ports back; never raises where the tester has ended already."""
@@ -118,6 +127,8 @@ class Setting:
     engine_folder: str | None = None
     run_folder: Path | None = None
     fault: dict[str, float] | None = None
+    generates: bool = False
+    """Whether flows begin and end on their own (`nicbench serve`): time is then the machine's, also if simulated."""
 
 
 class TesterKind(DescribedPlugin, ABC):

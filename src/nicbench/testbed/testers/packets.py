@@ -159,7 +159,7 @@ class Packets(TesterKind):
             worker_cpu=None if testbed.simulated or own.workers else worker,
             workers=self._workers(setting),
             watch_cpus=setting.dut_cpus,
-            virtual_clock=testbed.simulated,
+            virtual_clock=testbed.simulated and not setting.generates,
             huge_pages=own.huge_pages,
             memory_mib=max(1, own.memory // 2**20),
             burst=own.burst,

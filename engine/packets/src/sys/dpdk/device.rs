@@ -175,6 +175,7 @@ impl Device {
             completed: accepted,
             receive_overrun: raw.missed + raw.no_buffer,
             link_changes: self.link_changes(raw.link_changes, kernel.carrier_changes),
+            link_up: kernel.carrier.or(self.link.last),
             gone,
             ..PortCounters::default()
         };

@@ -1,0 +1,177 @@
+//! What the generator replies: the counts of its flows and ports, and the files of its captures.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::HealthReading;
+
+/// The reply to `load`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadReply {
+    /// How many flows there are.
+    pub loaded: u32,
+}
+
+/// The reply to `control`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlReply {
+    /// When it happened: the monotonic time of the engine's host.
+    pub at_ns: u64,
+    /// To how many flows: those in another state were left alone.
+    pub changed: u32,
+}
+
+/// The reply to `tally`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TallyReply {
+    /// When it was counted: the monotonic time of the engine's host.
+    pub at_ns: u64,
+    /// In the order of the request.
+    pub flows: Vec<FlowTally>,
+    /// In their order.
+    pub ports: Vec<PortCounts>,
+    /// How the loop fared since a flow was started while none transmitted; `None` before that. The machine's state is
+    /// known when all flows have ended.
+    pub health: Option<HealthReading>,
+}
+
+/// How far a flow is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowState {
+    /// It does not transmit.
+    #[default]
+    Stopped,
+    /// It transmits.
+    Started,
+    /// It holds on.
+    Paused,
+}
+
+/// The counts of one flow since it was started. What only a signature tells is `None` without one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowTally {
+    /// Its number.
+    pub flow: u32,
+    /// How far it is.
+    pub state: FlowState,
+    /// Frames that the port has taken.
+    pub sent: u64,
+    /// With FCS.
+    pub sent_bytes: u64,
+    /// Frames in all; `None` where the flow goes on until it is stopped.
+    pub intended: Option<u64>,
+    /// Frames that were given up because they were late; 0 where all are sent, however late.
+    pub unsent_tester: u64,
+    /// Of those that were given up: frames that a port marked `lossless` refused.
+    pub unsent_backpressure: u64,
+    /// The longest time from when a frame was due until the port took it.
+    pub late_maximum_ns: u64,
+    /// Distinct intact frames; `None` where nobody receives.
+    pub received: Option<u64>,
+    /// With FCS.
+    pub received_bytes: Option<u64>,
+    /// Frames that are missing. While the flow transmits, only those that others overtook.
+    pub lost: Option<u64>,
+    /// While the flow transmits: frames that were sent and are neither received nor known to be lost.
+    pub in_flight: Option<u64>,
+    /// Frames that came again.
+    pub duplicated: Option<u64>,
+    /// Frames that came after a later one (RFC 4737).
+    pub reordered: Option<u64>,
+    /// Frames with an intact signature whose filler or length is not as sent.
+    pub corrupted: Option<u64>,
+    /// Frames that came in by a port that is none of its `receive_ports`.
+    pub misdirected: Option<u64>,
+    /// `None` where nothing was received, or there is no signature.
+    pub latency: Option<FlowLatency>,
+    /// UNIX time.
+    pub first_sent_ns: Option<u64>,
+    /// UNIX time.
+    pub last_sent_ns: Option<u64>,
+    /// UNIX time.
+    pub first_received_ns: Option<u64>,
+    /// UNIX time.
+    pub last_received_ns: Option<u64>,
+    /// What each of its `receive_ports` received, in their order.
+    pub by_port: Vec<FlowAtPort>,
+}
+
+/// The latency of a flow's frames, at all its ports.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowLatency {
+    /// Frames.
+    pub count: u64,
+    /// The least.
+    pub minimum_ns: u64,
+    /// Exact.
+    pub mean_ns: f64,
+    /// The greatest.
+    pub maximum_ns: u64,
+    /// HdrHistogram V2 in base64; `None` where it was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<String>,
+}
+
+/// What one port received of a flow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowAtPort {
+    /// Its number.
+    pub port: usize,
+    /// Distinct intact frames.
+    pub received: u64,
+    /// With FCS.
+    pub received_bytes: u64,
+    /// UNIX time.
+    pub first_received_ns: Option<u64>,
+    /// UNIX time.
+    pub last_received_ns: Option<u64>,
+}
+
+/// The counts of one port since the flows were loaded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PortCounts {
+    /// The value of `configure`.
+    pub name: String,
+    /// Frames that it has taken.
+    pub sent: u64,
+    /// With FCS.
+    pub sent_bytes: u64,
+    /// All frames that arrived, whosever they are.
+    pub received: u64,
+    /// With FCS.
+    pub received_bytes: u64,
+    /// Frames of no flow.
+    pub foreign: u64,
+    /// Frames that a flow sent before it was started anew, or before the flows were loaded.
+    pub stale: u64,
+    /// `None` where it is unknown.
+    pub link_up: Option<bool>,
+    /// All other counters, since the port was configured.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// The reply to `capture`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapturesReply {
+    /// In the order of the request.
+    pub captures: Vec<CapturedFile>,
+}
+
+/// One port's capture.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapturedFile {
+    /// The port's number.
+    pub port: usize,
+    /// The file.
+    pub path: String,
+    /// Frames in it.
+    pub frames: u64,
+    /// Its length.
+    pub bytes: u64,
+    /// Frames that passed the filters and are not in it.
+    pub dropped: u64,
+    /// Why the file is not whole; `None` where it is.
+    pub error: Option<String>,
+}

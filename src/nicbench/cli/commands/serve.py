@@ -1,0 +1,88 @@
+"""``nicbench serve FILE``: an open traffic generator, which snappi and other clients of OTG drive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nicbench.cli.failure import run_to_the_end
+from nicbench.cli.options import DEFAULT_RUNS, BenchPath, RunsFolder, duration_s
+from nicbench.cli.output import say
+from nicbench.core.errors import InterruptedRunError, NotReadyError
+
+_Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on with HTTPS.")]
+_Port = Annotated[
+    int | None,
+    typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="The port of HTTPS, 8443 by default; 0: any."),
+]
+_HttpPort = Annotated[
+    int | None,
+    typer.Option("--http-port", metavar="NUMBER", min=0, max=65535, help="The local port of HTTP, 8442 by default."),
+]
+_GrpcPort = Annotated[
+    int | None,
+    typer.Option("--grpc-port", metavar="NUMBER", min=0, max=65535, help="The local port of gRPC, 40051 by default."),
+]
+_Cert = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate (PEM); without it one for localhost.")
+]
+_Key = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).")]
+_Password = Annotated[
+    Path | None,
+    typer.Option("--password-file", metavar="FILE", help="A file with the password, which its owner alone may read."),
+]
+_Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="HOST", help="A name under which clients reach this machine (repeatable)."),
+]
+_Idle = Annotated[
+    float,
+    typer.Option(
+        "--idle",
+        metavar="DURATION",
+        parser=duration_s("--idle"),
+        help="A session without a request for so long ends.",
+        show_default="1h",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command("serve")(_serve)
+
+
+def _serve(
+    bench: BenchPath,
+    runs_folder: RunsFolder = DEFAULT_RUNS,
+    host: _Host = "127.0.0.1",
+    port: _Port = None,
+    http_port: _HttpPort = None,
+    grpc_port: _GrpcPort = None,
+    tls_cert: _Cert = None,
+    tls_key: _Key = None,
+    password_file: _Password = None,
+    name: _Names = None,
+    idle: _Idle = 3600.0,
+) -> None:
+    """Let programs send traffic by the Open Traffic Generator API, as snappi does."""
+    from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+
+    bench_file = load(bench, serves=True)
+    try:
+        from nicbench.otg.serving import Serving, serve  # imported here, as its packages are an optional extra
+    except ModuleNotFoundError as error:
+        raise NotReadyError(
+            f"the package {error.name} is not installed",
+            place="nicbench serve",
+            next_step="pip install 'nicbench[otg]'",
+        ) from error
+    from nicbench.web.serving import Place
+
+    place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
+    try:
+        run_to_the_end(serve(bench_file, runs_folder, Serving(place, http_port, grpc_port, idle), say))
+    except InterruptedRunError:
+        return  # a signal is how it ends

@@ -1,0 +1,1 @@
+"""What is measured for clients of `nicbench serve`."""

@@ -1,0 +1,79 @@
+"""A whole configuration, read: what the engine loads, and what the session and its metrics need to know of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nicbench.otg.captures import Capture, read_captures
+from nicbench.otg.checks import check_configuration, resolve_ports
+from nicbench.otg.flows import Flow, read_flow
+from nicbench.otg.ports import ServedPort
+from nicbench.otg.refusals import Problems
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """``ports`` by their names in the configuration; ``warnings`` are told to the client."""
+
+    ports: Mapping[str, ServedPort]
+    flows: tuple[Flow, ...]
+    captures: Mapping[str, Capture]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it ends a session."""
+        return not self.ports
+
+
+EMPTY: Final = Configuration({}, (), {})
+
+
+def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPort], seed: int) -> Configuration:
+    """Reads a configuration that has the model's form. OtgError with every problem where something is wrong in it."""
+    problems = Problems()
+    check_configuration(config, served, problems)
+    problems.raise_any()
+    ports = resolve_ports(config, served)
+    captures = read_captures(config, problems)
+    flows = tuple(
+        read_flow(flow, seed + index, ports, f"config.flows[{index}]", problems)
+        for index, flow in enumerate(config.get("flows") or ())
+    )
+    _tell_apart(flows, problems)
+    problems.raise_any()
+    return Configuration(ports, flows, captures, _warn(config))
+
+
+def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Tells what was accepted and has no effect: the links stay as the bench file's machine has them."""
+    warnings = []
+    for index, layer in enumerate(config.get("layer1") or ()):
+        keys = sorted(set(layer) - {"name", "port_names"})
+        if keys:
+            warnings.append(f"config.layer1[{index}]: links stay as they are: {', '.join(keys)} are not set")
+    return tuple(warnings)
+
+
+def _tell_apart(flows: Sequence[Flow], problems: Problems) -> None:
+    """Sees to it that flows which are counted by their headers differ: by those, or by their frame sizes."""
+    alike: dict[str, list[int]] = {}
+    for index, flow in enumerate(flows):
+        if flow.counted == "headers":
+            for port in flow.receive:
+                alike.setdefault(f"{port}: {json.dumps(flow.program['match']['fields'])}", []).append(index)
+    for indices in alike.values():
+        if len(indices) == 1:
+            continue
+        sizes = [flows[index].program["sizes"].get("fixed") for index in indices]
+        for index, size in zip(indices, sizes, strict=True):
+            if size is None or sizes.count(size) > 1:
+                problems.invalid(
+                    f"config.flows[{index}]",
+                    "is counted by its headers, for its frames have no room for a signature, and another flow has the "
+                    "same: send larger frames, or other ports or addresses",
+                )
+            flows[index].program["match"]["bytes"] = [size]

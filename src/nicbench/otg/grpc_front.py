@@ -1,0 +1,162 @@
+"""OTG over gRPC, with messages and service of snappi's own package. It listens on loopback alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import grpc
+from google.protobuf import json_format
+from snappi import otg_pb2 as messages
+from snappi import otg_pb2_grpc as service
+
+from nicbench.core.errors import NotReadyError
+from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
+from nicbench.otg.http_front import error_message
+
+ADDRESS: Final = "127.0.0.1"
+_STATUS: Final = {400: grpc.StatusCode.INVALID_ARGUMENT, 501: grpc.StatusCode.UNIMPLEMENTED}
+_OPTIONS: Final = [
+    ("grpc.max_receive_message_length", LARGEST_BODY_BYTES),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.so_reuseport", 0),
+]
+Handle = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+
+
+async def serve_grpc(api: Api, ports: tuple[int, ...]) -> tuple[grpc.aio.Server, int]:
+    """Starts the server at the first of these ports that is free, and returns it with the port. NotReadyError."""
+    server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=8 * MOST_AT_ONCE)
+    service.add_OpenapiServicer_to_server(_Service(api), server)
+    for port in ports:
+        try:
+            socket.create_server((ADDRESS, port)).close()  # grpc writes lines of its own where it cannot listen
+            bound: int = server.add_insecure_port(f"{ADDRESS}:{port}")
+        except (OSError, RuntimeError):
+            continue
+        await server.start()
+        return server, bound
+    raise NotReadyError(
+        "cannot listen there", place=f"{ADDRESS}:{ports[0]}", next_step="name another port by --grpc-port, or 0 for any"
+    )
+
+
+def _plain(message: Any) -> dict[str, Any]:
+    """Returns a message as plain data with the names of the model."""
+    plain: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return plain
+
+
+class _Service(service.OpenapiServicer):  # type: ignore[misc]
+    """The remote procedures; their names are those of the model."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def SetConfig(self, request: Any, context: Any) -> Any:
+        return messages.SetConfigResponse(
+            warning=await self._do(context, self._api.set_config, request.config, messages.Warning)
+        )
+
+    async def GetConfig(self, request: Any, context: Any) -> Any:
+        async def get(_: Mapping[str, Any]) -> dict[str, Any]:
+            return await self._api.get_config()
+
+        return messages.GetConfigResponse(config=await self._do(context, get, None, messages.Config))
+
+    async def UpdateConfig(self, request: Any, context: Any) -> Any:
+        update = request.config_update
+        return messages.UpdateConfigResponse(
+            warning=await self._do(context, self._api.update_config, update, messages.Warning)
+        )
+
+    async def AppendConfig(self, request: Any, context: Any) -> Any:
+        await self._refuse(context, "AppendConfig")
+
+    async def DeleteConfig(self, request: Any, context: Any) -> Any:
+        await self._refuse(context, "DeleteConfig")
+
+    async def SetControlState(self, request: Any, context: Any) -> Any:
+        return messages.SetControlStateResponse(
+            warning=await self._do(context, self._api.set_control_state, request.control_state, messages.Warning)
+        )
+
+    async def SetControlAction(self, request: Any, context: Any) -> Any:
+        return messages.SetControlActionResponse(
+            control_action_response=await self._do(
+                context, self._api.set_control_action, request.control_action, messages.ControlActionResponse
+            )
+        )
+
+    async def GetMetrics(self, request: Any, context: Any) -> Any:
+        return messages.GetMetricsResponse(
+            metrics_response=await self._do(
+                context, self._api.get_metrics, request.metrics_request, messages.MetricsResponse
+            )
+        )
+
+    async def GetStates(self, request: Any, context: Any) -> Any:
+        return messages.GetStatesResponse(
+            states_response=await self._do(
+                context, self._api.get_states, request.states_request, messages.StatesResponse
+            )
+        )
+
+    async def GetCapture(self, request: Any, context: Any) -> Any:
+        try:
+            path = await self._api.get_capture(_plain(request.capture_request))
+            content = await asyncio.to_thread(path.read_bytes)
+        except Exception as error:
+            await _abort(context, error)
+            raise
+        return messages.GetCaptureResponse(response_bytes=content)
+
+    async def GetVersion(self, request: Any, context: Any) -> Any:
+        return messages.GetVersionResponse(version=messages.Version(**self._api.get_version()))
+
+    async def streamSetConfig(self, requests: Any, context: Any) -> Any:
+        await self._refuse(context, "streamSetConfig")
+
+    async def streamSetControlState(self, requests: Any, context: Any) -> Any:
+        await self._refuse(context, "streamSetControlState")
+
+    async def streamSetControlAction(self, requests: Any, context: Any) -> Any:
+        await self._refuse(context, "streamSetControlAction")
+
+    async def streamGetConfig(self, request: Any, context: Any) -> Any:
+        await self._refuse(context, "streamGetConfig")
+
+    async def streamGetMetrics(self, request: Any, context: Any) -> Any:
+        await self._refuse(context, "streamGetMetrics")
+
+    async def streamGetStates(self, request: Any, context: Any) -> Any:
+        await self._refuse(context, "streamGetStates")
+
+    async def streamGetCapture(self, request: Any, context: Any) -> Any:
+        await self._refuse(context, "streamGetCapture")
+
+    async def _do(self, context: Any, handle: Handle, request: Any, answer: Any) -> Any:
+        """Handles a request as plain data, away from the event loop where that takes long."""
+        try:
+            plain = {} if request is None else await asyncio.to_thread(_plain, request)
+            told = await handle(plain)
+            return await asyncio.to_thread(json_format.ParseDict, told, answer(), ignore_unknown_fields=True)
+        except Exception as error:
+            await _abort(context, error)
+            raise
+
+    async def _refuse(self, context: Any, name: str) -> None:
+        try:
+            await self._api.refuse(name)
+        except Exception as error:
+            await _abort(context, error)
+            raise
+
+
+async def _abort(context: Any, error: Exception) -> None:
+    """Ends a call with OTG's error: its status, and its message as JSON."""
+    message = error_message(error)
+    await context.abort(_STATUS.get(message["code"], grpc.StatusCode.INTERNAL), json.dumps(message))

@@ -1,0 +1,140 @@
+"""OTG over HTTP: its REST paths, errors as OTG's, and what nicbench knows beyond OTG under ``/nicbench/v1``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from pydantic_core import from_json, to_json
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nicbench.core.errors import EngineError, NicbenchError, UsageError
+from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
+from nicbench.otg.beyond import Beyond
+from nicbench.otg.refusals import INVALID, OtgError
+from nicbench.web.security import Door
+
+_OF_THE_CLIENT: Final = frozenset({"bad_request", "frame_size", "unsupported"})
+"""Kinds of the engine's errors by which it refuses what a client asked for."""
+_PCAP: Final = "application/octet-stream"
+
+
+def make_app(api: Api, door: Door) -> ASGIApp:
+    """Makes the application that answers clients; ``door`` says who may come in."""
+    beyond = Beyond(api.sessions)
+
+    def posted(handle: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            return _Json(await handle(await _message(request)))
+
+        return answer
+
+    async def get_config(request: Request) -> Response:
+        return _Json(await api.get_config())
+
+    async def get_version(request: Request) -> Response:
+        return _Json(api.get_version())
+
+    async def get_capture(request: Request) -> Response:
+        return FileResponse(await api.get_capture(await _message(request)), media_type=_PCAP)
+
+    def refused(what: str) -> Callable[[Request], Any]:
+        async def answer(request: Request) -> Response:
+            return _Json(await api.refuse(what))
+
+        return answer
+
+    routes = [
+        Route("/config", posted(api.set_config), methods=["POST"]),
+        Route("/config", get_config, methods=["GET"]),
+        Route("/config", posted(api.update_config), methods=["PATCH"]),
+        Route("/config/append", refused("PATCH /config/append"), methods=["PATCH"]),
+        Route("/config/delete", refused("PATCH /config/delete"), methods=["PATCH"]),
+        Route("/control/state", posted(api.set_control_state), methods=["POST"]),
+        Route("/control/action", posted(api.set_control_action), methods=["POST"]),
+        Route("/monitor/metrics", posted(api.get_metrics), methods=["POST"]),
+        Route("/monitor/states", posted(api.get_states), methods=["POST"]),
+        Route("/monitor/capture", get_capture, methods=["POST"]),
+        Route("/capabilities/version", get_version, methods=["GET"]),
+        *beyond.routes(),
+    ]
+    handlers: dict[Any, Any] = {NicbenchError: _explain, OSError: _explain, Exception: _explain}
+    app = Starlette(routes=routes, exception_handlers={**handlers, 404: _unknown, 405: _unknown})
+    return _Entrance(app, door)
+
+
+class _Json(JSONResponse):
+    """Metrics of thousands of flows are megabytes, and clients ask for them all the time."""
+
+    def render(self, content: Any) -> bytes:
+        """Writes the content as JSON."""
+        return to_json(content)
+
+
+class _Entrance:
+    """Lets clients in, so many at once; pages of browsers are no clients."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        self._app = app
+        self._door = door
+        self._at_once = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handles one request; only HTTP is spoken."""
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        refused = self._door.refuse_stranger(headers)
+        if refused is None and "origin" in headers:
+            refused = PlainTextResponse("nicbench: pages of browsers may not ask for that\n", 403)
+        if refused is not None:
+            await refused(scope, receive, send)
+            return
+        async with self._at_once:
+            await self._app(scope, receive, send)
+
+
+async def _message(request: Request) -> Mapping[str, Any]:
+    """Returns the message in a body. OtgError where it is too large, or none."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST_BODY_BYTES:
+            raise OtgError([f"the body has more than {LARGEST_BODY_BYTES // 2**20} MiB"])
+        parts.append(part)
+    try:
+        message = await asyncio.to_thread(from_json, b"".join(parts))
+    except ValueError as error:
+        raise OtgError([f"the body is no JSON: {error}"]) from error
+    if not isinstance(message, Mapping):
+        raise OtgError(["the body is no JSON object"])
+    return message
+
+
+def error_message(error: Exception) -> dict[str, Any]:
+    """Returns OTG's message of an error; what was not expected goes to the server's log as well."""
+    if isinstance(error, OtgError):
+        return {"code": error.code, "kind": error.kind, "errors": error.errors}
+    if isinstance(error, UsageError) or (isinstance(error, EngineError) and error.kind in _OF_THE_CLIENT):
+        return {"code": INVALID, "kind": "validation", "errors": [str(error)]}
+    if not isinstance(error, NicbenchError | OSError):
+        sys.stderr.write(f"nicbench serve: {type(error).__name__}: {error}\n")
+    words = str(error) if isinstance(error, NicbenchError) else f"{type(error).__name__}: {error}"
+    return {"code": 500, "kind": "internal", "errors": [words]}
+
+
+async def _explain(request: Request, error: Exception) -> Response:
+    message = error_message(error)
+    return _Json(message, int(message["code"]))
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    errors = [f"{request.method} {request.url.path[:200]}: is not known"]
+    return _Json({"code": 404, "kind": "validation", "errors": errors}, 404)

@@ -1,0 +1,17 @@
+"""What a configuration needs to know of the server's ports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServedPort:
+    """A port of the bench file: the engine's ``number`` for it, its name there, and the rate of its link.
+
+    ``link_bits_per_s`` is L1; None where it is not known: a percentage is then refused.
+    """
+
+    number: int
+    location: str
+    link_bits_per_s: float | None

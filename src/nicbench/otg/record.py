@@ -1,0 +1,198 @@
+"""A finished transmission as a trial and results of the run folder, from what the engine counted. Pure.
+
+So journal, tables, report, comparison and export are those of every run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.core.reading import Counts
+from nicbench.core.result import Result, ResultVerdict, Value
+from nicbench.core.trial import Health, Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
+from nicbench.engine.generator import FlowLatency, FlowTally, PortCounts
+from nicbench.methods.served.transmission import Transmission
+from nicbench.otg.flows import Flow
+from nicbench.stats.latency import add_percentiles, merge
+
+TEST: Final = "transmissions"
+MOST_ROWS: Final = 64
+"""Flows that have a row of their own in the report; of more there is one row for all, and a file with each."""
+_OVERRUN: Final = "receive_overrun"
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One flow from its start to its end: the flow, and the engine's last tally of it."""
+
+    flow: Flow
+    tally: FlowTally
+
+
+def request_of(sent: Sequence[Sent], drain_s: float) -> TrialRequest:
+    """Returns what clients had asked for: the sum of the flows' rates, at their mean size."""
+    rates = [(each.flow.program["rate_frames_per_s"], each.flow.mean_frame_bytes) for each in sent]
+    total = sum(rate for rate, _ in rates)
+    return TrialRequest(
+        frame_bytes=sum(rate * size for rate, size in rates) / total if total else 64,
+        load_frames_per_s=total,
+        duration_s=_sending_ns(sent) / 1e9,
+        drain_s=drain_s,
+        settle_s=0.0,
+        purpose=Purpose.SERVED,
+    )
+
+
+def reading_of(
+    sent: Sequence[Sent],
+    ports: tuple[Sequence[PortCounts], Sequence[PortCounts]],
+    health: Health | None,
+    drain_s: float,
+) -> Reading:
+    """Returns the reading of a transmission; ``ports`` are the engine's counts of its ports before and after it.
+
+    Flows that nobody receives have no stream: what became of their frames is not known.
+    """
+    streams = tuple(_stream(each) for each in sent if each.flow.receive)
+    counts = Counts.sum_of(stream.counts for stream in streams)
+    transmit_ns = _sending_ns(sent)
+    latencies = [stream.latency for stream in streams if stream.latency is not None]
+    latency = merge(latencies)
+    return Reading(
+        transmit_ns=transmit_ns,
+        sending_ns=transmit_ns,
+        drain_s=drain_s,
+        counts=counts,
+        streams=streams if len(streams) <= MOST_ROWS else (),
+        ports=tuple(_port(before, after) for before, after in zip(*ports, strict=True)),
+        latency=latency,
+        health=health or Health(),
+    )
+
+
+def _sending_ns(sent: Sequence[Sent]) -> int:
+    first = [each.tally.first_sent_ns for each in sent if each.tally.first_sent_ns is not None]
+    last = [each.tally.last_sent_ns for each in sent if each.tally.last_sent_ns is not None]
+    return max(1, max(last, default=0) - min(first, default=0))
+
+
+def _stream(sent: Sent) -> StreamReading:
+    tally = sent.tally
+    signed = sent.flow.counted == "signature"
+    counts = Counts(
+        intended=tally.sent + tally.unsent_tester + tally.unsent_backpressure,
+        sent=tally.sent,
+        unsent_tester=tally.unsent_tester,
+        unsent_backpressure=tally.unsent_backpressure,
+        received=tally.received or 0,
+        lost=tally.lost or 0,
+        late=None,
+        duplicated=tally.duplicated if signed else None,
+        reordered=tally.reordered if signed else None,
+        corrupted=tally.corrupted if signed else None,
+        corrupted_copies=None,
+        unattributed=None,
+        corrupted_unattributed=None,
+        foreign=None,
+        stale=None,
+    )
+    return StreamReading(name=sent.flow.name, counts=counts, latency=latency_of(tally.latency))
+
+
+def latency_of(told: FlowLatency | None) -> Latency | None:
+    """Returns the latency of a flow with percentiles, where its histogram is there; None where it has none."""
+    if told is None or not told.count:
+        return None
+    latency = Latency(source="software", **told.model_dump())
+    return add_percentiles(latency) if latency.histogram is not None else latency
+
+
+def _port(before: PortCounts, after: PortCounts) -> PortReading:
+    rises = {name: count - before.counters.get(name, 0) for name, count in after.counters.items()}
+    return PortReading(
+        name=after.name,
+        arrived=after.received - before.received,
+        foreign=after.foreign - before.foreign,
+        stale=after.stale - before.stale,
+        receive_overrun=rises.get(_OVERRUN),
+        counters={name: rise for name, rise in rises.items() if rise > 0 and name != _OVERRUN},
+        link_changed=before.link_up != after.link_up,
+    )
+
+
+def results_of(
+    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str]
+) -> tuple[Result, ...]:
+    """Returns a row for each flow of a transmission, or one for all where they are many."""
+    verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
+    rows: list[tuple[str, dict[str, Value]]]
+    if len(sent) <= MOST_ROWS:
+        rows = [(each.flow.name, _values(each)) for each in sent]
+    else:
+        rows = [(f"all {len(sent)} flows", _values_of_all(sent, reading))]
+    return tuple(
+        Result(
+            id=f"{TEST}/{number}/{index}",
+            test=TEST,
+            method=Transmission.kind,
+            scope="per flow" if len(sent) <= MOST_ROWS else "sums of all flows",
+            parameters={"transmission": number, "flow": name},
+            values={"transmission": number, "flow": name, **values},
+            verdict=verdict,
+            disturbances=tuple(disturbances),
+            trials=(trial_id,),
+        )
+        for index, (name, values) in enumerate(rows, start=1)
+    )
+
+
+def _values(sent: Sent) -> dict[str, Value]:
+    tally, known = sent.tally, bool(sent.flow.receive)
+    values: dict[str, Value] = {
+        "sent_frames": tally.sent,
+        "received_frames": tally.received if known else None,
+        "lost_frames": tally.lost if known else None,
+        "loss_percent": _percent(tally.lost, tally.sent) if known else None,
+        "sent_frames_per_s": _rate(tally.sent, _sending_ns([sent])),
+        "duplicated_frames": tally.duplicated,
+        "reordered_frames": tally.reordered,
+        "corrupted_frames": tally.corrupted,
+    }
+    return {**values, **_latency_values(latency_of(tally.latency))}
+
+
+def _values_of_all(sent: Sequence[Sent], reading: Reading) -> dict[str, Value]:
+    """Sums over the flows that are received; what was sent is of all flows."""
+    counts = reading.counts
+    total = sum(each.tally.sent for each in sent)
+    return {
+        "sent_frames": total,
+        "received_frames": counts.received,
+        "lost_frames": counts.lost,
+        "loss_percent": _percent(counts.lost, counts.sent),
+        "sent_frames_per_s": _rate(total, reading.transmit_ns),
+        "duplicated_frames": counts.duplicated,
+        "reordered_frames": counts.reordered,
+        "corrupted_frames": counts.corrupted,
+        **_latency_values(reading.latency),
+    }
+
+
+def _latency_values(latency: Latency | None) -> dict[str, Value]:
+    return {
+        "latency_minimum_ns": latency.minimum_ns if latency else None,
+        "latency_mean_ns": latency.mean_ns if latency else None,
+        "latency_p99_ns": latency.percentiles_ns.get("99") if latency else None,
+        "latency_maximum_ns": latency.maximum_ns if latency else None,
+    }
+
+
+def _percent(part: int | None, whole: int) -> float | None:
+    return None if part is None or not whole else 100.0 * part / whole
+
+
+def _rate(frames: int, sending_ns: int) -> float | None:
+    """Frames per second between the first and the last frame; None of a single one."""
+    return (frames - 1) * 1e9 / sending_ns if frames > 1 else None

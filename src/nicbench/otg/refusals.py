@@ -1,0 +1,60 @@
+"""What a client is told of a message that is refused: every problem with the path of its field, and OTG's code."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from nicbench.core.errors import NicbenchError
+
+INVALID: Final = 400
+"""The message is wrong in itself."""
+NOT_IMPLEMENTED: Final = 501
+"""The message is right, and asks for what this server does not do."""
+MOST_ERRORS: Final = 100
+"""So many problems of one message are told; a configuration of 4096 flows may have one in each."""
+
+
+class OtgError(NicbenchError):
+    """What becomes the answer ``{code, kind, errors}``; ``code`` is also the HTTP status."""
+
+    exit_status = 2
+
+    def __init__(self, errors: list[str], *, code: int = INVALID) -> None:
+        super().__init__("; ".join(errors))
+        self.errors = errors
+        self.code = code
+
+    @property
+    def kind(self) -> Literal["validation", "internal"]:
+        """OTG's kind of the error: whether the client can mend it."""
+        return "validation" if self.code == INVALID else "internal"
+
+
+class Problems:
+    """Collects the problems of one message, so that all are told at once."""
+
+    def __init__(self) -> None:
+        self._errors: list[str] = []
+        self._code = NOT_IMPLEMENTED
+        self._hidden = 0
+
+    def invalid(self, path: str, message: str) -> None:
+        """Adds a problem that the client can mend."""
+        self._code = INVALID
+        self._add(path, message)
+
+    def not_implemented(self, path: str, message: str) -> None:
+        """Adds what this server does not do."""
+        self._add(path, message)
+
+    def raise_any(self) -> None:
+        """Raises OtgError where there is a problem; its code is 501 only where nothing else is wrong."""
+        if self._errors:
+            hidden = [f"... and {self._hidden} more problems"] if self._hidden else []
+            raise OtgError(self._errors + hidden, code=self._code)
+
+    def _add(self, path: str, message: str) -> None:
+        if len(self._errors) < MOST_ERRORS:
+            self._errors.append(f"{path}: {message}")
+        else:
+            self._hidden += 1

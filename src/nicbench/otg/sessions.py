@@ -1,0 +1,134 @@
+"""The sessions of a server, one after another: each has its testbed, its run folder and its report."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.core.errors import HostError, NicbenchError
+from nicbench.core.events import Bus, Note, RunFinished
+from nicbench.core.redaction import Redactor
+from nicbench.otg.session import Session, session_on
+from nicbench.report import build
+from nicbench.stages.served import require_servable, served_bed
+from nicbench.stages.turns import summarise, wall_time
+from nicbench.store.folder import RunFolder
+
+_LOOK_S: Final = 1.0
+
+
+class Sessions:
+    """Makes a session when it is asked for one, and ends it with a report. ``tell`` is given a line for people."""
+
+    def __init__(
+        self,
+        bench: BenchFile,
+        runs: Path,
+        tell: Callable[[str], None],
+        *,
+        idle_s: float,
+        engine_path: str | None = None,
+    ) -> None:
+        self._bench = require_servable(bench)
+        self._runs = runs
+        self._tell = tell
+        self._idle_s = idle_s
+        self._engine_path = engine_path
+        self._task: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+        self._asked_at = time.monotonic()
+        self._beginning = asyncio.Lock()
+        self.current: Session | None = None
+        self.failure: NicbenchError | None = None
+        """Why the last session ended before it was asked to."""
+        self.folder: RunFolder | None = None
+        """Of the current session, or of the last one."""
+
+    def touch(self) -> None:
+        """Is told of every request: a session without any ends after a while."""
+        self._asked_at = time.monotonic()
+
+    async def begin(self) -> Session:
+        """Returns the session, which is made where there is none. NicbenchError where the testbed cannot be made."""
+        async with self._beginning:
+            if self.current is not None and self.current.failure is not None:
+                self._ended.set()
+                await self._wait_for_task()
+            if self.current is None:
+                await self._wait_for_task()
+                ready: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+                self._ended.clear()
+                self.failure = None
+                self._task = asyncio.ensure_future(self._run(ready))
+                self.current = await ready
+            return self.current
+
+    async def end(self) -> None:
+        """Ends the session, if there is one; its report is written then, and the machine is as it was."""
+        async with self._beginning:
+            self._ended.set()
+            await self._wait_for_task()
+
+    async def _wait_for_task(self) -> None:
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self, ready: asyncio.Future[Session]) -> None:
+        """One session from its run folder to its report."""
+        self.folder = folder = RunFolder.create(self._runs, self._bench.source, self._bench.title)
+        if self._bench.redact:
+            folder.redact_with(Redactor.of_this_machine())
+        bus = Bus()
+        bus.subscribe(folder.journal.append)
+        bed = partial(served_bed, self._bench, folder, bus, engine_path=self._engine_path)
+        try:
+            async with session_on(bed, self._bench.seed) as session:
+                self._tell(f"session: {folder.path}")
+                self.touch()
+                ready.set_result(session)
+                await self._wait_for_end(session)
+                self.failure = session.failure
+                if self.failure is not None:
+                    bus.publish(Note(level="error", text=self.failure.message))
+        except BaseException as error:
+            if not ready.done():
+                folder.remove()
+                self.folder = None
+                ready.set_exception(error if isinstance(error, NicbenchError) else _unexpected(error))
+            raise
+        finally:
+            self.current = None
+            if self.folder is not None:
+                try:
+                    await self._finish(folder, bus)
+                except NicbenchError as error:
+                    self._tell(f"the session could not be written down: {error}")
+
+    async def _wait_for_end(self, session: Session) -> None:
+        while not self._ended.is_set() and session.failure is None:
+            if session.is_busy:
+                self.touch()
+            elif time.monotonic() - self._asked_at > self._idle_s:
+                self._tell(f"the session ends: nobody asked for anything in {self._idle_s:g} s")
+                break
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), _LOOK_S)
+
+    async def _finish(self, folder: RunFolder, bus: Bus) -> None:
+        """Writes what is derived of the journal, and the report."""
+        summary = summarise(self._bench, folder.journal, folder.run_id, complete=True)
+        bus.publish(RunFinished(verdict=summary.verdict, complete=True, wall_time=wall_time()))
+        folder.finish(summary, "frames")
+        report = await asyncio.to_thread(build, folder.path)
+        self._tell(f"report: {report}")
+
+
+def _unexpected(error: BaseException) -> NicbenchError:
+    return HostError(f"the testbed could not be made: {type(error).__name__}: {error}")

@@ -1,0 +1,125 @@
+"""The testbed of a session of ``nicbench serve``: made as for a run, with an engine whose flows begin and end alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from nicbench.bench_file.models import BenchFile
+from nicbench.core.errors import UsageError
+from nicbench.core.events import Bus, StageStarted
+from nicbench.core.judging import Thresholds
+from nicbench.engine.conversation import Conversation
+from nicbench.engine.generator import Generator
+from nicbench.measure.health.reader import HealthReader
+from nicbench.measure.ledger.reader import LedgerReader
+from nicbench.stages.hosts import describe_making
+from nicbench.stages.machine import claims, hold_for_run
+from nicbench.stages.plan import describe, disclose
+from nicbench.stages.rigs import FrameRig, TurnSetting
+from nicbench.stages.testbed import make_dut, touches_machine
+from nicbench.stages.tuning import tune_hosts
+from nicbench.stages.turns import make_run_started, one_turn
+from nicbench.store.folder import RunFolder
+from nicbench.testbed.duts.base import FrameDut
+from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.testers.packets import ALWAYS, Packets
+
+OnEvent = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bed:
+    """What a session works on: the engine that generates, the testbed around it, and what is read of it."""
+
+    conversation: Conversation
+    generator: Generator
+    testbed: Testbed
+    dut: FrameDut
+    ledger: LedgerReader
+    health: HealthReader
+    thresholds: Thresholds
+    began: float
+    """When the session did (monotonic)."""
+    folder: RunFolder
+    bus: Bus
+
+
+class _ServedRig(FrameRig):
+    """A rig without traffic of its own: clients say which ways frames go."""
+
+    generates = True
+
+    async def make_dut(self) -> None:
+        self.dut = await make_dut(self.setting.bench, self._testbed, self.setting.changes)
+        self._addressing = ()
+
+    def _traffic_statements(self) -> tuple[str, ...]:
+        return ()
+
+    async def make_bed(self, on_event: OnEvent) -> Bed:
+        """Hands the started engine over to a session."""
+        setting = self.setting
+        assert self._tester is not None  # noqa: S101 - start_tester() made it
+        conversation = self._tester.converse(on_event)
+        return Bed(
+            conversation=conversation,
+            generator=Generator(conversation),
+            testbed=self._testbed,
+            dut=self.dut,
+            ledger=await LedgerReader.of(self._testbed),
+            health=await HealthReader.of(self._testbed),
+            thresholds=setting.thresholds,
+            began=setting.began,
+            folder=setting.folder,
+            bus=setting.bus,
+        )
+
+
+def require_servable(bench: BenchFile) -> BenchFile:
+    """Returns the bench file with a driver that can generate. UsageError where its tester cannot."""
+    tester = bench.tester_kind()
+    if not isinstance(tester, Packets):
+        raise UsageError(
+            f"the tester `{bench.tester.kind}` cannot be driven by clients",
+            place=str(bench.path),
+            next_step="leave `tester` out: nicbench's own engine is then used",
+        )
+    if tester.driver == "xdp" or any(port.driver == "xdp" for port in bench.ports.values()):
+        raise UsageError(
+            "programs in the kernel send by the trial, and no single flow",
+            place=str(bench.path),
+            next_step=f"leave `driver: xdp` out: {ALWAYS} is then used",
+        )
+    return bench.with_driver(ALWAYS) if tester.leaves_driver else bench
+
+
+@asynccontextmanager
+async def served_bed(
+    bench: BenchFile, folder: RunFolder, bus: Bus, on_event: OnEvent, *, engine_path: str | None = None
+) -> AsyncIterator[Bed]:
+    """Makes the testbed of a session; whatever ends it, the machine is restored.
+
+    BusyError where somebody else uses a machine, NotReadyError where it lacks something.
+    """
+    began = time.monotonic()
+    bus.publish(make_run_started(bench, folder.run_id, resumed=False, redacted=folder.redactor is not None))
+    turn = bench.turns[0]
+    async with (
+        hold_for_run(folder, bus, touched=touches_machine(bench), elsewhere=claims(bench)) as changes,
+        one_turn(turn, changes, bus),
+    ):
+        setting = TurnSetting(bench, bench, turn, folder, changes, bus, engine_path, began)
+        async with _ServedRig(setting) as rig:
+            bus.publish(StageStarted(stage="testbed", text=describe_making(bench)))
+            await rig.make_testbed()
+            tuned = await tune_hosts(bench, turn, rig.test_hosts, changes, folder, bus)
+            await rig.make_dut()
+            await rig.start_tester()
+            await tuned.see_start()
+            plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, (), **rig.disclosure())
+            await disclose(bench, turn, plan, rig.test_hosts, folder)
+            yield await rig.make_bed(on_event)

@@ -1,0 +1,143 @@
+"""A `nicbench serve` of a test: started as a user does, driven by the real client, ended by a signal."""
+
+from __future__ import annotations
+
+import io
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dpkt
+import snappi
+
+BENCH = """nicbench: 1
+title: Served
+lab: {lab}
+dut: {{kind: simulated}}
+"""
+SIMULATED = "{kind: simulated, delay: 20 us}"
+
+
+@dataclass
+class Served:
+    """A server that runs: the addresses that it printed, and the folder of its runs."""
+
+    https: str
+    http: str
+    grpc: str
+    runs: Path
+    process: subprocess.Popen[str]
+
+    def api(self, transport: str = "http") -> Any:
+        """A client of the stock package."""
+        if transport == "grpc":
+            return snappi.api(location=self.grpc, transport="grpc", version_check=True)
+        return snappi.api(location=getattr(self, transport), transport="http", verify=False, version_check=True)
+
+    def run_folder(self) -> Path:
+        """The newest run folder."""
+        return max(self.runs.iterdir())
+
+
+@contextmanager
+def serving(folder: Path, *options: str, lab: str = SIMULATED, text: str | None = None) -> Iterator[Served]:
+    """Serves a bench file, or one of a simulated lab, until the test ends; the command must end well."""
+    bench = folder / "bench.yaml"
+    bench.write_text(text or BENCH.format(lab=lab))
+    ports = ("--port", "0", "--http-port", "0", "--grpc-port", "0")
+    command = (sys.executable, "-m", "nicbench", "serve", str(bench), "--runs", str(folder / "runs"), *ports, *options)
+    with (folder / "stderr").open("w+") as said:
+        process = subprocess.Popen(command, stderr=said, text=True)
+        try:
+            found = wait_until(lambda: re.search(r"(https://\S+) +(http://\S+) +grpc://(\S+)", _text(folder)), 120.0)
+            yield Served(found[1], found[2], found[3], folder / "runs", process)
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=120) == 0, _text(folder)
+
+
+def _text(folder: Path) -> str:
+    return (folder / "stderr").read_text()
+
+
+def wait_until(holds: Callable[[], Any], within_s: float = 60.0) -> Any:
+    """What ``holds`` gives as soon as it is true."""
+    end = time.monotonic() + within_s
+    while not (found := holds()):
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.02)
+    return found
+
+
+def configured(api: Any, ports: tuple[str, ...] = ("t0", "t1"), *, captured: bool = True) -> Any:
+    """A configuration with ports p1, p2, ... at these locations, all of which are captured."""
+    config = api.config()
+    for number, location in enumerate(ports, start=1):
+        config.ports.add(name=f"p{number}", location=location)
+    if captured:
+        config.captures.add(name="ca", port_names=[port.name for port in config.ports])
+    return config
+
+
+def add_flow(config: Any, name: str, *, frames: int = 20, size: int = 128, metrics: bool = True) -> Any:
+    """A flow from p1 to p2 of so many frames, whose packet is the caller's to add."""
+    flow = config.flows.add(name=name)
+    flow.tx_rx.port.tx_name, flow.tx_rx.port.rx_names = "p1", ["p2"]
+    flow.size.fixed, flow.rate.pps = size, 1000
+    flow.duration.fixed_packets.packets = frames
+    flow.metrics.enable = metrics
+    return flow
+
+
+def transmit(api: Any, state: str, *names: str) -> None:
+    """Starts, stops, pauses or resumes flows."""
+    control = api.control_state()
+    control.traffic.flow_transmit.state = state
+    control.traffic.flow_transmit.flow_names = list(names)
+    api.set_control_state(control)
+
+
+def capture(api: Any, state: str) -> None:
+    """Starts or stops the captures of all ports."""
+    control = api.control_state()
+    control.port.capture.state = state
+    api.set_control_state(control)
+
+
+def flow_metrics(api: Any, *names: str) -> dict[str, Any]:
+    """Metrics of flows by name."""
+    request = api.metrics_request()
+    request.flow.flow_names = list(names)
+    return {metric.name: metric for metric in api.get_metrics(request).flow_metrics}
+
+
+def port_metrics(api: Any) -> dict[str, Any]:
+    """Metrics of ports by name."""
+    request = api.metrics_request()
+    request.port.port_names = []
+    return {metric.name: metric for metric in api.get_metrics(request).port_metrics}
+
+
+def wait_for_stop(api: Any) -> dict[str, Any]:
+    """Metrics of the flows as soon as all have stopped."""
+
+    def stopped() -> Any:
+        metrics = flow_metrics(api)
+        return metrics if all(metric.transmit == "stopped" for metric in metrics.values()) else None
+
+    return dict(wait_until(stopped))
+
+
+def captured_frames(api: Any, port: str) -> list[bytes]:
+    """The frames that a port captured, with FCS."""
+    request = api.capture_request()
+    request.port_name = port
+    return [bytes(frame) for _, frame in dpkt.pcap.Reader(io.BytesIO(api.get_capture(request).read()))]

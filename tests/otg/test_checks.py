@@ -1,0 +1,163 @@
+"""Names, references, limits and parts of the model that are not there; captures and metrics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import snappi
+
+from nicbench.engine.generator import FlowState, FlowTally, PortCounts
+from nicbench.otg.captures import read_filters
+from nicbench.otg.configuration import EMPTY, read_configuration
+from nicbench.otg.metrics import flow_metric, port_metric, select_flow_columns
+from nicbench.otg.refusals import INVALID, NOT_IMPLEMENTED, OtgError, Problems
+
+from .frames import PORTS, SERVED, flow, header
+
+
+def refused(config: dict[str, Any]) -> OtgError:
+    with pytest.raises(OtgError) as caught:
+        read_configuration(config, SERVED, seed=1)
+    return caught.value
+
+
+def test_every_problem_of_names_and_references_is_told_at_once() -> None:
+    config = {
+        "ports": [
+            {"name": "p1", "location": "left"},
+            {"name": "p2", "location": "left"},
+            {"name": "x", "location": "y"},
+        ],
+        "flows": [flow([]), {"name": "f", "tx_rx": {"port": {"tx_name": "p9", "rx_names": ["p8"]}}}],
+        "captures": [{"name": "c", "port_names": ["p7"]}],
+    }
+    assert refused(config).errors == [
+        "config.flows[0].name: 'f' is the name of 2 things",
+        "config.ports[1].location: 'left' is the location of port 'p1' too",
+        "config.ports[2].location: 'y' is no port of this server; its ports are left, right",
+        "config.captures[0].port_names[0]: no port of the configuration is called 'p7'",
+        "config.flows[1].tx_rx.port.tx_name: no port of the configuration is called 'p9'",
+        "config.flows[1].tx_rx.port.rx_names[0]: no port of the configuration is called 'p8'",
+    ]
+
+
+@pytest.mark.parametrize("part", ["lags", "devices", "events", "lldp", "stateful_flows", "egress_only_tracking"])
+def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
+    error = refused({"ports": PORTS, part: [{"name": "d"}]})
+    assert (error.code, error.errors[0].split(":")[0]) == (NOT_IMPLEMENTED, f"config.{part}")
+
+
+def test_flows_between_devices_are_refused() -> None:
+    device = {"name": "f", "tx_rx": {"choice": "device", "device": {"tx_names": ["a"], "rx_names": ["b"]}}}
+    assert refused({"ports": PORTS, "flows": [device]}).code == NOT_IMPLEMENTED
+
+
+def test_more_flows_than_the_limit_are_refused_before_they_are_read() -> None:
+    error = refused({"ports": PORTS, "flows": [flow([]) | {"name": str(number)} for number in range(4097)]})
+    assert (error.code, error.errors) == (INVALID, ["config.flows: has 4097 flows, of at most 4096"])
+
+
+def test_an_empty_configuration_is_one_and_links_are_warned_of() -> None:
+    assert read_configuration({}, SERVED, seed=1) == EMPTY
+    config = read_configuration(
+        {"ports": PORTS, "layer1": [{"name": "l", "port_names": ["p1"], "speed": "speed_1_gbps"}]}, SERVED, seed=1
+    )
+    assert config.warnings == ("config.layer1[0]: links stay as they are: speed are not set",)
+
+
+def filters(*messages: dict[str, Any]) -> tuple[dict[str, Any], ...]:
+    problems = Problems()
+    made = read_filters(messages, "config.captures[0].filters", problems)
+    problems.raise_any()
+    return made
+
+
+def test_filters_of_headers_stand_where_the_header_does() -> None:
+    made = filters(
+        {"choice": "ethernet", "ethernet": {"src": {"value": "000001010101", "mask": "ffffffffffff"}}},
+        {"choice": "vlan", "vlan": {"id": {"value": "64", "mask": "fff", "negate": True}}},
+        {"choice": "ipv4", "ipv4": {"dst": {"value": "01010102", "mask": "ffffffff"}, "protocol": {"value": "11"}}},
+    )
+    assert made == (
+        {"offset": 6, "bytes": "000001010101", "mask": "ffffffffffff", "negate": False},
+        {"offset": 14, "bytes": "0064", "mask": "0fff", "negate": True},
+        {"offset": 18 + 16, "bytes": "01010102", "mask": "ffffffff", "negate": False},
+    )
+
+
+def test_a_filter_of_bits_is_one_of_bytes_under_a_mask() -> None:
+    custom = {"offset": 100, "bit_length": 10, "value": "155", "mask": "3ff"}
+    assert filters({"choice": "custom", "custom": custom}) == (
+        {"offset": 12, "bytes": "0554", "mask": "0ffc", "negate": False},
+    )
+    with pytest.raises(OtgError, match=r"filters\[0\].custom.value: '400' is no hexadecimal number of 10 bits"):
+        filters({"choice": "custom", "custom": custom | {"value": "400"}})
+
+
+UNKNOWN: dict[str, Any] = dict.fromkeys(FlowTally.model_fields)
+COUNTED: dict[str, Any] = {
+    **UNKNOWN,
+    "flow": 0,
+    "state": "started",
+    "unsent_tester": 0,
+    "unsent_backpressure": 0,
+    "late_maximum_ns": 0,
+    "by_port": (),
+}
+EARLY = {"sent": 100, "sent_bytes": 6400, "received": 90, "received_bytes": 5760}
+LATE = {"sent": 300, "sent_bytes": 19200, "received": 270, "received_bytes": 17280}
+BEFORE = FlowTally(**COUNTED | EARLY)
+LATENCY = {"count": 270, "minimum_ns": 1, "mean_ns": 2.5, "maximum_ns": 9}
+NOW = FlowTally(**COUNTED | LATE | {"lost": 30, "latency": LATENCY, "first_received_ns": 5, "last_received_ns": 6})
+PORT: dict[str, Any] = {"name": "left", "foreign": 0, "stale": 0, "link_up": True, "counters": {}}
+STARTED = FlowState.STARTED
+
+
+def a_flow(rx: list[str]) -> Any:
+    config = {"ports": PORTS, "flows": [flow([header("ethernet")], metrics={"enable": True})]}
+    config["flows"][0]["tx_rx"]["port"]["rx_names"] = rx
+    return read_configuration(config, SERVED, seed=1).flows[0]
+
+
+def test_a_flows_metric_has_every_field_that_clients_read() -> None:
+    metric = flow_metric(a_flow(["p2"]), NOW, BEFORE, 2.0, STARTED)
+    assert (metric["port_tx"], metric["port_rx"], metric["transmit"]) == ("p1", "p2", "started")
+    assert (metric["frames_tx"], metric["frames_rx"], metric["loss"]) == (300, 270, 10.0)
+    assert (metric["frames_tx_rate"], metric["tx_rate_bytes"], metric["tx_l1_rate_bps"]) == (100, 6400, 67200)
+    assert metric["latency"] == {"minimum_ns": 1.0, "average_ns": 2.5, "maximum_ns": 9.0}
+    assert metric["timestamps"] == {"first_timestamp_ns": 5.0, "last_timestamp_ns": 6.0}
+    assert set(snappi.FlowMetric._TYPES) - set(metric) == {"tagged_metrics", "packet_loss_duration"}
+    assert select_flow_columns(metric, ["frames_tx"]).keys() == {"name", "port_tx", "port_rx", "frames_tx"}
+
+
+def test_a_flow_that_nobody_receives_has_no_loss() -> None:
+    metric = flow_metric(a_flow([]), FlowTally(**COUNTED | {"sent": 9, "sent_bytes": 9}), None, 0.0, STARTED)
+    assert "loss" not in metric
+    assert (metric["port_rx"], metric["frames_rx"], metric["frames_tx_rate"]) == ("", 0, 0.0)
+
+
+def test_a_ports_metric_has_every_field_that_clients_read() -> None:
+    now, before = PortCounts(**PORT | LATE), PortCounts(**PORT | EARLY)
+    metric = port_metric("p1", "left", 10e9, now, before, 2.0, capturing=True, transmitting=False)
+    assert (metric["bytes_rx_rate"], metric["capture"], metric["transmit"], metric["speed"]) == (
+        5760,
+        "started",
+        "stopped",
+        10_000,
+    )
+    assert set(snappi.PortMetric._TYPES) - set(metric) == {"data_integrity"}
+
+
+def small(name: str, port: int, size: int) -> dict[str, Any]:
+    """A flow of frames without room for a signature."""
+    packet = [header("ethernet"), header("ipv4"), header("tcp", src_port=port)]
+    return flow(packet, metrics={"enable": True}, size={"fixed": size}) | {"name": name}
+
+
+def test_flows_without_a_signature_are_told_apart_by_headers_or_sizes() -> None:
+    config = {"ports": PORTS, "flows": [small("a", 1, 64), small("b", 2, 64), small("c", 2, 65)]}
+    flows = read_configuration(config, SERVED, seed=1).flows
+    assert [each.program["match"]["bytes"] for each in flows] == [None, [64], [65]]
+    config["flows"].append(small("d", 1, 64))
+    assert [problem.split(":")[0] for problem in refused(config).errors] == ["config.flows[0]", "config.flows[3]"]

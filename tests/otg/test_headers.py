@@ -1,0 +1,273 @@
+"""Headers as they are sent, decoded by Scapy, which knows nothing of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import scapy.all as scapy
+from scapy.contrib.gtp import GTP_U_Header
+from scapy.contrib.gtp_v2 import GTPHeader as GtpV2
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl, MACControlPause
+from scapy.contrib.mpls import MPLS
+from scapy.layers.igmp import IGMP
+
+from nicbench.otg.refusals import OtgError
+
+from .frames import frame_of, header, program_of
+
+ETHERNET = header("ethernet", dst="00:00:01:01:01:02", src="00:00:01:01:01:01")
+IPV4 = header("ipv4", src="1.1.1.1", dst="1.1.1.2")
+IPV6 = header("ipv6", src="2001:db8::1", dst="2001:db8::2")
+
+
+def decoded(packet: list[dict[str, Any]], number: int = 0, size: int = 128, **members: Any) -> Any:
+    return scapy.Ether(frame_of(program_of(packet, size={"fixed": size}, **members), number))
+
+
+def recomputed(frame: Any, layer: Any, name: str) -> int:
+    """The checksum that Scapy computes for a layer of this frame."""
+    fresh = frame.copy()
+    for each in (scapy.IP, scapy.UDP, scapy.TCP, scapy.ICMP, scapy.ICMPv6EchoRequest):
+        if fresh.haslayer(each):
+            fresh[each].delfieldval("cksum" if each is scapy.ICMPv6EchoRequest else "chksum")
+    return int(getattr(type(fresh)(bytes(fresh))[layer], name))
+
+
+def test_udp_over_ipv4_has_its_lengths_and_checksums() -> None:
+    frame = decoded([ETHERNET, IPV4, header("udp", src_port=5000, dst_port=6000)])
+    assert (frame.dst, frame.src, frame.type) == ("00:00:01:01:01:02", "00:00:01:01:01:01", 0x0800)
+    ip, udp = frame[scapy.IP], frame[scapy.UDP]
+    assert (ip.version, ip.ihl, ip.len, ip.ttl, ip.proto, ip.src, ip.dst) == (4, 5, 110, 64, 17, "1.1.1.1", "1.1.1.2")
+    assert (udp.sport, udp.dport, udp.len) == (5000, 6000, 90)
+    assert ip.chksum == recomputed(frame, scapy.IP, "chksum")
+    assert udp.chksum == recomputed(frame, scapy.UDP, "chksum")
+
+
+def test_tcp_over_ipv6_has_flags_offset_and_checksum() -> None:
+    tcp = header(
+        "tcp", src_port=80, dst_port=81, seq_num=7, ack_num=2**32 - 1, ctl_syn=1, ctl_ack=1, ecn_ns=1, window=9
+    )
+    frame = decoded([ETHERNET, IPV6, tcp])
+    ip, read = frame[scapy.IPv6], frame[scapy.TCP]
+    assert (ip.plen, ip.nh, ip.hlim, ip.src, ip.dst) == (70, 6, 64, "2001:db8::1", "2001:db8::2")
+    assert (read.sport, read.dport, read.seq, read.ack, read.dataofs, read.window) == (80, 81, 7, 2**32 - 1, 5, 9)
+    assert str(read.flags) == "SAN"
+    assert read.chksum == recomputed(frame, scapy.TCP, "chksum")
+
+
+@pytest.mark.parametrize(("upper", "layer"), [("udp", scapy.UDP), ("tcp", scapy.TCP)])
+def test_a_bad_checksum_is_wrong_and_a_custom_one_is_sent_as_it_is(upper: str, layer: Any) -> None:
+    bad = header("ipv4", header_checksum={"choice": "generated", "generated": "bad"})
+    frame = decoded([ETHERNET, bad, header(upper, checksum={"choice": "custom", "custom": 0xBEEF})])
+    assert frame[scapy.IP].chksum != recomputed(frame, scapy.IP, "chksum")
+    assert frame[layer].chksum == 0xBEEF
+    frame = decoded([ETHERNET, IPV4, header(upper, checksum={"choice": "generated", "generated": "bad"})])
+    assert frame[layer].chksum != recomputed(frame, layer, "chksum")
+
+
+def test_tags_stand_before_the_type_of_the_packet() -> None:
+    tags = [header("vlan", id=100, priority=5, tpid=0x88A8), header("vlan", id=200, cfi=1)]
+    frame = decoded([ETHERNET, *tags, IPV4])
+    assert frame.type == 0x88A8
+    outer, inner = frame[scapy.Dot1AD], frame[scapy.Dot1Q]
+    assert (outer.vlan, outer.prio, outer.type) == (100, 5, 0x8100)
+    assert (inner.vlan, inner.dei, inner.type) == (200, 1, 0x0800)
+
+
+def test_a_type_and_a_tpid_for_one_place_are_refused() -> None:
+    with pytest.raises(OtgError, match=r"config.flows\[0\].packet\[0\].ethernet.ether_type: the vlan header after it"):
+        program_of([header("ethernet", ether_type=0x8100), header("vlan", tpid=0x88A8)])
+
+
+def test_a_stack_of_labels_ends_with_the_bottom_bit() -> None:
+    frame = decoded(
+        [ETHERNET, header("mpls", label=1000, traffic_class=3), header("mpls", label=2000, time_to_live=9), IPV4]
+    )
+    first, second = frame[MPLS], frame[MPLS].payload
+    assert (frame.type, first.label, first.cos, first.s, first.ttl) == (0x8847, 1000, 3, 0, 64)
+    assert (second.label, second.s, second.ttl) == (2000, 1, 9)
+    assert frame[scapy.IP].src == "1.1.1.1"
+
+
+def test_priorities_of_ipv4_are_dscp_type_of_service_or_a_number() -> None:
+    dscp = {"choice": "dscp", "dscp": {"phb": {"value": 46}, "ecn": {"value": 1}}}
+    tos = {"choice": "tos", "tos": {"precedence": {"value": 7}, "reliability": {"value": 1}}}
+    raw = {"choice": "raw", "raw": {"value": 0xAB}}
+    told = [decoded([ETHERNET, header("ipv4", priority=each)])[scapy.IP].tos for each in (dscp, tos, raw)]
+    assert told == [46 << 2 | 1, 7 << 5 | 1 << 2, 0xAB]
+
+
+def test_options_of_ipv4_lengthen_the_header_to_whole_words() -> None:
+    options = [
+        {"choice": "router_alert"},
+        {
+            "choice": "custom",
+            "custom": {"type": {"option_number": {"value": 30}, "copied_flag": {"value": 1}}, "value": "0a0b0c"},
+        },
+        {
+            "choice": "timestamp",
+            "timestamp": {
+                "pointer": {"choice": "value", "value": 9},
+                "format": {
+                    "choice": "address_and_timestamps",
+                    "address_and_timestamps": [{"address": {"value": "9.8.7.6"}, "timestamp": {"value": 5}}],
+                },
+            },
+        },
+    ]
+    frame = decoded([ETHERNET, header("ipv4", src="1.1.1.1", options=options), header("udp")])
+    ip = frame[scapy.IP]
+    assert ip.ihl == 11
+    assert bytes(ip)[20:44].hex() == "94040000" + "9e050a0b0c" + "440c090109080706" + "00000005" + "000000"
+    assert ip.chksum == recomputed(frame, scapy.IP, "chksum")
+    assert frame[scapy.UDP].chksum == recomputed(frame, scapy.UDP, "chksum")
+
+
+def test_echo_of_both_versions_has_its_checksum() -> None:
+    echo = {"identifier": {"value": 7}, "sequence_number": {"value": 9}}
+    frame = decoded([ETHERNET, IPV4, {"choice": "icmp", "icmp": {"echo": echo}}])
+    assert (frame[scapy.IP].proto, frame[scapy.ICMP].type, frame[scapy.ICMP].id, frame[scapy.ICMP].seq) == (1, 8, 7, 9)
+    assert frame[scapy.ICMP].chksum == recomputed(frame, scapy.ICMP, "chksum")
+    frame = decoded([ETHERNET, IPV6, {"choice": "icmpv6", "icmpv6": {"echo": echo}}])
+    read = frame[scapy.ICMPv6EchoRequest]
+    assert (frame[scapy.IPv6].nh, read.id, read.seq) == (58, 7, 9)
+    assert read.cksum == recomputed(frame, scapy.ICMPv6EchoRequest, "cksum")
+
+
+def test_arp_has_its_addresses() -> None:
+    arp = header("arp", operation=2, sender_hardware_addr="00:00:00:00:00:05", target_protocol_addr="4.4.4.4")
+    read = decoded([ETHERNET, arp])[scapy.ARP]
+    assert (read.op, read.hwsrc, read.pdst, read.hwlen, read.plen) == (2, "00:00:00:00:00:05", "4.4.4.4", 6, 4)
+
+
+def test_igmp_is_encoded() -> None:
+    frame = frame_of(program_of([ETHERNET, IPV4, header("igmpv1", group_address="224.1.2.3")]), 0)
+    assert (frame[23], frame[34:36].hex(), frame[38:42].hex()) == (2, "1100", "e0010203")
+    assert IGMP(frame[34:42]).chksum == 0xFFFF - (0x1100 + 0xE001 + 0x0203)
+
+
+def test_gre_has_a_checksum_only_where_its_flag_says_so() -> None:
+    frame = decoded([ETHERNET, IPV4, header("gre"), IPV6])
+    assert (frame[scapy.IP].proto, frame[scapy.GRE].proto, len(frame[scapy.GRE]) - len(frame[scapy.IPv6])) == (
+        47,
+        0x86DD,
+        4,
+    )
+    frame = decoded([ETHERNET, IPV4, header("gre", checksum_present=1), IPV4, header("udp")])
+    gre = frame[scapy.GRE]
+    assert (gre.chksum_present, gre.proto, gre.payload.src) == (1, 0x0800, "1.1.1.1")
+    covered = bytes(gre)
+    assert scapy.checksum(covered[:4] + b"\0\0" + covered[6:]) == gre.chksum
+    with pytest.raises(OtgError, match=r"gre.reserved1: is not sent where checksum_present is 0"):
+        program_of([ETHERNET, IPV4, header("gre", reserved1=1)])
+
+
+def test_lengths_within_vxlan_leave_room_for_the_inner_fcs() -> None:
+    inner = header("ethernet", dst="00:00:01:01:01:04", src="00:00:01:01:01:03")
+    udp = header("udp", src_port=4789, dst_port=4789)
+    frame = decoded([ETHERNET, IPV6, udp, header("vxlan", vni=[1000, 1001]), inner, IPV4, header("udp")], 1, size=256)
+    assert frame[scapy.UDP].len == 256 - 4 - 14 - 40
+    assert (frame[scapy.VXLAN].vni, frame[scapy.VXLAN].flags) == (1001, 8)
+    ip = frame[scapy.VXLAN][scapy.IP]
+    assert (ip.len, ip[scapy.UDP].len) == (256 - 4 - 14 - 40 - 8 - 8 - 14 - 4, 256 - 4 - 14 - 40 - 8 - 8 - 14 - 4 - 20)
+    assert recomputed(scapy.Ether(bytes(frame[scapy.VXLAN].payload)), scapy.UDP, "chksum") == ip[scapy.UDP].chksum
+
+
+def test_gtp_tunnels_have_their_optional_fields() -> None:
+    extension = {"contents": {"value": 0x0102_0304_0506}, "next_extension_header": {"value": 0}}
+    tunnel = header(
+        "gtpv1", teid=0xDEADBEEF, message_type=255, e_flag=1, squence_number=3, next_extension_header_type=0x85
+    )
+    tunnel["gtpv1"]["extension_headers"] = [extension]
+    frame = decoded([ETHERNET, IPV4, header("udp", dst_port=2152), tunnel, IPV4], size=200)
+    read = GTP_U_Header(bytes(frame[scapy.UDP].payload))
+    assert (read.version, read.PT, read.E, read.S, read.PN, read.gtp_type) == (1, 1, 1, 0, 0, 255)
+    assert (read.teid, read.seq, read.next_ex, read.length) == (0xDEADBEEF, 3, 0x85, 200 - 4 - 14 - 20 - 8 - 8)
+    assert bytes(read)[12:20].hex() == "0201020304050600"
+    tunnel = header("gtpv2", teid=5, teid_flag=1, message_type=32, sequence_number=77)
+    read = GtpV2(bytes(decoded([ETHERNET, IPV4, header("udp", dst_port=2123), tunnel])[scapy.UDP].payload))
+    assert (read.version, read.T, read.gtp_type, read.teid, read.seq) == (2, 1, 32, 5, 77)
+    with pytest.raises(OtgError, match=r"packet\[3\].gtpv1.extension_headers: are announced by e_flag"):
+        program_of([ETHERNET, IPV4, header("udp"), {"choice": "gtpv1", "gtpv1": {"extension_headers": [extension]}}])
+
+
+def test_pause_frames_are_encoded() -> None:
+    pause = decoded([header("ethernetpause", src="00:00:00:00:00:01", time=0x1234)])
+    assert (pause.dst, pause.type) == ("01:80:c2:00:00:01", 0x8808)
+    assert pause[MACControlPause].pause_time == 0x1234
+    classes = decoded([header("pfcpause", class_enable_vector=0x81, pause_class_0=1, pause_class_7=7)])
+    read = classes[MACControlClassBasedFlowControl]
+    assert (read.c0_enabled, read.c7_enabled, read.c1_enabled, read.c0_pause_time, read.c7_pause_time) == (
+        1,
+        1,
+        0,
+        1,
+        7,
+    )
+
+
+def test_ppp_and_custom_bytes_are_encoded() -> None:
+    ppp = decoded([ETHERNET, header("ppp"), IPV6])
+    assert (ppp.type, bytes(ppp)[14:18].hex()) == (0x880B, "ff030057")
+    custom = decoded([ETHERNET, {"choice": "custom", "custom": {"bytes": "0xde:ad be ef"}}])
+    assert bytes(custom)[12:18].hex() == "ffffdeadbeef"
+
+
+def test_patterns_advance_together_each_with_its_own_modulus() -> None:
+    ports = header(
+        "udp",
+        src_port={"choice": "increment", "increment": {"start": 5000, "step": 2, "count": 3}},
+        dst_port={"choice": "decrement", "decrement": {"start": 1, "step": 1, "count": 4}},
+    )
+    ip = header(
+        "ipv4", src=["1.0.0.1", "1.0.0.2"], dst={"choice": "increment", "increment": {"start": "9.9.9.255", "count": 5}}
+    )
+    frames = [decoded([ETHERNET, ip, ports], number) for number in range(8)]
+    assert [frame[scapy.UDP].sport for frame in frames] == [5000, 5002, 5004, 5000, 5002, 5004, 5000, 5002]
+    assert [frame[scapy.UDP].dport for frame in frames] == [1, 0, 65535, 65534, 1, 0, 65535, 65534]
+    assert [frame[scapy.IP].src for frame in frames[:3]] == ["1.0.0.1", "1.0.0.2", "1.0.0.1"]
+    assert [frame[scapy.IP].dst for frame in frames[:6:5]] == ["9.9.9.255", "9.9.9.255"]
+    assert frames[1][scapy.IP].dst == "9.9.10.0"
+    assert all(frame[scapy.UDP].chksum == recomputed(frame, scapy.UDP, "chksum") for frame in frames)
+
+
+def test_ipv6_addresses_and_labels_vary() -> None:
+    ip = header(
+        "ipv6",
+        src={"choice": "increment", "increment": {"start": "::ffff:ffff:ffff:ffff", "step": "::1", "count": 2}},
+        flow_label={"choice": "random", "random": {"min": 5, "max": 9, "seed": 3, "count": 50}},
+    )
+    frames = [decoded([ETHERNET, ip, header("udp")], number) for number in range(50)]
+    assert [frame[scapy.IPv6].src for frame in frames[:2]] == ["::ffff:ffff:ffff:ffff", "0:0:0:1::"]
+    labels = [frame[scapy.IPv6].fl for frame in frames]
+    assert set(labels) <= set(range(5, 10))
+    assert len(set(labels)) > 1
+
+
+@pytest.mark.parametrize(
+    ("packet", "message"),
+    [
+        ([{"choice": "rsvp", "rsvp": {}}], r"packet\[0\].rsvp: this header is not encoded"),
+        ([header("ipv4", src={"choice": "auto", "auto": {"choice": "dhcp"}})], r"ipv4.src.auto: addresses are not"),
+        (
+            [header("ipv4", src="1.1.1.1"), header("udp", src_port=70000)],
+            r"packet\[1\].udp.src_port.value: 70000 does not",
+        ),
+        ([header("ethernet", src="01:02")], r"ethernet.src.value: '01:02' is no MAC address"),
+        ([header("udp")], r"udp.checksum: covers the addresses"),
+        (
+            [header("ipv4", src={"value": "1.1.1.1", "metric_tags": [{"name": "t"}]})],
+            r"ipv4.src.metric_tags: metrics by",
+        ),
+        ([header("ethernet", pfc_queue=3)], r"ethernet.pfc_queue: queues of priority"),
+        ([header("ipv4"), header("gre", checksum_present=[0, 1])], r"gre.checksum_present: decides which fields"),
+        (
+            [header("vlan", id={"choice": "increment", "increment": {"start": 1, "count": 0}})],
+            r"id.increment.count: is at",
+        ),
+    ],
+)
+def test_what_is_not_encoded_is_refused_with_its_path(packet: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(OtgError, match=message):
+        program_of(packet)

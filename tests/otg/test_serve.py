@@ -1,0 +1,352 @@
+"""`nicbench serve` on simulated ports, driven by the real snappi client over each transport."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import zlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from nicbench.otg.configuration import read_configuration
+from nicbench.otg.ports import ServedPort
+from nicbench.testbed.labs._veth_names import mac
+
+from .frames import frame_of
+from .served import (
+    Served,
+    add_flow,
+    capture,
+    captured_frames,
+    configured,
+    flow_metrics,
+    port_metrics,
+    serving,
+    transmit,
+    wait_for_stop,
+    wait_until,
+)
+
+PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("serve")) as served:
+        yield served
+
+
+def tcp_values(packet: Any) -> None:
+    ethernet, ip, tcp = packet.ethernet().ipv4().tcp()
+    ethernet.src.value, ethernet.dst.value = "00:00:01:01:01:01", "00:00:01:01:01:02"
+    ip.src.value, ip.dst.values = "1.1.1.1", ["1.1.1.2", "1.1.1.3"]
+    tcp.src_port.values, tcp.dst_port.increment.start = [5000, 5050, 5015], 80
+    tcp.dst_port.increment.step, tcp.dst_port.increment.count = 3, 7
+
+
+def udp_increments(packet: Any) -> None:
+    _, tag, ip, udp = packet.ethernet().vlan().ipv4().udp()
+    tag.id.decrement.start, tag.id.decrement.count = 100, 5
+    ip.options.add().choice = "router_alert"
+    udp.src_port.increment.start, udp.src_port.increment.count = 65_530, 12
+    udp.dst_port.decrement.start, udp.dst_port.decrement.count = 3, 4
+    udp.checksum.generated = "bad"
+
+
+def ipv6_udp(packet: Any) -> None:
+    _, ip, udp = packet.ethernet().ipv6().udp()
+    ip.src.increment.start, ip.src.increment.step, ip.src.increment.count = "::ffff:ffff:ffff:ffff", "::3", 4
+    ip.dst.values, udp.src_port.value = ["2001:db8::1", "2001:db8::2"], 7
+
+
+def vxlan(packet: Any) -> None:
+    _, ip, udp, tunnel, _, inner, tcp = packet.ethernet().ipv6().udp().vxlan().ethernet().ipv4().tcp()
+    ip.src.value, ip.dst.value, udp.dst_port.value = "::1", "::2", 4789
+    tunnel.vni.values = [1000, 1001, 1002]
+    inner.src.value, inner.dst.value, tcp.src_port.value = "1.1.1.3", "1.1.1.4", 80
+
+
+def gre_and_echo(packet: Any) -> None:
+    _, _, tunnel, _, echo = packet.ethernet().ipv4().gre().ipv4().icmp()
+    tunnel.checksum_present.value = 1
+    echo.echo.sequence_number.increment.count = 100
+
+
+@pytest.mark.parametrize("add_headers", [tcp_values, udp_increments, ipv6_udp, vxlan, gre_and_echo])
+def test_frames_are_captured_byte_for_byte_as_their_headers_say(
+    server: Served, add_headers: Callable[[Any], None]
+) -> None:
+    api = server.api()
+    config = configured(api)
+    flow = add_flow(config, "f", frames=30, size=256, metrics=False)
+    flow.payload.choice = "increment_byte"
+    add_headers(flow.packet)
+    api.set_config(config)
+    capture(api, "start")
+    transmit(api, "start")
+    wait_until(lambda: port_metrics(api)["p2"].frames_rx == 30)
+    capture(api, "stop")
+    program = read_configuration(config.serialize(config.DICT), PORTS, seed=1).flows[0].program
+    sent = [frame_of(program, number) for number in range(30)]
+    assert captured_frames(api, "p2") == [frame + zlib.crc32(frame).to_bytes(4, "little") for frame in sent]
+    assert captured_frames(api, "p1") == []
+
+
+@pytest.mark.parametrize("transport", ["http", "https", "grpc"])
+def test_a_flow_is_sent_counted_timed_and_captured_over_each_transport(server: Served, transport: str) -> None:
+    api = server.api(transport)
+    config = configured(api)
+    flow = add_flow(config, "f", frames=100)
+    flow.metrics.loss = flow.metrics.latency.enable = True
+    flow.packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    capture(api, "start")
+    transmit(api, "start")
+    metric = wait_for_stop(api)["f"]
+    capture(api, "stop")
+    assert (metric.frames_tx, metric.frames_rx, metric.loss) == (100, 100, 0)
+    assert (metric.port_tx, metric.port_rx, metric.bytes_tx, metric.bytes_rx) == ("p1", "p2", 12_800, 12_800)
+    assert 0 < metric.latency.minimum_ns <= metric.latency.average_ns <= metric.latency.maximum_ns
+    assert metric.timestamps.first_timestamp_ns < metric.timestamps.last_timestamp_ns
+    assert [len(frame) for frame in captured_frames(api, "p2")] == [128] * 100
+    ports = port_metrics(api)
+    assert (ports["p1"].frames_tx, ports["p2"].frames_rx) == (100, 100)
+    assert (ports["p1"].link, ports["p1"].location, ports["p1"].speed) == ("up", "t0", 10_000)
+    assert [flow.name for flow in api.get_config().flows] == ["f"]
+
+
+def test_flows_start_pause_resume_and_stop_while_others_send(server: Served) -> None:
+    api = server.api()
+    config = configured(api, captured=False)
+    for name in ("a", "b"):
+        flow = add_flow(config, name)
+        flow.duration.choice = "continuous"
+        flow.packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    transmit(api, "start", "a")
+    wait_until(lambda: flow_metrics(api)["a"].frames_tx_rate > 500)
+    assert flow_metrics(api)["b"].transmit == "stopped"
+    transmit(api, "start", "b")
+    transmit(api, "pause", "a")
+    paused = flow_metrics(api, "a")["a"]
+    assert (paused.transmit, flow_metrics(api)["b"].transmit) == ("paused", "started")
+    wait_until(lambda: flow_metrics(api)["b"].frames_tx > 100)
+    assert flow_metrics(api)["a"].frames_tx == paused.frames_tx
+    transmit(api, "resume", "a")
+    wait_until(lambda: flow_metrics(api)["a"].frames_tx > paused.frames_tx + 50)
+    transmit(api, "stop", "b")
+    assert [flow_metrics(api)[name].transmit for name in ("a", "b")] == ["started", "stopped"]
+    transmit(api, "stop")
+    metrics = flow_metrics(api)
+    assert all(metric.frames_tx == metric.frames_rx and metric.transmit == "stopped" for metric in metrics.values())
+
+
+def test_a_flow_that_nobody_receives_has_counts_of_what_was_sent(server: Served) -> None:
+    api = server.api()
+    config = configured(api, captured=False)
+    flow = add_flow(config, "f", frames=50)
+    flow.tx_rx.port.rx_names = []
+    flow.packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    transmit(api, "start")
+    metric = wait_for_stop(api)["f"]
+    assert (metric.frames_tx, metric.frames_rx, metric.loss) == (50, 0, None)
+
+
+def test_sizes_and_bursts_are_exactly_what_was_asked_for(server: Served) -> None:
+    api = server.api()
+    config = configured(api, captured=False)
+    mixed = add_flow(config, "mixed")
+    mixed.size.weight_pairs.predefined = "imix"
+    mixed.rate.pps, mixed.duration.fixed_packets.packets = 50_000, 12_000
+    bursts = add_flow(config, "bursts")
+    bursts.duration.burst.bursts, bursts.duration.burst.packets = 7, 9
+    for flow in config.flows:
+        flow.packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    transmit(api, "start")
+    metrics = wait_for_stop(api)
+    assert (metrics["mixed"].frames_rx, metrics["bursts"].frames_rx) == (12_000, 63)
+    assert metrics["mixed"].bytes_rx == 12_000 // 12 * (7 * 64 + 4 * 570 + 1518)
+
+
+def config_of_many(count: int) -> dict[str, Any]:
+    packet = [
+        {"choice": "ethernet", "ethernet": {}},
+        {"choice": "ipv4", "ipv4": {"src": {"choice": "value", "value": "10.0.0.1"}}},
+        {"choice": "udp", "udp": {"src_port": {"choice": "values", "values": [1, 2, 3]}}},
+    ]
+    flow = {
+        "tx_rx": {"port": {"tx_name": "p1", "rx_names": ["p2"]}},
+        "packet": packet,
+        "rate": {"choice": "pps", "pps": "20"},
+        "duration": {"choice": "fixed_packets", "fixed_packets": {"packets": 2}},
+        "metrics": {"enable": True},
+    }
+    ports = [{"name": "p1", "location": "t0"}, {"name": "p2", "location": "t1"}]
+    return {"ports": ports, "flows": [{"name": f"f{number}", **flow} for number in range(count)]}
+
+
+def test_4096_flows_are_configured_sent_and_counted(server: Served) -> None:
+    with httpx.Client(base_url=server.http, timeout=60) as client:
+        assert client.post("/config", json=config_of_many(4096)).status_code == 200
+        start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
+        assert client.post("/control/state", json=start).status_code == 200
+
+        def stopped() -> Any:
+            told = client.post("/monitor/metrics", json={"choice": "flow", "flow": {}}).json()["flow_metrics"]
+            return told if all(metric["transmit"] == "stopped" for metric in told) else None
+
+        metrics = wait_until(stopped, 60)
+    assert len(metrics) == 4096
+    assert {(metric["frames_tx"], metric["frames_rx"]) for metric in metrics} == {(2, 2)}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code", "words"),
+    [
+        ("/config", b"{", 400, "the body is no JSON"),
+        ("/config", b"[]", 400, "the body is no JSON object"),
+        ("/config", b"\xff" * 100, 400, "the body is no JSON"),
+        ("/config", b'{"flow": []}', 400, "config.flow: is no member of Config"),
+        ("/config", b'{"ports": [{"name": "p", "location": "eth0"}]}', 400, "'eth0' is no port of this server"),
+        ("/config", b'{"ports": [{"name": "p", "location": "t0"}], "lags": [{"name": "l"}]}', 501, "config.lags"),
+        ("/control/action", b'{"choice": "protocol", "protocol": {"choice": "ipv4"}}', 501, "control_action.protocol"),
+        ("/monitor/states", b'{"choice": "ipv4_neighbors"}', 501, "states_request.ipv4_neighbors"),
+        ("/monitor/metrics", b'{"choice": "bgpv4"}', 501, "metrics_request.bgpv4"),
+        ("/monitor/metrics", b'{"choice": "flow", "flow": {"flow_names": ["nobody"]}}', 400, "flow_names[0]"),
+        ("/monitor/capture", b'{"port_name": "nobody"}', 400, "capture_request.port_name"),
+        ("/nowhere", b"{}", 404, "POST /nowhere: is not known"),
+    ],
+)
+def test_what_is_wrong_is_answered_with_otgs_error(
+    server: Served, path: str, body: bytes, code: int, words: str
+) -> None:
+    with httpx.Client(base_url=server.http) as client:
+        client.post("/config", json=config_of_many(1)).raise_for_status()
+        answer = client.post(path, content=body)
+    assert answer.status_code == code
+    told = answer.json()
+    assert (told["code"], told["kind"]) == (code, "internal" if code == 501 else "validation")
+    assert words in told["errors"][0]
+
+
+def test_a_body_of_65_mib_is_refused_and_the_server_goes_on(server: Served) -> None:
+    with httpx.Client(base_url=server.http, timeout=60) as client:
+        answer = client.post("/config", content=b" " * (65 * 2**20))
+        assert (answer.status_code, answer.json()["errors"]) == (400, ["the body has more than 64 MiB"])
+        assert client.get("/capabilities/version").json()["api_spec_version"] == ">=1.30.0,<2.0.0"
+
+
+def test_pages_of_browsers_and_other_names_are_refused(server: Served) -> None:
+    with httpx.Client(base_url=server.http) as client:
+        assert client.post("/config", json={}, headers={"Origin": "http://evil.example"}).status_code == 403
+        assert client.post("/config", json={}, headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_errors_over_grpc_are_otgs_too(server: Served) -> None:
+    api = server.api("grpc")
+    config = api.config()
+    config.ports.add(name="p1", location="eth0")
+    with pytest.raises(Exception) as refused:  # noqa: PT011 - the client raises nothing more special
+        api.set_config(config)
+    error = api.from_exception(refused.value)
+    assert (error.code, error.kind) == (400, "validation")
+    assert error.errors == ["config.ports[0].location: 'eth0' is no port of this server; its ports are t0, t1"]
+
+
+def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Path) -> None:
+    with serving(tmp_path, lab="{kind: simulated, loss: 20 %, seed: 3}") as served:
+        api = served.api()
+        config = configured(api, captured=False)
+        add_flow(config, "f", frames=500).packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        transmit(api, "start")
+        metric = wait_for_stop(api)["f"]
+        assert metric.frames_tx == 500
+        assert 5 < metric.loss < 40
+        with httpx.Client(base_url=served.http) as client:
+            told = client.get("/nicbench/v1/transmissions").json()["transmissions"]
+            assert [each["counts"]["lost"] for each in told] == [500 - metric.frames_rx]
+            assert client.get("/nicbench/v1/flows").json()["flows"][0]["latency"]["histogram"]
+            assert "Transmissions" in client.get("/nicbench/v1/report").text
+        api.set_config(api.config())  # an empty one ends the session
+        folder = served.run_folder()
+        events = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
+        assert [event["event"] for event in events][-4:] == [
+            "configuration_set",
+            "trial_finished",
+            "result_ready",
+            "run_finished",
+        ]
+        assert "Transmissions" in (folder / "report.html").read_text()
+        assert (folder / "MANIFEST.json").exists()
+        with pytest.raises(Exception, match="there is no configuration"):
+            flow_metrics(api)
+        api.set_config(config)
+        assert len(list(served.runs.iterdir())) == 2
+
+
+def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
+    with serving(tmp_path, "--idle", "2s") as served:
+        api = served.api()
+        api.set_config(configured(api))
+        wait_until((served.run_folder() / "report.html").exists)
+
+
+def test_six_ports_send_to_each_other(tmp_path: Path) -> None:
+    ports = tuple(f"t{number}" for number in range(6))
+    with serving(tmp_path, lab="{kind: simulated, ports: 6}") as served:
+        api = served.api()
+        config = configured(api, ports, captured=False)
+        ways = [(sender, receiver) for sender in range(6) for receiver in range(6) if sender != receiver]
+        for sender, receiver in ways:
+            flow = add_flow(config, f"{sender}-{receiver}", frames=100)
+            flow.tx_rx.port.tx_name, flow.tx_rx.port.rx_names = f"p{sender + 1}", [f"p{receiver + 1}"]
+            flow.packet.ethernet().ipv4().udp()[0].dst.value = mac(0, receiver)
+        api.set_config(config)
+        transmit(api, "start")
+        metrics = wait_for_stop(api)
+        assert len(metrics) == 30
+        assert {(metric.frames_tx, metric.frames_rx) for metric in metrics.values()} == {(100, 100)}
+        assert {(metric.frames_tx, metric.frames_rx) for metric in port_metrics(api).values()} == {(500, 500)}
+
+
+def test_an_engine_that_is_killed_ends_the_session_and_the_next_one_works(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        api = served.api()
+        config = configured(api, captured=False)
+        flow = add_flow(config, "f")
+        flow.duration.choice = "continuous"
+        flow.packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        transmit(api, "start")
+        children = Path(f"/proc/{served.process.pid}/task/{served.process.pid}/children").read_text().split()
+        os.kill(int(children[-1]), signal.SIGKILL)
+        with pytest.raises(Exception, match="killed by signal 9"):
+            wait_until(lambda: flow_metrics(api) and None)
+        api.set_config(config)
+        transmit(api, "start")
+        wait_until(lambda: flow_metrics(api)["f"].frames_rx > 10)
+        first, second = sorted(served.runs.iterdir())
+    for folder in (first, second):
+        events = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
+        assert events[-1]["event"] == "run_finished"
+
+
+def test_two_clients_may_change_and_read_at_once(server: Served) -> None:
+    api, other = server.api(), server.api("grpc")
+    config = configured(api, captured=False)
+    add_flow(config, "f").packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    with ThreadPoolExecutor(8) as pool:
+        changes = [pool.submit(client.set_config, config) for client in (api, other) * 3]
+        reads = [pool.submit(flow_metrics, client) for client in (api, other) * 6]
+        assert all(done.result() is not None for done in changes)
+        assert all(done.result().keys() == {"f"} for done in reads)

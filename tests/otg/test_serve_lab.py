@@ -1,0 +1,79 @@
+"""`nicbench serve` of the example: real frames through a bridge between veth pairs, and the machine as it was."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from nicbench.otg.configuration import read_configuration
+from nicbench.otg.ports import ServedPort
+
+from .frames import frame_of
+from .served import (
+    add_flow,
+    capture,
+    captured_frames,
+    configured,
+    port_metrics,
+    serving,
+    transmit,
+    wait_for_stop,
+    wait_until,
+)
+
+ROOT = Path(__file__).parents[2]
+PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
+
+
+def namespaces() -> set[str]:
+    told = subprocess.run(("ip", "netns", "list"), capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in told.splitlines() if line}
+
+
+@pytest.mark.lab
+def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_path: Path) -> None:
+    before = namespaces()
+    with serving(tmp_path, text=(ROOT / "examples/otg.yaml").read_text()) as served:
+        api = served.api("https")
+        config = configured(api)
+        flow = add_flow(config, "unaltered", frames=40, size=200, metrics=False)
+        ethernet, ip, udp = flow.packet.ethernet().ipv4().udp()
+        ethernet.src.value, ethernet.dst.value = "02:00:01:01:01:01", "02:00:01:01:01:02"
+        ip.src.value, ip.dst.values = "10.1.1.1", ["10.1.1.2", "10.1.1.3"]
+        udp.src_port.increment.start, udp.src_port.increment.count = 5000, 7
+        api.set_config(config)
+        capture(api, "start")
+        transmit(api, "start")
+        wait_until(lambda: port_metrics(api)["p2"].frames_rx >= 40)
+        capture(api, "stop")
+        program = read_configuration(config.serialize(config.DICT), PORTS, seed=1).flows[0].program
+        sent = [frame_of(program, number) for number in range(40)]
+        ours = [frame for frame in captured_frames(api, "p2") if frame[6:12] == bytes.fromhex("020001010101")]
+        assert ours == [frame + zlib.crc32(frame).to_bytes(4, "little") for frame in sent]
+
+        config.flows[0].metrics.enable = True
+        config.flows[0].duration.fixed_packets.packets, config.flows[0].rate.pps = 2000, 20_000
+        api.set_config(config)
+        transmit(api, "start")
+        metric = wait_for_stop(api)["unaltered"]
+        assert (metric.frames_tx, metric.frames_rx, metric.loss) == (2000, 2000, 0)
+        assert metric.latency.minimum_ns > 0
+
+        first, captures = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)
+        script = (first + captures).replace("https://localhost:8443", served.https).replace("5000", "500")
+        command = (sys.executable, "-W", "ignore", "-c", script.replace("sleep(6)", "sleep(1.5)"))
+        said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
+        assert "500 sent, 500 received" in said.stdout, said.stderr
+        assert (tmp_path / "p2.pcap").stat().st_size > 500 * 64
+    folder = served.run_folder()
+    journal = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
+    trial = next(event["trial"] for event in reversed(journal) if event["event"] == "trial_finished")
+    assert (trial["reading"]["counts"]["lost"], trial["reading"]["unexplained"]) == (0, 0)
+    assert (folder / "report.html").exists()
+    assert namespaces() <= before
