@@ -28,7 +28,10 @@ _Runs = Annotated[
     ),
 ]
 _Out = Annotated[
-    Path, typer.Option("--out", metavar="FILE|DIR", help=f"The file of the page, or its folder, for {PAGE}.html; created if missing.")
+    Path,
+    typer.Option(
+        "--out", metavar="FILE|DIR", help=f"The file of the page, or its folder, for {PAGE}.html; created if missing."
+    ),
 ]
 _Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="The page's title.")]
 _Force = Annotated[
