@@ -58,6 +58,7 @@ def test_the_names_of_commands_load_none_of_them(nicbench: Any) -> None:
     assert not [name for name in loaded if name.startswith("nicbench.cli.commands.")]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("words", [("report", ""), ("run", "--ru"), ("export", "latest", "--to", "")], ids=" ".join)
 def test_a_completion_loads_no_part_of_a_run(words: tuple[str, ...], runs: list[str]) -> None:
     assert complete(*words)
@@ -96,6 +97,7 @@ def test_what_is_completed_is_what_there_is() -> None:
         assert sorted(completer(nothing, "")) == sorted(kinds)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "environment",
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +66,13 @@ def walk(page: str, file: str, folder: Path, *, is_short: bool) -> dict[str, Any
     return found
 
 
-def test_two_ports_and_a_bridge_of_a_known_speed(tmp_path: Path) -> None:
+def walk_two_ports_and_a_bridge_of_a_known_speed(tmp_path: Path) -> None:
     found = walk("device-under-test.md", "my-switch.yaml", tmp_path, is_short=True)
     rate = rates(found)[512]
     assert rate["lower"] is None or rate["lower"] < 9_840 * 1.3  # 40 Mb/s, and what the limiter lets pass at once
 
 
-def test_a_folder_that_is_served_to_editors(tmp_path: Path) -> None:
+def walk_a_folder_that_is_served_to_editors(tmp_path: Path) -> None:
     folder = Path("/srv/editors")
     was_there = folder.exists()
     try:
@@ -82,6 +82,16 @@ def test_a_folder_that_is_served_to_editors(tmp_path: Path) -> None:
             if made.exists():
                 made.rmdir()  # empty: nicbench removes what it wrote
     assert {result["parameters"]["instances"] for result in found["results"]} == {1, 2}
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    "walk_it", [walk_two_ports_and_a_bridge_of_a_known_speed, walk_a_folder_that_is_served_to_editors]
+)
+def test_a_tutorial_that_is_typed_line_by_line_gives_what_it_says(
+    walk_it: Callable[[Path], None], tmp_path: Path
+) -> None:
+    walk_it(tmp_path)
 
 
 @pytest.mark.acceptance

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dpkt
 import snappi
+from scapy.utils import RawPcapReader
 
 BENCH = """nicbench: 1
 title: Served
@@ -140,4 +140,4 @@ def captured_frames(api: Any, port: str) -> list[bytes]:
     """The frames that a port captured, with FCS."""
     request = api.capture_request()
     request.port_name = port
-    return [bytes(frame) for _, frame in dpkt.pcap.Reader(io.BytesIO(api.get_capture(request).read()))]
+    return [bytes(frame) for frame, _ in RawPcapReader(io.BytesIO(api.get_capture(request).read()))]

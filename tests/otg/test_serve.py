@@ -78,6 +78,7 @@ def gre_and_echo(packet: Any) -> None:
     echo.echo.sequence_number.increment.count = 100
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("add_headers", [tcp_values, udp_increments, ipv6_udp, vxlan, gre_and_echo])
 def test_frames_are_captured_byte_for_byte_as_their_headers_say(
     server: Served, add_headers: Callable[[Any], None]
@@ -98,6 +99,7 @@ def test_frames_are_captured_byte_for_byte_as_their_headers_say(
     assert captured_frames(api, "p1") == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("transport", ["http", "https", "grpc"])
 def test_a_flow_is_sent_counted_timed_and_captured_over_each_transport(server: Served, transport: str) -> None:
     api = server.api(transport)
@@ -121,6 +123,7 @@ def test_a_flow_is_sent_counted_timed_and_captured_over_each_transport(server: S
     assert [flow.name for flow in api.get_config().flows] == ["f"]
 
 
+@pytest.mark.acceptance
 def test_flows_start_pause_resume_and_stop_while_others_send(server: Served) -> None:
     api = server.api()
     config = configured(api, captured=False)
@@ -261,6 +264,7 @@ def test_errors_over_grpc_are_otgs_too(server: Served) -> None:
     assert error.errors == ["config.ports[0].location: 'eth0' is no port of this server; its ports are t0, t1"]
 
 
+@pytest.mark.acceptance
 def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Path) -> None:
     with serving(tmp_path, lab="{kind: simulated, loss: 20 %, seed: 3}") as served:
         api = served.api()
@@ -293,6 +297,7 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Pa
         assert len(list(served.runs.iterdir())) == 2
 
 
+@pytest.mark.acceptance
 def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
     with serving(tmp_path, "--idle", "2s") as served:
         api = served.api()
@@ -300,6 +305,7 @@ def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
         wait_until((served.run_folder() / "report.html").exists)
 
 
+@pytest.mark.acceptance
 def test_six_ports_send_to_each_other(tmp_path: Path) -> None:
     ports = tuple(f"t{number}" for number in range(6))
     with serving(tmp_path, lab="{kind: simulated, ports: 6}") as served:

@@ -26,6 +26,7 @@ def told(parent: Path, bench: str, *options: str) -> RunFolder:
 
 
 @pytest.mark.lab
+@pytest.mark.acceptance
 def test_the_setting_that_was_tuned_is_disclosed_and_named_first(tmp_path: Path) -> None:
     runs = []
     for value in (0, 1):

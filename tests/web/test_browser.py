@@ -30,6 +30,7 @@ TRIAL = TrialStarted(
 )
 
 
+@pytest.mark.acceptance
 async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it_cost(
     runs: Path,
 ) -> None:

@@ -24,26 +24,26 @@ def flow_metric(
 
     ``state`` is what clients are told: a flow has stopped only after its drain.
     """
-    sent, received = _count(now, "sent"), _count(now, "received")
+    sent, received = now.sent, now.received or 0
     metric: dict[str, Any] = {
         "name": flow.name,
         "port_tx": flow.transmit,
         "port_rx": ",".join(flow.receive),
-        "transmit": str(state),
+        "transmit": state.value,
         "frames_tx": sent,
         "frames_rx": received,
-        "bytes_tx": _count(now, "sent_bytes"),
-        "bytes_rx": _count(now, "received_bytes"),
-        **_rates("tx", *_change(now, before, elapsed_s, "sent")),
-        **_rates("rx", *_change(now, before, elapsed_s, "received")),
+        "bytes_tx": now.sent_bytes,
+        "bytes_rx": now.received_bytes or 0,
+        **_rates("tx", *_sent_per_s(now, before, elapsed_s)),
+        **_rates("rx", *_received_per_s(now, before, elapsed_s)),
         "timestamps": {
-            "first_timestamp_ns": float(_count(now, "first_received_ns")),
-            "last_timestamp_ns": float(_count(now, "last_received_ns")),
+            "first_timestamp_ns": float(now.first_received_ns or 0),
+            "last_timestamp_ns": float(now.last_received_ns or 0),
         },
         "latency": _latency(now.latency),
     }
     if flow.receive:
-        metric["loss"] = 100 * _count(now, "lost") / sent if sent else 0.0
+        metric["loss"] = 100 * (now.lost or 0) / sent if sent else 0.0
     return metric
 
 
@@ -67,17 +67,17 @@ def port_metric(
     transmitting: bool,
 ) -> dict[str, Any]:
     """Makes the metric of a port."""
-    frames_tx_rate, bytes_tx_rate = _change(now, before, elapsed_s, "sent")
-    frames_rx_rate, bytes_rx_rate = _change(now, before, elapsed_s, "received")
+    frames_tx_rate, bytes_tx_rate = _sent_per_s(now, before, elapsed_s)
+    frames_rx_rate, bytes_rx_rate = _received_per_s(now, before, elapsed_s)
     return {
         "name": name,
         "location": location,
         "link": "down" if now.link_up is False else "up",
         "capture": "started" if capturing else "stopped",
-        "frames_tx": _count(now, "sent"),
-        "frames_rx": _count(now, "received"),
-        "bytes_tx": _count(now, "sent_bytes"),
-        "bytes_rx": _count(now, "received_bytes"),
+        "frames_tx": now.sent,
+        "frames_rx": now.received,
+        "bytes_tx": now.sent_bytes,
+        "bytes_rx": now.received_bytes,
         "frames_tx_rate": frames_tx_rate,
         "frames_rx_rate": frames_rx_rate,
         "bytes_tx_rate": bytes_tx_rate,
@@ -103,28 +103,41 @@ def _select(metric: dict[str, Any], names: Iterable[str], always: frozenset[str]
     return {key: value for key, value in metric.items() if key in wanted | always} if wanted else metric
 
 
-def _count(tally: FlowTally | PortCounts, name: str) -> int:
-    return int(getattr(tally, name) or 0)
-
-
-def _change(
-    now: FlowTally | PortCounts, before: FlowTally | PortCounts | None, elapsed_s: float, name: str
+def _sent_per_s(
+    now: FlowTally | PortCounts, before: FlowTally | PortCounts | None, elapsed_s: float
 ) -> tuple[float, float]:
-    """Frames and bytes in a second; 0 where a flow was started anew in between."""
+    """Returns frames and bytes sent in a second; 0 where a flow was started anew in between."""
     if before is None or elapsed_s <= 0:
         return 0.0, 0.0
-    frames = _count(now, name) - _count(before, name)
-    content = _count(now, f"{name}_bytes") - _count(before, f"{name}_bytes")
+    frames, content = now.sent - before.sent, now.sent_bytes - before.sent_bytes
     return max(0.0, frames / elapsed_s), max(0.0, content / elapsed_s)
+
+
+def _received_per_s(
+    now: FlowTally | PortCounts, before: FlowTally | PortCounts | None, elapsed_s: float
+) -> tuple[float, float]:
+    """Returns frames and bytes received in a second, as ``_sent_per_s`` those sent."""
+    if before is None or elapsed_s <= 0:
+        return 0.0, 0.0
+    frames = (now.received or 0) - (before.received or 0)
+    content = (now.received_bytes or 0) - (before.received_bytes or 0)
+    return max(0.0, frames / elapsed_s), max(0.0, content / elapsed_s)
+
+
+_RATES: Final = {
+    way: (
+        f"frames_{way}_rate",
+        f"{way}_l1_rate_bps",
+        f"{way}_rate_bytes",
+        f"{way}_rate_bps",
+        f"{way}_rate_kbps",
+        f"{way}_rate_mbps",
+    )
+    for way in ("tx", "rx")
+}
 
 
 def _rates(way: str, frames_per_s: float, bytes_per_s: float) -> dict[str, float]:
     bits = 8 * bytes_per_s
-    return {
-        f"frames_{way}_rate": frames_per_s,
-        f"{way}_l1_rate_bps": bits + 8 * FRAME_OVERHEAD_BYTES * frames_per_s,
-        f"{way}_rate_bytes": bytes_per_s,
-        f"{way}_rate_bps": bits,
-        f"{way}_rate_kbps": bits / 1e3,
-        f"{way}_rate_mbps": bits / 1e6,
-    }
+    line = bits + 8 * FRAME_OVERHEAD_BYTES * frames_per_s
+    return dict(zip(_RATES[way], (frames_per_s, line, bytes_per_s, bits, bits / 1e3, bits / 1e6), strict=True))

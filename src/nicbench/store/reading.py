@@ -29,8 +29,10 @@ LONGEST_LINE_BYTES: Final = 16 * 2**20
 _DECODER: Final = json.JSONDecoder()
 _GAP: Final = re.compile(r"[\s,:]*")
 _LINE: Final = re.compile(r"\bat line (\d+)")
-_MAY_BE_ABSURD: Final = re.compile(rb"NaN|Infinity|[0-9][eE]\+?[0-9]{3}|[0-9]{31}")
-"""Text that may be no number, one that the parser takes for infinity (1e999), or one that is too large."""
+_ALIKE: Final = bytes.maketrans(b"123456789E", b"000000000e")
+_SIGNS_OF_ABSURD: Final = (b"NaN", b"Infinity", b"0e000", b"0e+000", b"0" * 31)
+"""After all digits are made alike: text that may be no number, one that the parser takes for infinity (1e999), or one
+that is too large. Searching for fixed bytes takes a tenth of the time of a pattern."""
 Steps = tuple[str | int, ...]
 """Keys and indices that lead to a value in JSON."""
 
@@ -139,7 +141,7 @@ def parse_json(path: Path) -> Any:
         value = from_json(found)
     except (ValueError, RecursionError) as error:
         raise damaged_error(error, path, line_in(str(error))) from error
-    if _MAY_BE_ABSURD.search(found) and (absurd := next(_find_absurd(value, ()), None)):
+    if _may_be_absurd(found) and (absurd := next(_find_absurd(value, ()), None)):
         steps, why = absurd
         raise damaged_error(ValueError(f"{_words(steps)}{why}"), path, line_of(found.decode(errors="replace"), steps))
     return value
@@ -147,9 +149,14 @@ def parse_json(path: Path) -> Any:
 
 def refuse_absurd_numbers(line: bytes) -> None:
     """Raises ValueError, with the keys that lead to it, for a number in a line that ``parse_json`` would refuse."""
-    if _MAY_BE_ABSURD.search(line) and (absurd := next(_find_absurd(from_json(line), ()), None)):
+    if _may_be_absurd(line) and (absurd := next(_find_absurd(from_json(line), ()), None)):
         steps, why = absurd
         raise ValueError(f"{_words(steps)}{why}")
+
+
+def _may_be_absurd(text: bytes) -> bool:
+    alike = text.translate(_ALIKE)
+    return any(sign in alike for sign in _SIGNS_OF_ABSURD)
 
 
 def _find_absurd(value: Any, steps: Steps) -> Iterator[tuple[Steps, str]]:

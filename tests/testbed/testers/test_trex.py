@@ -24,6 +24,7 @@ from tests.testbed.testers.trex_bench import (
 from nicbench.core.result import LimitedBy
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("search", ["mlr", "bisect", "step-down"])
 def test_every_search_finds_the_rate_of_the_dut_behind_trex(search: str, trex: Any, tmp_path: Path) -> None:
     # Of 50 ms the queue carries 16 frames more: 10,320 frames/s pass such a trial.
