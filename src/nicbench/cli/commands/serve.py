@@ -81,6 +81,8 @@ def _serve(
         ) from error
     from nicbench.web.serving import Place
 
+    if bench_file.tests:
+        say(f"note: the tests of {bench} are not run: clients say what is sent")
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
     try:
         run_to_the_end(serve(bench_file, runs_folder, Serving(place, http_port, grpc_port, idle), say))
