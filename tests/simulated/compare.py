@@ -88,11 +88,7 @@ class Row:
     unsettled: int
     trials: list[int]
     traffic_s: list[float]
-
-    @property
-    def median_traffic_s(self) -> float:
-        """Of the transmissions, pauses apart."""
-        return statistics.median(self.traffic_s)
+    """Of the transmissions, pauses apart."""
 
 
 def compare(
