@@ -54,6 +54,12 @@ RunReference = Annotated[
 RunsFolder = Annotated[
     Path, typer.Option("--runs", metavar="DIR", callback=_folder, help="The folder that holds the runs.")
 ]
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).")]
+PasswordFile = Annotated[
+    Path | None,
+    typer.Option("--password-file", metavar="FILE", help="A file with the password, which its owner alone may read."),
+]
+"""Of the commands that serve others: `web` and `serve`."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Do not show progress.")]
 NoReport = Annotated[

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nicbench.cli.failure import run_to_the_end
-from nicbench.cli.options import DEFAULT_RUNS, BenchPath, RunsFolder, duration_s
+from nicbench.cli.options import DEFAULT_RUNS, BenchPath, PasswordFile, RunsFolder, TlsKey, duration_s
 from nicbench.cli.output import say
 from nicbench.core.errors import InterruptedRunError, NotReadyError
 
@@ -27,11 +27,6 @@ _GrpcPort = Annotated[
 ]
 _Cert = Annotated[
     Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate (PEM); without it one for localhost.")
-]
-_Key = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).")]
-_Password = Annotated[
-    Path | None,
-    typer.Option("--password-file", metavar="FILE", help="A file with the password, which its owner alone may read."),
 ]
 _Names = Annotated[
     list[str] | None,
@@ -62,8 +57,8 @@ def _serve(
     http_port: _HttpPort = None,
     grpc_port: _GrpcPort = None,
     tls_cert: _Cert = None,
-    tls_key: _Key = None,
-    password_file: _Password = None,
+    tls_key: TlsKey = None,
+    password_file: PasswordFile = None,
     name: _Names = None,
     idle: _Idle = 3600.0,
 ) -> None:

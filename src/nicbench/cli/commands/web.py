@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from nicbench.cli.options import DEFAULT_RUNS, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, PasswordFile, TlsKey, runs_under
 from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 
@@ -19,11 +19,6 @@ _Port = Annotated[
     typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="The port, 8425 by default; 0 for any free one."),
 ]
 _Cert = Annotated[Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate (PEM), for https.")]
-_Key = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).")]
-_Password = Annotated[
-    Path | None,
-    typer.Option("--password-file", metavar="FILE", help="A file with the password, which its owner alone may read."),
-]
 _Names = Annotated[
     list[str] | None,
     typer.Option("--name", metavar="HOST", help="A name under which browsers reach this machine (repeatable)."),
@@ -41,8 +36,8 @@ def _web(
     host: _Host = "127.0.0.1",
     port: _Port = None,
     tls_cert: _Cert = None,
-    tls_key: _Key = None,
-    password_file: _Password = None,
+    tls_key: TlsKey = None,
+    password_file: PasswordFile = None,
     name: _Names = None,
     beside: _Beside = None,
 ) -> None:
