@@ -56,6 +56,18 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "testpmd forwards between the two ports of a pair, or back out of each, so not many-to-one",
         "l3fwd",
     ),
+    "both ways through address translation": (
+        "lab: {kind: veth}\ndut: {kind: nat}\ntraffic: {bidirectional: true}\n",
+        (5, 26),
+        "a DUT of the kind `nat` lets nothing in that was not asked for from inside",
+        "`bidirectional: false`",
+    ),
+    "frames that come back from address translation": (
+        "lab: {kind: veth}\ndut: {kind: nat}\ntraffic: {pattern: same-port}\n",
+        (5, 20),
+        "never sends a frame back out of the port that it came in on",
+        "kernel-forward",
+    ),
     "frames that come back from pairs": (
         "lab: {kind: memif, ports: 4}\ndut: {kind: reflector}\ntraffic: {pattern: same-port}\n",
         (3, 6),

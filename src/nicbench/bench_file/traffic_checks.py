@@ -139,6 +139,14 @@ def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
             f"choose another pattern, or a DUT that does: {_kinds(bench, ports, same_port=True)}",
         )
         return
+    if bench.traffic.bidirectional and not dut.forwards_both_ways:
+        yield Problem(
+            root.position_of(("traffic", "bidirectional")),
+            f"a DUT of the kind {quote(bench.dut.kind)} lets nothing in that was not asked for from inside, and frames of "
+            "a test answer nothing",
+            "write `bidirectional: false`: frames go from the first port, which is inside, to the second",
+        )
+        return
     refusal = dut(bench.dut.options).refusal(ports, pattern)
     if refusal is not None:
         yield Problem(root.position_of(("dut",)), refusal.message, refusal.next_step)

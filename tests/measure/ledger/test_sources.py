@@ -154,5 +154,20 @@ def test_a_listing_that_was_cut_off_is_an_error_and_no_number() -> None:
 
 
 def test_connection_tracking_sums_its_cpus() -> None:
-    assert by_name(Conntrack().read(golden("nf_conntrack.txt"), DUT)) == {"nf_conntrack drop": 28}
+    assert by_name(Conntrack().read(golden("nf_conntrack.txt"), DUT)) == {
+        "nf_conntrack drop": 28,
+        "nf_conntrack insert_failed": 0,
+    }
     assert Conntrack().read("", DUT) == ()
+
+
+def test_a_connection_that_could_not_be_inserted_is_lost_once_however_the_kernel_counts_it() -> None:
+    head = golden("nf_conntrack.txt").splitlines()[0].split()
+
+    def counted(drop: int, insert_failed: int) -> tuple[Count, ...]:
+        own = {"drop": drop, "insert_failed": insert_failed}
+        return Conntrack().read("\n".join([" ".join(head), " ".join(f"{own.get(name, 0):08x}" for name in head)]), DUT)
+
+    for drop, full in ((7, 3), (4, 0), (0, 0)):
+        rows = {row.counter: row.frames for row in account(counted(0, 0), counted(drop, 4)).rows}
+        assert rows == {"nf_conntrack insert_failed": 4} | ({"nf_conntrack drop": full} if full else {})

@@ -19,6 +19,7 @@ _KINDS = {
     "kernel-forward": "kernel IP forwarding",
     "policer": "policer",
     "bridge": "Linux bridge",
+    "nat": "kernel NAT",
     "xdp-forward": "XDP forwarding",
     "xdp-tx": "XDP mirror",
 }

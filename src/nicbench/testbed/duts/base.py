@@ -65,6 +65,8 @@ class Dut(DescribedPlugin, ABC):
     """The most ports that it can forward between."""
     returns_on_same_port: ClassVar[bool] = False
     """Whether ``returning`` has entries."""
+    forwards_both_ways: ClassVar[bool] = True
+    """False where the second port of two sends to the first only what belongs to a connection that began there."""
 
     def __init__(self, options: Frozen) -> None:
         self.options = options
