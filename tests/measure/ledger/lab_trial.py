@@ -29,7 +29,8 @@ BENCH = """
 nicbench: 1
 title: Lost on purpose
 lab: {{kind: veth, rps: {rps}}}
-dut: {{kind: kernel-forward{dut}}}
+dut: {{kind: {kind}{dut}}}
+traffic: {{flows: {flows}, udp_checksum: true}}
 tester: {{receive_descriptors: {descriptors}}}
 tests:
   - name: loss
@@ -108,10 +109,12 @@ async def learn_nothing(*_: object) -> frozenset[Way]:
 
 
 @asynccontextmanager
-async def lab(*, rps: bool = False, dut: str = "") -> AsyncIterator[Lab]:
+async def lab(
+    *, rps: bool = False, kind: str = "kernel-forward", dut: str = "", flows: int = 256
+) -> AsyncIterator[Lab]:
     """Makes it and removes it."""
     run_id = f"nb-test-{secrets.token_hex(3)}"
-    options = {"rps": str(rps).lower(), "dut": dut}
+    options = {"rps": str(rps).lower(), "kind": kind, "dut": dut, "flows": str(flows)}
     bench = parse(BENCH.format(descriptors=RING, **options).encode(), Path("bench.yaml"))
     changes = UndoStack(run_id, None)
     try:

@@ -18,6 +18,7 @@ pytestmark = pytest.mark.lab
 QUEUE = "DUT, queue of d0 (veth peer of t0)"
 FIREWALL = "DUT, firewall (ip lossy forward)"
 QDISC = "DUT, tbf qdisc of d1"
+TABLE = "DUT, connection tracking, its table full (nf_conntrack_max)"
 OVERRUN = "tester, receive ring of t1"
 RULES = """table ip lossy {
   chain forward {
@@ -95,6 +96,19 @@ async def test_what_is_lost_at_one_place_is_found_there_and_nowhere_else() -> No
         reading, rose = await up.trial(request(), witness)
         assert rose["queue"] == reading.counts.sent - rose["left"] > 0
         assert_lost_at(reading, {QUEUE: rose["queue"]})
+
+
+@pytest.mark.alone  # the size of the table is a setting of the whole machine
+async def test_frames_that_a_full_table_of_connections_drops_are_found_there_and_those_of_others_come_back() -> None:
+    async with lab(kind="nat", dut=", table_size: 2048, random: true", flows=4096) as up:
+        disclosed = up.dut.disclosure()["connection_tracking"]
+        assert disclosed["table_size"] == 2048
+        # The first 2048 flows that come stay. Of the others, some find a place that the kernel takes from one of them.
+        reading, _ = await up.trial(request(20_000.0, 0.5))
+        assert reading.counts.received > 0
+        assert reading.counts.lost > 0
+        assert reading.counts.corrupted == 0  # address, port and both checksums are others
+        assert_lost_at(reading, {TABLE: reading.counts.lost})
 
 
 async def test_a_drop_that_no_counter_sees_stays_unexplained_and_a_drivers_word_on_it_stands_beside(
