@@ -157,6 +157,7 @@ def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield _wrong_number(pattern, ports, position)
         return
     yield from _check_loads(bench, root, ways)
+    yield from _check_flows(bench, root)
     streams = len(ways.every) * max(1, len(bench.traffic.streams))
     if streams > MOST_STREAMS:
         yield Problem(
@@ -179,6 +180,19 @@ def _check_loads(bench: BenchFile, root: Node, ways: Ways) -> Iterator[Problem]:
                     f"{load:g} % of line rate is more than the sending ports can offer: {most:g} %",
                     "lower it" if most > 100.0 else "lower it, or overload one port with `pattern: many-to-one`",
                 )
+
+
+def _check_flows(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields tests that ask for more connections than the traffic has flows."""
+    for index, test in enumerate(bench.tests):
+        connections = getattr(test.options, "connections", 0)
+        position = root.position_of(("tests", index, "connections"))
+        if connections and bench.traffic.streams:
+            message = "the flows of several streams are not counted as connections"
+            yield Problem(position, message, "remove `streams` under `traffic`")
+        elif connections > bench.traffic.flows:
+            message = f"{connections} connections need as many flows, and the traffic has {bench.traffic.flows}"
+            yield Problem(position, message, f"write `traffic: {{flows: {connections}}}`")
 
 
 def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:

@@ -44,6 +44,7 @@ class Purpose(StrEnum):
     SOAK = "soak"  # one interval of a load that is held for a long time
     RESET = "reset"  # how long the DUT forwards nothing when it is reset
     RECOVERY = "recovery"  # when the last frame is lost after an overload
+    CONNECTIONS = "connections"  # whether the DUT takes an exact number of flows that it does not know
     SERVED = "served"  # what a client of `nicbench serve` had sent
 
 

@@ -24,6 +24,8 @@ from nicbench.measure.samples import Slot
 from nicbench.measure.trial_setup import TrialSetup
 
 OF_THE_TESTER: Final = (Purpose.CEILING, Purpose.TESTER_LATENCY)
+_UNTAUGHT: Final = (*OF_THE_TESTER, Purpose.CONNECTIONS)
+"""Trials before which no flows are taught: they have none, or are to see how the DUT takes new ones."""
 UNTIL_FRAMES_COME_BACK_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
 _STUCK_S: Final = 0.5
@@ -59,7 +61,7 @@ class Learner:
         HostError where of some way nothing comes back, also after a while: a trial would charge the DUT with what a
         pulled cable or a lost route did.
         """
-        if request.purpose in OF_THE_TESTER or self._setup.learning.flows == "few":
+        if request.purpose in _UNTAUGHT or self._setup.learning.flows == "few":
             await self._prove(slot, request)
             return ()
         is_due = self._is_due(slot, request)

@@ -8,10 +8,11 @@ settings get their old values back.
 
 from __future__ import annotations
 
+import asyncio
 from ipaddress import ip_interface
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
@@ -32,6 +33,8 @@ _LIMIT: Final = f"{_SETTINGS}/nf_conntrack_max"
 _COUNT: Final = f"{_SETTINGS}/nf_conntrack_count"
 _BUCKETS: Final = f"{_SETTINGS}/nf_conntrack_buckets"
 _UDP_TIMEOUT: Final = f"{_SETTINGS}/nf_conntrack_udp_timeout"
+_TRIES: Final = 100
+_BETWEEN_TRIES_S: Final = 0.05
 _ROOM: Final = 2
 """A limit that is the whole machine's leaves the machine so many times what it tracks itself."""
 
@@ -72,6 +75,16 @@ class NatOptions(Frozen):
     """How long a UDP connection is remembered that nobody answered (`nf_conntrack_udp_timeout`); without it, it is left
     alone.
     """
+    empty_table: bool = False
+    """Each trial begins with an empty table, as [`connection-capacity`](tests.md#connection-capacity) needs it: the outside
+    address is taken away for a moment, upon which the kernel forgets what it translated to it. Not with a pool.
+    """
+
+    @model_validator(mode="after")
+    def _empties_what_is_masqueraded(self) -> Self:
+        if self.empty_table and self.addresses > 1:
+            raise ValueError("`empty_table` does not go with a pool: the kernel forgets only what `masquerade` translated")
+        return self
 
 
 def nat_ruleset(outside: ForwardingPort, options: NatOptions) -> str:
@@ -151,6 +164,26 @@ class Nat(ForwardingDut):
             "hash_buckets": await _read_number(host, _BUCKETS),
             "udp_timeout_s": await _read_number(host, _UDP_TIMEOUT),
         }
+
+    async def begin_trial(self, number: int) -> None:
+        """Empties the table, if asked for; HostError where connections stay."""
+        host = self._host
+        if host is None or not self.options.empty_table:
+            return
+        outside = self._ports[1]
+        for address in outside.addresses:
+            if ":" not in address or self._has_ipv6:
+                await host.run(("ip", "address", "del", address, "dev", outside.device))
+        await self.mend()
+        for _ in range(_TRIES):
+            if not (left := await _read_number(host, _COUNT)):
+                return
+            await asyncio.sleep(_BETWEEN_TRIES_S)
+        raise HostError(
+            f"{left} connections are still tracked after the outside address was taken away",
+            place=f"dut, empty_table, on {host.name}",
+            next_step="something else tracks connections there: leave `empty_table` out, and let them time out",
+        )
 
     async def drops(self) -> dict[str, int]:
         """No counters of its own: those of connection tracking are read on every host (``nicbench.measure.ledger``)."""
