@@ -68,6 +68,20 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "never sends a frame back out of the port that it came in on",
         "kernel-forward",
     ),
+    "more connections than flows": (
+        "lab: {kind: veth}\ndut: {kind: nat}\n"
+        "tests: [{name: t, method: connection-capacity, connections: 257}]\n",
+        (5, 61),
+        "257 connections need as many flows, and the traffic has 256",
+        "`traffic: {flows: 257}`",
+    ),
+    "connections of several streams": (
+        "lab: {kind: veth}\ndut: {kind: nat}\ntraffic: {" + TWO_STREAMS + "}\n"
+        "tests: [{name: t, method: connection-capacity, connections: 2}]\n",
+        (6, 61),
+        "the flows of several streams are not counted as connections",
+        "remove `streams`",
+    ),
     "frames that come back from pairs": (
         "lab: {kind: memif, ports: 4}\ndut: {kind: reflector}\ntraffic: {pattern: same-port}\n",
         (3, 6),

@@ -8,7 +8,7 @@ import random
 LINKS = (1e7, 1e8, 1e9, 10e9, 25e9, 100e9, 400e9)
 SIZES = (64, 65, 128, 256, 512, 1024, 1280, 1518, 9018)
 AFTER_THROUGHPUT = ("latency", "back-to-back", "system-recovery", "reset", "soak", "maximum-forwarding-rate")
-ALONE = ("frame-loss", "load-sweep", "soak", "single-core", "impairments")
+ALONE = ("frame-loss", "load-sweep", "soak", "single-core", "impairments", "connection-capacity")
 METHODS = ("throughput", *dict.fromkeys((*AFTER_THROUGHPUT, *ALONE)))
 SEARCHES = ("mlr", "bisect", "estimate", "step-down")
 
@@ -91,6 +91,8 @@ def _test(
         test |= {"of": rate, "load_step": "10 %", "trial": times}
     elif kind == "load-sweep":
         test |= {"of": rate, "loads": draw.choice((["50 %"], ["100 %", "75 %", "10 %", "1 %"])), "trial": times}
+    elif kind == "connection-capacity":
+        test |= {"connections": draw.choice((2, 100)), "rate": "20 kpps", "precision": "10 %", "trial": pauses}
     elif kind == "back-to-back":
         test |= {
             "repetitions": draw.choice((1, 3)),
