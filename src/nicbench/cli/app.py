@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "list": "list_runs",
     "web": "web",
     "serve": "serve",
+    "fleet": "fleet",
     "tag": "tag",
     "validate": "validate",
     "tune": "tune",

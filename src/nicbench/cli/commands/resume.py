@@ -18,10 +18,10 @@ from nicbench.store.listing import open_run
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("resume")(_resume)
+    app.command("resume")(resume)
 
 
-def _resume(
+def resume(
     run: RunReference,
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
