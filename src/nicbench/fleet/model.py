@@ -182,10 +182,10 @@ def _check_values(
         known = axes.get(axis)
         if axis not in axes:
             at = root.position_of_key((*path, axis))
-            yield Problem(at, f"no axis or role is called {quote(axis)}", suggest(axis, list(axes), "axis"))
+            yield Problem(at, f"no axis or role is called {quote(axis)}", suggest(axis, list(axes), "name"))
         for value in values:
             if known is not None and value not in known:
-                at = root.position_of((*path, axis))
+                at = root.position_of_key((*path, axis, value))
                 yield Problem(at, f"the axis {quote(axis)} has no value {quote(value)}", suggest(value, known, "value"))
 
 
@@ -197,7 +197,7 @@ def _check_roles(fleet: Fleet, axes: list[str]) -> Iterator[Problem]:
                 yield Problem(at, f"{quote(value)} has a brace without its other one", "write `{AXIS}`")
             for name in _AXIS.findall(value):
                 if name not in axes:
-                    yield Problem(at, f"unknown axis {quote(name)}", suggest(name, axes, "axis"))
+                    yield Problem(at, f"unknown axis {quote(name)}", suggest(name, axes, "name"))
     if fleet.file.joined_by is not None and len(fleet.file.roles) < 2:
         at = fleet.root.position_of_key(("joined_by",))
         yield Problem(at, "one machine alone is not joined to another", "add a role, or leave `joined_by` out")
