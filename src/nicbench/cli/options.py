@@ -81,6 +81,12 @@ Wait = Annotated[
     ),
 ]
 
+LakeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lake", metavar="PLACE", help="The lake of gathered runs, a folder or an address; else `lake` under --runs."
+    ),
+]
 DEFAULT_RUNS = Path("runs")
 _ALL = "all"
 
@@ -120,7 +126,7 @@ def kinds(texts: list[str] | None) -> tuple[Format, ...]:
 def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
     """Returns every run, oldest first, from the index. HostError where the folder itself cannot be read."""
     try:
-        found = list_indexed_runs(output, _summarise, rebuild=rebuild)
+        found = list_indexed_runs(output, describe_results, rebuild=rebuild)
     except OSError as error:
         from nicbench.store.files import storage_error  # imported here, as it is rarely needed
 
@@ -130,7 +136,8 @@ def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
     return found
 
 
-def _summarise(summary: Summary) -> str | None:
+def describe_results(summary: Summary) -> str | None:
+    """Returns the line on a run's results that lists show; None where there is none."""
     from nicbench.cli.summary_table import headline  # imported here, as only runs new to the index need it
 
     try:
