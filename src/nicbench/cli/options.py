@@ -14,10 +14,12 @@ from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 from nicbench.core.units import parse_duration_s
 from nicbench.report import Format
-from nicbench.store.index import IndexedRuns, list_indexed_runs
+from nicbench.store.index import IndexedRuns, Search, list_indexed_runs
+from nicbench.store.listing import LATEST, path_of
 
 if TYPE_CHECKING:
     from nicbench.core.result import Summary
+    from nicbench.lake.place import Lake
 
 
 def _folder(path: Path) -> Path:
@@ -134,6 +136,26 @@ def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
     for note in found.notes:
         say(f"note: {note}")
     return found
+
+
+def in_lake(reference: str, runs_folder: Path, lake: Lake | None) -> str:
+    """Returns the folder of a run that the lake alone knows by its id; any other reference as it is."""
+    if lake is None or reference == LATEST or path_of(reference, runs_folder).exists():
+        return reference
+    from nicbench.lake.searching import find_run  # imported here, as pyarrow loads slowly
+
+    found = find_run(lake, reference)
+    return reference if found is None else found.folder
+
+
+def tagged_runs(tag: str, runs_folder: Path, lake: Lake | None, most: int) -> list[Path]:
+    """Returns the folders of the newest runs with a tag, at most so many, oldest first."""
+    found = runs_under(runs_folder).runs
+    if lake is not None:
+        from nicbench.lake.searching import find_together
+
+        found = find_together(found, lake, Search(tags=(tag,)), most).runs
+    return [run.path for run in found if tag in run.tags][-most:]
 
 
 def describe_results(summary: Summary) -> str | None:

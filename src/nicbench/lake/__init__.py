@@ -1,6 +1,4 @@
-"""The lake: what many runs measured, as monthly Parquet files for a million of them. Run folders stay the truth."""
+"""The lake: what many runs measured, as monthly Parquet files for a million of them. Run folders stay the truth.
 
-from nicbench.lake.gathering import Gathered, gather
-from nicbench.lake.place import FOLDER, Lake, find_lake
-
-__all__ = ["FOLDER", "Gathered", "Lake", "find_lake", "gather"]
+``gathering.gather`` appends runs; ``searching`` and ``figures`` read. This module loads nothing: a list needs little.
+"""

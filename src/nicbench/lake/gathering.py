@@ -16,7 +16,7 @@ from nicbench.lake.place import HEADLINE, TABLES, Lake, Month
 from nicbench.lake.run_rows import RunRows, Stamp, read_rows, stamp_of
 from nicbench.lake.writing import merge
 from nicbench.store.folder import is_run_folder
-from nicbench.store.headline import clean, time_of_name
+from nicbench.store.headline import clean
 from nicbench.store.listing import Tell
 
 _AT_ONCE: Final = 1000
@@ -101,9 +101,9 @@ def _why_not(path: Path, stamp: Stamp | None, found: KnownRun | None, *, again: 
         return None
     there = Path(found.path)
     elsewhere = there != path and is_run_folder(there)
-    if found.stamp == stamp.whole:
+    if found.stamp == stamp:
         return "" if there == path or elsewhere else None  # it was moved: where it is now is kept
-    if elsewhere and found.digest != stamp.digest:
+    if elsewhere and found.stamp.digest != stamp.digest:
         return f"has the name of another run, which was gathered from {found.path}"
     return None
 
@@ -123,21 +123,18 @@ class KnownRun:
     """A run of the lake, as it was gathered."""
 
     path: str
-    stamp: str
-    digest: str
+    stamp: Stamp
 
 
 def find_known(lake: Lake, ids: Sequence[str]) -> dict[str, KnownRun]:
     """Finds runs of a lake by their ids. HostError where one of its files cannot be read."""
-    timed = [Month.of(time_of_name(run_id)) for run_id in ids]
-    months = lake.months() if Month(0, 0) in timed else sorted(set(timed))
     wanted = pa.array(sorted(set(ids)), pa.string())
     found = {}
-    for month in months:
+    for month in lake.months_of(ids):
         opened = lake.open_table(month, HEADLINE)
         for number in range(opened.num_row_groups if opened is not None else 0):
             assert opened is not None  # noqa: S101 - the loop is empty
-            rows = opened.read_row_group(number, columns=["run_id", "path", "stamp", "digest"])
+            rows = opened.read_row_group(number, columns=["run_id", "path", "digest", "tags_digest"])
             for row in rows.filter(pc.is_in(rows.column("run_id"), wanted)).to_pylist():
-                found[row["run_id"]] = KnownRun(row["path"], row["stamp"], row["digest"])
+                found[row["run_id"]] = KnownRun(row["path"], Stamp(row["digest"], row["tags_digest"]))
     return found

@@ -12,13 +12,14 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.store.files import storage_error, sync_folder, write_atomically, writing_atomically
+from nicbench.store.headline import time_of_name
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -35,7 +36,7 @@ SIGNATURE: Final = b"nicbench.lake"
 """Key of the metadata of our Parquet files; its value is the format."""
 _LOCK: Final = ".lock"
 _TEMPORARY: Final = re.compile(rf"\.({re.escape(FILE)}|{re.escape(MARK)})\.\d+\.tmp")
-_YEAR, _MONTH = re.compile(r"year=(\d{4})"), re.compile(r"month=(\d\d)")
+_YEAR, _MONTH = re.compile(r"year=(\d{1,4})"), re.compile(r"month=(\d{1,2})")
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+://")
 _MIND_NAMES: Final = "name another folder for the lake"
 
@@ -53,7 +54,7 @@ class Month(NamedTuple):
 
     def path(self, table: str) -> str:
         """The file of this month, below the lake."""
-        return f"{table}/year={self.year:04}/month={self.month:02}/{FILE}"
+        return f"{table}/year={self.year}/month={self.month}/{FILE}"
 
 
 @dataclass
@@ -170,6 +171,11 @@ class Lake:
                 if y and (m := _MONTH.fullmatch(month)) and self._exists(f"{table}/{year}/{month}/{FILE}"):
                     found.append(Month(int(y[1]), int(m[1])))
         return sorted(found)
+
+    def months_of(self, ids: Iterable[str]) -> list[Month]:
+        """Returns the months in which runs of these ids may be: that of the name; any where a name has no time."""
+        timed = {Month.of(time_of_name(run_id)) for run_id in ids}
+        return self.months() if Month(0, 0) in timed else sorted(timed)
 
     def strangers(self) -> list[str]:
         """Lists what does not belong into the lake. It is left alone, but a query over all files would read it."""

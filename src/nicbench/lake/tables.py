@@ -29,7 +29,7 @@ _FIELDS: Final = {
         *_OF_RUN,
         pa.field("path", pa.string(), nullable=False),
         pa.field("title", pa.string()),
-        pa.field("started", pa.timestamp("s", "UTC")),
+        pa.field("started", pa.timestamp("ms", "UTC")),
         pa.field("verdict", pa.string()),
         pa.field("finished", pa.bool_(), nullable=False),
         pa.field("trials", pa.int64(), nullable=False),
@@ -47,7 +47,7 @@ _FIELDS: Final = {
         pa.field("machines", _NAMES, nullable=False),  # host names; as tokens where the run was redacted
         pa.field("settings_json", pa.string(), nullable=False),
         pa.field("digest", pa.string(), nullable=False),  # of MANIFEST.json: of everything that was measured
-        pa.field("stamp", pa.string(), nullable=False),  # of MANIFEST.json and tags.json
+        pa.field("tags_digest", pa.string(), nullable=False),  # of tags.json; empty where there is none
     ),
     FIGURES: (
         *_OF_RUN,

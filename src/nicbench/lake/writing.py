@@ -17,7 +17,7 @@ from nicbench.lake.tables import ORDERS, SCHEMAS
 
 _ROWS: Final = {HEADLINE: 65_536, FIGURES: 131_072}
 _ROWS_OF_SAMPLES: Final = 65_536
-_PLAIN: Final = ("run_id", "value", "lower", "upper", "digest", "stamp", "headline", "path")
+_PLAIN: Final = ("run_id", "value", "lower", "upper", "digest", "headline", "path")
 """Columns whose values are all different: a dictionary of them is larger than they are."""
 
 

@@ -13,7 +13,7 @@ from nicbench.core.errors import UsageError
 from nicbench.store.folder import is_run_folder
 
 if TYPE_CHECKING:
-    from nicbench.lake import Gathered
+    from nicbench.lake.gathering import Gathered
 
 _Runs = Annotated[
     list[Path] | None,
@@ -51,7 +51,8 @@ def _gather(runs: _Runs = None, into: _Into = None, json: Json = False) -> None:
 
 def gather_runs(runs: list[Path], into: str | None) -> Gathered:
     """Gathers runs, and says on stderr which were skipped. UsageError where it is not clear into which lake."""
-    from nicbench.lake import FOLDER, gather  # imported here: no other command writes Parquet
+    from nicbench.lake.gathering import gather  # imported here: no other command writes Parquet
+    from nicbench.lake.place import FOLDER
 
     if into is None:
         if len(runs) > 1 or is_run_folder(runs[0]):
