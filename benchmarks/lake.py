@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import runs_folder
 
 from nicbench.lake.gathering import gather
-from nicbench.lake.place import FIGURES, HEADLINE, TABLES, TRIALS, Lake, Month
+from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, TABLES, TRIALS, Lake, Month
 from nicbench.lake.tables import ORDERS, SCHEMAS
 from nicbench.lake.writing import write_table
 
@@ -67,7 +67,7 @@ def make(folder: Path, count: int) -> None:
     own = folder / "own"
     gather([runs], own)
     lake = Lake.open(runs / "lake", create=True)
-    rows = {table: _all_rows(Lake.open(own), table) for table in (HEADLINE, FIGURES, TRIALS)}
+    rows = {table: _all_rows(Lake.open(own), table) for table in (HEADLINE, SETTINGS, FIGURES, TRIALS)}
     chance = np.random.default_rng(1)
     for number in range(MONTHS):
         began = _month(number)
@@ -75,7 +75,9 @@ def make(folder: Path, count: int) -> None:
         many = count // MONTHS
         seconds = np.sort(chance.integers(0, int((_month(number + 1) - began).total_seconds()), many))
         ids = _ids(began, seconds, chance)
+        settings = rows[SETTINGS].take(pa.array(chance.integers(0, rows[SETTINGS].num_rows, many)))
         for table, made in (
+            (SETTINGS, settings.set_column(0, SCHEMAS[SETTINGS].field(0), pa.array(ids, pa.string()))),
             (HEADLINE, _headlines(rows[HEADLINE], ids, began, seconds, chance)),
             (FIGURES, _repeated(rows[FIGURES], ids, FIGURES_OF_RUN, "value", chance)),
             (TRIALS, _repeated(rows[TRIALS], ids, TRIALS_OF_RUN, "latency_p99_ns", chance)),

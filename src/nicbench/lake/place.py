@@ -1,7 +1,7 @@
 """Where a lake lies: a folder, or the address of an object store. Its files, each written whole or not at all.
 
-``headline/year=2026/month=11/runs.parquet`` has a row for each run of that month; ``figures``, ``trials`` and
-``rounds`` are the same. A month is one file of each table, sorted: so its bytes follow from the runs alone, whoever
+``headline/year=2026/month=11/runs.parquet`` has a row for each run of that month; ``settings``, ``figures``, ``trials``
+and ``rounds`` are the same. A month is one file of each table, sorted: so its bytes follow from the runs alone, whoever
 gathered them, when, in how many steps, and however often that was killed.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "lake"
 """The name of a lake beside the run folders, where it is found without being named."""
-HEADLINE, FIGURES, TRIALS, ROUNDS = "headline", "figures", "trials", "rounds"
-TABLES: Final = (ROUNDS, TRIALS, FIGURES, HEADLINE)
+HEADLINE, SETTINGS, FIGURES, TRIALS, ROUNDS = "headline", "settings", "figures", "trials", "rounds"
+TABLES: Final = (ROUNDS, TRIALS, FIGURES, SETTINGS, HEADLINE)
 """In the order in which they are written: a run is in the lake when its headline is."""
 FILE: Final = "runs.parquet"
 MARK: Final = "lake.json"

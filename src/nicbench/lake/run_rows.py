@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from nicbench.compare.history.figures import FigureReader, settings_of
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import MachinesUsed
-from nicbench.lake.place import FIGURES, HEADLINE, ROUNDS, TRIALS, Month
+from nicbench.lake.place import FIGURES, HEADLINE, ROUNDS, SETTINGS, TRIALS, Month
 from nicbench.lake.tables import SCHEMAS, fit
 from nicbench.store import manifest, reading
 from nicbench.store.files import SUMMARY, TAGS, storage_error
@@ -82,9 +82,12 @@ def read_rows(path: Path, stamp: Stamp, tell: Tell, reader: FigureReader) -> Run
         "tags_digest": stamp.tags,
     }
     try:
-        row["settings_json"] = json.dumps(settings_of(folder), sort_keys=True, ensure_ascii=False)
+        settings = json.dumps(settings_of(folder), sort_keys=True, ensure_ascii=False)
         tables = {
             HEADLINE: pa.Table.from_pylist([row], schema=SCHEMAS[HEADLINE]),
+            SETTINGS: pa.Table.from_arrays(
+                [pa.array([run.run_id]), pa.array([settings]).dictionary_encode()], schema=SCHEMAS[SETTINGS]
+            ),
             FIGURES: _figures(run.run_id, folder, reader),
             **{table: _own(run.run_id, path / name, table) for table, name in _OWN.items()},
         }

@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SIGNATURE, TRIALS
+from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, SIGNATURE, TRIALS
 from nicbench.store.record_tables import ROUND_SCHEMA, TRIAL_SCHEMA
 
 _NAMES: Final = pa.list_(pa.string())
@@ -45,10 +45,11 @@ _FIELDS: Final = {
         pa.field("format", pa.string()),
         pa.field("headline", pa.string()),
         pa.field("machines", _NAMES, nullable=False),  # host names; as tokens where the run was redacted
-        pa.field("settings_json", pa.string(), nullable=False),
         pa.field("digest", pa.string(), nullable=False),  # of MANIFEST.json: of everything that was measured
         pa.field("tags_digest", pa.string(), nullable=False),  # of tags.json; empty where there is none
     ),
+    # What a run disclosed, by the paths of `nicbench diff`: a long text, which many runs have in common.
+    SETTINGS: (*_OF_RUN, pa.field("settings_json", pa.dictionary(pa.int32(), pa.string()), nullable=False)),
     FIGURES: (
         *_OF_RUN,
         pa.field("place", pa.int32(), nullable=False),  # of its result in the run
@@ -77,6 +78,7 @@ ORDERS: Final = {
     HEADLINE: ("run_id",),
     # What a chart or a check asks for lies together, so that the rest of the file is not read.
     FIGURES: ("test", "name", "configuration", "parameters_json", "method", "scope", "run_id", "place"),
+    SETTINGS: ("run_id",),
     TRIALS: ("run_id", "place"),
     ROUNDS: ("run_id", "place"),
 }

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from nicbench.lake.place import FIGURES, HEADLINE, Lake, Month
+from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month
 from nicbench.lake.tables import ORDERS, SCHEMAS
 
-_ROWS: Final = {HEADLINE: 65_536, FIGURES: 131_072}
+_ROWS: Final = {HEADLINE: 65_536, SETTINGS: 4096, FIGURES: 131_072}
 _ROWS_OF_SAMPLES: Final = 65_536
+_LARGEST_DICTIONARY: Final = 2**28
 _PLAIN: Final = ("run_id", "value", "lower", "upper", "digest", "headline", "path")
 """Columns whose values are all different: a dictionary of them is larger than they are."""
 
@@ -87,6 +89,7 @@ def _write(table: str, parts: Iterator[pa.Table], stream: BinaryIO) -> None:
         compression="zstd",
         use_dictionary=[name for name in schema.names if name not in _PLAIN],
         store_schema=True,
+        dictionary_pagesize_limit=_LARGEST_DICTIONARY,
     ) as writer:
         waiting: list[pa.Table] = []
         count = 0
@@ -95,7 +98,31 @@ def _write(table: str, parts: Iterator[pa.Table], stream: BinaryIO) -> None:
             count += part.num_rows
             while count >= size:
                 whole = pa.concat_tables(waiting)
-                writer.write_table(whole.slice(0, size).combine_chunks(), row_group_size=size)
+                writer.write_table(_one_chunk(whole.slice(0, size)), row_group_size=size)
                 waiting, count = [whole.slice(size)], count - size
         if count:
-            writer.write_table(pa.concat_tables(waiting).combine_chunks(), row_group_size=size)
+            writer.write_table(_one_chunk(pa.concat_tables(waiting)), row_group_size=size)
+
+
+def _one_chunk(rows: pa.Table) -> pa.Table:
+    """Returns rows in one chunk, and dictionaries in the order in which their texts first occur in it, without others.
+
+    So the bytes of a row group do not tell from which files its rows came.
+    """
+    whole = rows.combine_chunks()
+    columns = [
+        _plain_dictionary(column.combine_chunks()) if pa.types.is_dictionary(column.type) else column
+        for column in whole.columns
+    ]
+    return pa.Table.from_arrays(columns, schema=rows.schema)
+
+
+def _plain_dictionary(column: pa.Array) -> pa.Array:
+    places = column.indices.to_numpy(zero_copy_only=False)
+    used, first, again = np.unique(places, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty(len(used), dtype=np.int32)
+    rank[order] = np.arange(len(used), dtype=np.int32)
+    return pa.DictionaryArray.from_arrays(
+        pa.array(rank[again], pa.int32()), column.dictionary.take(pa.array(used[order]))
+    )
