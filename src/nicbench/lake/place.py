@@ -172,6 +172,18 @@ class Lake:
                     found.append(Month(int(y[1]), int(m[1])))
         return sorted(found)
 
+    def stamp(self, month: Month, table: str) -> str:
+        """Returns what changes when the file of a month does; empty where there is none."""
+        name = month.path(table)
+        if self.local is not None:
+            try:
+                status = os.stat(self.local / name)
+            except OSError:
+                return ""
+            return f"{status.st_mtime_ns}.{status.st_size}.{status.st_ino}"
+        about = self._store.get_file_info(self._path(name))
+        return f"{about.mtime_ns}.{about.size}"
+
     def months_of(self, ids: Iterable[str]) -> list[Month]:
         """Returns the months in which runs of these ids may be: that of the name; any where a name has no time."""
         timed = {Month.of(time_of_name(run_id)) for run_id in ids}
