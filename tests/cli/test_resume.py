@@ -8,6 +8,7 @@ import pytest
 
 from nicbench.bench_file import parse
 from nicbench.cli.commands.resume import is_complete, refuse_tampering
+from nicbench.cli.main import main
 from nicbench.core.errors import UsageError
 from nicbench.core.events import RunFinished
 from nicbench.core.result import ResultVerdict, Summary
@@ -61,3 +62,12 @@ def test_a_folder_that_was_changed_after_the_run_is_refused(folder: RunFolder) -
     (folder.path / "journal.ndjson").unlink()
     with pytest.raises(UsageError, match="missing"):
         refuse_tampering(folder)
+
+
+def test_a_folder_that_another_process_measures_in_is_busy_and_stays_as_it_is(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(path.name for path in folder.path.iterdir())
+    assert main(["resume", str(folder.path)]) == 3
+    assert "another nicbench process is writing this run" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.path.iterdir()) == before

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "export": "export",
     "diff": "diff",
     "list": "list_runs",
+    "gather": "gather",
     "web": "web",
     "serve": "serve",
     "fleet": "fleet",

@@ -100,6 +100,12 @@ def clean(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
+def time_of_name(run_id: str) -> str:
+    """Returns the time in the name of a run's folder, in UTC and sortable; empty where there is none."""
+    found = _NAME_TIME.match(run_id)
+    return f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else ""
+
+
 class RunHeadline(NamedTuple):
     """What a list shows of a run. ``started`` is wall time, a label; ``trouble`` says why a run cannot be read.
 
@@ -145,8 +151,7 @@ class RunHeadline(NamedTuple):
         """When it started, in UTC and sortable; from the folder's name where the journal does not say."""
         if self.started:
             return self.started
-        found = _NAME_TIME.match(self.run_id)
-        return f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else ""
+        return time_of_name(self.run_id)
 
     def plain(self) -> dict[str, Any]:
         """Returns the headline as a dictionary for JSON."""

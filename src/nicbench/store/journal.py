@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from nicbench.core.errors import HostError, LostFolderError, UsageError
+from nicbench.core.errors import BusyError, HostError, LostFolderError
 from nicbench.core.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
 from nicbench.core.result import Result
 from nicbench.core.round import Round
@@ -52,8 +52,7 @@ class Journal:
         """Writes one line and flushes it to disk; starts of trials and rounds are skipped. HostError on a full disk."""
         if isinstance(event, TrialStarted | RoundBegun):
             return
-        if self._descriptor is None:
-            self._open()
+        self.hold()
         self._write_line(event)
 
     def events(self) -> Iterator[Event]:
@@ -91,6 +90,11 @@ class Journal:
         latest = {event.result.id: event.result for event in self.events() if isinstance(event, ResultReady)}
         return tuple(latest.values())
 
+    def hold(self) -> None:
+        """Takes the lock now, not with the first event. BusyError where another process has it."""
+        if self._descriptor is None:
+            self._open()
+
     def close(self) -> None:
         """Releases the lock. A later append opens the journal again."""
         if self._descriptor is not None:
@@ -111,7 +115,7 @@ class Journal:
             torn_bytes = self._cut_torn_end(descriptor)
         except BlockingIOError as error:
             os.close(descriptor)
-            raise UsageError(
+            raise BusyError(
                 "another nicbench process is writing this run", place=str(self.path), next_step="wait for it to end"
             ) from error
         except BaseException:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
+from typing import Annotated
 
 import typer
 
@@ -14,6 +16,11 @@ from nicbench.core.events import Event, RunFinished, RunStarted
 from nicbench.store.files import BENCH
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
+
+OtherMachines = Annotated[
+    bool,
+    typer.Option("--on-other-machines", help="Go on although the run began on other machines; the report says so."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,11 +37,12 @@ def resume(
     redact: Redact = False,
     wait: Wait = 0.0,
     live: Live = False,
+    on_other_machines: OtherMachines = False,
 ) -> None:
     """Continue an interrupted run where it stopped."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.hypervisor_files import keep_hypervisors
-    from nicbench.cli.running import conduct, served
+    from nicbench.cli.running import conduct, run_it, served
 
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
@@ -45,6 +53,7 @@ def resume(
     bench = load(folder.path / BENCH, with_files=False)
     if (before := folder.plan()) is not None:
         bench = keep_hypervisors(bench, before.hypervisors)
+    folder.journal.hold()  # here, as nothing may be written where another process measures
     say(f"run folder: {folder.path}, {folder.journal.kept_words(bench.measures)}")
     redact = redact or was_redacted(folder.journal.events())
     with served(folder, wanted=live) as page:
@@ -58,6 +67,7 @@ def resume(
             wait_s=wait,
             with_report=not no_report,
             page=page,
+            run_it=partial(run_it, on_other_machines=on_other_machines),
         )
 
 
