@@ -92,6 +92,13 @@ async def _measure(whole: BenchFile, setting: TurnSetting) -> None:
             await rig.measure()
 
 
+def finish_again(bench: BenchFile, folder: RunFolder) -> Summary:
+    """Writes what follows from the journal of a run that came to its end, and was killed before it had written that."""
+    summary = summarise(bench, folder.journal, folder.run_id, complete=True)
+    folder.finish(summary, bench.measures)
+    return summary
+
+
 def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:
     summary = summarise(bench, folder.journal, folder.run_id, complete=complete)
     bus.publish(RunFinished(verdict=summary.verdict, complete=complete, wall_time=wall_time()))

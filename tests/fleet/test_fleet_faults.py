@@ -99,17 +99,27 @@ def test_a_machine_that_is_cut_off_has_its_run_made_elsewhere_and_no_trial_is_co
     assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 12
 
 
+VETH = """\
+nicbench: 1
+title: A machine of one's own
+lab: veth
+dut: kernel-forward
+tests:
+  - {{name: loss, method: frame-loss, of: 10 kpps, frame_bytes: [64], trial: {{duration: {duration}, drain: 100 ms}}}}
+"""
+
+
 def test_a_machine_that_somebody_has_is_tried_again(cluster: Cluster) -> None:
     """Exit status 3: the lease of the machine is held outside of Slurm."""
+    for name, duration in (("held", "200 ms"), ("holding", "30 s")):
+        (cluster.folder / f"{name}-bench.yaml").write_text(VETH.format(duration=duration))
     path = cluster.folder / "held.yaml"
-    bench = cluster.folder / "held-bench.yaml"
-    bench.write_text(
-        "nicbench: 1\ntitle: Held\nlab: veth\ndut: kernel-forward\ntests:\n"
-        "  - {name: loss, method: frame-loss, of: 10 kpps, load_step: 50 %, frame_bytes: [64], trial: {duration: 200 ms}}\n"
-    )
-    path.write_text(f"fleet: 1\nbenches: [{bench.name}]\nroles: {{machine: {{role: tester, lab: veth}}}}\n")
-    holder = cluster.beside("on", "n5", sys.executable, "-m", "nicbench", "run", str(bench), "--runs", "/tmp/held")
+    path.write_text("fleet: 1\nbenches: [held-bench.yaml]\nroles: {machine: {role: tester, lab: veth}}\n")
+    holding = str(cluster.folder / "holding-bench.yaml")
+    holder = cluster.beside("on", "n5", sys.executable, "-m", "nicbench", "run", holding, "--runs", "/tmp/held")
     try:
+        lease = 'test -n "$(ls /run/nicbench/leases 2>/dev/null)" && echo held || true'
+        wait_for(lambda: "held" in cluster.lab("on", "n5", "sh", "-c", lease) or None)
         folder = cluster.submit(path)
         log = wait_for(lambda: next(iter((folder / "logs").glob("*.log")), None))
         wait_for(lambda: "Slurm tries it again" in log.read_text() or None)

@@ -37,6 +37,9 @@ _Cables = Annotated[
         help="Send test frames from free ports for so long, to find cables to machines that do the same. Needs root.",
     ),
 ]
+_Number = Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="The number of the run.", show_default=False)]
+_Folders = Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="The folders of fleets.", show_default=False)]
+_Lake = Annotated[str, typer.Option("--into", metavar="LAKE", help="A folder or an address like s3://bucket/lake.")]
 _MOST_SHOWN: Final = 20
 
 
@@ -46,8 +49,9 @@ def register(app: typer.Typer) -> None:
     fleets.command("submit")(_submit)
     fleets.command("status")(_status)
     fleets.command("cancel")(_cancel)
+    fleets.command("gather")(_gather)
     fleets.command("features")(_features)
-    fleets.command("exec", hidden=True)(_execute)
+    fleets.command("exec")(_execute)
     app.add_typer(fleets, name="fleet")
 
 
@@ -139,6 +143,14 @@ def _cancel(folder: _Folder) -> None:
     say(f"cancelled; `nicbench fleet status {folder}` shows what ends")
 
 
+def _gather(folders: _Folders, into: _Lake, json: Json = False) -> None:
+    """Append the finished runs of fleets to a lake, from which list, check, compare and web read."""
+    from nicbench.cli.commands.gather import gather
+    from nicbench.fleet import FleetFolder
+
+    gather([FleetFolder.open(folder).runs for folder in folders], into, json)
+
+
 def _features(cables: _Cables = 0.0) -> None:
     """Print what slurm.conf says of this machine: its cards, drivers, speeds, kernel, and cables."""
     from nicbench.fleet.features import collect_features
@@ -148,8 +160,8 @@ def _features(cables: _Cables = 0.0) -> None:
     results().print(f"NodeName={name} Feature={','.join(found)}", markup=False, soft_wrap=True)
 
 
-def _execute(folder: _Folder, number: Annotated[int, typer.Argument(metavar="NUMBER", min=0)]) -> None:
-    """Make one run, within a job of Slurm, on the machines of that job."""
+def _execute(folder: _Folder, number: _Number) -> None:
+    """Make one run, on the machines of the job of Slurm that calls this; `submit` has jobs call it."""
     from nicbench.fleet import FleetFolder
     from nicbench.fleet.execute import finish, prepare, try_again
 

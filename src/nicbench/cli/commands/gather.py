@@ -27,10 +27,10 @@ _Into = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("gather")(_gather)
+    app.command("gather")(gather)
 
 
-def _gather(runs: _Runs = None, into: _Into = None, json: Json = False) -> None:
+def gather(runs: _Runs = None, into: _Into = None, json: Json = False) -> None:
     """Gather finished runs into a lake, from which list, check, compare and web read."""
     found = gather_runs(runs or [DEFAULT_RUNS], into)
     if json:
@@ -51,7 +51,7 @@ def _gather(runs: _Runs = None, into: _Into = None, json: Json = False) -> None:
 
 def gather_runs(runs: list[Path], into: str | None) -> Gathered:
     """Gathers runs, and says on stderr which were skipped. UsageError where it is not clear into which lake."""
-    from nicbench.lake.gathering import gather  # imported here: no other command writes Parquet
+    from nicbench.lake import gathering  # imported here: no other command writes Parquet
     from nicbench.lake.place import FOLDER
 
     if into is None:
@@ -60,7 +60,7 @@ def gather_runs(runs: list[Path], into: str | None) -> Gathered:
                 "which lake?", next_step="name it by --into LAKE; of one folder of runs it is `lake` in it"
             )
         into = str(runs[0] / FOLDER)
-    found = gather(runs, into, describe_results)
+    found = gathering.gather(runs, into, describe_results)
     for sentence in found.skipped:
         say(f"note: skipped: {sentence}")
     for place in found.strangers:

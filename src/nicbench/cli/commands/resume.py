@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nicbench.cli.options import DEFAULT_RUNS, Json, Live, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
-from nicbench.cli.output import say
+from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
 from nicbench.core.events import Event, RunFinished, RunStarted
 from nicbench.store.files import BENCH
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
+
+if TYPE_CHECKING:
+    from nicbench.bench_file import BenchFile
 
 OtherMachines = Annotated[
     bool,
@@ -47,13 +50,17 @@ def resume(
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)
-    if is_complete(folder.journal.events()):
+    ended = is_complete(folder.journal.events())
+    if ended and folder.finished:
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
     bench = load(folder.path / BENCH, with_files=False)
     if (before := folder.plan()) is not None:
         bench = keep_hypervisors(bench, before.hypervisors)
     folder.journal.hold()  # here, as nothing may be written where another process measures
+    if ended:
+        _finish(bench, folder, as_json=json, with_report=not no_report)
+        return
     say(f"run folder: {folder.path}, {folder.journal.kept_words(bench.measures)}")
     redact = redact or was_redacted(folder.journal.events())
     with served(folder, wanted=live) as page:
@@ -69,6 +76,22 @@ def resume(
             page=page,
             run_it=partial(run_it, on_other_machines=on_other_machines),
         )
+
+
+def _finish(bench: BenchFile, folder: RunFolder, *, as_json: bool, with_report: bool) -> None:
+    """Writes the results of a run that was killed when everything was measured."""
+    from nicbench.cli.running import build_report  # imported here, as in resume
+    from nicbench.cli.summary_table import print_summary
+    from nicbench.run import finish_again
+
+    summary = finish_again(bench, folder)
+    say(f"{folder.run_id} had measured everything; its results are written now")
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(results(), summary)
+    if with_report:
+        say(f"\nreport: {build_report(folder)}")
 
 
 def refuse_imported(folder: RunFolder) -> None:
