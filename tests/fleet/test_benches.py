@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nicbench.bench_file import WrongBenchFileError, parse
-from nicbench.bench_file.reader import Node, Position, read
-from nicbench.core.errors import UsageError
+from nicbench.bench_file.reader import Node, read
+from nicbench.core.errors import Position, UsageError
 from nicbench.fleet import read_fleet
 from nicbench.fleet.benches import bind_tree, check_cell, tree_of, write_tree
 from nicbench.fleet.model import Fleet
@@ -120,7 +120,7 @@ Scalars = st.one_of(
     st.booleans(),
     st.integers(-(10**20), 10**20),
     st.floats(allow_nan=False, allow_infinity=False),
-    st.text(st.characters(exclude_categories=("C",)), max_size=200),
+    st.text(st.characters(exclude_categories=["C"]), max_size=200),
 )
 
 

@@ -98,7 +98,10 @@ def _begun(folder: Path) -> Path | None:
 
 def _publish_finished(fleet: FleetFolder, number: int) -> Path | None:
     run = _begun(fleet.work(number))
-    return fleet.publish(number, run) if run is not None and RunFolder.open(run).finished else None
+    if run is None:
+        return None
+    folder = RunFolder.open(run)
+    return fleet.publish(number, run) if folder.finished and folder.journal.is_complete else None
 
 
 def _put_aside(folder: Path) -> None:

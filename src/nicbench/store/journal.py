@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,16 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from nicbench.core.errors import BusyError, HostError, LostFolderError
-from nicbench.core.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
+from nicbench.core.events import (
+    Event,
+    Note,
+    ResultReady,
+    RoundBegun,
+    RoundFinished,
+    RunFinished,
+    TrialFinished,
+    TrialStarted,
+)
 from nicbench.core.result import Result
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
@@ -54,6 +64,11 @@ class Journal:
             return
         self.hold()
         self._write_line(event)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end by itself: nothing of it is left to measure."""
+        return any(isinstance(event, RunFinished) and event.complete for event in deque(self.events(), maxlen=1))
 
     def events(self) -> Iterator[Event]:
         """Reads every event in order; in place of a torn last line there is a note that says so."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +11,7 @@ import typer
 from nicbench.cli.options import DEFAULT_RUNS, Json, Live, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
 from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
-from nicbench.core.events import Event, RunFinished, RunStarted
+from nicbench.core.events import Event, RunStarted
 from nicbench.store.files import BENCH
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
@@ -50,7 +49,7 @@ def resume(
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)
-    ended = is_complete(folder.journal.events())
+    ended = folder.journal.is_complete
     if ended and folder.finished:
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
@@ -116,11 +115,6 @@ def refuse_tampering(folder: RunFolder) -> None:
             place=str(folder.path),
             next_step="restore the original files, or start a new run",
         )
-
-
-def is_complete(events: Iterable[Event]) -> bool:
-    """Returns whether the run ended by itself."""
-    return any(isinstance(event, RunFinished) and event.complete for event in deque(events, maxlen=1))
 
 
 def was_redacted(events: Iterable[Event]) -> bool:
