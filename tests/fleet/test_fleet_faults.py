@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .cluster import Cluster, running_cluster, wait_for
+from .cluster import ROOT, Cluster, running_cluster, wait_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.acceptance]
 
@@ -21,6 +22,35 @@ def cluster() -> Iterator[Cluster]:
 
 def machine(card: str, role: str = "tester") -> str:
     return f"{{machine: {{role: {role}, card: {card}}}}}"
+
+
+def test_machines_find_the_cables_between_them(cluster: Cluster) -> None:
+    features = (sys.executable, "-m", "nicbench", "fleet", "features", "--cables", "5s")
+    said = cluster.lab("in", "srun", "-N2", "-C", "cable=c1", *features).splitlines()
+    assert sorted(line.split()[0] for line in said) == ["NodeName=n1", "NodeName=n2"]
+    for line in said:
+        assert line.endswith("cable=n1.data0--n2.data0,cable=n1.data1--n2.data1")
+
+
+def test_real_frames_between_two_machines_and_nothing_is_left_of_them(cluster: Cluster) -> None:
+    """The example of the documentation, with the keys of this cluster."""
+    example = ROOT / "examples" / "fleet"
+    bench = (example / "forwarding.yaml").read_text()
+    (cluster.folder / "forwarding.yaml").write_text(
+        bench.replace("~/.cache/nicbench/slurm-lab", str(cluster.folder / "slurm"))
+    )
+    (cluster.folder / "example.yaml").write_text((example / "fleet.yaml").read_text())
+    nodes = ("n1", "n2", "n3", "n4")
+    state = "ip -br addr; ip rule; nft list ruleset; sysctl -a 2>/dev/null | grep forwarding; ls /run/nicbench"
+    before = [cluster.lab("on", node, "sh", "-c", state) for node in nodes]
+    folder = cluster.submit(cluster.folder / "example.yaml")
+    rows = cluster.until_done(folder)
+    assert len(rows) == 8
+    for row in rows:
+        summary = json.loads((Path(row["run"]) / "summary.json").read_text())
+        assert summary["verdict"] != "incomplete"
+        assert len(summary["results"]) >= 2
+    assert [cluster.lab("on", node, "sh", "-c", state) for node in nodes] == before
 
 
 def test_forty_combinations_have_forty_results_though_a_machine_dies(cluster: Cluster) -> None:
@@ -87,7 +117,7 @@ def test_a_run_beyond_its_limit_is_stopped_and_goes_on_when_submitted_again(clus
 
 
 def test_a_machine_that_is_cut_off_has_its_run_made_elsewhere_and_no_trial_is_counted_twice(cluster: Cluster) -> None:
-    fleet = cluster.write_fleet("cut", "{machine: {role: tester}}", sizes=6, duration="10 s")
+    fleet = cluster.write_fleet("cut", "{machine: {role: tester}}", sizes=20, duration="10 s")
     folder = cluster.submit(fleet)
     victim = cluster.until_trials(folder, 0)
     cluster.lab("cut", victim)
@@ -96,7 +126,7 @@ def test_a_machine_that_is_cut_off_has_its_run_made_elsewhere_and_no_trial_is_co
     finally:
         cluster.lab("join", victim)
     assert row["machines"]["machine"] != victim
-    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 12
+    assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 40
 
 
 VETH = """\
