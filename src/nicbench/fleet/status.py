@@ -25,7 +25,13 @@ class TaskState:
     run: str | None = None
     log: str | None = None
     reason: str = ""
+    job: str | None = None
     is_alive: bool = False
+
+    @property
+    def is_held(self) -> bool:
+        """Whether Slurm starts it only when somebody says so: as after a machine that could not start it."""
+        return self.is_alive and "held" in self.reason.lower()
 
 
 def states_of(folder: FleetFolder) -> list[TaskState]:
@@ -47,6 +53,7 @@ def states_of(folder: FleetFolder) -> list[TaskState]:
                     run=None if run is None else str(run),
                     log=str(log) if log.is_file() else None,
                     reason="" if job is None or run is not None else job.reason,
+                    job=None if job is None else job.job,
                     is_alive=run is None and job is not None and job.is_alive,
                 )
             )

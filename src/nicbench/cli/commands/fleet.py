@@ -118,6 +118,8 @@ def _status(folder: _Folder, json: Json = False) -> None:
         results().print(f"  {each.task.number} {each.task}: {each.state} {said}".rstrip(), markup=False, soft_wrap=True)
     if len(others) > _MOST_SHOWN:
         say(f"  ... and {len(others) - _MOST_SHOWN} more; --json shows all")
+    if held := [each.job for each in others if each.is_held and each.job is not None]:
+        say(f"Slurm holds some back, and starts them after `scontrol release {','.join(held[:_MOST_SHOWN])}`")
     if any(not each.is_alive for each in others):
         say(f"`nicbench fleet submit {folder}` submits what neither waits nor runs again")
 
@@ -129,6 +131,7 @@ def _row(state: TaskState) -> dict[str, Any]:
         "repeat": state.task.repeat,
         "state": state.state,
         "reason": state.reason or None,
+        "job": state.job,
         "machines": dict(state.machines),
         "run": state.run,
         "log": state.log,
