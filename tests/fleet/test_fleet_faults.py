@@ -56,7 +56,7 @@ def test_real_frames_between_two_machines_and_nothing_is_left_of_them(cluster: C
     before = [state_of(cluster, node) for node in nodes]
     folder = cluster.submit(cluster.folder / "example.yaml")
     rows = cluster.until_done(folder)
-    assert len(rows) == 8
+    assert len(rows) == 4
     for row in rows:
         summary = json.loads((Path(row["run"]) / "summary.json").read_text())
         assert summary["verdict"] != "incomplete"
