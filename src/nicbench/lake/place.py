@@ -129,7 +129,7 @@ class Lake:
             if self.local is not None:
                 if not (self.local / name).is_file():
                     return None
-                found = pq.ParquetFile(self.local / name, read_dictionary=list(dictionaries), memory_map=True)
+                found = pq.ParquetFile(self.local / name, read_dictionary=list(dictionaries))
             else:
                 if not self._exists(name):
                     return None

@@ -127,14 +127,19 @@ class _Rows:
         column = self.column(name)
         if not pa.types.is_list(column.type):
             return _of_dictionary(column, holds)
-        within = np.concatenate([[0], np.cumsum(_of_dictionary(column.flatten(), holds))])
+        flags = _of_dictionary(column.flatten(), holds)
+        if not flags.any():
+            return np.zeros(len(column), dtype=bool)
+        within = np.concatenate([[0], np.cumsum(flags)])
         offsets = column.offsets.to_numpy()
         offsets = offsets - offsets[0]
         return np.asarray(within[offsets[1:]] > within[offsets[:-1]])
 
     def texts_with(self, name: str, word: str) -> np.ndarray[Any, Any]:
         """Whether a text that is another in every row has a word, which is in small letters."""
-        return _flags(pc.match_substring(pc.utf8_lower(self.column(name)), word))
+        return _flags(
+            pc.match_substring((pc.ascii_lower if word.isascii() else pc.utf8_lower)(self.column(name)), word)
+        )
 
 
 def _of_dictionary(column: pa.Array, holds: Callable[[str], bool]) -> np.ndarray[Any, Any]:
@@ -143,6 +148,8 @@ def _of_dictionary(column: pa.Array, holds: Callable[[str], bool]) -> np.ndarray
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     known = [text is not None and holds(text) for text in column.dictionary.to_pylist()]
+    if not any(known):
+        return np.zeros(len(column), dtype=bool)
     places = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
     return np.asarray(np.array([*known, False], dtype=bool)[places])
 
