@@ -59,7 +59,13 @@ def find_in_lake(lake: Lake, search: Search, most: int, without: Sequence[str] =
             wanted = chosen[max(0, len(chosen) - (most - shown)) :] if shown < most else chosen[:0]
             if len(wanted):
                 parts.append(
-                    list(_headlines(opened.read_row_group(number, columns=list(_SHOWN)).take(pa.array(wanted))))
+                    list(
+                        _headlines(
+                            opened.read_row_group(number, columns=list(_SHOWN), use_threads=False).take(
+                                pa.array(wanted)
+                            )
+                        )
+                    )
                 )
                 shown += len(wanted)
     return Found(tuple(run for part in reversed(parts) for run in part), matching, every)
@@ -85,7 +91,9 @@ def find_run(lake: Lake, run_id: str) -> RunHeadline | None:
             ids = opened.read_row_group(number, columns=["run_id"]).column("run_id")
             place = pc.index(ids, run_id).as_py()
             if place >= 0:
-                return next(_headlines(opened.read_row_group(number, columns=list(_SHOWN)).slice(place, 1)))
+                return next(
+                    _headlines(opened.read_row_group(number, columns=list(_SHOWN), use_threads=False).slice(place, 1))
+                )
     return None
 
 
@@ -118,7 +126,7 @@ class _Rows:
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
-            read = self._opened.read_row_group(self._number, columns=[name]).column(name)
+            read = self._opened.read_row_group(self._number, columns=[name], use_threads=False).column(name)
             self._columns[name] = read.combine_chunks() if isinstance(read, pa.ChunkedArray) else read
         return self._columns[name]
 
