@@ -15,7 +15,6 @@ from nicbench.core.errors import UsageError
 from nicbench.core.units import parse_duration_s
 from nicbench.report import Format
 from nicbench.store.index import IndexedRuns, Search, list_indexed_runs
-from nicbench.store.listing import LATEST, path_of
 
 if TYPE_CHECKING:
     from nicbench.core.result import Summary
@@ -140,9 +139,13 @@ def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
 
 def in_lake(reference: str, runs_folder: Path, lake: Lake | None) -> str:
     """Returns the folder of a run that the lake alone knows by its id; any other reference as it is."""
-    if lake is None or reference == LATEST or path_of(reference, runs_folder).exists():
+    if lake is None:
         return reference
-    from nicbench.lake.searching import find_run  # imported here, as pyarrow loads slowly
+    from nicbench.lake.searching import find_run  # imported here, as these load slowly, and without a lake in vain
+    from nicbench.store.listing import LATEST, path_of
+
+    if reference == LATEST or path_of(reference, runs_folder).exists():
+        return reference
 
     found = find_run(lake, reference)
     return reference if found is None else found.folder

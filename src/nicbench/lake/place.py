@@ -12,6 +12,8 @@ import fcntl
 import json
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,13 +111,14 @@ class Lake:
 
         try:
             store, root = fs.FileSystem.from_uri(address)
-        except (pa.ArrowException, OSError, ValueError) as error:
+        except (pa.ArrowException, OSError, ValueError, ImportError) as error:
             raise UsageError(
                 f"cannot be opened: {error}",
                 place=address,
                 next_step="name a folder, or an address like s3://bucket/lake",
             ) from error
-        return cls(address, None, store, root.rstrip("/"))
+        # Without the query and the user of the address, which may have a password.
+        return cls(f"{address.partition(':')[0]}://{root.rstrip('/')}", None, store, root.rstrip("/"))
 
     # Files.
 
@@ -129,7 +132,7 @@ class Lake:
             if self.local is not None:
                 if not (self.local / name).is_file():
                     return None
-                found = pq.ParquetFile(self.local / name, read_dictionary=list(dictionaries), memory_map=True)
+                found = pq.ParquetFile(self.local / name, read_dictionary=list(dictionaries))
             else:
                 if not self._exists(name):
                     return None
@@ -156,12 +159,15 @@ class Lake:
             with writing_atomically(path) as stream:
                 yield stream
             return
-        try:
-            # An object is there when its upload is complete.
-            with self._store.open_output_stream(self._path(name)) as stream:
-                yield stream
-        except OSError as error:
-            raise HostError(f"cannot be written: {error}", place=self._shown(name)) from error
+        with tempfile.TemporaryFile() as whole:
+            yield whole
+            whole.seek(0)
+            try:
+                # An object is there when its upload is complete, so it begins when nothing can fail any more but it.
+                with self._store.open_output_stream(self._path(name)) as stream:
+                    shutil.copyfileobj(whole, stream)
+            except OSError as error:
+                raise HostError(f"cannot be written: {error}", place=self._shown(name)) from error
 
     def months(self, table: str = HEADLINE) -> list[Month]:
         """Lists the months that have a file of this table, oldest first."""

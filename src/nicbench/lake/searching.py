@@ -59,7 +59,13 @@ def find_in_lake(lake: Lake, search: Search, most: int, without: Sequence[str] =
             wanted = chosen[max(0, len(chosen) - (most - shown)) :] if shown < most else chosen[:0]
             if len(wanted):
                 parts.append(
-                    list(_headlines(opened.read_row_group(number, columns=list(_SHOWN)).take(pa.array(wanted))))
+                    list(
+                        _headlines(
+                            opened.read_row_group(number, columns=list(_SHOWN), use_threads=False).take(
+                                pa.array(wanted)
+                            )
+                        )
+                    )
                 )
                 shown += len(wanted)
     return Found(tuple(run for part in reversed(parts) for run in part), matching, every)
@@ -85,7 +91,9 @@ def find_run(lake: Lake, run_id: str) -> RunHeadline | None:
             ids = opened.read_row_group(number, columns=["run_id"]).column("run_id")
             place = pc.index(ids, run_id).as_py()
             if place >= 0:
-                return next(_headlines(opened.read_row_group(number, columns=list(_SHOWN)).slice(place, 1)))
+                return next(
+                    _headlines(opened.read_row_group(number, columns=list(_SHOWN), use_threads=False).slice(place, 1))
+                )
     return None
 
 
@@ -118,7 +126,7 @@ class _Rows:
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
-            read = self._opened.read_row_group(self._number, columns=[name]).column(name)
+            read = self._opened.read_row_group(self._number, columns=[name], use_threads=False).column(name)
             self._columns[name] = read.combine_chunks() if isinstance(read, pa.ChunkedArray) else read
         return self._columns[name]
 
@@ -127,14 +135,19 @@ class _Rows:
         column = self.column(name)
         if not pa.types.is_list(column.type):
             return _of_dictionary(column, holds)
-        within = np.concatenate([[0], np.cumsum(_of_dictionary(column.flatten(), holds))])
+        flags = _of_dictionary(column.flatten(), holds)
+        if not flags.any():
+            return np.zeros(len(column), dtype=bool)
+        within = np.concatenate([[0], np.cumsum(flags)])
         offsets = column.offsets.to_numpy()
         offsets = offsets - offsets[0]
         return np.asarray(within[offsets[1:]] > within[offsets[:-1]])
 
     def texts_with(self, name: str, word: str) -> np.ndarray[Any, Any]:
         """Whether a text that is another in every row has a word, which is in small letters."""
-        return _flags(pc.match_substring(pc.utf8_lower(self.column(name)), word))
+        return _flags(
+            pc.match_substring((pc.ascii_lower if word.isascii() else pc.utf8_lower)(self.column(name)), word)
+        )
 
 
 def _of_dictionary(column: pa.Array, holds: Callable[[str], bool]) -> np.ndarray[Any, Any]:
@@ -143,6 +156,8 @@ def _of_dictionary(column: pa.Array, holds: Callable[[str], bool]) -> np.ndarray
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     known = [text is not None and holds(text) for text in column.dictionary.to_pylist()]
+    if not any(known):
+        return np.zeros(len(column), dtype=bool)
     places = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
     return np.asarray(np.array([*known, False], dtype=bool)[places])
 

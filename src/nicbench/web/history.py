@@ -88,6 +88,7 @@ class Selected:
     choice: Choice
     measures: Mapping[int, Measure]
     entries: Sequence[Entry]
+    reading: Progress | None = None
 
 
 @contextlib.contextmanager
@@ -148,6 +149,7 @@ class History:
 
         ``first``: a parameter that is not asked for has its first value. UsageError where nobody measured that.
         """
+        reading = self.progress  # before anything is looked at: what is read meanwhile may be missing here
         known = self.known
         choice, measures = choose(known.measures, asked.test, asked.value, asked.given, first=first)
         runs = self._dated(asked.wish)
@@ -157,7 +159,7 @@ class History:
             if found is not None:
                 entries.append(Entry(figure, found[0], measures[measure], found[1], place))
         entries.sort(key=lambda entry: (entry.at_s or 0.0, entry.place))
-        return Selected(choice, measures, entries)
+        return Selected(choice, measures, entries, reading)
 
     def _dated(self, wish: Wish) -> Mapping[str, tuple[RunHeadline, float | None]]:
         """Returns the runs that are wanted by the names of their folders, with the times at which they began."""
