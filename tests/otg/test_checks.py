@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import snappi
 
-from nicbench.engine.generator import FlowState, FlowTally, PortCounts
+from nicbench.engine.generator import FlowState, FlowColumns, PortCounts
 from nicbench.otg.captures import read_filters
 from nicbench.otg.configuration import EMPTY, read_configuration
-from nicbench.otg.metrics import flow_metric, port_metric, select_flow_columns
+from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns
 from nicbench.otg.refusals import INVALID, NOT_IMPLEMENTED, OtgError, Problems
 
 from .frames import PORTS, SERVED, flow, header
@@ -95,21 +95,19 @@ def test_a_filter_of_bits_is_one_of_bytes_under_a_mask() -> None:
         filters({"choice": "custom", "custom": custom | {"value": "400"}})
 
 
-UNKNOWN: dict[str, Any] = dict.fromkeys(FlowTally.model_fields)
-COUNTED: dict[str, Any] = {
-    **UNKNOWN,
-    "flow": 0,
-    "state": "started",
-    "unsent_tester": 0,
-    "unsent_backpressure": 0,
-    "late_maximum_ns": 0,
-    "by_port": (),
-}
 EARLY = {"sent": 100, "sent_bytes": 6400, "received": 90, "received_bytes": 5760}
 LATE = {"sent": 300, "sent_bytes": 19200, "received": 270, "received_bytes": 17280}
-BEFORE = FlowTally(**COUNTED | EARLY)
-LATENCY = {"count": 270, "minimum_ns": 1, "mean_ns": 2.5, "maximum_ns": 9}
-NOW = FlowTally(**COUNTED | LATE | {"lost": 30, "latency": LATENCY, "first_received_ns": 5, "last_received_ns": 6})
+LATENCY = {"latency_minimum_ns": 1, "latency_mean_ns": 2.5, "latency_maximum_ns": 9}
+
+
+def columns(**counts: Any) -> FlowColumns:
+    """The counts of one flow that is started; null where nothing is given."""
+    told = dict.fromkeys(FlowColumns.model_fields) | {"flow": 0, "state": "started"} | counts
+    return FlowColumns.model_validate({name: [value] for name, value in told.items()})
+
+
+BEFORE = columns(**EARLY)
+NOW = columns(**LATE, **LATENCY, lost=30, first_received_ns=5, last_received_ns=6)
 PORT: dict[str, Any] = {"name": "left", "foreign": 0, "stale": 0, "link_up": True, "counters": {}}
 STARTED = FlowState.STARTED
 
@@ -121,7 +119,7 @@ def a_flow(rx: list[str]) -> Any:
 
 
 def test_a_flows_metric_has_every_field_that_clients_read() -> None:
-    metric = flow_metric(a_flow(["p2"]), NOW, BEFORE, 2.0, STARTED)
+    (metric,) = flow_metrics([a_flow(["p2"])], [0], NOW, BEFORE, 2.0, [STARTED])
     assert (metric["port_tx"], metric["port_rx"], metric["transmit"]) == ("p1", "p2", "started")
     assert (metric["frames_tx"], metric["frames_rx"], metric["loss"]) == (300, 270, 10.0)
     assert (metric["frames_tx_rate"], metric["tx_rate_bytes"], metric["tx_l1_rate_bps"]) == (100, 6400, 67200)
@@ -132,9 +130,15 @@ def test_a_flows_metric_has_every_field_that_clients_read() -> None:
 
 
 def test_a_flow_that_nobody_receives_has_no_loss() -> None:
-    metric = flow_metric(a_flow([]), FlowTally(**COUNTED | {"sent": 9, "sent_bytes": 9}), None, 0.0, STARTED)
+    (metric,) = flow_metrics([a_flow([])], [0], columns(sent=9, sent_bytes=9), None, 0.0, [STARTED])
     assert "loss" not in metric
     assert (metric["port_rx"], metric["frames_rx"], metric["frames_tx_rate"]) == ("", 0, 0.0)
+
+
+def test_rates_are_none_of_a_flow_that_has_stopped_or_was_started_anew() -> None:
+    told = flow_metrics([a_flow(["p2"])], [0], NOW, BEFORE, 2.0, [FlowState.STOPPED])
+    again = flow_metrics([a_flow(["p2"])], [0], BEFORE, NOW, 2.0, [STARTED])
+    assert [(metric["frames_tx_rate"], metric["rx_rate_bps"]) for (metric,) in (told, again)] == [(0, 0), (0, 0)]
 
 
 def test_a_ports_metric_has_every_field_that_clients_read() -> None:

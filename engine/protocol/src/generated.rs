@@ -27,8 +27,11 @@ pub struct ControlReply {
 pub struct TallyReply {
     /// When it was counted: the monotonic time of the engine's host.
     pub at_ns: u64,
-    /// In the order of the request.
+    /// In the order of the request; empty where columns were asked for.
     pub flows: Vec<FlowTally>,
+    /// The same flows by columns, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<FlowColumns>,
     /// In their order.
     pub ports: Vec<PortCounts>,
     /// How the loop fared since a flow was started while none transmitted; `None` before that. The machine's state is
@@ -96,6 +99,55 @@ pub struct FlowTally {
     pub last_received_ns: Option<u64>,
     /// What each of its `receive_ports` received, in their order.
     pub by_port: Vec<FlowAtPort>,
+}
+
+/// What is watched of many flows, as lists with one value for each flow: as text a fourth of their tallies. The meanings
+/// are those of [`FlowTally`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowColumns {
+    /// Their numbers.
+    pub flow: Vec<u32>,
+    /// How far they are.
+    pub state: Vec<FlowState>,
+    /// Frames that the port has taken.
+    pub sent: Vec<u64>,
+    /// With FCS.
+    pub sent_bytes: Vec<u64>,
+    /// Distinct intact frames.
+    pub received: Vec<Option<u64>>,
+    /// With FCS.
+    pub received_bytes: Vec<Option<u64>>,
+    /// Frames that are missing.
+    pub lost: Vec<Option<u64>>,
+    /// The least latency.
+    pub latency_minimum_ns: Vec<Option<u64>>,
+    /// Exact.
+    pub latency_mean_ns: Vec<Option<f64>>,
+    /// The greatest latency.
+    pub latency_maximum_ns: Vec<Option<u64>>,
+    /// UNIX time.
+    pub first_received_ns: Vec<Option<u64>>,
+    /// UNIX time.
+    pub last_received_ns: Vec<Option<u64>>,
+}
+
+impl FlowColumns {
+    /// Adds a flow.
+    pub fn push(&mut self, flow: &FlowTally) {
+        let latency = flow.latency.as_ref();
+        self.flow.push(flow.flow);
+        self.state.push(flow.state);
+        self.sent.push(flow.sent);
+        self.sent_bytes.push(flow.sent_bytes);
+        self.received.push(flow.received);
+        self.received_bytes.push(flow.received_bytes);
+        self.lost.push(flow.lost);
+        self.latency_minimum_ns.push(latency.map(|latency| latency.minimum_ns));
+        self.latency_mean_ns.push(latency.map(|latency| latency.mean_ns));
+        self.latency_maximum_ns.push(latency.map(|latency| latency.maximum_ns));
+        self.first_received_ns.push(flow.first_received_ns);
+        self.last_received_ns.push(flow.last_received_ns);
+    }
 }
 
 /// The latency of a flow's frames, at all its ports.

@@ -17,10 +17,11 @@ from typing import Any, Final
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import ConfigurationSet
-from nicbench.engine.generator import Action, FlowState, FlowTally, PortCounts
+from nicbench.engine.generator import Action, FlowColumns, FlowState, PortCounts
 from nicbench.otg.captures import LARGEST_CAPTURE_BYTES
 from nicbench.otg.configuration import Configuration, read_configuration
-from nicbench.otg.metrics import flow_metric, port_metric, select_flow_columns, select_port_columns
+from nicbench.otg.flows import Flow
+from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns, select_port_columns
 from nicbench.otg.ports import ServedPort
 from nicbench.otg.refusals import OtgError
 from nicbench.otg.transmission import Transmission
@@ -39,7 +40,7 @@ class _Snapshot:
     """A tally with its time (monotonic)."""
 
     at_s: float
-    flows: Mapping[int, FlowTally]
+    flows: FlowColumns
     ports: Sequence[PortCounts]
 
 
@@ -152,33 +153,30 @@ class Session:
 
     # What waits for no change.
 
-    async def flow_metrics(self, names: Iterable[str], columns: Iterable[str]) -> list[dict[str, Any]]:
+    async def flow_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
         """Returns metrics of the flows of these names, or of all whose metrics are enabled."""
-        flows = self._configuration.flows
+        flows, now = await self._count()
         wanted = self._flows_of(names, "metrics_request.flow.flow_names")
-        given = bool(list(names))
         numbers = [number for number in wanted if flows[number].metrics]
-        if given and len(numbers) < len(wanted):
+        if names and len(numbers) < len(wanted):
             off = next(flows[number].name for number in wanted if not flows[number].metrics)
             raise OtgError([f"metrics_request.flow.flow_names: metrics of flow {off[:80]!r} are not enabled"])
-        now = await self._tally()
         before = self._before(now)
-        return [
-            select_flow_columns(self._flow_metric(number, now, before), columns)
-            for number in numbers
-            if number in now.flows
-        ]
+        elapsed_s = now.at_s - before.at_s if before is not None else 0.0
+        states = [self._told_state(number, now) for number in numbers]
+        metrics = flow_metrics(flows, numbers, now.flows, before.flows if before else None, elapsed_s, states)
+        return [select_flow_columns(metric, columns) for metric in metrics] if columns else metrics
 
-    async def port_metrics(self, names: Iterable[str], columns: Iterable[str]) -> list[dict[str, Any]]:
+    async def port_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
         """Returns metrics of the ports of these names, all where there are none."""
+        flows, now = await self._count()
         ports = self._configuration.ports
         for index, name in enumerate(names):
             if name not in ports:
                 path = f"metrics_request.port.port_names[{index}]"
                 raise OtgError([f"{path}: no port of the configuration is called {name[:80]!r}"])
-        now = await self._tally()
         before = self._before(now)
-        sending = {self._configuration.flows[number].transmit for number in now.flows if self._sends(number, now)}
+        sending = {flow.transmit for number, flow in enumerate(flows) if self._sends(number, now)}
         return [
             select_port_columns(
                 port_metric(
@@ -194,7 +192,7 @@ class Session:
                 columns,
             )
             for name, port in ports.items()
-            if not list(names) or name in names
+            if not names or name in names
         ]
 
     def capture(self, name: str) -> Path:
@@ -244,7 +242,7 @@ class Session:
     async def _stop_paused(self, numbers: list[int]) -> None:
         """A flow that pauses and is started begins anew, as one that has stopped."""
         now = await self._tally()
-        paused = [number for number in numbers if now.flows[number].state is FlowState.PAUSED]
+        paused = [number for number in numbers if now.flows.state[number] is FlowState.PAUSED]
         if paused:
             await self._bed.generator.control(Action.STOP, paused)
 
@@ -293,20 +291,25 @@ class Session:
 
     def _sends(self, number: int, now: _Snapshot) -> bool:
         """Whether a flow is sending, or frames of it may still arrive: it says stopped only after its drain."""
-        tally = now.flows.get(number)
-        if tally is None:
-            return False
-        if tally.state is not FlowState.STOPPED:
+        if now.flows.state[number] is not FlowState.STOPPED:
             self._stopped_at.pop(number, None)
             return True
         receivers = len(self._configuration.flows[number].receive)
-        if not receivers or (tally.received or 0) >= receivers * tally.sent:
+        if not receivers or (now.flows.received[number] or 0) >= receivers * now.flows.sent[number]:
             return False
         return now.at_s - self._stopped_at.setdefault(number, now.at_s) < DRAIN_S
 
+    async def _count(self) -> tuple[Sequence[Flow], _Snapshot]:
+        """Counts, and returns the flows that are configured then: they may be replaced meanwhile."""
+        while True:
+            flows = self._configuration.flows
+            now = await self._tally()
+            if flows is self._configuration.flows and len(now.flows.flow) == len(flows):
+                return flows, now
+
     async def _tally(self) -> _Snapshot:
-        tally = await self._bed.generator.tally()
-        now = _Snapshot(time.monotonic(), {each.flow: each for each in tally.flows}, tally.ports)
+        tally = await self._bed.generator.tally_columns()
+        now = _Snapshot(time.monotonic(), tally.columns, tally.ports)
         if not self._history or now.at_s - self._history[-1].at_s >= _LOOK_S / 2:
             self._history = [*self._history[1 - _KEPT :], now]
         return now
@@ -317,13 +320,9 @@ class Session:
         oldest = self._history[0] if self._history and self._history[0] is not now else None
         return old[-1] if old else oldest
 
-    def _flow_metric(self, number: int, now: _Snapshot, before: _Snapshot | None) -> dict[str, Any]:
-        tally = now.flows[number]
-        sends = self._sends(number, now)
-        state = FlowState.STARTED if sends and tally.state is FlowState.STOPPED else tally.state
-        earlier = before.flows.get(number) if before is not None and sends else None
-        elapsed_s = now.at_s - before.at_s if before is not None else 0.0
-        return flow_metric(self._configuration.flows[number], tally, earlier, elapsed_s, state)
+    def _told_state(self, number: int, now: _Snapshot) -> FlowState:
+        state = now.flows.state[number]
+        return FlowState.STARTED if state is FlowState.STOPPED and self._sends(number, now) else state
 
     def _flows_of(self, names: Iterable[str], path: str) -> list[int]:
         given = list(names)

@@ -141,7 +141,7 @@ impl Generator {
     }
 
     /// Counts ports now, and flows in the turns that follow.
-    pub fn tally(&mut self, id: i64, request: Tally, bench: &mut Bench<'_>) {
+    pub fn tally(&mut self, id: i64, request: &Tally, bench: &mut Bench<'_>) {
         let flows = match self.numbers(request.flows.as_deref()) {
             Ok(flows) => flows,
             Err(error) => return self.replies.reply_with(id, move || Err(error)),
@@ -150,7 +150,7 @@ impl Generator {
         let sent = |place: usize| self.transmitters.get(place).map_or((0, 0), |port| (port.sent, port.sent_bytes));
         let ports = bench.ports.iter_mut().enumerate();
         let ports = ports.map(|(place, port)| PortSnapshot::of(&mut **port, sent(place), received[place])).collect();
-        let job = TallyJob::new(id, flows, request.histograms, self.times);
+        let job = TallyJob::new(id, flows, &request, self.times);
         self.jobs.push_back(job.with(ports, self.watch.reading(bench.clock)));
     }
 
