@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import snappi
 
-from nicbench.engine.generator import FlowState, FlowColumns, PortCounts
+from nicbench.engine.generator import FlowColumns, FlowState, PortCounts
+from nicbench.otg import refusals
 from nicbench.otg.captures import read_filters
 from nicbench.otg.configuration import EMPTY, read_configuration
 from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns
@@ -51,6 +52,27 @@ def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
 def test_flows_between_devices_are_refused() -> None:
     device = {"name": "f", "tx_rx": {"choice": "device", "device": {"tx_names": ["a"], "rx_names": ["b"]}}}
     assert refused({"ports": PORTS, "flows": [device]}).code == NOT_IMPLEMENTED
+
+
+def of_listed_values(name: str, fields: int) -> dict[str, Any]:
+    """A flow with so many fields of ten values each, half of them random."""
+    values = {"choice": "values", "values": list(range(10))}
+    labels = [values, {"choice": "random", "random": {"count": 10}}] * (fields // 2)
+    tags = [{"choice": "mpls", "mpls": {"label": label}} for label in labels]
+    return flow([header("ethernet"), *tags], size={"fixed": 1518}) | {"name": name}
+
+
+def test_more_values_than_a_flow_or_a_configuration_may_list_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "MOST_VALUES_OF_FLOW", 80)
+    monkeypatch.setattr(refusals, "MOST_VALUES", 90)
+    assert refused({"ports": PORTS, "flows": [of_listed_values("f", 10)]}).errors == [
+        "config.flows[0].packet[9].mpls.label.values: the flow lists more than 80 values: use increments",
+        "config.flows[0].packet[10].mpls.label.random.count: the flow lists more than 80 values: use increments",
+    ]
+    assert refused({"ports": PORTS, "flows": [of_listed_values("f", 8), of_listed_values("g", 2)]}).errors == [
+        "config.flows[1].packet[2].mpls.label.random.count: "
+        "the configuration lists more than 90 values: use increments",
+    ]
 
 
 def test_more_flows_than_the_limit_are_refused_before_they_are_read() -> None:
@@ -143,7 +165,7 @@ def test_rates_are_none_of_a_flow_that_has_stopped_or_was_started_anew() -> None
 
 def test_a_ports_metric_has_every_field_that_clients_read() -> None:
     now, before = PortCounts(**PORT | LATE), PortCounts(**PORT | EARLY)
-    metric = port_metric("p1", "left", 10e9, now, before, 2.0, capturing=True, transmitting=False)
+    metric = port_metric("p1", "left", 10e9, now, before, 2.0, 7, capturing=True, transmitting=False)
     assert (metric["bytes_rx_rate"], metric["capture"], metric["transmit"], metric["speed"]) == (
         5760,
         "started",

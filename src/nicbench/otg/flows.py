@@ -50,6 +50,7 @@ def read_flow(
 
     ``seed`` is for what OTG draws at random without a seed: frame sizes.
     """
+    problems.begin_flow()
     for key, why in _NOT_IMPLEMENTED.items():
         if flow.get(key):
             problems.not_implemented(f"{path}.{key}", why)

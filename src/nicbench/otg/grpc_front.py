@@ -74,10 +74,16 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
         )
 
     async def AppendConfig(self, request: Any, context: Any) -> Any:
-        await self._refuse(context, "AppendConfig")
+        append = request.config_append
+        return messages.AppendConfigResponse(
+            warning=await self._do(context, self._api.append_config, append, messages.Warning)
+        )
 
     async def DeleteConfig(self, request: Any, context: Any) -> Any:
-        await self._refuse(context, "DeleteConfig")
+        delete = request.config_delete
+        return messages.DeleteConfigResponse(
+            warning=await self._do(context, self._api.delete_config, delete, messages.Warning)
+        )
 
     async def SetControlState(self, request: Any, context: Any) -> Any:
         return messages.SetControlStateResponse(

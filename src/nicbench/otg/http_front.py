@@ -45,18 +45,12 @@ def make_app(api: Api, door: Door) -> ASGIApp:
     async def get_capture(request: Request) -> Response:
         return FileResponse(await api.get_capture(await _message(request)), media_type=_PCAP)
 
-    def refused(what: str) -> Callable[[Request], Any]:
-        async def answer(request: Request) -> Response:
-            return _Json(await api.refuse(what))
-
-        return answer
-
     routes = [
         Route("/config", posted(api.set_config), methods=["POST"]),
         Route("/config", get_config, methods=["GET"]),
         Route("/config", posted(api.update_config), methods=["PATCH"]),
-        Route("/config/append", refused("PATCH /config/append"), methods=["PATCH"]),
-        Route("/config/delete", refused("PATCH /config/delete"), methods=["PATCH"]),
+        Route("/config/append", posted(api.append_config), methods=["PATCH"]),
+        Route("/config/delete", posted(api.delete_config), methods=["PATCH"]),
         Route("/control/state", posted(api.set_control_state), methods=["POST"]),
         Route("/control/action", posted(api.set_control_action), methods=["POST"]),
         Route("/monitor/metrics", posted(api.get_metrics), methods=["POST"]),

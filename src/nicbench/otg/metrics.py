@@ -96,6 +96,7 @@ def port_metric(
     now: PortCounts,
     before: PortCounts | None,
     elapsed_s: float,
+    link_changed_ns: int,
     *,
     capturing: bool,
     transmitting: bool,
@@ -116,7 +117,7 @@ def port_metric(
         "bytes_tx_rate": _per_s(now.sent_bytes, earlier.sent_bytes, elapsed_s),
         "bytes_rx_rate": _per_s(now.received_bytes, earlier.received_bytes, elapsed_s),
         "transmit": "started" if transmitting else "stopped",
-        "last_change": 0,
+        "last_change": link_changed_ns,
         "speed": round((link_bits_per_s or 0) / 1e6),
     }
 

@@ -8,40 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import ConfigurationSet
-from nicbench.engine.generator import Action, FlowColumns, FlowState, PortCounts
+from nicbench.engine.generator import Action, FlowState
 from nicbench.otg.captures import LARGEST_CAPTURE_BYTES
 from nicbench.otg.configuration import Configuration, read_configuration
+from nicbench.otg.counting import LOOK_S, Counting, Snapshot
 from nicbench.otg.flows import Flow
 from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns, select_port_columns
 from nicbench.otg.ports import ServedPort
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError
 from nicbench.otg.transmission import Transmission
 from nicbench.stages.served import Bed
 
 DRAIN_S: Final = 0.5
 """How long frames have to arrive after the last of their flow was sent."""
-_LOOK_S: Final = 0.1
-_RATE_S: Final = 0.5
-"""Rates are taken over at least so long, where a flow has been sending for that long."""
-_KEPT: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """A tally with its time (monotonic)."""
-
-    at_s: float
-    flows: FlowColumns
-    ports: Sequence[PortCounts]
 
 
 class Session:
@@ -67,7 +53,7 @@ class Session:
         self._capturing: set[str] = set()
         self._captures: dict[str, Path] = {}
         self._captured = 0
-        self._history: list[_Snapshot] = []
+        self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
         self._looking = asyncio.Event()
@@ -101,22 +87,34 @@ class Session:
     async def set_config(self, config: Mapping[str, Any]) -> tuple[str, ...]:
         """Replaces the configuration and returns warnings; flows that are sending are stopped, and captures end."""
         async with self._changing:
-            configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
-            await self._end_transmission()
-            await self._stop_captures(list(self._capturing))
-            flows = [flow.program for flow in configuration.flows]
-            await self._bed.generator.load(flows)
-            self._config, self._configuration = config, configuration
-            self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
-            self._history, self._stopped_at, self._captures = [], {}, {}
-            self._configurations += 1
-            file = f"raw/configuration-{self._configurations:04d}.json"
-            self._bed.folder.raw.mkdir(exist_ok=True)
-            await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
-            event = ConfigurationSet(
-                number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
-            )
-            self._bed.bus.publish(event)
+            return await self._replace(config)
+
+    async def change_config(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], path: str) -> Sequence[str]:
+        """Replaces the configuration by what ``change`` makes of it, while no flow is sending, and returns warnings."""
+        async with self._changing:
+            if self.is_transmitting:
+                why = f"{path}: flows are not changed while any is sending: stop them"
+                raise OtgError([why], code=NOT_IMPLEMENTED)
+            return await self._replace(change(self._config))
+
+    async def _replace(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+        configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
+        await self._end_transmission()
+        await self._stop_captures(list(self._capturing))
+        flows = [flow.program for flow in configuration.flows]
+        await self._bed.generator.load(flows)
+        self._config, self._configuration = config, configuration
+        self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
+        self._counting.forget()
+        self._stopped_at, self._captures = {}, {}
+        self._configurations += 1
+        file = f"raw/configuration-{self._configurations:04d}.json"
+        self._bed.folder.raw.mkdir(exist_ok=True)
+        await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
+        event = ConfigurationSet(
+            number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
+        )
+        self._bed.bus.publish(event)
         return configuration.warnings
 
     async def control_flows(self, action: str, names: Iterable[str]) -> None:
@@ -161,7 +159,7 @@ class Session:
         if names and len(numbers) < len(wanted):
             off = next(flows[number].name for number in wanted if not flows[number].metrics)
             raise OtgError([f"metrics_request.flow.flow_names: metrics of flow {off[:80]!r} are not enabled"])
-        before = self._before(now)
+        before = self._counting.before(now)
         elapsed_s = now.at_s - before.at_s if before is not None else 0.0
         states = [self._told_state(number, now) for number in numbers]
         metrics = flow_metrics(flows, numbers, now.flows, before.flows if before else None, elapsed_s, states)
@@ -175,7 +173,7 @@ class Session:
             if name not in ports:
                 path = f"metrics_request.port.port_names[{index}]"
                 raise OtgError([f"{path}: no port of the configuration is called {name[:80]!r}"])
-        before = self._before(now)
+        before = self._counting.before(now)
         sending = {flow.transmit for number, flow in enumerate(flows) if self._sends(number, now)}
         return [
             select_port_columns(
@@ -186,6 +184,7 @@ class Session:
                     now.ports[port.number],
                     before.ports[port.number] if before else None,
                     now.at_s - before.at_s if before else 0.0,
+                    self._counting.link_changed_ns(now.ports[port.number].name),
                     capturing=name in self._capturing,
                     transmitting=name in sending,
                 ),
@@ -228,7 +227,8 @@ class Session:
             if self._transmission is None:
                 number = self._transmissions + 1
                 self._transmission = await Transmission.begin(number, self._bed, self._configuration)
-                self._transmissions, self._history = number, []
+                self._transmissions = number
+                self._counting.forget()
                 self._finishing = asyncio.ensure_future(self._follow(self._transmission))
             await self._stop_paused(numbers)
             await self._transmission.note_start(numbers)
@@ -241,7 +241,7 @@ class Session:
 
     async def _stop_paused(self, numbers: list[int]) -> None:
         """A flow that pauses and is started begins anew, as one that has stopped."""
-        now = await self._tally()
+        now = await self._counting.count()
         paused = [number for number in numbers if now.flows.state[number] is FlowState.PAUSED]
         if paused:
             await self._bed.generator.control(Action.STOP, paused)
@@ -256,10 +256,10 @@ class Session:
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._looking.wait(), _LOOK_S if len(self._numbers) < 256 else 5 * _LOOK_S)
+                    await asyncio.wait_for(self._looking.wait(), LOOK_S if len(self._numbers) < 256 else 5 * LOOK_S)
                 self._looking.clear()
                 starts = self._starts
-                now = await self._tally()
+                now = await self._counting.count()
                 if (
                     starts == self._starts
                     and starts % 2 == 0
@@ -276,10 +276,10 @@ class Session:
     async def _wait_until_stopped(self, numbers: list[int]) -> None:
         """Returns when the drain of the flows has passed: clients read metrics as soon as ``stop`` is answered."""
         while self._transmission is not None:
-            now = await self._tally()
+            now = await self._counting.count()
             if not any(self._sends(number, now) for number in numbers):
                 return
-            await asyncio.sleep(_LOOK_S / 2)
+            await asyncio.sleep(LOOK_S / 2)
 
     async def _end_transmission(self) -> None:
         finishing = self._finishing
@@ -289,7 +289,7 @@ class Session:
         self._looking.set()
         await finishing
 
-    def _sends(self, number: int, now: _Snapshot) -> bool:
+    def _sends(self, number: int, now: Snapshot) -> bool:
         """Whether a flow is sending, or frames of it may still arrive: it says stopped only after its drain."""
         if now.flows.state[number] is not FlowState.STOPPED:
             self._stopped_at.pop(number, None)
@@ -299,28 +299,15 @@ class Session:
             return False
         return now.at_s - self._stopped_at.setdefault(number, now.at_s) < DRAIN_S
 
-    async def _count(self) -> tuple[Sequence[Flow], _Snapshot]:
+    async def _count(self) -> tuple[Sequence[Flow], Snapshot]:
         """Counts, and returns the flows that are configured then: they may be replaced meanwhile."""
         while True:
             flows = self._configuration.flows
-            now = await self._tally()
+            now = await self._counting.count()
             if flows is self._configuration.flows and len(now.flows.flow) == len(flows):
                 return flows, now
 
-    async def _tally(self) -> _Snapshot:
-        tally = await self._bed.generator.tally_columns()
-        now = _Snapshot(time.monotonic(), tally.columns, tally.ports)
-        if not self._history or now.at_s - self._history[-1].at_s >= _LOOK_S / 2:
-            self._history = [*self._history[1 - _KEPT :], now]
-        return now
-
-    def _before(self, now: _Snapshot) -> _Snapshot | None:
-        """Returns the youngest tally that is old enough to take rates from, or the oldest."""
-        old = [each for each in self._history if now.at_s - each.at_s >= _RATE_S]
-        oldest = self._history[0] if self._history and self._history[0] is not now else None
-        return old[-1] if old else oldest
-
-    def _told_state(self, number: int, now: _Snapshot) -> FlowState:
+    def _told_state(self, number: int, now: Snapshot) -> FlowState:
         state = now.flows.state[number]
         return FlowState.STARTED if state is FlowState.STOPPED and self._sends(number, now) else state
 
