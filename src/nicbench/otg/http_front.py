@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nicbench.core.errors import EngineError, NicbenchError, UsageError
 from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
 from nicbench.otg.beyond import Beyond
+from nicbench.otg.http_beyond import beyond_routes
 from nicbench.otg.refusals import INVALID, OtgError
 from nicbench.web.security import Door
 
@@ -28,7 +29,6 @@ _PCAP: Final = "application/octet-stream"
 
 def make_app(api: Api, door: Door) -> ASGIApp:
     """Makes the application that answers clients; ``door`` says who may come in."""
-    beyond = Beyond(api.sessions)
 
     def posted(handle: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -57,7 +57,7 @@ def make_app(api: Api, door: Door) -> ASGIApp:
         Route("/monitor/states", posted(api.get_states), methods=["POST"]),
         Route("/monitor/capture", get_capture, methods=["POST"]),
         Route("/capabilities/version", get_version, methods=["GET"]),
-        *beyond.routes(),
+        *beyond_routes(Beyond(api.sessions)),
     ]
     handlers: dict[Any, Any] = {NicbenchError: _explain, OSError: _explain, Exception: _explain}
     app = Starlette(routes=routes, exception_handlers={**handlers, 404: _unknown, 405: _unknown})

@@ -204,16 +204,16 @@ class Session:
             raise OtgError([f"capture_request.port_name: nothing was captured at {name!r}"])
         return self._captures[name]
 
-    async def tally(self) -> dict[str, Any]:
-        """Returns all that the engine counted of each flow, with its latency distribution, and of each port."""
+    async def tally(self, flows: Sequence[int] | None = None) -> dict[str, Any]:
+        """Returns all that the engine counted of these flows (all), with latency distributions, and of each port."""
         configured = self._configuration.flows
-        told = await self._bed.generator.tally(histograms=True)
-        flows = [
+        told = await self._bed.generator.tally(flows, histograms=True)
+        counted = [
             {"name": configured[each.flow].name, **each.model_dump(mode="json")}
             for each in told.flows
             if each.flow < len(configured)
         ]
-        return {"flows": flows, "ports": [port.model_dump(mode="json") for port in told.ports]}
+        return {"flows": counted, "ports": [port.model_dump(mode="json") for port in told.ports]}
 
     # Transmissions.
 
