@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +15,18 @@ import httpx
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
+from nicbench.bench_file.load import load
+from nicbench.otg.beyond import Beyond
+from nicbench.otg.grpc_beyond import BeyondService
+from nicbench.otg.refusals import OtgError
+from nicbench.otg.sessions import Sessions
 from nicbench.otg.v1 import nicbench_pb2 as messages
 from nicbench.otg.v1 import nicbench_pb2_grpc as service
 
-from .served import Served, add_flow, configured, serving, transmit, wait_for_stop, wait_until
+from .served import BENCH, SIMULATED, Served, add_flow, configured, transmit, wait_for_stop, wait_until
 
 ROOT = Path(__file__).parents[2]
 PROTO = ROOT / "src/nicbench/otg/v1/nicbench.proto"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("serve")) as served:
-        yield served
 
 
 def type_of(field: Any) -> str:
@@ -62,16 +61,30 @@ def test_the_generated_stub_is_that_of_the_proto_file() -> None:
     ]
 
 
+class Call:
+    """A call that is ended by an error."""
+
+    async def abort(self, status: grpc.StatusCode, details: str) -> None:
+        self.told = (status, json.loads(details))
+
+
+async def test_without_a_session_grpc_tells_otgs_error(tmp_path: Path) -> None:
+    bench = tmp_path / "bench.yaml"
+    bench.write_text(BENCH.format(lab=SIMULATED))
+    sessions = Sessions(load(bench, serves=True), tmp_path, str, idle_s=1.0)
+    service, call = BeyondService(Beyond(sessions)), Call()
+    assert (await service.GetSession(None, call)).state == "empty"
+    with pytest.raises(OtgError):
+        [part async for part in service.GetReport(None, call)]
+    status, told = call.told
+    assert status is grpc.StatusCode.INVALID_ARGUMENT
+    assert told["errors"] == ["there was no session yet: set a configuration first"]
+
+
 def test_grpc_tells_what_http_tells_of_a_transmission(server: Served) -> None:
     api = server.api()
     with grpc.insecure_channel(server.grpc) as channel, httpx.Client(base_url=server.http) as client:
         stub = service.NicbenchStub(channel)
-        assert stub.GetSession(messages.GetSessionRequest()).state == "empty"
-        with pytest.raises(grpc.RpcError) as refused:
-            next(stub.GetTransmissions(messages.GetTransmissionsRequest()))
-        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
-        assert "there was no session yet" in refused.value.details()  # type: ignore[attr-defined]
-
         config = configured(api, captured=False)
         for name, receivers in (("heard", ["p2"]), ("unheard", [])):
             flow = add_flow(config, name, frames=50)
@@ -92,8 +105,8 @@ def test_grpc_tells_what_http_tells_of_a_transmission(server: Served) -> None:
         ports = stub.GetPorts(messages.GetPortsRequest()).ports
         assert [(port.name, port.sent, port.received) for port in ports] == [("t0", 100, 0), ("t1", 0, 100)]
 
-        (transmission,) = stub.GetTransmissions(messages.GetTransmissionsRequest())
-        (same,) = client.get("/nicbench/v1/transmissions").json()["transmissions"]
+        transmission = list(stub.GetTransmissions(messages.GetTransmissionsRequest()))[-1]
+        same = client.get("/nicbench/v1/transmissions").json()["transmissions"][-1]
         assert (transmission.id, transmission.valid, transmission.counts.received) == (same["id"], same["valid"], 50)
         assert transmission.latency.percentiles_ns["50"] == same["latency"]["percentiles_ns"]["50"]
         assert transmission.health["longest_gap_ns"] == same["health"]["longest_gap_ns"]

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -34,12 +34,6 @@ from .served import (
 )
 
 PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("serve")) as served:
-        yield served
 
 
 def tcp_values(packet: Any) -> None:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from .served import Served, add_flow, configured, flow_metrics, port_metrics, serving, transmit, wait_for_stop
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("serve")) as served:
-        yield served
+from .served import Served, add_flow, configured, flow_metrics, port_metrics, transmit, wait_for_stop
 
 
 def flows_of(api: Any) -> list[str]:
