@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from nicbench.otg.configuration import read_configuration
-from nicbench.otg.ports import ServedPort
 
 from .frames import frame_of
 from .served import (
+    PORTS,
     add_flow,
     capture,
     captured_frames,
@@ -28,7 +28,6 @@ from .served import (
 )
 
 ROOT = Path(__file__).parents[2]
-PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
 
 
 def namespaces() -> set[str]:
