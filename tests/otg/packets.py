@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
+
+from .served import wait_until
+
 
 def tcp_values(packet: Any) -> None:
     ethernet, ip, tcp = packet.ethernet().ipv4().tcp()
@@ -44,9 +48,13 @@ def gre_and_echo(packet: Any) -> None:
 PACKETS = (tcp_values, udp_increments, ipv6_udp, vxlan, gre_and_echo)
 
 
+MACS = ("src", "dst")
+
+
 def config_of_many(count: int) -> dict[str, Any]:
+    """So many flows of two frames each."""
     packet = [
-        {"choice": "ethernet", "ethernet": {}},
+        {"choice": "ethernet", "ethernet": {name: {"value": f"02:00:00:00:00:0{at}"} for at, name in enumerate(MACS)}},
         {"choice": "ipv4", "ipv4": {"src": {"choice": "value", "value": "10.0.0.1"}}},
         {"choice": "udp", "udp": {"src_port": {"choice": "values", "values": [1, 2, 3]}}},
     ]
@@ -59,3 +67,15 @@ def config_of_many(count: int) -> dict[str, Any]:
     }
     ports = [{"name": "p1", "location": "t0"}, {"name": "p2", "location": "t1"}]
     return {"ports": ports, "flows": [{"name": f"f{number}", **flow} for number in range(count)]}
+
+
+def wait_for_many(client: httpx.Client) -> list[dict[str, Any]]:
+    """Starts all flows, and returns their metrics as soon as all have stopped; the client's classes take seconds."""
+    start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
+    assert client.post("/control/state", json=start).status_code == 200
+
+    def stopped() -> Any:
+        told = client.post("/monitor/metrics", json={"choice": "flow", "flow": {}}).json()["flow_metrics"]
+        return told if all(metric["transmit"] == "stopped" for metric in told) else None
+
+    return list(wait_until(stopped))

@@ -18,7 +18,7 @@ from nicbench.otg.configuration import read_configuration
 from nicbench.testbed.labs._veth_names import mac
 
 from .frames import frame_of
-from .packets import PACKETS, config_of_many
+from .packets import PACKETS, config_of_many, wait_for_many
 from .served import (
     PORTS,
     Served,
@@ -139,14 +139,7 @@ def test_sizes_and_bursts_are_exactly_what_was_asked_for(server: Served) -> None
 def test_4096_flows_are_configured_sent_and_counted(server: Served) -> None:
     with httpx.Client(base_url=server.http, timeout=60) as client:
         assert client.post("/config", json=config_of_many(4096)).status_code == 200
-        start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
-        assert client.post("/control/state", json=start).status_code == 200
-
-        def stopped() -> Any:
-            told = client.post("/monitor/metrics", json={"choice": "flow", "flow": {}}).json()["flow_metrics"]
-            return told if all(metric["transmit"] == "stopped" for metric in told) else None
-
-        metrics = wait_until(stopped, 60)
+        metrics = wait_for_many(client)
     assert len(metrics) == 4096
     assert {(metric["frames_tx"], metric["frames_rx"]) for metric in metrics} == {(2, 2)}
 
