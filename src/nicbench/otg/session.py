@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -98,6 +99,7 @@ class Session:
             return await self._replace(change(self._config))
 
     async def _replace(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+        gc.unfreeze()
         configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
         await self._end_transmission()
         await self._stop_captures(list(self._capturing))
@@ -115,6 +117,7 @@ class Session:
             number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
         )
         self._bed.bus.publish(event)
+        gc.freeze()  # thousands of flows are half a million objects: metrics would wait while the collector looks at them
         return configuration.warnings
 
     async def control_flows(self, action: str, names: Iterable[str]) -> None:
