@@ -34,11 +34,10 @@ pub struct TallyJob {
     pub id: i64,
     at_ns: u64,
     flows: Vec<u32>,
-    histograms: bool,
+    pub histograms: bool,
     counted: Vec<Counted>,
     times: Times,
     ports: Vec<PortSnapshot>,
-    health: Option<HealthReading>,
 }
 
 /// The counts of one port, as they were.
@@ -78,12 +77,12 @@ impl TallyJob {
     /// Ports are counted at once.
     pub fn new(id: i64, flows: Vec<u32>, histograms: bool, times: Times) -> Self {
         let counted = Vec::with_capacity(flows.len());
-        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, times, ports: Vec::new(), health: None }
+        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, times, ports: Vec::new() }
     }
 
-    /// With what is known of ports and machine now.
-    pub fn with(mut self, ports: Vec<PortSnapshot>, health: Option<HealthReading>) -> Self {
-        (self.ports, self.health) = (ports, health);
+    /// With what is known of ports now.
+    pub fn with(mut self, ports: Vec<PortSnapshot>) -> Self {
+        self.ports = ports;
         self
     }
 
@@ -108,11 +107,11 @@ impl TallyJob {
     }
 
     /// Makes the reply.
-    pub fn reply(self) -> Result<Reply, EngineError> {
+    pub fn reply(self, health: Option<HealthReading>) -> Result<Reply, EngineError> {
         let times = self.times;
         let flows = self.counted.into_iter().map(|counted| counted.reply(&times)).collect::<Result<_, _>>()?;
         let ports = self.ports.into_iter().map(PortSnapshot::reply).collect();
-        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, ports, health: self.health })))
+        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, ports, health })))
     }
 }
 
