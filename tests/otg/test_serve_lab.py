@@ -9,6 +9,7 @@ import sys
 import zlib
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from nicbench.otg.configuration import read_configuration
@@ -75,5 +76,11 @@ def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_p
     journal = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
     trial = next(event["trial"] for event in reversed(journal) if event["event"] == "trial_finished")
     assert (trial["reading"]["counts"]["lost"], trial["reading"]["unexplained"]) == (0, 0)
+    plan = json.loads((folder / "plan.json").read_text())
+    watched = trial["reading"]["health"]["cpus"]
+    assert [cpu["cpu"] for cpu in watched] == ([] if plan["cores"]["shared"] else plan["cores"]["dut"])
+    assert all(cpu["speed_samples"] and cpu["looks"] for cpu in watched)
+    assert [monitor["host"] for monitor in plan["monitors"]] == ["local"]
+    assert {"t0002", "t0003"} <= set(pyarrow.parquet.read_table(folder / "monitor.parquet")["trial"].to_pylist())
     assert (folder / "report.html").exists()
     assert namespaces() <= before
