@@ -63,12 +63,33 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, *options: str, lab: str = SIMULATED, text: str | None = None) -> Iterator[Served]:
-    """Serves a bench file, or one of a simulated lab, until the test ends; the command must end well."""
+def serving(
+    folder: Path,
+    *options: str,
+    lab: str = SIMULATED,
+    text: str | None = None,
+    inside: tuple[str, ...] = (),
+    ends: int = 0,
+) -> Iterator[Served]:
+    """Serves a bench file, or one of a simulated lab, until the test ends; the command must end so, well by default.
+
+    ``inside``: the beginning of a command line that runs it elsewhere, such as in a network namespace.
+    """
     bench = folder / "bench.yaml"
     bench.write_text(text or BENCH.format(lab=lab))
     ports = ("--port", "0", "--http-port", "0", "--grpc-port", "0")
-    command = (sys.executable, "-m", "nicbench", "serve", str(bench), "--runs", str(folder / "runs"), *ports, *options)
+    command = (
+        *inside,
+        sys.executable,
+        "-m",
+        "nicbench",
+        "serve",
+        str(bench),
+        "--runs",
+        str(folder / "runs"),
+        *ports,
+        *options,
+    )
     with (folder / "stderr").open("w+") as said:
         process = subprocess.Popen(command, stderr=said, text=True)
         try:
@@ -77,7 +98,7 @@ def serving(folder: Path, *options: str, lab: str = SIMULATED, text: str | None 
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=120) == 0, _text(folder)
+            assert process.wait(timeout=120) == ends, _text(folder)
 
 
 def _descendants(pid: int) -> Iterator[int]:

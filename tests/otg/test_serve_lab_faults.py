@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,3 +106,22 @@ def test_what_a_killed_engine_had_counted_is_kept_and_the_next_session_works(ser
     assert server.events(first)[-1]["event"] == "run_finished"
     assert (first / "report.html").exists()
     assert wait_until(server.trials)[-1]["reading"]["counts"]["lost"] == 0
+
+
+def test_the_next_server_restores_what_a_killed_one_left(tmp_path: Path) -> None:
+    before = namespaces()
+    with serving(tmp_path, text=BENCH, ends=-signal.SIGKILL) as served:
+        api = served.api()
+        sent(api, frames=100_000, rate=2_000)
+        wait_until(lambda: flow_metrics(api)["f"].frames_rx > 10)
+        killed, engine = served.run_folder(), served.engine()
+        served.process.kill()
+        served.process.wait()
+    wait_until(lambda: not Path(f"/proc/{engine}").exists())
+    assert not namespaces() <= before
+    with serving(tmp_path, text=BENCH) as served:
+        api = served.api()
+        sent(api, frames=10, rate=100)
+        assert wait_for_stop(api)["f"].frames_rx == 10
+    assert namespaces() <= before
+    assert [event["event"] for event in served.events(killed)][-1] == "configuration_set"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -18,23 +19,34 @@ from nicbench.report import build
 from nicbench.store.folder import RunFolder
 
 _PREFIX: Final = "/nicbench/v1"
+Answer = Callable[[Request], Awaitable[Response]]
 
 
 class Beyond:
     """The requests, all of which only read."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, turn: Callable[[], Awaitable[None]]) -> None:
+        """``turn`` waits until a request may pass."""
         self._sessions = sessions
+        self._turn = turn
 
     def routes(self) -> list[Route]:
         """Returns the paths and what answers them."""
-        return [
-            Route(f"{_PREFIX}/session", self._session),
-            Route(f"{_PREFIX}/flows", self._flows),
-            Route(f"{_PREFIX}/transmissions", self._transmissions),
-            Route(f"{_PREFIX}/capabilities", self._capabilities),
-            Route(f"{_PREFIX}/report", self._report),
-        ]
+        answers = {
+            "session": self._session,
+            "flows": self._flows,
+            "transmissions": self._transmissions,
+            "capabilities": self._capabilities,
+            "report": self._report,
+        }
+        return [Route(f"{_PREFIX}/{name}", self._paced(answer)) for name, answer in answers.items()]
+
+    def _paced(self, answer: Answer) -> Answer:
+        async def paced(request: Request) -> Response:
+            await self._turn()
+            return await answer(request)
+
+        return paced
 
     async def _session(self, request: Request) -> Response:
         session, folder = self._sessions.current, self._sessions.folder

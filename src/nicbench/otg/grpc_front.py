@@ -115,7 +115,10 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
         return messages.GetCaptureResponse(response_bytes=content)
 
     async def GetVersion(self, request: Any, context: Any) -> Any:
-        return messages.GetVersionResponse(version=messages.Version(**self._api.get_version()))
+        async def get(_: Mapping[str, Any]) -> dict[str, Any]:
+            return dict(await self._api.get_version())
+
+        return messages.GetVersionResponse(version=await self._do(context, get, None, messages.Version))
 
     async def streamSetConfig(self, requests: Any, context: Any) -> Any:
         await self._refuse(context, "streamSetConfig")

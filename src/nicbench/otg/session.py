@@ -83,8 +83,10 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a flow is sending, or something is being changed."""
-        return self.is_transmitting or self._changing.locked()
+        """Whether a flow is sending that will end by itself, or something is being changed."""
+        flows = self._latest.flows if self._latest is not None and self.is_transmitting else ()
+        ends = any(flow.state is FlowState.STARTED and flow.intended is not None for flow in flows)
+        return ends or self._changing.locked()
 
     @property
     def is_transmitting(self) -> bool:
@@ -102,6 +104,8 @@ class Session:
         async with self._changing:
             configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
             await self._end_transmission()
+            file = f"raw/configuration-{self._configurations + 1:04d}.json"
+            await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
             flows = [flow.program for flow in configuration.flows]
             await self._bed.generator.load(flows)
             await self._capturing.configure(configuration)
@@ -109,8 +113,6 @@ class Session:
             self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
             self._history, self._stopped_at = [], {}
             self._configurations += 1
-            file = f"raw/configuration-{self._configurations:04d}.json"
-            await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
             event = ConfigurationSet(
                 number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
             )
