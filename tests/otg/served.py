@@ -51,6 +51,10 @@ class Served:
         """The transmissions of a run folder's journal, by default of the newest."""
         return [event["trial"] for event in self.events(folder) if event["event"] == "trial_finished"]
 
+    def results(self) -> list[dict[str, Any]]:
+        """The results of the newest journal: a row for each flow of each transmission."""
+        return [event["result"] for event in self.events() if event["event"] == "result_ready"]
+
     def events(self, folder: Path | None = None) -> list[dict[str, Any]]:
         """The events of a run folder's journal, by default of the newest."""
         journal = (folder or self.run_folder()) / "journal.ndjson"
