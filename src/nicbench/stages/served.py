@@ -62,6 +62,9 @@ class _ServedRig(FrameRig):
         self.dut = await make_dut(self.setting.bench, self._testbed, self.setting.changes)
         self._addressing = ()
 
+    def disclosure(self) -> dict[str, Any]:
+        return {**super().disclosure(), "traffic": {}}  # what is sent is in the configurations that clients set
+
     def _traffic_statements(self) -> tuple[str, ...]:
         return ()
 
