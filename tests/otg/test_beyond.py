@@ -16,6 +16,7 @@ import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
 from nicbench.bench_file.load import load
+from nicbench.otg.api import Api
 from nicbench.otg.beyond import Beyond
 from nicbench.otg.grpc_beyond import BeyondService
 from nicbench.otg.refusals import OtgError
@@ -72,7 +73,7 @@ async def test_without_a_session_grpc_tells_otgs_error(tmp_path: Path) -> None:
     bench = tmp_path / "bench.yaml"
     bench.write_text(BENCH.format(lab=SIMULATED))
     sessions = Sessions(load(bench, serves=True), tmp_path, str, idle_s=1.0)
-    service, call = BeyondService(Beyond(sessions)), Call()
+    service, call = BeyondService(Beyond(sessions, Api(sessions).turn)), Call()
     assert (await service.GetSession(None, call)).state == "empty"
     with pytest.raises(OtgError):
         [part async for part in service.GetReport(None, call)]

@@ -122,7 +122,8 @@ LATENCY = {"latency_minimum_ns": 1, "latency_mean_ns": 2.5, "latency_maximum_ns"
 
 def columns(**counts: Any) -> FlowColumns:
     """The counts of one flow that is started; null where nothing is given."""
-    told = dict.fromkeys(FlowColumns.model_fields) | {"flow": 0, "state": "started"} | counts
+    known = {"flow": 0, "state": "started", "unsent_tester": 0, "unsent_backpressure": 0, "late_maximum_ns": 0}
+    told = dict.fromkeys(FlowColumns.model_fields) | known | counts
     return FlowColumns.model_validate({name: [value] for name, value in told.items()})
 
 

@@ -34,7 +34,7 @@ class Api:
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
-        self._pace = _Pace()
+        self._pace = Pace()
 
     async def set_config(self, config: Message) -> dict[str, Any]:
         """Replaces the configuration; an empty one ends the session. Returns warnings."""
@@ -50,7 +50,7 @@ class Api:
 
     async def get_config(self) -> dict[str, Any]:
         """Returns the configuration as it was set; empty without a session."""
-        await self._pace.turn()
+        await self.turn()
         session = self.sessions.current
         return dict(session.config) if session is not None else {}
 
@@ -124,12 +124,18 @@ class Api:
 
     async def refuse(self, what: str) -> dict[str, Any]:
         """Refuses a request that this server does not know."""
-        await self._pace.turn()
+        await self.turn()
         raise OtgError([f"{what}: is not there; set the whole configuration"], code=NOT_IMPLEMENTED)
 
-    def get_version(self) -> dict[str, str]:
+    async def get_version(self) -> dict[str, str]:
         """Returns which versions of the API are served, and by what."""
+        await self.turn()
         return {"api_spec_version": API_VERSIONS, "sdk_version": version("snappi"), "app_version": __version__}
+
+    async def turn(self) -> None:
+        """Waits until a request may pass; each of them keeps the session. OtgError where they are too many."""
+        await self._pace.turn()
+        self.sessions.touch()
 
     def _session(self) -> Session:
         session = self.sessions.current
@@ -140,14 +146,13 @@ class Api:
         return session
 
     async def _check(self, kind: str, message: Any, path: str) -> None:
-        await self._pace.turn()
-        self.sessions.touch()
+        await self.turn()
         problems = Problems()
         await asyncio.to_thread(check_message, kind, message, path, problems)
         problems.raise_any()
 
 
-class _Pace:
+class Pace:
     """Lets so many requests a second pass; more of them wait, and those that would wait for a second are refused."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ Two fronts offer it: ``/nicbench/v1`` over HTTP, and the service of ``v1/nicbenc
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,30 +25,37 @@ from nicbench.store.folder import RunFolder
 class Beyond:
     """The requests. OtgError where there is nothing to tell of."""
 
-    def __init__(self, sessions: Sessions) -> None:
+    def __init__(self, sessions: Sessions, turn: Callable[[], Awaitable[None]]) -> None:
+        """``turn`` waits until a request may pass."""
         self._sessions = sessions
+        self._turn = turn
 
-    def session(self) -> dict[str, Any]:
+    async def session(self) -> dict[str, Any]:
         """Returns the session's state and its run folder."""
+        await self._turn()
         session, folder = self._sessions.current, self._sessions.folder
         state = "empty" if session is None else "transmitting" if session.is_transmitting else "configured"
         return {"state": state, "run_folder": None if folder is None else str(folder.path)}
 
     async def flows(self) -> dict[str, Any]:
         """Returns the counts of flows and ports, with latency distributions (HdrHistogram V2 in base64, ns)."""
+        await self._turn()
         return await self._session().tally()
 
     async def ports(self) -> dict[str, Any]:
         """Returns the counts of ports alone."""
+        await self._turn()
         return await self._session().tally(flows=())
 
     async def transmissions(self) -> list[dict[str, Any]]:
         """Returns verdict, counts, ledger and health of each transmission that has ended."""
+        await self._turn()
         trials = await asyncio.to_thread(self._folder().journal.trials)
         return [_describe(trial) for trial in trials.values()]
 
-    def capabilities(self) -> dict[str, Any]:
+    async def capabilities(self) -> dict[str, Any]:
         """Returns headers and limits."""
+        await self._turn()
         return {
             "headers": sorted(ENCODERS),
             "flows": MOST_FLOWS,
@@ -60,6 +68,7 @@ class Beyond:
 
     async def report(self) -> Path:
         """Makes the report of the session as it is now, or of the last one, and returns its file (HTML)."""
+        await self._turn()
         return await asyncio.to_thread(build, self._folder().path)
 
     def _session(self) -> Session:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.engine.generator import FlowColumns, Generator, PortCounts
+from nicbench.engine.generator import ColumnTally, FlowColumns, Generator, PortCounts
 
 LOOK_S: Final = 0.1
 """How often a transmission is looked at."""
@@ -31,6 +31,8 @@ class Counting:
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
         self._history: list[Snapshot] = []
+        self.latest: ColumnTally | None = None
+        """The last counts of all flows: what is left of a transmission whose engine is gone."""
         self._links: dict[str, tuple[bool | None, int]] = {}
 
     def forget(self) -> None:
@@ -39,7 +41,7 @@ class Counting:
 
     async def count(self) -> Snapshot:
         """Counts all flows and ports now."""
-        tally = await self._generator.tally_columns()
+        self.latest = tally = await self._generator.tally_columns()
         now = Snapshot(time.monotonic(), tally.columns, tally.ports)
         if not self._history or now.at_s - self._history[-1].at_s >= LOOK_S / 2:
             self._history = [*self._history[1 - _KEPT :], now]

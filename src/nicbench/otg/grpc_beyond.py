@@ -28,7 +28,7 @@ class BeyondService(service.NicbenchServicer):  # type: ignore[misc]
         self._beyond = beyond
 
     async def GetSession(self, request: Any, context: Any) -> Any:
-        return _message(self._beyond.session(), messages.Session())
+        return _message(await _answer(self._beyond.session(), context), messages.Session())
 
     async def GetFlows(self, request: Any, context: Any) -> AsyncIterator[Any]:
         told = await _answer(self._beyond.flows(), context)
@@ -44,7 +44,7 @@ class BeyondService(service.NicbenchServicer):  # type: ignore[misc]
             yield _message(transmission, messages.Transmission())
 
     async def GetCapabilities(self, request: Any, context: Any) -> Any:
-        return _message(self._beyond.capabilities(), messages.Capabilities())
+        return _message(await _answer(self._beyond.capabilities(), context), messages.Capabilities())
 
     async def GetReport(self, request: Any, context: Any) -> AsyncIterator[Any]:
         path = await _answer(self._beyond.report(), context)

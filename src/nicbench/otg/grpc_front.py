@@ -32,7 +32,7 @@ async def serve_grpc(api: Api, ports: tuple[int, ...]) -> tuple[grpc.aio.Server,
     """Starts the server at the first of these ports that is free, and returns it with the port. NotReadyError."""
     server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=8 * MOST_AT_ONCE)
     service.add_OpenapiServicer_to_server(_Service(api), server)
-    beyond_service.add_NicbenchServicer_to_server(BeyondService(Beyond(api.sessions)), server)
+    beyond_service.add_NicbenchServicer_to_server(BeyondService(Beyond(api.sessions, api.turn)), server)
     for port in ports:
         try:
             socket.create_server((ADDRESS, port)).close()  # grpc writes lines of its own where it cannot listen
@@ -125,7 +125,10 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
         return messages.GetCaptureResponse(response_bytes=content)
 
     async def GetVersion(self, request: Any, context: Any) -> Any:
-        return messages.GetVersionResponse(version=messages.Version(**self._api.get_version()))
+        async def get(_: Mapping[str, Any]) -> dict[str, Any]:
+            return dict(await self._api.get_version())
+
+        return messages.GetVersionResponse(version=await self._do(context, get, None, messages.Version))
 
     async def streamSetConfig(self, requests: Any, context: Any) -> Any:
         await self._refuse(context, "streamSetConfig")

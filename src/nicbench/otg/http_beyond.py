@@ -20,7 +20,7 @@ def beyond_routes(beyond: Beyond) -> list[Route]:
     """Returns the paths and what answers them."""
 
     async def session(request: Request) -> Response:
-        return JSONResponse(beyond.session())
+        return JSONResponse(await beyond.session())
 
     async def flows(request: Request) -> Response:
         return JSONResponse(await beyond.flows())
@@ -29,7 +29,7 @@ def beyond_routes(beyond: Beyond) -> list[Route]:
         return JSONResponse({"transmissions": await beyond.transmissions()})
 
     async def capabilities(request: Request) -> Response:
-        return JSONResponse(beyond.capabilities())
+        return JSONResponse(await beyond.capabilities())
 
     async def report(request: Request) -> Response:
         return FileResponse(await beyond.report(), media_type="text/html")

@@ -14,10 +14,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from nicbench.core.errors import EngineError, NicbenchError
+from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import ConfigurationSet
 from nicbench.engine.generator import Action, FlowState
-from nicbench.otg.captures import LARGEST_CAPTURE_BYTES
+from nicbench.otg.capturing import Capturing
 from nicbench.otg.configuration import Configuration, read_configuration
 from nicbench.otg.counting import LOOK_S, Counting, Snapshot
 from nicbench.otg.flows import Flow
@@ -51,9 +51,7 @@ class Session:
         """Whether the transmission is over, and being written down."""
         self._trouble: NicbenchError | None = None
         """Why the last transmission could not be finished; whoever changes something next is told."""
-        self._capturing: set[str] = set()
-        self._captures: dict[str, Path] = {}
-        self._captured = 0
+        self._capturing = Capturing(bed)
         self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
@@ -71,8 +69,10 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a flow is sending, or something is being changed."""
-        return self.is_transmitting or self._changing.locked()
+        """Whether a flow is sending that will end by itself, or something is being changed."""
+        latest = self._counting.latest
+        ends = latest is not None and self.is_transmitting and latest.columns.is_any_about_to_end()
+        return ends or self._changing.locked()
 
     @property
     def is_transmitting(self) -> bool:
@@ -102,22 +102,21 @@ class Session:
         gc.unfreeze()
         configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
         await self._end_transmission()
-        await self._stop_captures(list(self._capturing))
+        file = f"raw/configuration-{self._configurations + 1:04d}.json"
+        await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
         flows = [flow.program for flow in configuration.flows]
         await self._bed.generator.load(flows)
+        await self._capturing.configure(configuration)
         self._config, self._configuration = config, configuration
         self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
         self._counting.forget()
-        self._stopped_at, self._captures = {}, {}
+        self._stopped_at = {}
         self._configurations += 1
-        file = f"raw/configuration-{self._configurations:04d}.json"
-        self._bed.folder.raw.mkdir(exist_ok=True)
-        await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
         event = ConfigurationSet(
             number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
         )
         self._bed.bus.publish(event)
-        gc.freeze()  # thousands of flows are half a million objects: metrics would wait while the collector looks at them
+        gc.freeze()  # thousands of flows are half a million objects: metrics would wait while the collector looks
         return configuration.warnings
 
     async def control_flows(self, action: str, names: Iterable[str]) -> None:
@@ -135,22 +134,15 @@ class Session:
     async def control_captures(self, action: str, names: Iterable[str]) -> None:
         """Starts or stops the captures of these ports, of all that the configuration has where there are none."""
         async with self._changing:
-            wanted = list(names) or list(self._configuration.captures)
-            for index, name in enumerate(wanted):
-                if name not in self._configuration.captures:
-                    path = f"control_state.port.capture.port_names[{index}]"
-                    raise OtgError([f"{path}: no capture of the configuration has port {name[:80]!r}"])
-            if action == "start":
-                await self._start_captures([name for name in wanted if name not in self._capturing])
-            else:
-                await self._stop_captures([name for name in wanted if name in self._capturing])
+            self._tell_trouble()
+            await self._capturing.control(action, names)
 
     async def end(self) -> None:
         """Stops flows and captures; what was sent is in the journal then."""
         async with self._changing:
-            with contextlib.suppress(EngineError):  # the engine is gone: what it counted is, too
+            with contextlib.suppress(EngineError, HostError):  # the engine or its machine is gone
                 await self._end_transmission()
-                await self._stop_captures(list(self._capturing))
+                await self._capturing.stop_all()
 
     # What waits for no change.
 
@@ -188,7 +180,7 @@ class Session:
                     before.ports[port.number] if before else None,
                     now.at_s - before.at_s if before else 0.0,
                     self._counting.link_changed_ns(now.ports[port.number].name),
-                    capturing=name in self._capturing,
+                    capturing=name in self._capturing.going,
                     transmitting=name in sending,
                 ),
                 columns,
@@ -199,13 +191,7 @@ class Session:
 
     def capture(self, name: str) -> Path:
         """Returns the file of a port's capture, which has ended. OtgError where there is none."""
-        if name not in self._configuration.ports:
-            raise OtgError([f"capture_request.port_name: no port of the configuration is called {name[:80]!r}"])
-        if name in self._capturing:
-            raise OtgError([f"capture_request.port_name: the capture at {name!r} goes on: stop it first"])
-        if name not in self._captures:
-            raise OtgError([f"capture_request.port_name: nothing was captured at {name!r}"])
-        return self._captures[name]
+        return self._capturing.file(name)
 
     async def tally(self, flows: Sequence[int] | None = None) -> dict[str, Any]:
         """Returns all that the engine counted of these flows (all), with latency distributions, and of each port."""
@@ -238,6 +224,7 @@ class Session:
             for number in numbers:
                 self._stopped_at.pop(number, None)
             await self._bed.generator.control(Action.START, numbers)
+            self._counting.latest = None  # it has what these flows had counted before
         finally:
             self._starts += 1
             self._looking.set()
@@ -273,6 +260,9 @@ class Session:
             await transmission.finish(DRAIN_S)
         except NicbenchError as error:
             self._trouble = error
+            with contextlib.suppress(NicbenchError):  # a full disk, for instance: what came first is told
+                latest = self._counting.latest
+                await transmission.abandon(latest.whole() if latest is not None else None, error)
         finally:
             self._transmission, self._finishing, self._is_closing = None, None, False
 
@@ -288,7 +278,8 @@ class Session:
         finishing = self._finishing
         if finishing is None:
             return
-        await self._bed.generator.control(Action.STOP)
+        with contextlib.suppress(EngineError):  # where it is gone, the last counts are kept
+            await self._bed.generator.control(Action.STOP)
         self._looking.set()
         await finishing
 
@@ -320,33 +311,6 @@ class Session:
             if name not in self._numbers:
                 raise OtgError([f"{path}[{index}]: no flow of the configuration is called {name[:80]!r}"])
         return [self._numbers[name] for name in given] or list(self._numbers.values())
-
-    # Captures.
-
-    async def _start_captures(self, names: list[str]) -> None:
-        for name in names:
-            capture = self._configuration.captures[name]
-            self._captured += 1
-            self._bed.folder.raw.mkdir(exist_ok=True)
-            await self._bed.generator.start_capture(
-                [self._configuration.ports[name].number],
-                str(self._bed.folder.raw / f"capture-{self._captured:04d}-"),
-                filters=list(capture.filters),
-                at_most_bytes=LARGEST_CAPTURE_BYTES,
-                overwrite=capture.overwrite,
-                snap_bytes=capture.snap_bytes,
-            )
-            self._capturing.add(name)
-            self._captures.pop(name, None)
-
-    async def _stop_captures(self, names: list[str]) -> None:
-        for name in names:
-            ports = [self._configuration.ports[name].number]
-            (file,) = await self._bed.generator.stop_capture(ports)
-            self._capturing.discard(name)
-            if file.error:
-                raise EngineError(f"the capture at {name} is not whole: {file.error}", kind="capture")
-            self._captures[name] = Path(file.path)
 
 
 MakeBed = Callable[[Callable[[dict[str, Any]], None]], AbstractAsyncContextManager[Bed]]

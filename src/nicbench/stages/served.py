@@ -16,8 +16,11 @@ from nicbench.engine.conversation import Conversation
 from nicbench.engine.generator import Generator
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
+from nicbench.measure.surroundings import Surroundings
+from nicbench.monitor.base import Monitors
 from nicbench.stages.hosts import describe_making
 from nicbench.stages.machine import claims, hold_for_run
+from nicbench.stages.monitor import run_monitors
 from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import FrameRig, TurnSetting
 from nicbench.stages.testbed import make_dut, touches_machine
@@ -39,13 +42,15 @@ class Bed:
     generator: Generator
     testbed: Testbed
     dut: FrameDut
-    ledger: LedgerReader
-    health: HealthReader
+    surroundings: Surroundings
+    monitors: Monitors
     thresholds: Thresholds
     began: float
     """When the session did (monotonic)."""
     folder: RunFolder
     bus: Bus
+    folder_elsewhere: str | None
+    """Where the engine writes captures, on a tester's machine that has not this one's files."""
 
 
 class _ServedRig(FrameRig):
@@ -57,10 +62,13 @@ class _ServedRig(FrameRig):
         self.dut = await make_dut(self.setting.bench, self._testbed, self.setting.changes)
         self._addressing = ()
 
+    def disclosure(self) -> dict[str, Any]:
+        return {**super().disclosure(), "traffic": {}}  # what is sent is in the configurations that clients set
+
     def _traffic_statements(self) -> tuple[str, ...]:
         return ()
 
-    async def make_bed(self, on_event: OnEvent) -> Bed:
+    async def make_bed(self, on_event: OnEvent, monitors: Monitors) -> Bed:
         """Hands the started engine over to a session."""
         setting = self.setting
         assert self._tester is not None  # noqa: S101 - start_tester() made it
@@ -70,12 +78,15 @@ class _ServedRig(FrameRig):
             generator=Generator(conversation),
             testbed=self._testbed,
             dut=self.dut,
-            ledger=await LedgerReader.of(self._testbed),
-            health=await HealthReader.of(self._testbed),
+            surroundings=Surroundings(
+                self.dut, await LedgerReader.of(self._testbed), await HealthReader.of(self._testbed)
+            ),
+            monitors=monitors,
             thresholds=setting.thresholds,
             began=setting.began,
             folder=setting.folder,
             bus=setting.bus,
+            folder_elsewhere=self._tester.folder_elsewhere,
         )
 
 
@@ -120,6 +131,8 @@ async def served_bed(
             await rig.make_dut()
             await rig.start_tester()
             await tuned.see_start()
-            plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, (), **rig.disclosure())
-            await disclose(bench, turn, plan, rig.test_hosts, folder)
-            yield await rig.make_bed(on_event)
+            async with run_monitors(setting, rig) as monitors:
+                plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, monitors.plans, **rig.disclosure())
+                await disclose(bench, turn, plan, rig.test_hosts, folder)
+                folder.raw.mkdir(exist_ok=True)
+                yield await rig.make_bed(on_event, monitors)

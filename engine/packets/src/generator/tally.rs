@@ -36,12 +36,11 @@ pub struct TallyJob {
     pub id: i64,
     at_ns: u64,
     flows: Vec<u32>,
-    histograms: bool,
+    pub histograms: bool,
     columns: bool,
     counted: Vec<Counted>,
     times: Times,
     ports: Vec<PortSnapshot>,
-    health: Option<HealthReading>,
 }
 
 /// The counts of one port, as they were.
@@ -82,12 +81,12 @@ impl TallyJob {
     pub fn new(id: i64, flows: Vec<u32>, request: &Tally, times: Times) -> Self {
         let counted = Vec::with_capacity(flows.len());
         let (histograms, columns) = (request.histograms && !request.columns, request.columns);
-        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, columns, times, ports: Vec::new(), health: None }
+        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, columns, times, ports: Vec::new() }
     }
 
-    /// With what is known of ports and machine now.
-    pub fn with(mut self, ports: Vec<PortSnapshot>, health: Option<HealthReading>) -> Self {
-        (self.ports, self.health) = (ports, health);
+    /// With what is known of ports now.
+    pub fn with(mut self, ports: Vec<PortSnapshot>) -> Self {
+        self.ports = ports;
         self
     }
 
@@ -112,7 +111,7 @@ impl TallyJob {
     }
 
     /// Makes the reply.
-    pub fn reply(self) -> Result<Reply, EngineError> {
+    pub fn reply(self, health: Option<HealthReading>) -> Result<Reply, EngineError> {
         let times = self.times;
         let mut flows: Vec<FlowTally> =
             self.counted.into_iter().map(|counted| counted.reply(&times)).collect::<Result<_, _>>()?;
@@ -122,7 +121,7 @@ impl TallyJob {
             columns
         });
         let ports = self.ports.into_iter().map(PortSnapshot::reply).collect();
-        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, columns, ports, health: self.health })))
+        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, columns, ports, health })))
     }
 }
 
