@@ -33,8 +33,8 @@ def transmission(number: int, sent: int, lost: int, *findings: Finding) -> Trial
 
 
 MOST = (
-    "The DUT lost 600 of the 4\u202f000 frames that clients sent in 2 transmissions (15 % of them, most in transmission "
-    "2: 20 % of its frames)."
+    "The DUT lost 600 of the 4\u202f000 frames that clients sent in 2 transmissions (15 % of them, most in "
+    "transmission 2: 20 % of its frames)."
 )
 CALM, LOSSY, BROKEN = transmission(1, 1000, 0), transmission(2, 3000, 600), transmission(3, 500, 0, CUT)
 
