@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tests.otg.served import add_flow, capture, captured_frames, configured, serving, transmit, wait_for_stop
 
 from .sshd_server import Server

@@ -19,11 +19,14 @@ from typing import Any
 import snappi
 from scapy.utils import RawPcapReader
 
+from nicbench.otg.ports import ServedPort
+
 BENCH = """nicbench: 1
 title: Served
 lab: {lab}
 dut: {{kind: simulated}}
 """
+PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
 SIMULATED = "{kind: simulated, delay: 20 us}"
 
 

@@ -15,10 +15,10 @@ import pyarrow.parquet
 import pytest
 
 from nicbench.otg.configuration import read_configuration
-from nicbench.otg.ports import ServedPort
 
 from .frames import frame_of
 from .served import (
+    PORTS,
     add_flow,
     capture,
     captured_frames,
@@ -33,7 +33,6 @@ from .served import (
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = (ROOT / "examples/otg.yaml").read_text()
-PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
 
 
 def namespaces() -> set[str]:
@@ -70,7 +69,7 @@ def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_p
         assert (metric.frames_tx, metric.frames_rx, metric.loss) == (2000, 2000, 0)
         assert metric.latency.minimum_ns > 0
 
-        first, captures = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)
+        first, captures, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)
         script = (first + captures).replace("https://localhost:8443", served.https).replace("5000", "500")
         command = (sys.executable, "-W", "ignore", "-c", script.replace("sleep(6)", "sleep(1.5)"))
         said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)

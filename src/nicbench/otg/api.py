@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from nicbench import __version__
+from nicbench.otg import changes
 from nicbench.otg.model import check_message
 from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError, Problems
 from nicbench.otg.session import Session
 from nicbench.otg.sessions import Sessions
 
 Message = Mapping[str, Any]
+Change = Callable[[Message, Message], dict[str, Any]]
 LARGEST_BODY_BYTES: Final = 64 * 2**20
 MOST_AT_ONCE: Final = 8
 MOST_PER_S: Final = 100
@@ -53,29 +55,20 @@ class Api:
         return dict(session.config) if session is not None else {}
 
     async def update_config(self, message: Message) -> dict[str, Any]:
-        """Changes rates and sizes of flows, while none of them is sending. Returns warnings."""
-        await self._check("ConfigUpdate", message, "config_update")
-        if message.get("choice", "flows") != "flows":
-            raise OtgError(["config_update.protocols: protocols are not emulated"], code=NOT_IMPLEMENTED)
-        session = self._session()
-        if session.is_transmitting:
-            path = "config_update.flows"
-            raise OtgError([f"{path}: flows are not changed while any is sending: stop them"], code=NOT_IMPLEMENTED)
-        update = message.get("flows") or {}
-        new = {str(flow.get("name")): flow for flow in update.get("flows") or ()}
-        known = [str(flow.get("name")) for flow in session.config.get("flows") or ()]
-        for index, name in enumerate(new):
-            if name not in known:
-                path = f"config_update.flows.flows[{index}].name"
-                raise OtgError([f"{path}: no flow of the configuration is called {name[:80]!r}"])
-        keys = update.get("property_names") or ()
-        flows = [
-            {**flow, **{key: new[flow["name"]][key] for key in keys if key in new[flow["name"]]}}
-            if flow["name"] in new
-            else flow
-            for flow in session.config.get("flows") or ()
-        ]
-        warnings = await session.set_config({**session.config, "flows": flows})
+        """Changes rates and sizes of flows, while none is sending. Returns warnings."""
+        return await self._change("ConfigUpdate", message, "config_update", changes.update)
+
+    async def append_config(self, message: Message) -> dict[str, Any]:
+        """Adds flows, while none is sending. Returns warnings."""
+        return await self._change("ConfigAppend", message, "config_append", changes.append)
+
+    async def delete_config(self, message: Message) -> dict[str, Any]:
+        """Takes flows away, while none is sending. Returns warnings."""
+        return await self._change("ConfigDelete", message, "config_delete", changes.delete)
+
+    async def _change(self, kind: str, message: Message, path: str, change: Change) -> dict[str, Any]:
+        await self._check(kind, message, path)
+        warnings = await self._session().change_config(lambda config: change(config, message), path)
         return {"warnings": list(warnings)} if warnings else {}
 
     async def set_control_state(self, message: Message) -> dict[str, Any]:

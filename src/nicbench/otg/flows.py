@@ -39,6 +39,8 @@ class Flow:
     counted: Literal["signature", "headers"] | None
     mean_frame_bytes: float
     program: dict[str, Any]
+    receive_names: str
+    """The receiving ports in one text, as metrics have them."""
 
 
 def read_flow(
@@ -48,6 +50,7 @@ def read_flow(
 
     ``seed`` is for what OTG draws at random without a seed: frame sizes.
     """
+    problems.begin_flow()
     for key, why in _NOT_IMPLEMENTED.items():
         if flow.get(key):
             problems.not_implemented(f"{path}.{key}", why)
@@ -91,6 +94,7 @@ def read_flow(
         counted="signature" if signed else "headers" if program["match"] else None,
         mean_frame_bytes=sizes.mean,
         program=program,
+        receive_names=",".join(receive),
     )
 
 

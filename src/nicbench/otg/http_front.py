@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nicbench.core.errors import EngineError, NicbenchError, UsageError
 from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
 from nicbench.otg.beyond import Beyond
+from nicbench.otg.http_beyond import beyond_routes
 from nicbench.otg.refusals import INVALID, OtgError
 from nicbench.web.security import Door
 
@@ -30,7 +31,6 @@ _PCAP: Final = "application/octet-stream"
 
 def make_app(api: Api, door: Door) -> ASGIApp:
     """Makes the application that answers clients; ``door`` says who may come in."""
-    beyond = Beyond(api.sessions, api.turn)
 
     def posted(handle: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -47,25 +47,19 @@ def make_app(api: Api, door: Door) -> ASGIApp:
     async def get_capture(request: Request) -> Response:
         return FileResponse(await api.get_capture(await _message(request)), media_type=_PCAP)
 
-    def refused(what: str) -> Callable[[Request], Any]:
-        async def answer(request: Request) -> Response:
-            return _Json(await api.refuse(what))
-
-        return answer
-
     routes = [
         Route("/config", posted(api.set_config), methods=["POST"]),
         Route("/config", get_config, methods=["GET"]),
         Route("/config", posted(api.update_config), methods=["PATCH"]),
-        Route("/config/append", refused("PATCH /config/append"), methods=["PATCH"]),
-        Route("/config/delete", refused("PATCH /config/delete"), methods=["PATCH"]),
+        Route("/config/append", posted(api.append_config), methods=["PATCH"]),
+        Route("/config/delete", posted(api.delete_config), methods=["PATCH"]),
         Route("/control/state", posted(api.set_control_state), methods=["POST"]),
         Route("/control/action", posted(api.set_control_action), methods=["POST"]),
         Route("/monitor/metrics", posted(api.get_metrics), methods=["POST"]),
         Route("/monitor/states", posted(api.get_states), methods=["POST"]),
         Route("/monitor/capture", get_capture, methods=["POST"]),
         Route("/capabilities/version", get_version, methods=["GET"]),
-        *beyond.routes(),
+        *beyond_routes(Beyond(api.sessions, api.turn)),
     ]
     handlers: dict[Any, Any] = {NicbenchError: _explain, OSError: _explain, Exception: _explain}
     app = Starlette(routes=routes, exception_handlers={**handlers, 404: _unknown, 405: _unknown})

@@ -144,7 +144,7 @@ impl Generator {
     }
 
     /// Counts ports now, and flows in the turns that follow.
-    pub fn tally(&mut self, id: i64, request: Tally, bench: &mut Bench<'_>) {
+    pub fn tally(&mut self, id: i64, request: &Tally, bench: &mut Bench<'_>) {
         let flows = match self.numbers(request.flows.as_deref()) {
             Ok(flows) => flows,
             Err(error) => return self.replies.reply_with(id, move || Err(error)),
@@ -153,7 +153,7 @@ impl Generator {
         let sent = |place: usize| self.transmitters.get(place).map_or((0, 0), |port| (port.sent, port.sent_bytes));
         let ports = bench.ports.iter_mut().enumerate();
         let ports = ports.map(|(place, port)| PortSnapshot::of(&mut **port, sent(place), received[place])).collect();
-        self.jobs.push_back(TallyJob::new(id, flows, request.histograms, self.times).with(ports));
+        self.jobs.push_back(TallyJob::new(id, flows, request, self.times).with(ports));
     }
 
     /// Begins or ends captures. The reply to an end follows when the files are complete.

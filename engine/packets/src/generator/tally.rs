@@ -1,6 +1,8 @@
 //! The counts of flows and ports as a reply: copied while frames are sent, made into text by another thread.
 
-use nicbench_protocol::{FlowAtPort, FlowLatency, FlowState, FlowTally, HealthReading, PortCounts, Reply, TallyReply};
+use nicbench_protocol::{
+    FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTally, HealthReading, PortCounts, Reply, Tally, TallyReply,
+};
 
 use super::flow::{Flow, SentCounts};
 use super::receiver::{Arrived, FlowCounts, PortReceived, Receiver};
@@ -35,6 +37,7 @@ pub struct TallyJob {
     at_ns: u64,
     flows: Vec<u32>,
     pub histograms: bool,
+    columns: bool,
     counted: Vec<Counted>,
     times: Times,
     ports: Vec<PortSnapshot>,
@@ -75,9 +78,10 @@ impl PortSnapshot {
 
 impl TallyJob {
     /// Ports are counted at once.
-    pub fn new(id: i64, flows: Vec<u32>, histograms: bool, times: Times) -> Self {
+    pub fn new(id: i64, flows: Vec<u32>, request: &Tally, times: Times) -> Self {
         let counted = Vec::with_capacity(flows.len());
-        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, times, ports: Vec::new() }
+        let (histograms, columns) = (request.histograms && !request.columns, request.columns);
+        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, columns, times, ports: Vec::new() }
     }
 
     /// With what is known of ports now.
@@ -109,9 +113,15 @@ impl TallyJob {
     /// Makes the reply.
     pub fn reply(self, health: Option<HealthReading>) -> Result<Reply, EngineError> {
         let times = self.times;
-        let flows = self.counted.into_iter().map(|counted| counted.reply(&times)).collect::<Result<_, _>>()?;
+        let mut flows: Vec<FlowTally> =
+            self.counted.into_iter().map(|counted| counted.reply(&times)).collect::<Result<_, _>>()?;
+        let columns = self.columns.then(|| {
+            let mut columns = FlowColumns::default();
+            flows.drain(..).for_each(|flow| columns.push(&flow));
+            columns
+        });
         let ports = self.ports.into_iter().map(PortSnapshot::reply).collect();
-        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, ports, health })))
+        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, columns, ports, health })))
     }
 }
 
