@@ -61,7 +61,7 @@ class Told:
         counts = dict.fromkeys(("sent", "sent_bytes", "received", "received_bytes", "foreign", "stale"), 0)
         port = {"name": "left", **counts, "link_up": self.link_up, "counters": {}}
         columns: dict[str, Any] = {name: [] for name in FlowColumns.model_fields}
-        return ColumnTally.model_validate({"at_ns": 1, "columns": columns, "ports": [port]})
+        return ColumnTally.model_validate({"at_ns": 1, "columns": columns, "ports": [port], "health": None})
 
 
 async def test_a_link_is_known_to_have_changed_when_it_is_first_seen_otherwise() -> None:
