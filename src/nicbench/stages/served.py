@@ -49,6 +49,8 @@ class Bed:
     """When the session did (monotonic)."""
     folder: RunFolder
     bus: Bus
+    largest_frame_bytes: int
+    """What every port takes, with FCS."""
     folder_elsewhere: str | None
     """Where the engine writes captures, on a tester's machine that has not this one's files."""
 
@@ -86,6 +88,7 @@ class _ServedRig(FrameRig):
             began=setting.began,
             folder=setting.folder,
             bus=setting.bus,
+            largest_frame_bytes=self._facts.maximum_frame_bytes,
             folder_elsewhere=self._tester.folder_elsewhere,
         )
 
