@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,10 +60,8 @@ def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is
     config = {"ports": PORTS, "flows": [flow([header("ethernet")], size={"fixed": 1519})]}
     with pytest.raises(OtgError) as caught:
         read_configuration(config, served, seed=1)
-    assert caught.value.errors == [
-        "config.flows[0].size: 1519 bytes are more than the 1518 that its ports take: send smaller frames, or raise the "
-        "ports' MTU"
-    ]
+    (error,) = caught.value.errors
+    assert error.startswith("config.flows[0].size: 1519 bytes are more than the 1518 that its ports take")
 
 
 def test_a_flow_that_asks_for_more_than_its_link_carries_is_warned_of() -> None:
