@@ -10,7 +10,7 @@ from tests.otg.served import add_flow, capture, captured_frames, configured, ser
 
 from .sshd_server import Server
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.acceptance]
 
 BENCH = """
 nicbench: 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def test_every_problem_of_names_and_references_is_told_at_once() -> None:
         "captures": [{"name": "c", "port_names": ["p7"]}],
     }
     assert refused(config).errors == [
-        "config.flows[0].name: 'f' is the name of 2 things",
+        "config.flows[1].name: 'f' is the name of config.flows[0] too: names are unique",
         "config.ports[1].location: 'left' is the location of port 'p1' too",
         "config.ports[2].location: 'y' is no port of this server; its ports are left, right",
         "config.captures[0].port_names[0]: no port of the configuration is called 'p7'",
@@ -47,6 +48,27 @@ def test_every_problem_of_names_and_references_is_told_at_once() -> None:
 def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
     error = refused({"ports": PORTS, part: [{"name": "d"}]})
     assert (error.code, error.errors[0].split(":")[0]) == (NOT_IMPLEMENTED, f"config.{part}")
+
+
+def test_a_protocol_of_a_device_is_refused_by_its_own_name() -> None:
+    errors = refused({"ports": PORTS, "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}}]}).errors
+    assert "config.devices[0].bgp: is not emulated: leave it out" in errors
+
+
+def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is_changed() -> None:
+    served = {name: replace(port, largest_frame_bytes=1518) for name, port in SERVED.items()}
+    config = {"ports": PORTS, "flows": [flow([header("ethernet")], size={"fixed": 1519})]}
+    with pytest.raises(OtgError) as caught:
+        read_configuration(config, served, seed=1)
+    (error,) = caught.value.errors
+    assert error.startswith("config.flows[0].size: 1519 bytes are more than the 1518 that its ports take")
+
+
+def test_a_flow_that_asks_for_more_than_its_link_carries_is_warned_of() -> None:
+    rates = [{"choice": "gbps", "gbps": each} for each in (10, 11)]
+    flows = [flow([header("ethernet")], rate=rate) | {"name": f"f{rate['gbps']}"} for rate in rates]
+    (warning,) = read_configuration({"ports": PORTS, "flows": flows}, SERVED, seed=1).warnings
+    assert warning.startswith("config.flows[1].rate: 11 Gb/s are asked for, and its port's link carries 10 Gb/s")
 
 
 def test_flows_between_devices_are_refused() -> None:

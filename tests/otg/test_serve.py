@@ -257,6 +257,7 @@ def test_six_ports_send_to_each_other(tmp_path: Path) -> None:
         assert {(metric.frames_tx, metric.frames_rx) for metric in port_metrics(api).values()} == {(500, 500)}
 
 
+@pytest.mark.acceptance  # of real ports: test_serve_lab_faults.py
 def test_an_engine_that_is_killed_ends_the_session_and_the_next_one_works(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         api = served.api()

@@ -39,6 +39,8 @@ class Capturing:
         """Starts or stops the captures of these ports, of all that the configuration has where there are none."""
         configured = self._configuration.captures
         wanted = list(names) or list(configured)
+        if action == "start" and not wanted:
+            raise OtgError(["control_state.port.capture: the configuration has no capture: add one with its ports"])
         for index, name in enumerate(wanted):
             if name not in configured:
                 path = f"control_state.port.capture.port_names[{index}]"

@@ -59,6 +59,10 @@ def read_flow(
     endpoints = (flow.get("tx_rx") or {}).get("port") or {}
     transmit, receive = str(endpoints.get("tx_name", "")), receivers(flow)
     port = ports[transmit]
+    most = min((each for name in (transmit, *receive) if (each := ports[name].largest_frame_bytes)), default=None)
+    if most is not None and sizes.largest > most:
+        step = "send smaller frames, or raise the ports' MTU"
+        problems.invalid(f"{path}.size", f"{sizes.largest} bytes are more than the {most} that its ports take: {step}")
     timing = read_timing(flow, sizes, port, path, problems)
     metrics = _Metrics.read(flow.get("metrics") or {}, f"{path}.metrics", problems)
     signed = metrics.enable and bool(receive) and sizes.smallest >= draft.at + SIGNATURE_BYTES + FCS_BYTES

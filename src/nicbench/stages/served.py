@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import UsageError
@@ -29,7 +29,7 @@ from nicbench.stages.turns import make_run_started, one_turn
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
-from nicbench.testbed.testers.packets import ALWAYS, Packets
+from nicbench.testbed.testers.packets import ALWAYS, EngineOptions, Packets
 
 OnEvent = Callable[[dict[str, Any]], None]
 
@@ -49,6 +49,8 @@ class Bed:
     """When the session did (monotonic)."""
     folder: RunFolder
     bus: Bus
+    largest_frame_bytes: int
+    """What every port takes, with FCS."""
     folder_elsewhere: str | None
     """Where the engine writes captures, on a tester's machine that has not this one's files."""
 
@@ -86,8 +88,27 @@ class _ServedRig(FrameRig):
             began=setting.began,
             folder=setting.folder,
             bus=setting.bus,
+            largest_frame_bytes=self._facts.maximum_frame_bytes,
             folder_elsewhere=self._tester.folder_elsewhere,
         )
+
+
+_NOT_SERVED: Final = {
+    "workers": "one worker sends and receives all flows: leave it out, or name its CPU by `worker_cpu`",
+    "timestamps": "frames are stamped by the worker: leave it out",
+    "capture": "clients capture by the API: leave it out",
+    "per_flow": "each transmission has its flows in a file: leave it out",
+}
+"""Options of the tester that a session has no use for, with what to do."""
+
+
+def _refuse_options(options: EngineOptions, place: str) -> None:
+    """UsageError for the first option that would be ignored."""
+    usual = EngineOptions()
+    for name, step in _NOT_SERVED.items():
+        if getattr(options, name) != getattr(usual, name):
+            what, _, next_step = step.partition(": ")
+            raise UsageError(f"`tester.{name}` cannot be served: {what}", place=place, next_step=next_step)
 
 
 def require_servable(bench: BenchFile) -> BenchFile:
@@ -99,6 +120,7 @@ def require_servable(bench: BenchFile) -> BenchFile:
             place=str(bench.path),
             next_step="leave `tester` out: nicbench's own engine is then used",
         )
+    _refuse_options(tester.options, str(bench.path))
     if tester.driver == "xdp" or any(port.driver == "xdp" for port in bench.ports.values()):
         raise UsageError(
             "programs in the kernel send by the trial, and no single flow",

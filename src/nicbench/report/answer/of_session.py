@@ -53,8 +53,9 @@ def verdict_text(transmissions: Sequence[Trial], *, has_ended: bool) -> str:
     if not invalid:
         return "In every transmission the tester kept its pace and nothing disturbed it."
     shown = ", ".join(map(str, invalid[:_MOST_NAMED])) + (", ..." if len(invalid) > _MOST_NAMED else "")
+    were = "was" if len(invalid) == 1 else "were"
     return (
-        f"{len(invalid)} of {len(transmissions)} transmissions were disturbed or cut off: {shown}. Their rows are "
+        f"{len(invalid)} of {len(transmissions)} transmissions {were} disturbed or cut off: {shown}. Their rows are "
         "marked *, with the reason: treat their numbers as indications, or send again on a quieter machine."
     )
 
@@ -77,9 +78,9 @@ def reliability(transmissions: Sequence[Trial]) -> str:
     """Says how many transmissions are judged, and what of them a verdict looks at."""
     invalid = sum(1 for trial in transmissions if not trial.verdict.valid)
     return (
-        f"{len(transmissions)} transmissions were made, and {invalid} of them were invalid because of the tester or of "
-        "other load. None is repeated: clients say what is sent. The number of frames lost never makes a transmission "
-        "invalid. Each transmission is a trial in the tables below: t0001 is transmission 1."
+        f"Transmissions: {len(transmissions)}; invalid because of the tester or of other load: {invalid}. None is "
+        "repeated: clients say what is sent. The number of frames lost never makes a transmission invalid. Each is a "
+        "trial in the tables below: t0001 is transmission 1."
     )
 
 
