@@ -44,7 +44,7 @@ _EXAMPLES = {
     "nicbench": "1",
     "title": "My first run",
     "dut": "{kind: kernel-forward}",
-    "tests": "[{name: throughput, method: throughput}]",
+    "tests": "[{name: throughput, method: throughput}]`, or let programs send by `nicbench serve FILE",
     "name": "throughput",
     "at": "NAME`, the name of a test with the method `throughput` above it: `at: throughput",
     "share": "sftp",

@@ -26,6 +26,11 @@ def serve_instead(root: Node, path: str) -> None:
     root.key_positions.setdefault("tests", root.position)
 
 
+def has_tests(bench: BenchFile) -> bool:
+    """Whether the file that is served has tests, which are not made."""
+    return "tests" in (read(bench.source.encode(), str(bench.path)).entries or {})
+
+
 def check_methods(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields tests of a method that is measured only for clients."""
     for index, test in enumerate(bench.tests):

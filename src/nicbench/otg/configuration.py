@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
+from nicbench.core.units import format_bits_per_s, l1_bits_per_s
 from nicbench.otg.captures import Capture, read_captures
 from nicbench.otg.checks import check_configuration, resolve_ports
 from nicbench.otg.flows import Flow, read_flow
 from nicbench.otg.ports import ServedPort
 from nicbench.otg.refusals import Problems
+
+_ABOVE: Final = 1.001
+_MOST_WARNINGS: Final = 10
+"""Of one kind: thousands of flows may all be alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,19 @@ def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPor
     )
     _tell_apart(flows, problems)
     problems.raise_any()
-    return Configuration(ports, flows, captures, _warn(config))
+    return Configuration(
+        ports, flows, captures, (*_warn(config), *islice(_warn_of_rates(flows, ports), _MOST_WARNINGS))
+    )
+
+
+def _warn_of_rates(flows: Sequence[Flow], ports: Mapping[str, ServedPort]) -> Iterator[str]:
+    """Tells which flows are to send more than the link of their port carries; a burst at the link's rate is none."""
+    for index, flow in enumerate(flows):
+        asked = l1_bits_per_s(flow.program["rate_frames_per_s"], flow.mean_frame_bytes)
+        link = ports[flow.transmit].link_bits_per_s
+        if link is not None and flow.program["burst"] is None and asked > _ABOVE * link:
+            told = f"{format_bits_per_s(asked)} are asked for, and its port's link carries {format_bits_per_s(link)}"
+            yield f"config.flows[{index}].rate: {told}: frames will be late or unsent"
 
 
 def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -12,6 +12,9 @@ NOT_IMPLEMENTED: Final = 501
 """The message is right, and asks for what this server does not do."""
 MOST_ERRORS: Final = 100
 """So many problems of one message are told; a configuration of 4096 flows may have one in each."""
+MOST_VALUES_OF_FLOW: Final = 2**20
+MOST_VALUES: Final = 2**22
+"""Values of all lists and random patterns of a configuration: the engine keeps each in 16 bytes."""
 
 
 class OtgError(NicbenchError):
@@ -31,12 +34,30 @@ class OtgError(NicbenchError):
 
 
 class Problems:
-    """Collects the problems of one message, so that all are told at once."""
+    """Collects the problems of one message, so that all are told at once, and counts the values that it lists."""
 
     def __init__(self) -> None:
         self._errors: list[str] = []
         self._code = NOT_IMPLEMENTED
         self._hidden = 0
+        self._values = 0
+        self._values_of_flow = 0
+
+    def begin_flow(self) -> None:
+        """Is told before a flow is read: its lists are counted."""
+        self._values_of_flow = 0
+
+    def has_room(self, path: str, values: int) -> bool:
+        """Counts values that are to be kept one by one; False, with the problem told, where they are too many."""
+        if self._values_of_flow + values > MOST_VALUES_OF_FLOW:
+            self.invalid(path, f"the flow lists more than {MOST_VALUES_OF_FLOW} values: use increments")
+        elif self._values + values > MOST_VALUES:
+            self.invalid(path, f"the configuration lists more than {MOST_VALUES} values: use increments")
+        else:
+            self._values += values
+            self._values_of_flow += values
+            return True
+        return False
 
     def invalid(self, path: str, message: str) -> None:
         """Adds a problem that the client can mend."""

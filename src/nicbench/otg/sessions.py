@@ -19,6 +19,7 @@ from nicbench.report import build
 from nicbench.stages.served import require_servable, served_bed
 from nicbench.stages.turns import summarise, wall_time
 from nicbench.store.folder import RunFolder
+from nicbench.tuning.lock import BY_WAITING
 
 _LOOK_S: Final = 1.0
 
@@ -101,7 +102,7 @@ class Sessions:
             if not ready.done():
                 folder.remove()
                 self.folder = None
-                ready.set_exception(error if isinstance(error, NicbenchError) else _unexpected(error))
+                ready.set_exception(_told(error))
             raise
         finally:
             self.current = None
@@ -130,5 +131,9 @@ class Sessions:
         self._tell(f"report: {report}")
 
 
-def _unexpected(error: BaseException) -> NicbenchError:
+def _told(error: BaseException) -> NicbenchError:
+    """The error as a client is told it, who sets the configuration again where the machine is in use."""
+    if isinstance(error, NicbenchError):
+        error.next_step = (error.next_step or "").replace(BY_WAITING, ", and set the configuration again") or None
+        return error
     return HostError(f"the testbed could not be made: {type(error).__name__}: {error}")
