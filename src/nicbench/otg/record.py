@@ -123,9 +123,12 @@ def _port(before: PortCounts, after: PortCounts) -> PortReading:
 
 
 def results_of(
-    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str]
+    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str], *, is_cut: bool
 ) -> tuple[Result, ...]:
-    """Returns a row for each flow of a transmission, or one for all where they are many."""
+    """Returns a row for each flow of a transmission, or one for all where they are many.
+
+    Of one that was cut off (``is_cut``) it is not known what was lost: frames were under way.
+    """
     verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
     rows: list[tuple[str, dict[str, Value]]]
     if len(sent) <= MOST_ROWS:
@@ -139,13 +142,16 @@ def results_of(
             method=Transmission.kind,
             scope="per flow" if len(sent) <= MOST_ROWS else "sums of all flows",
             parameters={"transmission": number, "flow": name},
-            values={"transmission": number, "flow": name, **values},
+            values={"transmission": number, "flow": name, **values, **(_NOT_KNOWN if is_cut else {})},
             verdict=verdict,
             disturbances=tuple(disturbances),
             trials=(trial_id,),
         )
         for index, (name, values) in enumerate(rows, start=1)
     )
+
+
+_NOT_KNOWN: Final[dict[str, Value]] = {"lost_frames": None, "loss_percent": None}
 
 
 def _values(sent: Sent) -> dict[str, Value]:

@@ -130,7 +130,8 @@ class Transmission:
         bed.bus.publish(TrialFinished(trial=trial))
         self._is_kept = True
         findings = [finding.text for finding in verdict.findings]
-        for result in results_of(self.number, trial.id, sent, reading, findings):
+        is_cut = Reason.TESTER_FAILED in verdict.reasons
+        for result in results_of(self.number, trial.id, sent, reading, findings, is_cut=is_cut):
             bed.bus.publish(ResultReady(test=TEST, result=result))
         return trial
 
