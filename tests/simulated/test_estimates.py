@@ -30,7 +30,7 @@ CERTAIN = ("sharp knee", "linear loss", "rare loss", "tester saturates", "tester
 UNCERTAIN = ("soft knee", "noise", "neighbour", "recorded neighbour", "policer beside a neighbour")
 RIGHT = 0.99
 """The share of the outcomes that must tell right whether the DUT limits the rate."""
-FEW, MANY = 4, 170
+FEW, MANY, TO_BE_FOUND_OUT = 4, 170, 40
 
 
 def truth_of(subject: Subject, goal: Goal) -> float:
@@ -154,6 +154,6 @@ class IgnoresCensoring(EstimateSearch):
 @pytest.mark.parametrize("broken", [IgnoresTheCore, IsTooSure, IgnoresCensoring])
 def test_a_broken_estimator_fails_the_check(broken: type[EstimateSearch], session_seed: int) -> None:
     name = "neighbour" if broken is IgnoresTheCore else "noise"
-    found = held(broken(), subjects(session_seed, 3 * FEW)[name])
+    found = held(broken(), subjects(session_seed, TO_BE_FOUND_OUT)[name])
     with pytest.raises(AssertionError, match="intervals miss"):
         assert_intervals_hold_the_rate(found)

@@ -147,6 +147,8 @@ class Learner:
                 return _Proof.CAME_BACK
             if await self._is_only_too_long(slot, patient):
                 return _Proof.TOO_LONG
+        if (failure := await self._setup.dut.failure()) is not None:
+            raise dead_dut_error(failure, place)
         raise HostError(
             f"nothing comes back {self._words_of(silent)}: none of the learning frames, "
             f"for {sum(UNTIL_FRAMES_COME_BACK_S):.0f} s",

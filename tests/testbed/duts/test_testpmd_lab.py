@@ -61,7 +61,7 @@ class Stand:
         await self.tester.start()
         bus, trials = Bus(), list[Trial]()
         bus.subscribe(lambda event: trials.append(event.trial) if isinstance(event, TrialFinished) else None)
-        setup = TrialSetup(self.tester, dut, dut.addressing(testbed, 4))
+        setup = TrialSetup(self.tester, dut, dut.addressing(testbed, 4), port_names=("a", "b"))
         maker = TrialMaker(setup, Thresholds(), SampleLog({}, bus))
         return dut, self.tester, maker, trials
 
