@@ -113,7 +113,7 @@ def rates_of(looks: list[Look], *, with_unsent: bool) -> list[float]:
 
 def test_a_flow_keeps_its_schedule_while_another_starts_pauses_resumes_and_stops(server: Served) -> None:
     """Frames that are given up count: they are the machine's fault, which others use meanwhile."""
-    looks = watch_the_steady_flow(server, 2_000)
+    looks = watch_the_steady_flow(server, 1_000)
     assert rates_of(looks, with_unsent=True) == pytest.approx([RATE] * 4, rel=0.01)
 
 

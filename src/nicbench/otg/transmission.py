@@ -6,6 +6,7 @@ places by the ledger, and is judged, as every trial is.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -63,7 +64,7 @@ class Transmission:
         bed = self._bed
         tally = await bed.generator.tally(sorted(self.started), histograms=True)
         sent = self._sent(tally)
-        reading = reading_of(sent, (self._ports, tally.ports), tally.health, drain_s)
+        reading = await asyncio.to_thread(reading_of, sent, (self._ports, tally.ports), tally.health, drain_s)
         await bed.monitors.end_trial()
         failure = await bed.dut.failure()
         if failure is None:  # else its counters are gone
@@ -73,7 +74,7 @@ class Transmission:
         evidence = Evidence.of(reading, dut_cpus=self._dut_cpus(), peer_failure=broken)
         verdict = judge(evidence, bed.thresholds)
         late = self._late(sent) if reading.health.longest_gap_ns is None else ()
-        return self._keep(
+        return await self._keep(
             sent, tally.ports, reading, verdict.model_copy(update={"findings": (*late, *verdict.findings)})
         )
 
@@ -101,7 +102,7 @@ class Transmission:
             limit=0.0,
             text=f"it was cut off, and has the last counts before that: {error.message}",
         )
-        self._keep(sent, ports, reading, Verdict(findings=(cut,)))
+        await self._keep(sent, ports, reading, Verdict(findings=(cut,)))
 
     def _flows_of(self, last: Tally) -> tuple[FlowTally, ...]:
         return tuple(each for each in last.flows if each.flow in self.started)
@@ -109,7 +110,9 @@ class Transmission:
     def _sent(self, tally: Tally) -> list[Sent]:
         return [*self._earlier, *(Sent(self._configuration.flows[each.flow], each) for each in tally.flows)]
 
-    def _keep(self, sent: Sequence[Sent], ports: Sequence[PortCounts], reading: Reading, verdict: Verdict) -> Trial:
+    async def _keep(
+        self, sent: Sequence[Sent], ports: Sequence[PortCounts], reading: Reading, verdict: Verdict
+    ) -> Trial:
         """Writes what was counted of each flow, with its latency distribution, and publishes trial and results."""
         bed = self._bed
         trial = Trial(
@@ -124,9 +127,7 @@ class Transmission:
             verdict=verdict,
             at_s=round(time.monotonic() - bed.began, 3),
         )
-        flows = [{"name": each.flow.name, "counted": each.flow.counted, **each.tally.model_dump()} for each in sent]
-        counted = {"flows": flows, "ports": [port.model_dump() for port in ports]}
-        bed.folder.write_json(FILE.format(number=self.number), counted)
+        await asyncio.to_thread(self._write, sent, ports)
         bed.bus.publish(TrialFinished(trial=trial))
         self._is_kept = True
         findings = [finding.text for finding in verdict.findings]
@@ -134,6 +135,11 @@ class Transmission:
         for result in results_of(self.number, trial.id, sent, reading, findings, is_cut=is_cut):
             bed.bus.publish(ResultReady(test=TEST, result=result))
         return trial
+
+    def _write(self, sent: Sequence[Sent], ports: Sequence[PortCounts]) -> None:
+        flows = [{"name": each.flow.name, "counted": each.flow.counted, **each.tally.model_dump()} for each in sent]
+        counted = {"flows": flows, "ports": [port.model_dump() for port in ports]}
+        self._bed.folder.write_json(FILE.format(number=self.number), counted)
 
     def _dut_cpus(self) -> tuple[int, ...]:
         return () if self._bed.testbed.simulated else self._bed.dut.cpus(self._bed.testbed)
