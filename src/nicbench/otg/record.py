@@ -1,4 +1,4 @@
-"""A finished transmission as a trial and results of the run folder, from what the engine counted. Pure.
+"""Converts a finished transmission, from the engine's counters, to a trial and results of the run folder. Pure.
 
 So journal, tables, report, comparison and export are those of every run.
 """
@@ -32,7 +32,7 @@ class Sent:
 
 
 def request_of(sent: Sequence[Sent], drain_s: float) -> TrialRequest:
-    """Returns what clients had asked for: the sum of the flows' rates, at their mean size."""
+    """Returns what clients asked for: the sum of the flows' rates, at their mean size."""
     rates = [(each.flow.program["rate_frames_per_s"], each.flow.mean_frame_bytes) for each in sent]
     total = sum(rate for rate, _ in rates)
     return TrialRequest(
