@@ -46,7 +46,7 @@ def test_flows_are_changed_added_and_taken_away_while_none_is_sending(server: Se
     assert flow_metrics(api).keys() == {"b"}
     with pytest.raises(Exception, match="flow 0: no flow of the configuration is called"):
         api.delete_config(fewer)
-    with pytest.raises(Exception, match="is the name of config.flows"):
+    with pytest.raises(Exception, match=r"is the name of config\.flows"):
         api.append_config(more)
     assert flows_of(api) == ["b"]
 

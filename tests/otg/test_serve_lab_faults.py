@@ -48,7 +48,7 @@ def sent(api: Any, frames: int, rate: int) -> Any:
 
 
 def test_the_loss_of_an_overloaded_dut_is_placed_by_the_ledger_of_that_transmission(server: Served) -> None:
-    api, earlier = server.api(), len(server.trials()) if server.runs.exists() else 0
+    api, earlier = server.api(), len(server.trials())
     sent(api, frames=400, rate=2_000)
     assert wait_for_stop(api)["f"].loss == 0
     sent(api, frames=6_000, rate=20_000)
