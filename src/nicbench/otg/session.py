@@ -93,6 +93,7 @@ class Session:
     async def change_config(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], path: str) -> Sequence[str]:
         """Replaces the configuration by what ``change`` makes of it, while no flow is sending, and returns warnings."""
         async with self._changing:
+            await self._let_end()
             if self.is_transmitting:
                 why = f"{path}: flows are not changed while any is sending: stop them"
                 raise OtgError([why], code=NOT_IMPLEMENTED)
@@ -209,6 +210,8 @@ class Session:
     async def _start(self, numbers: list[int]) -> None:
         if not numbers:
             raise OtgError(["control_state.traffic: the configuration has no flow"])
+        await self._let_end()
+        self._tell_trouble()
         self._starts += 1  # from here on the transmission that goes on, if any, is not finished
         try:
             if self._is_closing and self._finishing is not None:
@@ -228,6 +231,16 @@ class Session:
         finally:
             self._starts += 1
             self._looking.set()
+
+    async def _let_end(self) -> None:
+        """Waits until a transmission whose flows have all stopped is written down: nothing more belongs to it."""
+        transmission, finishing = self._transmission, self._finishing
+        if transmission is None or finishing is None:
+            return
+        now = await self._counting.count()
+        if not any(self._sends(number, now) for number in transmission.started):
+            self._looking.set()
+            await finishing
 
     async def _stop_paused(self, numbers: list[int]) -> None:
         """A paused flow that is started begins anew, like a stopped one."""
