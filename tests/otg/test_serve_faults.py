@@ -213,3 +213,16 @@ def test_another_address_without_tls_and_password_is_refused(tmp_path: Path, opt
     assert done.returncode == 2
     assert "others can reach 198.18.9.1, and clients send frames" in done.stderr
     assert "ssh -L 8443" in done.stderr
+
+
+def test_flows_that_are_started_as_soon_as_they_have_stopped_are_transmissions_of_their_own(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        api = served.api()
+        config = configured(api, captured=False)
+        add_flow(config, "f", frames=3).packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        for _ in range(5):
+            transmit(api, "start")
+            wait_for_stop(api)
+        folder = served.run_folder()
+    assert [trial["reading"]["counts"]["sent"] for trial in served.trials(folder)] == [3] * 5

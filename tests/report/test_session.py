@@ -36,6 +36,10 @@ MOST = (
     "The DUT lost 600 of the 4\u202f000 frames that clients sent in 2 transmissions (15 % of them, most in "
     "transmission 2: 20 % of its frames)."
 )
+CUT_OFF = (
+    "The DUT lost none of the 1\u202f000 frames that clients sent through it. Transmission 3 was cut off: what was "
+    "lost then is not known."
+)
 CALM, LOSSY, BROKEN = transmission(1, 1000, 0), transmission(2, 3000, 600), transmission(3, 500, 0, CUT)
 
 
@@ -43,6 +47,10 @@ CALM, LOSSY, BROKEN = transmission(1, 1000, 0), transmission(2, 3000, 600), tran
     ("transmissions", "said"),
     [
         ((), "No frame was counted: clients sent none, or only such as nobody receives."),
+        (
+            (CALM, BROKEN),
+            CUT_OFF,
+        ),
         ((CALM,), "The DUT lost none of the 1\u202f000 frames that clients sent through it."),
         ((LOSSY,), "The DUT lost 600 of the 3\u202f000 frames that clients sent through it (20 % of them)."),
         (
