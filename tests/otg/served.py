@@ -59,7 +59,9 @@ class Served:
         return [event["result"] for event in self.events() if event["event"] == "result_ready"]
 
     def events(self, folder: Path | None = None) -> list[dict[str, Any]]:
-        """The events of a run folder's journal, by default of the newest."""
+        """The events of a run folder's journal, by default of the newest; none where there is no session yet."""
+        if not self.runs.exists():
+            return []
         journal = (folder or self.run_folder()) / "journal.ndjson"
         return [json.loads(line) for line in journal.read_text().splitlines()]
 

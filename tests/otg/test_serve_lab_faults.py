@@ -48,7 +48,7 @@ def sent(api: Any, frames: int, rate: int) -> Any:
 
 
 def test_the_loss_of_an_overloaded_dut_is_placed_by_the_ledger_of_that_transmission(server: Served) -> None:
-    api, earlier = server.api(), len(server.trials()) if server.runs.exists() else 0
+    api, earlier = server.api(), len(server.trials())
     sent(api, frames=400, rate=2_000)
     assert wait_for_stop(api)["f"].loss == 0
     sent(api, frames=6_000, rate=20_000)
@@ -102,6 +102,8 @@ def test_what_a_killed_engine_had_counted_is_kept_and_the_next_session_works(ser
     assert finding["reason"] == "tester_failed"
     assert "killed by signal 9" in finding["text"]
     assert trial["reading"]["counts"]["received"] >= seen.frames_rx
+    (row,) = [event["result"] for event in server.events(first) if event["event"] == "result_ready"][-1:]
+    assert (row["verdict"], row["values"]["loss_percent"]) == ("disturbed", None), "frames were under way"
     assert server.events(first)[-1]["event"] == "run_finished"
     assert (first / "report.html").exists()
     assert wait_until(server.trials)[-1]["reading"]["counts"]["lost"] == 0

@@ -36,6 +36,10 @@ MOST = (
     "The DUT lost 600 of the 4\u202f000 frames that clients sent in 2 transmissions (15 % of them, most in "
     "transmission 2: 20 % of its frames)."
 )
+CUT_OFF = (
+    "The DUT lost none of the 1\u202f000 frames that clients sent through it. Transmission 3 was cut off: what was "
+    "lost then is not known."
+)
 CALM, LOSSY, BROKEN = transmission(1, 1000, 0), transmission(2, 3000, 600), transmission(3, 500, 0, CUT)
 
 
@@ -43,6 +47,10 @@ CALM, LOSSY, BROKEN = transmission(1, 1000, 0), transmission(2, 3000, 600), tran
     ("transmissions", "said"),
     [
         ((), "No frame was counted: clients sent none, or only such as nobody receives."),
+        (
+            (CALM, BROKEN),
+            CUT_OFF,
+        ),
         ((CALM,), "The DUT lost none of the 1\u202f000 frames that clients sent through it."),
         ((LOSSY,), "The DUT lost 600 of the 3\u202f000 frames that clients sent through it (20 % of them)."),
         (
@@ -64,7 +72,7 @@ def test_the_verdict_names_transmissions_that_were_disturbed_and_promises_no_rep
     assert verdict_text((), has_ended=True) == "Clients started no flow."
 
 
-def test_a_list_of_runs_says_how_much_a_flow_lost_at_most() -> None:
+def test_a_list_of_runs_says_how_much_was_lost_at_most() -> None:
     results = [
         Result(
             id=f"transmissions/{number}/1",
@@ -78,6 +86,6 @@ def test_a_list_of_runs_says_how_much_a_flow_lost_at_most() -> None:
         )
         for number, loss in ((1, 0.0), (2, 20.0), (3, None))
     ]
-    assert brief(results) == "3 transmissions, at most 20 % of a flow lost"
+    assert brief(results) == "3 transmissions, at most 20 % lost"
     assert brief(results[:1]) == "1 transmission, nothing lost"
     assert brief([results[0].model_copy(update={"method": "throughput"})]) is None

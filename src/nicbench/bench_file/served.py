@@ -1,4 +1,4 @@
-"""A bench file for `nicbench serve`: its tests are what clients ask for, as they come."""
+"""A bench file for `nicbench serve`: what clients send takes the place of its tests."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Collection
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
@@ -145,12 +146,17 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
     def looks(self, trial: Trial) -> CoreLooks:
         """Returns what the looks at the DUT's cores found in a trial."""
-        return sum_looks(cpu for cpu in trial.reading.health.cpus if cpu.cpu in self._setup.dut_cpus)
+        return looks_at(trial, self._setup.dut_cpus)
 
     @property
     def dut(self) -> FrameDut:
         """The DUT of its trials."""
         return self._setup.dut
+
+
+def looks_at(trial: Trial, cpus: Collection[int]) -> CoreLooks:
+    """Returns what the looks at these CPUs found in a trial."""
+    return sum_looks(cpu for cpu in trial.reading.health.cpus if cpu.cpu in cpus)
 
 
 def _drain_after(trial: Trial) -> float:

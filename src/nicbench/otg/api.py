@@ -1,4 +1,4 @@
-"""What both fronts offer: the requests of OTG, as plain data in and out.
+"""The requests of OTG, as plain data in and out; both fronts call them.
 
 Each message is checked against the model, away from the event loop; what this server does not do is refused by name.
 """
@@ -63,7 +63,7 @@ class Api:
         return await self._change("ConfigAppend", message, "config_append", changes.append)
 
     async def delete_config(self, message: Message) -> dict[str, Any]:
-        """Takes flows away, while none is sending. Returns warnings."""
+        """Removes flows, while none is sending. Returns warnings."""
         return await self._change("ConfigDelete", message, "config_delete", changes.delete)
 
     async def _change(self, kind: str, message: Message, path: str, change: Change) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Api:
         raise OtgError([f"control_action.{message['choice']}: is not there"], code=NOT_IMPLEMENTED)
 
     async def get_metrics(self, message: Message) -> dict[str, Any]:
-        """Returns metrics of ports or flows; it waits for no change that goes on."""
+        """Returns metrics of ports or flows, without waiting for a change in progress."""
         await self._check("MetricsRequest", message, "metrics_request")
         choice = message.get("choice", "port")
         if choice not in _METRICS:
@@ -116,7 +116,7 @@ class Api:
         raise OtgError([f"states_request.{choice}: protocols are not emulated"], code=NOT_IMPLEMENTED)
 
     async def get_capture(self, message: Message) -> Path:
-        """Returns the file that a port's capture has become."""
+        """Returns the file of a port's capture."""
         await self._check("CaptureRequest", message, "capture_request")
         if (message.get("packets") or {}).get("choice", "all") != "all":
             raise OtgError(["capture_request.packets.slice: captures are given whole"], code=NOT_IMPLEMENTED)
@@ -128,12 +128,12 @@ class Api:
         raise OtgError([f"{what}: is not there; set the whole configuration"], code=NOT_IMPLEMENTED)
 
     async def get_version(self) -> dict[str, str]:
-        """Returns which versions of the API are served, and by what."""
+        """Returns the versions of the API that are served, and those of snappi and nicbench."""
         await self.turn()
         return {"api_spec_version": API_VERSIONS, "sdk_version": version("snappi"), "app_version": __version__}
 
     async def turn(self) -> None:
-        """Waits until a request may pass; each of them keeps the session. OtgError where they are too many."""
+        """Waits until a request may pass, and notes that the session is in use. OtgError where there are too many."""
         await self._pace.turn()
         self.sessions.touch()
 
@@ -153,7 +153,7 @@ class Api:
 
 
 class Pace:
-    """Lets so many requests a second pass; more of them wait, and those that would wait for a second are refused."""
+    """Limits the rate of requests: excess requests wait, and are refused if they would wait for more than a second."""
 
     def __init__(self) -> None:
         self._next = 0.0

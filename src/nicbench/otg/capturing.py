@@ -1,4 +1,4 @@
-"""Captures of a session: begun and ended apart from the flows, one file for each port.
+"""Captures of a session: they begin and end independently of the flows, with one file for each port.
 
 Where the tester is on another machine, its engine writes there, and the file is fetched when the capture has ended.
 """
@@ -16,7 +16,7 @@ from nicbench.stages.served import Bed
 
 
 class Capturing:
-    """The captures that go on, and the files of those that have ended, by the names of their ports."""
+    """The captures in progress, and the files of those that have ended, by the names of their ports."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed
@@ -27,16 +27,16 @@ class Capturing:
 
     @property
     def going(self) -> Collection[str]:
-        """The ports at which captures go on."""
+        """The ports with a capture in progress."""
         return self._going
 
     async def configure(self, configuration: Configuration) -> None:
-        """Ends all captures; from now on those of this configuration may be begun."""
+        """Ends all captures, and takes those of a new configuration, of which none is begun."""
         await self.stop_all()
         self._configuration, self._files = configuration, {}
 
     async def control(self, action: str, names: Iterable[str]) -> None:
-        """Starts or stops the captures of these ports, of all that the configuration has where there are none."""
+        """Starts or stops the captures of these ports; without names, all captures of the configuration."""
         configured = self._configuration.captures
         wanted = list(names) or list(configured)
         if action == "start" and not wanted:
@@ -51,7 +51,7 @@ class Capturing:
             await self._stop([name for name in wanted if name in self._going])
 
     async def stop_all(self) -> None:
-        """Ends the captures that go on. EngineError where a file is not whole, HostError where it cannot be fetched."""
+        """Ends all captures. EngineError where a file is incomplete, HostError where it cannot be fetched."""
         await self._stop(list(self._going))
 
     def file(self, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""What is wrong in a configuration as a whole: names, references, limits, and parts of the model that are not here."""
+"""Checks of a configuration as a whole: names, references, limits, and parts of the model that are not implemented."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPTIONS: Final = (
 
 
 def check_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPort], problems: Problems) -> None:
-    """Tells every problem of names, references and limits; ``served`` are the ports of the bench file by name."""
+    """Reports every problem of names, references and limits; ``served`` are the ports of the bench file by name."""
     for part, words in _PARTS.items():
         if config.get(part):
             problems.not_implemented(f"config.{part}", f"{words} is not there: leave it out")

@@ -1,4 +1,4 @@
-"""A whole configuration, read: what the engine loads, and what the session and its metrics need to know of it."""
+"""A whole configuration after it was read: what the engine loads, and what session and metrics need."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EMPTY: Final = Configuration({}, (), {})
 
 
 def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPort], seed: int) -> Configuration:
-    """Reads a configuration that has the model's form. OtgError with every problem where something is wrong in it."""
+    """Reads a configuration that conforms to the model. OtgError with every problem that it has."""
     problems = Problems()
     check_configuration(config, served, problems)
     problems.raise_any()
@@ -57,7 +57,7 @@ def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPor
 
 
 def _warn_of_rates(flows: Sequence[Flow], ports: Mapping[str, ServedPort]) -> Iterator[str]:
-    """Tells which flows are to send more than the link of their port carries; a burst at the link's rate is none."""
+    """Yields a warning for each flow that asks for more than its link carries; bursts are sent at the link's rate."""
     for index, flow in enumerate(flows):
         asked = l1_bits_per_s(flow.program["rate_frames_per_s"], flow.mean_frame_bytes)
         link = ports[flow.transmit].link_bits_per_s
@@ -67,7 +67,7 @@ def _warn_of_rates(flows: Sequence[Flow], ports: Mapping[str, ServedPort]) -> It
 
 
 def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Tells what was accepted and has no effect: the links stay as the bench file's machine has them."""
+    """Returns a warning for each setting that has no effect: links stay as they are."""
     warnings = []
     for index, layer in enumerate(config.get("layer1") or ()):
         keys = sorted(set(layer) - {"name", "port_names"})
@@ -77,7 +77,7 @@ def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _tell_apart(flows: Sequence[Flow], problems: Problems) -> None:
-    """Sees to it that flows which are counted by their headers differ: by those, or by their frame sizes."""
+    """Reports flows that are counted by their headers and differ neither in these nor in their frame sizes."""
     alike: dict[str, list[int]] = {}
     for index, flow in enumerate(flows):
         if flow.counted == "headers":

@@ -1,4 +1,4 @@
-"""What the engine has counted, again and again: tallies with their times, from which rates and link changes follow."""
+"""Repeated tallies of the engine with their times, from which rates and link changes follow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Snapshot:
 
 
 class Counting:
-    """Asks the engine, and keeps the last answers."""
+    """Asks the engine for tallies, and keeps the last ones."""
 
     def __init__(self, generator: Generator) -> None:
         self._generator = generator
@@ -36,7 +36,7 @@ class Counting:
         self._links: dict[str, tuple[bool | None, int]] = {}
 
     def forget(self) -> None:
-        """Is told when flows were replaced or begin anew: rates do not reach back beyond that."""
+        """Drops earlier tallies, when flows were replaced or begin anew: rates do not reach back beyond that."""
         self._history = []
 
     async def count(self) -> Snapshot:

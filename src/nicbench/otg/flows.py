@@ -1,4 +1,4 @@
-"""Flows of a configuration as the engine's programs: packet, sizes, rate, duration, payload, and who receives."""
+"""Flows of a configuration as programs of the engine: packet, sizes, rate, duration, payload and receivers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _BYTE_VALUES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow: its ``program`` for the engine, and what its metrics need to know.
+    """One flow: its ``program`` for the engine, and what its metrics need.
 
-    ``counted``: how received frames are told: by the signature in them, by their headers, or not at all; only the
-    first alters frames.
+    ``counted``: how received frames are recognised: by their signature, by their headers, or not at all. Only a
+    signature alters frames.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""OTG over HTTP: its REST paths, errors as OTG's, and what nicbench knows beyond OTG under ``/nicbench/v1``."""
+"""OTG over HTTP: its REST paths and errors, and nicbench's own paths under ``/nicbench/v1``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PCAP: Final = "application/octet-stream"
 
 
 def make_app(api: Api, door: Door) -> ASGIApp:
-    """Makes the application that answers clients; ``door`` says who may come in."""
+    """Makes the application that answers clients; ``door`` says whom it admits."""
 
     def posted(handle: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -75,7 +75,7 @@ class _Json(JSONResponse):
 
 
 class _Entrance:
-    """Lets clients in, so many at once; pages of browsers are no clients."""
+    """Admits clients, and limits requests at once; requests of web pages are refused."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
@@ -98,7 +98,7 @@ class _Entrance:
 
 
 async def _message(request: Request) -> Mapping[str, Any]:
-    """Returns the message in a body. OtgError where it is too large, or none."""
+    """Returns the message in a body. OtgError where it is too large, late, or no JSON object."""
     parts, size = [], 0
     try:
         async with asyncio.timeout(BODY_WITHIN_S) as patience:
@@ -120,7 +120,7 @@ async def _message(request: Request) -> Mapping[str, Any]:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """Returns OTG's message of an error; what was not expected goes to the server's log as well."""
+    """Returns an error as OTG's message; an unexpected one is also written to the server's log."""
     if isinstance(error, OtgError):
         return {"code": error.code, "kind": error.kind, "errors": error.errors}
     if isinstance(error, UsageError) or (isinstance(error, EngineError) and error.kind in _OF_THE_CLIENT):

@@ -1,4 +1,4 @@
-"""Metrics of flows and ports, as OTG has them, from two tallies of the engine.
+"""OTG's metrics of flows and ports, from two tallies of the engine.
 
 OTG knows no null: what is not known yet is 0 there, since clients fail where a field is missing. Only ``loss`` is left
 out, of a flow that nobody receives. Bytes are with FCS.

@@ -30,7 +30,7 @@ Check = Callable[[Any, str, Problems], None]
 
 
 def check_message(kind: str, message: Any, path: str, problems: Problems) -> None:
-    """Tells every problem of a message of this class of the model."""
+    """Reports every problem of a message of this class of the model."""
     if not isinstance(message, Mapping):
         problems.invalid(path, f"is {_type_of(message)}, not an object")
         return

@@ -49,7 +49,7 @@ _READERS: Final[Mapping[Kind, Callable[[Any], int]]] = {
 
 
 class Pattern:
-    """Reads one pattern of a message. Problems are told with ``path``, and give the default then."""
+    """Reads one pattern of a message. A problem is reported with ``path``, and the default is used."""
 
     def __init__(self, path: str, bits: int, kind: Kind, problems: Problems) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""What a configuration needs to know of the server's ports."""
+"""The server's ports, as far as configurations need them."""
 
 from __future__ import annotations
 

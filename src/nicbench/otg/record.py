@@ -1,4 +1,4 @@
-"""A finished transmission as a trial and results of the run folder, from what the engine counted. Pure.
+"""Converts a finished transmission, from the engine's counters, to a trial and results of the run folder. Pure.
 
 So journal, tables, report, comparison and export are those of every run.
 """
@@ -32,7 +32,7 @@ class Sent:
 
 
 def request_of(sent: Sequence[Sent], drain_s: float) -> TrialRequest:
-    """Returns what clients had asked for: the sum of the flows' rates, at their mean size."""
+    """Returns what clients asked for: the sum of the flows' rates, at their mean size."""
     rates = [(each.flow.program["rate_frames_per_s"], each.flow.mean_frame_bytes) for each in sent]
     total = sum(rate for rate, _ in rates)
     return TrialRequest(
@@ -125,9 +125,12 @@ def _port(before: PortCounts, after: PortCounts) -> PortReading:
 
 
 def results_of(
-    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str]
+    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str], *, is_cut: bool
 ) -> tuple[Result, ...]:
-    """Returns a row for each flow of a transmission, or one for all where they are many."""
+    """Returns a row for each flow of a transmission, or one for all where they are many.
+
+    Of one that was cut off (``is_cut``) it is not known what was lost: frames were under way.
+    """
     verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
     rows: list[tuple[str, dict[str, Value]]]
     if len(sent) <= MOST_ROWS:
@@ -141,13 +144,16 @@ def results_of(
             method=Transmission.kind,
             scope="per flow" if len(sent) <= MOST_ROWS else "sums of all flows",
             parameters={"transmission": number, "flow": name},
-            values={"transmission": number, "flow": name, **values},
+            values={"transmission": number, "flow": name, **values, **(_NOT_KNOWN if is_cut else {})},
             verdict=verdict,
             disturbances=tuple(disturbances),
             trials=(trial_id,),
         )
         for index, (name, values) in enumerate(rows, start=1)
     )
+
+
+_NOT_KNOWN: Final[dict[str, Value]] = {"lost_frames": None, "loss_percent": None}
 
 
 def _values(sent: Sent) -> dict[str, Value]:

@@ -1,4 +1,4 @@
-"""What a client is told of a message that is refused: every problem with the path of its field, and OTG's code."""
+"""Errors of refused messages: every problem with the path of its field, and OTG's code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_VALUES: Final = 2**22
 
 
 class OtgError(NicbenchError):
-    """What becomes the answer ``{code, kind, errors}``; ``code`` is also the HTTP status."""
+    """An error with the answer ``{code, kind, errors}``; ``code`` is also the HTTP status."""
 
     exit_status = 2
 
@@ -29,7 +29,7 @@ class OtgError(NicbenchError):
 
     @property
     def kind(self) -> Literal["validation", "internal"]:
-        """OTG's kind of the error: whether the client can mend it."""
+        """OTG's kind of the error: ``validation`` if the client can correct it."""
         return "validation" if self.code == INVALID else "internal"
 
 
@@ -60,12 +60,12 @@ class Problems:
         return False
 
     def invalid(self, path: str, message: str) -> None:
-        """Adds a problem that the client can mend."""
+        """Adds a problem that the client can correct."""
         self._code = INVALID
         self._add(path, message)
 
     def not_implemented(self, path: str, message: str) -> None:
-        """Adds what this server does not do."""
+        """Adds a problem of something that this server does not implement."""
         self._add(path, message)
 
     def raise_any(self) -> None:

@@ -1,7 +1,7 @@
-"""A session: the state that clients change, one change at a time, and read without waiting for one.
+"""A session: its state, which clients change one at a time and read without waiting for a change.
 
-It begins with the first configuration, on a testbed made for it, and ends with an empty one, after a time without
-requests, or with the server. Its run folder has each configuration and each transmission.
+It begins with the first configuration, on a testbed of its own, and ends with an empty configuration, after a time
+without requests, or with the server. Its run folder has each configuration and each transmission.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DRAIN_S: Final = 0.5
 
 
 class Session:
-    """What is configured and sent. Errors are OtgError, or those of the engine."""
+    """The configuration, the flows and the captures. Errors are OtgError, or those of the engine."""
 
     def __init__(self, bed: Bed, served: Mapping[str, ServedPort], seed: int) -> None:
         self._bed = bed
@@ -69,30 +69,31 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a flow is sending that will end by itself, or something is being changed."""
+        """Whether a flow with an end is sending, or a change is in progress."""
         latest = self._counting.latest
         ends = latest is not None and self.is_transmitting and latest.columns.is_any_about_to_end()
         return ends or self._changing.locked()
 
     @property
     def is_transmitting(self) -> bool:
-        """Whether a flow is sending, or its frames may still be under way."""
+        """Whether a flow is sending, or frames may be in flight."""
         return self._transmission is not None
 
     def look(self, event: Mapping[str, Any]) -> None:
-        """Is told of the engine's events: a flow has ended."""
+        """Handles an event of the engine: a flow has ended."""
         self._looking.set()
 
     # Changes, one at a time.
 
     async def set_config(self, config: Mapping[str, Any]) -> tuple[str, ...]:
-        """Replaces the configuration and returns warnings; flows that are sending are stopped, and captures end."""
+        """Replaces the configuration and returns warnings; flows that are sending are stopped, and captures ended."""
         async with self._changing:
             return await self._replace(config)
 
     async def change_config(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], path: str) -> Sequence[str]:
         """Replaces the configuration by what ``change`` makes of it, while no flow is sending, and returns warnings."""
         async with self._changing:
+            await self._let_end()
             if self.is_transmitting:
                 why = f"{path}: flows are not changed while any is sending: stop them"
                 raise OtgError([why], code=NOT_IMPLEMENTED)
@@ -120,7 +121,7 @@ class Session:
         return configuration.warnings
 
     async def control_flows(self, action: str, names: Iterable[str]) -> None:
-        """Starts, stops, pauses or resumes the flows of these names, all where there are none."""
+        """Starts, stops, pauses or resumes the flows of these names; without names, all flows."""
         async with self._changing:
             self._tell_trouble()
             numbers = self._flows_of(names, "control_state.traffic.flow_transmit.flow_names")
@@ -132,13 +133,13 @@ class Session:
                     await self._wait_until_stopped(numbers)
 
     async def control_captures(self, action: str, names: Iterable[str]) -> None:
-        """Starts or stops the captures of these ports, of all that the configuration has where there are none."""
+        """Starts or stops the captures of these ports; without names, all captures of the configuration."""
         async with self._changing:
             self._tell_trouble()
             await self._capturing.control(action, names)
 
     async def end(self) -> None:
-        """Stops flows and captures; what was sent is in the journal then."""
+        """Stops flows and captures, and writes the transmission to the journal."""
         async with self._changing:
             with contextlib.suppress(EngineError, HostError):  # the engine or its machine is gone
                 await self._end_transmission()
@@ -209,6 +210,8 @@ class Session:
     async def _start(self, numbers: list[int]) -> None:
         if not numbers:
             raise OtgError(["control_state.traffic: the configuration has no flow"])
+        await self._let_end()
+        self._tell_trouble()
         self._starts += 1  # from here on the transmission that goes on, if any, is not finished
         try:
             if self._is_closing and self._finishing is not None:
@@ -229,8 +232,18 @@ class Session:
             self._starts += 1
             self._looking.set()
 
+    async def _let_end(self) -> None:
+        """Waits until a transmission whose flows have all stopped is written down: nothing more belongs to it."""
+        transmission, finishing = self._transmission, self._finishing
+        if transmission is None or finishing is None:
+            return
+        now = await self._counting.count()
+        if not any(self._sends(number, now) for number in transmission.started):
+            self._looking.set()
+            await finishing
+
     async def _stop_paused(self, numbers: list[int]) -> None:
-        """A flow that pauses and is started begins anew, as one that has stopped."""
+        """A paused flow that is started begins anew, like a stopped one."""
         now = await self._counting.count()
         paused = [number for number in numbers if now.flows.state[number] is FlowState.PAUSED]
         if paused:

@@ -1,4 +1,4 @@
-"""One transmission: from the first flow that a client starts, until all have stopped and the drain has passed.
+"""One transmission: from the start of the first flow until all flows have stopped and the drain has passed.
 
 Counters along the path are read before and after it; what became of it goes to the journal as a trial, is laid to
 places by the ledger, and is judged, as every trial is.
@@ -52,7 +52,7 @@ class Transmission:
         return cls(number, bed, configuration, before, tally.ports)
 
     async def note_start(self, flows: Sequence[int]) -> None:
-        """Is told before flows are started: the counts of one that is started anew would be gone."""
+        """Keeps the counts of flows that are about to be started anew."""
         again = sorted(self.started.intersection(flows))
         if again:
             tally = await self._bed.generator.tally(again, histograms=True)
@@ -131,7 +131,8 @@ class Transmission:
         bed.bus.publish(TrialFinished(trial=trial))
         self._is_kept = True
         findings = [finding.text for finding in verdict.findings]
-        for result in results_of(self.number, trial.id, sent, reading, findings):
+        is_cut = Reason.TESTER_FAILED in verdict.reasons
+        for result in results_of(self.number, trial.id, sent, reading, findings, is_cut=is_cut):
             bed.bus.publish(ResultReady(test=TEST, result=result))
         return trial
 

@@ -1,4 +1,4 @@
-"""The testbed of a session of ``nicbench serve``: made as for a run, with an engine whose flows begin and end alone."""
+"""The testbed of a session of ``nicbench serve``: that of a run, with an engine that generates single flows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OnEvent = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Bed:
-    """What a session works on: the engine that generates, the testbed around it, and what is read of it."""
+    """What a session works on: the engine, its testbed, and the readers of counters and hardware."""
 
     conversation: Conversation
     generator: Generator
@@ -56,7 +56,7 @@ class Bed:
 
 
 class _ServedRig(FrameRig):
-    """A rig without traffic of its own: clients say which ways frames go."""
+    """A rig without traffic of its own: clients define the flows."""
 
     generates = True
 
@@ -103,7 +103,7 @@ _NOT_SERVED: Final = {
 
 
 def _refuse_options(options: EngineOptions, place: str) -> None:
-    """UsageError for the first option that would be ignored."""
+    """Raises UsageError for the first option that a session would ignore."""
     usual = EngineOptions()
     for name, step in _NOT_SERVED.items():
         if getattr(options, name) != getattr(usual, name):
@@ -112,7 +112,7 @@ def _refuse_options(options: EngineOptions, place: str) -> None:
 
 
 def require_servable(bench: BenchFile) -> BenchFile:
-    """Returns the bench file with a driver that can generate. UsageError where its tester cannot."""
+    """Returns the bench file with a driver that can generate flows. UsageError where its tester cannot."""
     tester = bench.tester_kind()
     if not isinstance(tester, Packets):
         raise UsageError(
@@ -157,4 +157,7 @@ async def served_bed(
                 plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, monitors.plans, **rig.disclosure())
                 await disclose(bench, turn, plan, rig.test_hosts, folder)
                 folder.raw.mkdir(exist_ok=True)
-                yield await rig.make_bed(on_event, monitors)
+                try:
+                    yield await rig.make_bed(on_event, monitors)
+                finally:
+                    rig.keep_clock()

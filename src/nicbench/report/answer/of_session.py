@@ -9,6 +9,7 @@ from nicbench.core.registry import find
 from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
+from nicbench.core.verdict import Reason
 from nicbench.methods.base import Method
 from nicbench.report.answer.sentences import subject_in
 from nicbench.report.numbers import whole
@@ -23,8 +24,25 @@ def is_of_session(plan: Plan) -> bool:
 
 
 def headline(transmissions: Sequence[Trial], plan: Plan | None) -> str:
-    """Returns the answer: how many of the frames were lost, over all transmissions, and where most were."""
-    subject = subject_in(plan, DEFAULT)
+    """Returns the answer: how many of the frames were lost, over all transmissions, and where most were.
+
+    What was under way when a transmission was cut off is not known, so that it is no part of the answer.
+    """
+    cut = [number_of(trial) for trial in transmissions if is_cut_off(trial)]
+    whole_ones = [trial for trial in transmissions if not is_cut_off(trial)]
+    said = _say_lost(whole_ones, subject_in(plan, DEFAULT))
+    if not cut:
+        return said
+    which = f"Transmission {cut[0]} was" if len(cut) == 1 else f"{len(cut)} transmissions were"
+    return f"{said} {which} cut off: what was lost then is not known."
+
+
+def is_cut_off(transmission: Trial) -> bool:
+    """Returns whether the tester failed in the midst of it."""
+    return Reason.TESTER_FAILED in transmission.verdict.reasons
+
+
+def _say_lost(transmissions: Sequence[Trial], subject: str) -> str:
     counts = [trial.reading.counts for trial in transmissions]
     sent, lost = sum(each.sent for each in counts), sum(each.lost for each in counts)
     if not sent:
@@ -44,8 +62,8 @@ def verdict_text(transmissions: Sequence[Trial], *, has_ended: bool) -> str:
     """Says what the verdict means. ``has_ended``: whether the session did, so that nothing follows."""
     if not has_ended:
         return (
-            "The session goes on, or its server was killed: this is what was written so far. A server that was killed "
-            "begins no session again; `nicbench restore` restores the machine."
+            "The session has not ended: this is what was written so far. If its server was killed, “nicbench restore” "
+            "restores the machine."
         )
     if not transmissions:
         return "Clients started no flow."
@@ -70,7 +88,7 @@ def brief(results: Sequence[Result]) -> str | None:
     values = (result.values.get("loss_percent") for result in rows)
     losses = [float(value) for value in values if isinstance(value, float | int)]
     most = max(losses, default=None)
-    lost = "" if most is None else ", nothing lost" if most == 0 else f", at most {most:.3g} % of a flow lost"
+    lost = "" if most is None else ", nothing lost" if most == 0 else f", at most {most:.3g} % lost"
     return f"{number} transmission{'' if number == 1 else 's'}{lost}"
 
 
