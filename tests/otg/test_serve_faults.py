@@ -24,12 +24,6 @@ from .served import Served, add_flow, configured, flow_metrics, serving, transmi
 METHOD = "/otg.Openapi/SetConfig"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("serve")) as served:
-        yield served
-
-
 def continuous(api: Any) -> Any:
     config = configured(api, captured=False)
     flow = add_flow(config, "f")
@@ -215,14 +209,13 @@ def test_another_address_without_tls_and_password_is_refused(tmp_path: Path, opt
     assert "ssh -L 8443" in done.stderr
 
 
-def test_flows_that_are_started_as_soon_as_they_have_stopped_are_transmissions_of_their_own(tmp_path: Path) -> None:
-    with serving(tmp_path) as served:
-        api = served.api()
-        config = configured(api, captured=False)
-        add_flow(config, "f", frames=3).packet.ethernet().ipv4().udp()
-        api.set_config(config)
-        for _ in range(5):
-            transmit(api, "start")
-            wait_for_stop(api)
-        folder = served.run_folder()
-    assert [trial["reading"]["counts"]["sent"] for trial in served.trials(folder)] == [3] * 5
+def test_flows_that_are_started_as_soon_as_they_have_stopped_are_transmissions_of_their_own(server: Served) -> None:
+    api, earlier = server.api(), len(server.trials())
+    config = configured(api, captured=False)
+    add_flow(config, "f", frames=3).packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    for _ in range(5):
+        transmit(api, "start")
+        wait_for_stop(api)
+    trials = wait_until(lambda: (found := server.trials()[earlier:])[4:] and found)
+    assert [trial["reading"]["counts"]["sent"] for trial in trials] == [3] * 5

@@ -72,7 +72,7 @@ def test_the_verdict_names_transmissions_that_were_disturbed_and_promises_no_rep
     assert verdict_text((), has_ended=True) == "Clients started no flow."
 
 
-def test_a_list_of_runs_says_how_much_a_flow_lost_at_most() -> None:
+def test_a_list_of_runs_says_how_much_was_lost_at_most() -> None:
     results = [
         Result(
             id=f"transmissions/{number}/1",
@@ -86,6 +86,6 @@ def test_a_list_of_runs_says_how_much_a_flow_lost_at_most() -> None:
         )
         for number, loss in ((1, 0.0), (2, 20.0), (3, None))
     ]
-    assert brief(results) == "3 transmissions, at most 20 % of a flow lost"
+    assert brief(results) == "3 transmissions, at most 20 % lost"
     assert brief(results[:1]) == "1 transmission, nothing lost"
     assert brief([results[0].model_copy(update={"method": "throughput"})]) is None

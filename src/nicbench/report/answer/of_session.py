@@ -88,7 +88,7 @@ def brief(results: Sequence[Result]) -> str | None:
     values = (result.values.get("loss_percent") for result in rows)
     losses = [float(value) for value in values if isinstance(value, float | int)]
     most = max(losses, default=None)
-    lost = "" if most is None else ", nothing lost" if most == 0 else f", at most {most:.3g} % of a flow lost"
+    lost = "" if most is None else ", nothing lost" if most == 0 else f", at most {most:.3g} % lost"
     return f"{number} transmission{'' if number == 1 else 's'}{lost}"
 
 
