@@ -195,6 +195,40 @@ def test_a_foreign_file_in_the_place_of_ours_is_never_replaced(runs: Path, tmp_p
     assert theirs.read_bytes() == before
 
 
+@pytest.mark.parametrize("table", [HEADLINE, FIGURES])
+def test_a_damaged_file_of_a_lake_is_named_and_not_replaced(runs: Path, tmp_path: Path, table: str) -> None:
+    lake = tmp_path / "lake"
+    gather([runs], lake)
+    file = lake / Month(2024, 11).path(table)
+    content = bytearray(file.read_bytes())
+    content[4 : len(content) // 2] = bytes(len(content) // 2 - 4)
+    file.write_bytes(content)
+    add_tag(next(path for path in sorted(runs.iterdir()) if path.is_dir()), "again")
+    with pytest.raises(HostError, match="cannot be read") as refused:
+        gather([runs], lake)
+    assert refused.value.place == str(file)
+    assert file.read_bytes() == content
+    shutil.rmtree(file.parent)
+    shutil.rmtree(lake / HEADLINE)
+    gather([runs], lake)
+    gather([runs], tmp_path / "whole")
+    assert bytes_of(lake) == bytes_of(tmp_path / "whole")
+
+
+def test_what_a_stranger_wrote_into_a_lake_steers_no_terminal(runs: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    gather([runs], lake, lambda _: "\x1b]0;title\x07 rate")
+    runs_found = find_in_lake(Lake.open(lake), Search(), 3).runs
+    assert all((run.headline or "").isprintable() for run in runs_found)
+    table = pq.ParquetFile(lake / Month(2024, 11).path(HEADLINE)).read()
+    place = table.column_names.index("title")
+    titles = ["\x1b[2Jcleared"] * table.num_rows
+    pq.write_table(
+        table.set_column(place, table.schema.field("title"), [titles]), lake / Month(2024, 11).path(HEADLINE)
+    )
+    assert {run.title for run in find_in_lake(Lake.open(lake), Search(until="2024-11"), 3).runs} == {" [2Jcleared"}
+
+
 def test_a_folder_of_somebody_else_becomes_no_lake(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter.txt").write_text("dear")

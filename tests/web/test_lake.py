@@ -13,6 +13,7 @@ from tests.web.test_history import THROUGHPUT, ask
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import Lake
 from nicbench.store.index import list_indexed_runs
+from nicbench.web import lake_runs
 from nicbench.web.catalogue import Catalogue
 from nicbench.web.lake_runs import LakeRuns
 from nicbench.web.security import Door
@@ -41,6 +42,16 @@ def test_runs_of_both_are_listed_and_found_once(client: Client) -> None:
     assert (listed["every"], listed["found"], len({row["run"] for row in listed["rows"]})) == (12, 12, 12)
     assert client.get("/api/runs?card=25g").json()["found"] == 6
     assert client.get("/api/runs?until=2024-11-04").json()["found"] == 2
+
+
+def test_of_very_many_runs_the_newest_are_listed_and_all_are_counted_and_searched(
+    monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    monkeypatch.setattr(lake_runs, "MOST", 5)
+    listed = client.get("/api/runs").json()
+    assert (listed["every"], listed["found"]) == (12, 5)
+    found = client.get("/api/runs?until=2024-11-05").json()
+    assert (found["every"], found["found"]) == (12, 2)
 
 
 def test_a_trend_has_a_figure_of_each_run_whether_gathered_or_not(client: Client) -> None:

@@ -14,16 +14,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from nicbench.compare.history.figures import Figure, Measure, Told
+from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, SETTINGS, Lake, Month
 from nicbench.store.headline import time_of_name
 
 _KEY: Final = ("test", "name", "configuration", "parameters_json", "method", "scope")
 _TOLD: Final = ("label", "unit", "is_main", "higher_is_better")
 _TEXTS: Final = (*_KEY, "label", "unit", "verdict", "limited_by")
-_OF_FIGURE: Final = ("run_id", "place", "value", "verdict", "lower", "upper", "limited_by", "near_tester_limit")
+_OF_FIGURE: Final = ("run_id", "place", "value", "verdict", "lower", "upper", "limited_by", "near_limit")
 
 
 class LakeFigures:
@@ -59,11 +59,9 @@ class LakeFigures:
             return
         test, name = (tuple({key[place] for key in numbers}) for place in (0, 1))
         for month in sorted(months):
-            opened = self._lake.open_table(month, FIGURES, _TEXTS)
-            for group in range(opened.num_row_groups if opened is not None else 0):
-                assert opened is not None  # noqa: S101 - the loop is empty
-                if _may_have(opened, group, test, name):
-                    yield from _figures_of(opened.read_row_group(group, columns=[*_KEY, *_OF_FIGURE]), numbers, runs)
+            for part in self._lake.parts(month, FIGURES, _TEXTS):
+                if _may_have(part, test, name):
+                    yield from _figures_of(part.read((*_KEY, *_OF_FIGURE)), numbers, runs)
 
     def settings(self, runs: Iterable[str]) -> tuple[dict[str, int], dict[int, dict[str, str]]]:
         """Returns the number of the settings of each of these runs, and the settings by number."""
@@ -71,10 +69,8 @@ class LakeFigures:
         known: dict[str, int] = {}
         of_run: dict[str, int] = {}
         for month in sorted({Month.of(time_of_name(name)) for name in wanted}):
-            opened = self._lake.open_table(month, SETTINGS)
-            for group in range(opened.num_row_groups if opened is not None else 0):
-                assert opened is not None  # noqa: S101 - the loop is empty
-                rows = opened.read_row_group(group)
+            for part in self._lake.parts(month, SETTINGS):
+                rows = part.read(("run_id", "settings_json"))
                 texts = rows.column("settings_json").combine_chunks()
                 numbers = [known.setdefault(text, -1 - len(known)) for text in texts.dictionary.to_pylist()]
                 for name, place in zip(rows.column("run_id").to_pylist(), texts.indices.to_pylist(), strict=True):
@@ -84,10 +80,8 @@ class LakeFigures:
         return of_run, {number: _settings(text) for text, number in known.items() if number in used}
 
     def _measures_of(self, month: Month) -> Iterator[Measure]:
-        opened = self._lake.open_table(month, FIGURES, _TEXTS)
-        for group in range(opened.num_row_groups if opened is not None else 0):
-            assert opened is not None  # noqa: S101 - the loop is empty
-            rows = opened.read_row_group(group, columns=[*_KEY, *_TOLD])
+        for part in self._lake.parts(month, FIGURES, _TEXTS):
+            rows = part.read((*_KEY, *_TOLD))
             firsts = np.flatnonzero(_changes(rows))
             for row in rows.take(pa.array(firsts)).to_pylist():
                 told = Told(row["name"], row["label"], row["unit"], row["is_main"], row["higher_is_better"])
@@ -110,12 +104,11 @@ def _key_of(measure: Measure) -> tuple[str, ...]:
     return (measure.test, measure.told.value, *texts)
 
 
-def _may_have(opened: pq.ParquetFile, group: int, tests: Iterable[str], names: Iterable[str]) -> bool:
-    """Whether a row group may have a row of one of these tests and values, by what its statistics say."""
-    about = opened.metadata.row_group(group)
+def _may_have(part: Part, tests: Iterable[str], names: Iterable[str]) -> bool:
+    """Whether a part may have a row of one of these tests and values, by what its file says of it."""
     for column, wanted in (("test", tests), ("name", names)):
-        told = about.column(opened.schema_arrow.get_field_index(column)).statistics
-        if told is not None and told.has_min_max and not any(told.min <= one <= told.max for one in wanted):
+        bounds = part.bounds(column)
+        if bounds is not None and not any(bounds[0] <= one <= bounds[1] for one in wanted):
             return False
     return True
 

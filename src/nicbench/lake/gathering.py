@@ -131,10 +131,8 @@ def find_known(lake: Lake, ids: Sequence[str]) -> dict[str, KnownRun]:
     wanted = pa.array(sorted(set(ids)), pa.string())
     found = {}
     for month in lake.months_of(ids):
-        opened = lake.open_table(month, HEADLINE)
-        for number in range(opened.num_row_groups if opened is not None else 0):
-            assert opened is not None  # noqa: S101 - the loop is empty
-            rows = opened.read_row_group(number, columns=["run_id", "path", "digest", "tags_digest"])
+        for part in lake.parts(month, HEADLINE):
+            rows = part.read(["run_id", "path", "digest", "tags_digest"])
             for row in rows.filter(pc.is_in(rows.column("run_id"), wanted)).to_pylist():
                 found[row["run_id"]] = KnownRun(row["path"], Stamp(row["digest"], row["tags_digest"]))
     return found

@@ -24,7 +24,7 @@ from nicbench.store.files import storage_error, sync_folder, write_atomically, w
 from nicbench.store.headline import time_of_name
 
 if TYPE_CHECKING:
-    import pyarrow.parquet as pq
+    from nicbench.lake.part import Part
 
 FOLDER: Final = "lake"
 """The name of a lake beside the run folders, where it is found without being named."""
@@ -122,32 +122,31 @@ class Lake:
 
     # Files.
 
-    def open_table(self, month: Month, table: str, dictionaries: tuple[str, ...] = ()) -> pq.ParquetFile | None:
-        """Opens the file of a month; None where there is none. HostError where it is damaged, or not ours."""
+    def parts(self, month: Month, table: str, dictionaries: tuple[str, ...] = ()) -> list[Part]:
+        """Opens the file of a month; empty where there is none. HostError where it is damaged, or not ours.
+
+        ``dictionaries`` are columns that are read as dictionaries of their texts.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        from nicbench.lake.part import Part, damaged_error
+
         name = month.path(table)
+        if not self._exists(name):
+            return []
         try:
-            if self.local is not None:
-                if not (self.local / name).is_file():
-                    return None
-                found = pq.ParquetFile(self.local / name, read_dictionary=list(dictionaries))
-            else:
-                if not self._exists(name):
-                    return None
-                found = pq.ParquetFile(
-                    self._store.open_input_file(self._path(name)), read_dictionary=list(dictionaries)
-                )
+            source = self.local / name if self.local is not None else self._store.open_input_file(self._path(name))
+            found = pq.ParquetFile(source, read_dictionary=list(dictionaries))
         except (pa.ArrowException, OSError) as error:
-            raise self._damaged(name, error) from error
+            raise damaged_error(self._shown(name), error) from error
         if SIGNATURE not in (found.schema_arrow.metadata or {}):
             raise HostError(
                 "is no file of nicbench, but lies where one belongs",
                 place=self._shown(name),
                 next_step="move it out of the lake; what was gathered of this month is gathered again",
             )
-        return found
+        return [Part(self._shown(name), found, number) for number in range(found.num_row_groups)]
 
     @contextlib.contextmanager
     def writing(self, month: Month, table: str) -> Iterator[BinaryIO]:
@@ -269,7 +268,9 @@ class Lake:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise self._damaged(MARK, error) from error
+            from nicbench.lake.part import damaged_error
+
+            raise damaged_error(self._shown(MARK), error) from error
 
     def _write_mark(self) -> None:
         content = (json.dumps({"format": FORMAT, "what": "a lake of nicbench runs"}) + "\n").encode()
@@ -321,13 +322,6 @@ class Lake:
 
     def _shown(self, name: str) -> str:
         return f"{self.address.rstrip('/')}/{name}"
-
-    def _damaged(self, name: str, error: Exception) -> HostError:
-        return HostError(
-            f"cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-            place=self._shown(name),
-            next_step="put it back from a copy, or remove it and gather the runs of its month again",
-        )
 
 
 def find_lake(runs: Path, named: str | None = None) -> Lake | None:

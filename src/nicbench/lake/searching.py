@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from nicbench.lake.part import Part
 from nicbench.lake.place import HEADLINE, Lake, Month
-from nicbench.store.headline import RunHeadline
+from nicbench.store.headline import VERDICTS, RunHeadline, clean
 from nicbench.store.index import Search, find_runs, is_release
 
 _LISTS: Final = ("tags", "cards", "kernels", "drivers", "methods", "configurations")
@@ -42,15 +42,12 @@ def find_in_lake(lake: Lake, search: Search, most: int, without: Sequence[str] =
     HostError where a file of the lake cannot be read.
     """
     absent, absent_in = pa.array(sorted(without), pa.string()), set(lake.months_of(without))
-    parts: list[list[RunHeadline]] = []
+    found: list[list[RunHeadline]] = []
     matching = every = shown = 0
     for month in reversed(lake.months()):
-        opened = lake.open_table(month, HEADLINE, _DICTIONARIES)
-        if opened is None:
-            continue
-        for number in reversed(range(opened.num_row_groups)):
-            rows = _Rows(opened, number)
-            mine = np.ones(opened.metadata.row_group(number).num_rows, dtype=bool)
+        for part in reversed(lake.parts(month, HEADLINE, _DICTIONARIES)):
+            rows = _Rows(part)
+            mine = np.ones(part.count, dtype=bool)
             if month in absent_in:
                 mine = ~_flags(pc.is_in(rows.column("run_id"), absent))
             every += int(np.count_nonzero(mine))
@@ -58,17 +55,9 @@ def find_in_lake(lake: Lake, search: Search, most: int, without: Sequence[str] =
             matching += len(chosen)
             wanted = chosen[max(0, len(chosen) - (most - shown)) :] if shown < most else chosen[:0]
             if len(wanted):
-                parts.append(
-                    list(
-                        _headlines(
-                            opened.read_row_group(number, columns=list(_SHOWN), use_threads=False).take(
-                                pa.array(wanted)
-                            )
-                        )
-                    )
-                )
+                found.append(list(_headlines(part.read(_SHOWN).take(pa.array(wanted)))))
                 shown += len(wanted)
-    return Found(tuple(run for part in reversed(parts) for run in part), matching, every)
+    return Found(tuple(run for some in reversed(found) for run in some), matching, every)
 
 
 def find_together(own: Sequence[RunHeadline], lake: Lake, search: Search, most: int) -> Found:
@@ -85,15 +74,10 @@ def find_together(own: Sequence[RunHeadline], lake: Lake, search: Search, most: 
 def find_run(lake: Lake, run_id: str) -> RunHeadline | None:
     """Finds a run by its id; None where the lake has none of this name."""
     for month in lake.months_of([run_id]):
-        opened = lake.open_table(month, HEADLINE, _DICTIONARIES)
-        for number in range(opened.num_row_groups if opened is not None else 0):
-            assert opened is not None  # noqa: S101 - the loop is empty
-            ids = opened.read_row_group(number, columns=["run_id"]).column("run_id")
-            place = pc.index(ids, run_id).as_py()
+        for part in lake.parts(month, HEADLINE, _DICTIONARIES):
+            place = pc.index(part.read(["run_id"]).column("run_id"), run_id).as_py()
             if place >= 0:
-                return next(
-                    _headlines(opened.read_row_group(number, columns=list(_SHOWN), use_threads=False).slice(place, 1))
-                )
+                return next(_headlines(part.read(_SHOWN).slice(place, 1)))
     return None
 
 
@@ -119,14 +103,13 @@ def _meeting(search: Search, rows: _Rows, keep: np.ndarray[Any, Any]) -> np.ndar
 class _Rows:
     """The columns of a row group, each read when it is first asked for."""
 
-    def __init__(self, opened: pq.ParquetFile, number: int) -> None:
-        self._opened = opened
-        self._number = number
+    def __init__(self, part: Part) -> None:
+        self._part = part
         self._columns: dict[str, pa.Array] = {}
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns:
-            read = self._opened.read_row_group(self._number, columns=[name], use_threads=False).column(name)
+            read = self._part.read([name]).column(name)
             self._columns[name] = read.combine_chunks() if isinstance(read, pa.ChunkedArray) else read
         return self._columns[name]
 
@@ -216,8 +199,14 @@ def _in_time(rows: _Rows, search: Search) -> np.ndarray[Any, Any]:
 
 
 def _headlines(rows: pa.Table) -> Iterator[RunHeadline]:
+    """Makes headlines of rows, their texts clean: a lake is trusted no more than a run folder is."""
     for row in rows.to_pylist():
         started = row.pop("started")
+        folder = row.pop("path")
+        texts: dict[str, Any] = {
+            name: clean(text) or None if isinstance(text, str) else text for name, text in row.items()
+        }
+        lists = {name: tuple(map(clean, filter(None, row[name] or ()))) for name in _LISTS}
         at = started.astimezone(UTC).isoformat(timespec="seconds") if started is not None else None
-        lists = {name: tuple(row[name]) for name in _LISTS}
-        yield RunHeadline(folder=row.pop("path"), **{**row, **lists, "started": at, "trouble": None})
+        verdict = texts["verdict"] if texts["verdict"] in VERDICTS else None
+        yield RunHeadline(folder=folder, **{**texts, **lists, "started": at, "verdict": verdict, "trouble": None})

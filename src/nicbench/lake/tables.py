@@ -68,7 +68,7 @@ _FIELDS: Final = {
         pa.field("lower", pa.float64()),
         pa.field("upper", pa.float64()),
         pa.field("limited_by", pa.string()),
-        pa.field("near_tester_limit", pa.bool_(), nullable=False),
+        pa.field("near_limit", pa.bool_(), nullable=False),
     ),
     TRIALS: _own(TRIAL_SCHEMA),
     ROUNDS: _own(ROUND_SCHEMA),

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month
 from nicbench.lake.tables import ORDERS, SCHEMAS
 
@@ -28,8 +29,8 @@ def merge(lake: Lake, month: Month, table: str, new: Sequence[pa.Table], replace
 
     Whether anything was written: a month without a row gets no file. HostError where it cannot be read or written.
     """
-    old = lake.open_table(month, table)
-    if old is None and not sum(each.num_rows for each in new):
+    old = lake.parts(month, table)
+    if not old and not sum(each.num_rows for each in new):
         return False
     gone = pa.array(sorted(replaced), pa.string())
     added = pa.concat_tables([SCHEMAS[table].empty_table(), *new]).sort_by(_order(table))
@@ -51,16 +52,15 @@ def _order(table: str) -> list[tuple[str, str]]:
     return [(name, "ascending") for name in ORDERS[table]]
 
 
-def _rows_of(old: pq.ParquetFile | None, gone: pa.Array) -> Iterator[pa.Table]:
+def _rows_of(old: Sequence[Part], gone: pa.Array) -> Iterator[pa.Table]:
     for rows, _ in _old_parts(old, gone):
         yield rows
 
 
-def _old_parts(old: pq.ParquetFile | None, gone: pa.Array) -> Iterator[tuple[pa.Table, str]]:
+def _old_parts(old: Sequence[Part], gone: pa.Array) -> Iterator[tuple[pa.Table, str]]:
     """Yields the rows that stay, in parts, each with the last run of the part before anything was taken out of it."""
-    for number in range(old.num_row_groups if old is not None else 0):
-        assert old is not None  # noqa: S101 - the loop is empty
-        rows = old.read_row_group(number).replace_schema_metadata(None)
+    for part in old:
+        rows = part.read().replace_schema_metadata(None)
         if rows.num_rows:
             last = rows.column("run_id")[-1].as_py()
             yield (rows.filter(pc.invert(pc.is_in(rows.column("run_id"), gone))) if len(gone) else rows), last

@@ -53,7 +53,7 @@ async def see_machines(bench: BenchFile, folder: RunFolder, bus: Bus, *, others_
                 next_step="resume it there, start a new run here, or add --on-other-machines: "
                 "the trials of both then stand in one run, and the report says so",
             )
-        bus.publish(Note(level="warning", text=f"The run goes on on other machines, as it was asked to: {moved}."))
+        bus.publish(Note(level="warning", text=f"The run continues on other machines, as it was asked to: {moved}."))
     bus.publish(MachinesUsed(machines=used))
 
 

@@ -20,7 +20,8 @@ MOST_NAMES: Final = 64
 _FIELD: Final = "\x1f"
 _NAME: Final = "\x1e"
 """Separators of the fields of a line, and of the names in a field: characters that no clean text has."""
-_VERDICTS: Final = frozenset({"", "valid", "adjusted", "disturbed", "incomplete", "imported"})
+VERDICTS: Final = frozenset({"", "valid", "adjusted", "disturbed", "incomplete", "imported"})
+"""Values of a headline's verdict; empty where it has none."""
 _FIELDS: Final = 17
 _LONGEST_LINE: Final = 200_000
 """Characters: more than all names and texts of a headline can have."""
@@ -177,7 +178,7 @@ def of_line(name: str, folder: str, line: str) -> RunHeadline | None:
     if not line.replace(_FIELD, "").replace(_NAME, "").isprintable():
         return None
     title, started, verdict, finished, trials, results, has_report, trouble, *names, version, form, said = fields
-    if verdict not in _VERDICTS or not (trials.isdecimal() and results.isdecimal() and len(trials + results) < 24):
+    if verdict not in VERDICTS or not (trials.isdecimal() and results.isdecimal() and len(trials + results) < 24):
         return None
     tags, cards, kernels, drivers, methods, configurations = (
         tuple(each.split(_NAME)) if each else () for each in names

@@ -150,11 +150,15 @@ def searched_text(run: RunHeadline) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRuns:
-    """The runs, oldest first; how many folders were read for them; and notes on the index for the user."""
+    """The runs, oldest first; how many folders were read for them; and notes on the index for the user.
+
+    ``every`` is how many runs there are where these are the newest of them; else None.
+    """
 
     runs: tuple[RunHeadline, ...]
     read: int
     notes: tuple[str, ...] = ()
+    every: int | None = None
 
 
 def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> IndexedRuns:

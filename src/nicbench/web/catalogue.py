@@ -117,6 +117,7 @@ class Catalogue:
         self._peek = peek
         self._lock = threading.Lock()
         self._runs: tuple[RunHeadline, ...] = ()
+        self._every = 0
         self._texts: dict[str, str] = {}
         self._orders: dict[str, tuple[RunHeadline, ...]] = {}
         self._wishes: dict[Wish, tuple[RunHeadline, ...]] = {}
@@ -153,7 +154,7 @@ class Catalogue:
                 if len(self._wishes) >= _MOST_WISHES:
                     self._wishes.clear()
                 runs = self._wishes[wish] = self._select(wish)
-            return Found(runs, len(self._runs))
+            return Found(runs, self._every)
 
     def _select(self, wish: Wish) -> tuple[RunHeadline, ...]:
         runs = self._in_order(wish.sort)
@@ -180,9 +181,10 @@ class Catalogue:
 
     def _read_all(self) -> None:
         began = time.monotonic()
-        runs = self._runs
+        runs, every = self._runs, self._every
         try:
-            runs = self._read().runs
+            read = self._read()
+            runs, every = read.runs, len(read.runs) if read.every is None else read.every
         except (NicbenchError, OSError):
             pass  # the folder is gone for the moment: what was known of it is shown
         finally:  # whatever happened: pages wait for this
@@ -190,6 +192,7 @@ class Catalogue:
                 if runs != self._runs:
                     self._texts = {run.folder: searched_text(run) for run in runs}
                     self._runs, self._orders, self._wishes = runs, {}, {}
+                self._every = every
                 self._next = time.monotonic() + max(_FRESH_S, _REST * (time.monotonic() - began))
                 self._is_reading = False
             self._is_read.set()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.lake.place import Lake, Month
 from nicbench.store.headline import RunHeadline, time_of_name
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
@@ -216,12 +216,15 @@ class History:
         settings = {**self.known.settings, **self._index.settings(self.known.settings)}
         measures, of_run = self._index.measures(), self._index.settings_of_runs()
         if self._gathered is not None:
-            measures |= self._gathered.measures()
-            if self._settings_for is not self._runs:
-                others = (run.name for run in self._runs or () if not self._is_own(run))
-                self._of_gathered, self._settings_for = self._gathered.settings(others), self._runs
-            of_run |= self._of_gathered[0]
-            settings |= self._of_gathered[1]
+            with contextlib.suppress(
+                NicbenchError
+            ):  # a damaged lake: its figures are missing, and their answer says why
+                measures |= self._gathered.measures()
+                if self._settings_for is not self._runs:
+                    others = (run.name for run in self._runs or () if not self._is_own(run))
+                    self._of_gathered, self._settings_for = self._gathered.settings(others), self._runs
+                of_run |= self._of_gathered[0]
+                settings |= self._of_gathered[1]
         self.known = Known(measures, settings, of_run, _varying(tuple(settings.values())))
         self._shown = time.monotonic()
 

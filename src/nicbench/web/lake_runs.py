@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from nicbench.lake.place import HEADLINE, Lake
+from nicbench.lake.searching import Found, find_together
 from nicbench.store.headline import RunHeadline
 from nicbench.store.index import IndexedRuns, Search
 from nicbench.web.catalogue import ReadRuns
@@ -22,7 +23,7 @@ class LakeRuns:
         self._read_own = read_own
         self._own: Sequence[RunHeadline] = ()
         self._state: Any = None
-        self._newest: tuple[RunHeadline, ...] = ()
+        self._newest = Found((), 0, 0)
 
     def read(self) -> IndexedRuns:
         """Returns the newest runs of both, oldest first."""
@@ -30,12 +31,13 @@ class LakeRuns:
         state = (own.runs, *(self._lake.stamp(month, HEADLINE) for month in self._lake.months()))
         if state != self._state:
             self._own = own.runs
-            self._newest = self.look(Search())
+            self._newest = self._find(Search())
             self._state = state
-        return IndexedRuns(self._newest, own.read, own.notes)
+        return IndexedRuns(self._newest.runs, own.read, own.notes, self._newest.every)
 
     def look(self, search: Search) -> tuple[RunHeadline, ...]:
         """Returns the newest runs of both that meet a search, oldest first."""
-        from nicbench.lake.searching import find_together  # imported here: pages without a lake load none of it
+        return self._find(search).runs
 
-        return find_together(self._own, self._lake, search, MOST).runs
+    def _find(self, search: Search) -> Found:
+        return find_together(self._own, self._lake, search, MOST)

@@ -28,7 +28,6 @@ from nicbench.store import reading
 from nicbench.store.index import newest_known
 from nicbench.web.app import make_app
 from nicbench.web.catalogue import Catalogue, ReadRuns
-from nicbench.web.lake_runs import LakeRuns
 from nicbench.web.security import Door
 from nicbench.web.site import Site
 
@@ -120,6 +119,8 @@ def serve(
     if lake is None:
         catalogue = Catalogue(read, partial(newest_known, folder))
     else:
+        from nicbench.web.lake_runs import LakeRuns  # imported here: pages without a lake load none of it
+
         both = LakeRuns(lake, read)
         catalogue = Catalogue(both.read, look=both.look)
     door = Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password)
