@@ -69,8 +69,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "kernel-forward",
     ),
     "more connections than flows": (
-        "lab: {kind: veth}\ndut: {kind: nat}\n"
-        "tests: [{name: t, method: connection-capacity, connections: 257}]\n",
+        "lab: {kind: veth}\ndut: {kind: nat}\ntests: [{name: t, method: connection-capacity, connections: 257}]\n",
         (5, 61),
         "257 connections need as many flows, and the traffic has 256",
         "`traffic: {flows: 257}`",

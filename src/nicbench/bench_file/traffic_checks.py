@@ -142,8 +142,8 @@ def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
     if bench.traffic.bidirectional and not dut.forwards_both_ways:
         yield Problem(
             root.position_of(("traffic", "bidirectional")),
-            f"a DUT of the kind {quote(bench.dut.kind)} lets nothing in that was not asked for from inside, and frames of "
-            "a test answer nothing",
+            f"a DUT of the kind {quote(bench.dut.kind)} lets nothing in that was not asked for from inside, and "
+            "frames of a test answer nothing",
             "write `bidirectional: false`: frames go from the first port, which is inside, to the second",
         )
         return

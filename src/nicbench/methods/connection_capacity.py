@@ -1,9 +1,9 @@
 """Connection capacity: how many connections the DUT holds at once (as RFC 3511 section 5.2 asks of TCP).
 
 Steps, for each frame size: one frame each of so many flows, at a rate at which the DUT can make connections of them,
-before it may forget the first; a binary search for the most flows of which every frame comes back. A trial with loss is
-repeated. Between trials the DUT must forget: in `settle` before and after each, or by itself. A DUT that gives the place
-of an old connection to a new one loses no frame then, and has no capacity that frames from one side could show.
+before it may forget the first; a binary search for the most flows of which every frame comes back. A trial with loss
+is repeated. Between trials the DUT must forget: in `settle` before and after each, or by itself. A DUT that gives the
+place of an old connection to a new one loses no frame then, and has no capacity that frames from one side could show.
 Verified: every frame by its signature, and that learning frames pass before each trial; no flow is taught.
 """
 
@@ -65,8 +65,8 @@ class ConnectionCapacity(FrameMethod):
         frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
         """Frame sizes, and mixes by name."""
         trial: BurstPauses = BurstPauses()
-        """Pauses of a trial. Two times `settle` lie between two trials: time for the DUT to forget, unless it begins each
-        with an empty table (`dut: {kind: nat, empty_table: true}`).
+        """Pauses of a trial. Two times `settle` lie between two trials: time for the DUT to forget, unless it begins
+        each with an empty table (`dut: {kind: nat, empty_table: true}`).
         """
 
     options: Options
@@ -132,12 +132,20 @@ class ConnectionCapacity(FrameMethod):
         return ResultTable(
             title="Connection capacity",
             caption=(
-                "The most new flows, one frame of each, of which every frame came back: as many connections are held at "
-                "once. One more than the upper bound of the interval lost frames."
+                "The most new flows, one frame of each, of which every frame came back: as many connections are held "
+                "at once. Beside it the fewest of which frames were lost."
             ),
             columns=(
                 _SIZE,
                 _CAPACITY,
+                Column(
+                    value=_CAPACITY.value,
+                    head="Interval",
+                    unit="connections",
+                    form="whole",
+                    aspect="interval",
+                    is_minor=True,
+                ),
                 Column(value="made_in_ns", head="Made in", form="milliseconds"),
                 Column(value="connections_tried", head="Most tried", unit="connections", form="whole"),
                 Column(value="trials", head="Trials", form="whole"),
@@ -146,9 +154,7 @@ class ConnectionCapacity(FrameMethod):
         )
 
 
-async def most_held(
-    fill: Callable[[int], Awaitable[Fill]], most: int, precision: float
-) -> tuple[int, int | None]:
+async def most_held(fill: Callable[[int], Awaitable[Fill]], most: int, precision: float) -> tuple[int, int | None]:
     """The most connections that were held (0: none), and the fewest that were not (None: no frame was ever lost).
 
     A binary search; the two are at most ``precision`` of the second apart, or one; further, where the tester sends too

@@ -10,6 +10,7 @@ from markupsafe import escape
 
 from nicbench.core.frame_size import size_words
 from nicbench.core.table import Goal
+from nicbench.core.trial import Purpose
 from nicbench.report.document.blocks import Drawing, Figure, Panel
 from nicbench.report.document.inlines import Part, capitalise, inlines, strong
 from nicbench.report.document.paper import drawing
@@ -156,7 +157,7 @@ class Figures:
             trial
             for trial in section.known.trials.values()
             if trial.test == section.test
-            and trial.request.purpose not in CALIBRATION
+            and trial.request.purpose not in (*CALIBRATION, Purpose.CONNECTIONS)  # which are all at one load
             and (trial.id in behind or trial.request.frame_bytes == size)
         ]
         words = f"Every trial of the search at {size_words(row.result.parameters)}: the share of frames lost"

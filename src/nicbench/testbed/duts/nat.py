@@ -1,9 +1,9 @@
 """Source NAT of the Linux kernel (`nat`): the first port is inside, the second outside, and connections are tracked.
 
-Addresses, neighbours and routes are those of ``_forwarding.py``. What leaves by the outside port gets an outside address
-(nftables, ``masquerade`` or ``snat``); what comes in there is forwarded only where it belongs to a connection that began
-inside, as on any such router. So traffic goes one way, from inside. The table of rules is deleted afterwards, and
-settings get their old values back.
+Addresses, neighbours and routes are those of ``_forwarding.py``. What leaves by the outside port gets an outside
+address (nftables, ``masquerade`` or ``snat``); what comes in there is forwarded only where it belongs to a connection
+that began inside, as on any such router. So traffic goes one way, from inside. The table of rules is deleted
+afterwards, and settings get their old values back.
 """
 
 from __future__ import annotations
@@ -68,22 +68,24 @@ class NatOptions(Frozen):
     random: bool = False
     """Each connection gets a random source port (`fully-random`)."""
     table_size: int | None = Field(default=None, ge=16, le=2**31 - 1)
-    """The most connections that are tracked at once (`nf_conntrack_max`); without it, it is left alone. It is a setting of
-    the whole machine where the kernel has none for each network namespace.
+    """The most connections that are tracked at once (`nf_conntrack_max`); without it, it is left alone. It is a setting
+    of the whole machine where the kernel has none for each network namespace.
     """
     udp_timeout: Annotated[Seconds, Field(ge=1.0, le=86_400.0), AfterValidator(_whole_seconds)] | None = None
     """How long a UDP connection is remembered that nobody answered (`nf_conntrack_udp_timeout`); without it, it is left
     alone.
     """
     empty_table: bool = False
-    """Each trial begins with an empty table, as [`connection-capacity`](tests.md#connection-capacity) needs it: the outside
-    address is taken away for a moment, upon which the kernel forgets what it translated to it. Not with a pool.
+    """Each trial begins with an empty table, as [`connection-capacity`](tests.md#connection-capacity) needs it: the
+    outside address is taken away for a moment, upon which the kernel forgets what it translated to it. Not with a pool.
     """
 
     @model_validator(mode="after")
     def _empties_what_is_masqueraded(self) -> Self:
         if self.empty_table and self.addresses > 1:
-            raise ValueError("`empty_table` does not go with a pool: the kernel forgets only what `masquerade` translated")
+            raise ValueError(
+                "`empty_table` does not go with a pool: the kernel forgets only what `masquerade` translated"
+            )
         return self
 
 
@@ -129,7 +131,7 @@ def pool_of(address: str, addresses: int) -> tuple[str, str]:
         raise NotReadyError(
             f"{addresses} outside addresses after {first - 1} do not fit into {network}",
             place="dut, addresses",
-            next_step="lower `addresses`, or give the DUT's outside port an address at the beginning of a wider network",
+            next_step="lower `addresses`, or give the outside port an address at the beginning of a wider network",
         )
     return str(first), str(last)
 
