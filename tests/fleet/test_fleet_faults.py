@@ -60,7 +60,7 @@ def test_real_frames_between_two_machines_and_nothing_is_left_of_them(cluster: C
     for row in rows:
         summary = json.loads((Path(row["run"]) / "summary.json").read_text())
         assert summary["verdict"] != "incomplete"
-        assert len(summary["results"]) == 2
+        assert len(summary["results"]) >= 2
     assert [state_of(cluster, node) for node in nodes] == before
 
 
