@@ -52,8 +52,8 @@ FROM_A_COPY: Final = "restore the files from a copy of the folder"
 _FIRST = (BENCH, IMPORT)
 """A run folder holds one of these from its beginning."""
 _LONGEST_SLUG = 48
-_ID_LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Of Crockford's base 32: no letter is taken for a digit, and none makes the difference by its case."""
+_ID_LETTERS: Final = "0123456789abcdfghjkmnpqrstvwxyz"
+"""Of Crockford's base 32, without the e of numbers (7e0): no letter is taken for a digit, and case makes no difference."""
 _ID_LENGTH: Final = 10
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -251,7 +251,7 @@ def new_run_id(title: str) -> str:
     """Makes the id of a new run, which is the name of its folder: time in UTC, title, ten random characters.
 
     The ids of machines that know nothing of each other differ, as runs of many of them are gathered in one place: of
-    10,000 that were made in one second with one title, two are equal with a probability of 4e-8 (n**2 / 2 / 32**10).
+    10,000 that were made in one second with one title, two are equal with a probability of 6e-8 (n**2 / 2 / 31**10).
     """
     random = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
     return f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{slug(title)}-{random}"
