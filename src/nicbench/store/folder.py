@@ -53,7 +53,7 @@ _FIRST = (BENCH, IMPORT)
 """A run folder holds one of these from its beginning."""
 _LONGEST_SLUG = 48
 _ID_LETTERS: Final = "0123456789abcdfghjkmnpqrstvwxyz"
-"""Of Crockford's base 32, without the e of numbers (7e0): no letter is taken for a digit, and case makes no difference."""
+"""Of Crockford's base 32, without the e of numbers (7e0): no letter is taken for a digit, whatever its case."""
 _ID_LENGTH: Final = 10
 
 Kind = TypeVar("Kind", bound=BaseModel)
