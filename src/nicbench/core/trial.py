@@ -25,6 +25,7 @@ from nicbench.core.reading import (
     TransmitGaps,
     Variation,
 )
+from nicbench.core.traffic import StreamLoad
 from nicbench.core.verdict import Sample
 
 CALIBRATION: Final = "calibration"
@@ -84,6 +85,8 @@ class TrialRequest(Frozen):
     """The exact number of frames of each load (``core/pattern.py``); the transmission ends with the last of them."""
     phases: tuple[Phase, ...] = ()
     """Consecutive loads in one transmission; ``load_frames_per_s`` is the first one's, ``duration_s`` the sum."""
+    streams: tuple[StreamLoad, ...] = Field(default=(), exclude_if=lambda loads: not loads)
+    """Loads of single streams, the others send nothing; ``load_frames_per_s`` is their sum. Empty: as in traffic."""
     interruption: Interruption | None = None
     """A command to run on the DUT during the transmission."""
     adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)

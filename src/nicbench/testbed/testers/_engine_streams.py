@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from nicbench.core.frame_size import Size
-from nicbench.core.traffic import Fields, FieldValue, Frames, StreamSpec, Sweep, Traffic
+from nicbench.core.frame_size import Size, size_label
+from nicbench.core.traffic import Fields, FieldValue, Frames, StreamLoad, StreamSpec, Sweep, Traffic
 from nicbench.core.trial import Phase
 from nicbench.testbed.duts.base import Addressing
 
@@ -25,11 +25,11 @@ def stream_requests(
     traffic: Traffic,
     way: Addressing,
     size: Size,
-    rates_frames_per_s: Sequence[float],
+    rates_frames_per_s: Sequence[float | None],
     duration_s: float,
     frames: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The streams of one direction, each with its rate; rate 0 sends as fast as the port takes frames.
+    """The streams of one direction, each with its rate; rate 0 sends as fast as the port takes frames, None nothing.
 
     ``frames`` is the most that all streams together send this way; None: no limit.
     """
@@ -46,8 +46,20 @@ def stream_requests(
             **_sizes(traffic.size_of(stream) or size),
         }
         for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)
-        if part != 0  # a burst may be too short for all of the streams
+        if part != 0 and rate_frames_per_s is not None  # a burst may be too short for all of the streams
     ]
+
+
+def with_own_loads(traffic: Traffic, loads: Sequence[StreamLoad]) -> tuple[Traffic, tuple[float | None, ...]]:
+    """The traffic whose streams have the sizes of these loads, and the rate of each stream; None where it has none."""
+    sizes = {load.stream: load.size if isinstance(load.size, int) else size_label(load.size) for load in loads}
+    rates = {load.stream: load.load_frames_per_s for load in loads}
+    streams = tuple(
+        stream.model_copy(update={"frame_bytes": sizes.get(stream.name, stream.frame_bytes)})
+        for stream in traffic.streams
+    )
+    sized = traffic.model_copy(update={"streams": streams})
+    return sized, tuple(rates.get(stream.name) for stream in sized.port_streams())
 
 
 def phase_requests(
@@ -87,12 +99,13 @@ def learning_requests(
     ]
 
 
-def _parts(frames: int | None, rates_frames_per_s: Sequence[float]) -> list[int | None]:
+def _parts(frames: int | None, rates_frames_per_s: Sequence[float | None]) -> list[int | None]:
     """Divides ``frames`` into whole frames for each stream, in proportion to the rates; None without a limit."""
-    whole = sum(rates_frames_per_s)
+    rates = [rate or 0.0 for rate in rates_frames_per_s]
+    whole = sum(rates)
     if frames is None or not whole:
-        return [None for _ in rates_frames_per_s]
-    ends = [round(frames * rate / whole) for rate in accumulate(rates_frames_per_s)]
+        return [None for _ in rates]
+    ends = [round(frames * rate / whole) for rate in accumulate(rates)]
     return [end - begin for begin, end in pairwise([0, *ends])]
 
 

@@ -108,6 +108,7 @@ class Trex(TesterKind):
             Ability.ARRIVALS: "it does not keep when frames arrive",
             Ability.MIX: "it is given one frame size for a stream",
             Ability.STREAMS: "it is given one stream for each way",
+            Ability.STREAM_LOADS: "it is given one stream for each way",
             Ability.HEADERS: _PLAIN,
             Ability.FILE: _PLAIN,
             Ability.FIELDS: _PLAIN,

@@ -1,0 +1,1 @@
+"""Methods that hold services against what was agreed for them."""
