@@ -14,10 +14,8 @@ from nicbench.core.traffic import StreamLoad
 from nicbench.core.trial import StreamReading, Trial
 from nicbench.core.units import l2_bits_per_s
 from nicbench.methods._results import Values
-from nicbench.methods.services._service import Service, Step
+from nicbench.methods.services._service import Service
 
-CLOSE: Final = 1e-6
-"""Loads that differ by less, relatively, are the same load: only rounding lies between them."""
 SEVERELY_ERRORED_LOSS: Final = 0.5
 """A second in which more than this share of the frames is lost is severely errored (ITU-T Y.1563)."""
 UNAVAILABLE_AFTER: Final = 10
@@ -104,9 +102,9 @@ def values_of(seen: Seen) -> Values:
     }
 
 
-def policed_rate(service: Service, step: Step, seen: Seen) -> Values:
+def policed_rate(service: Service, seen: Seen) -> Values:
     """Returns the rate of the policer: a bucket that is never full passes rate x time, and its burst once at most."""
-    if seen.bits_per_s >= step.bits_per_s * (1.0 - max(seen.uncertainty, CLOSE)):
+    if seen.received_frames >= seen.sent_frames:
         return {"policed_rate_bits_per_s": Bounded(value=None, reason_null="nothing was held back")}
     least = max(0.0, seen.bits_per_s - 8.0 * service.burst / seen.duration_s)
     lower, upper = least * (1.0 - seen.uncertainty), seen.bits_per_s * (1.0 + seen.uncertainty)

@@ -119,6 +119,13 @@ def steps_of(service: Service, percents: Sequence[float]) -> Iterator[Step]:
         yield Step(name, "policing", OVERSHOOT * service.cir, service.eir)
 
 
+def shortest_policing_s(service: Service) -> float:
+    """Returns how long more must be sent than CIR and EIR before the burst is used up; 0 where nothing is policed."""
+    *_, last = steps_of(service, (100.0,))
+    more = last.bits_per_s - service.cir - service.eir
+    return 8.0 * service.burst / more if last.kind == "policing" else 0.0
+
+
 def loads_of(service: Service, step: Step, size: Size) -> tuple[StreamLoad, ...]:
     """Returns the load of each stream of the service, in frames per second."""
     committed, *excess = service.streams()

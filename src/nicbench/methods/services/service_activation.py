@@ -11,9 +11,9 @@ itself. Verified: every frame by its signature and its payload; every frame is t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Size, mean_bytes, size_label, size_parameters
@@ -28,8 +28,8 @@ from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, Validation
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.services._judging import failures_of, performance_failures, unjudged
-from nicbench.methods.services._seen import CLOSE, policed_rate, seen_of, values_of, ways_of_trial
-from nicbench.methods.services._service import Service, Step, bounds_of, loads_of, steps_of
+from nicbench.methods.services._seen import policed_rate, seen_of, values_of, ways_of_trial
+from nicbench.methods.services._service import Service, Step, bounds_of, loads_of, shortest_policing_s, steps_of
 
 STEPS_PERCENT: Final = (25.0, 50.0, 75.0, 100.0)
 STANDARD_S: Final = (900.0, 7200.0, 86_400.0)
@@ -37,6 +37,8 @@ SHORTEST_STEP_S, LONGEST_STEP_S = 1.0, 60.0
 CONFIGURATION, PERFORMANCE = "configuration", "performance"
 PASS, FAIL, UNKNOWN = "pass", "fail", "not judged"
 ALL: Final = "all services"
+# Loads that differ by less, relatively, are the same load: only rounding lies between them.
+_CLOSE: Final = 1e-6
 
 _SERVICE = Column(value="service", head="Service", form="text")
 _STEP = Column(value="step", head="Load", form="text")
@@ -47,8 +49,7 @@ _DELAYS = (
     Column(value="delay_mean_ns", head="Mean delay"),
     Column(value="delay_variation_ns", head="Delay variation"),
 )
-_OUTCOME = Column(value="outcome", head="Outcome", form="text")
-_WHY = Column(value="why", head="Why", form="text")
+_OUTCOME = Column(value="outcome", head="Outcome", form="text", is_main=True)
 
 
 class ActivationTimes(Frozen):
@@ -99,6 +100,18 @@ class ServiceActivation(FrameMethod):
                 if twice is not None:
                     raise ValueError(f"two {what} called {twice}: give each its own")
             return services
+
+        @model_validator(mode="after")
+        def _uses_bursts_up(self) -> Self:
+            for service in self.services:
+                needed_s = shortest_policing_s(service)
+                if needed_s >= self.trial.step:
+                    raise ValueError(
+                        f"steps of {self.trial.step:g} s send less above CIR and EIR than the `burst` of "
+                        f"{service.name}, so that nothing need be held back: write `trial: {{step: ...}}` above "
+                        f"{needed_s:.3g} s"
+                    )
+            return self
 
     options: Options
 
@@ -170,7 +183,7 @@ class ServiceActivation(FrameMethod):
                 **values_of(seen),
                 "least_bits_per_s": least,
                 "most_bits_per_s": most,
-                **(policed_rate(service, step, seen) if step.kind == "policing" else {}),
+                **(policed_rate(service, seen) if step.kind == "policing" else {}),
             }
             failures = failures_of(service, step, seen)
             open_ = unjudged(service, seen, long=False) if step.kind == "cir" else []
@@ -294,7 +307,8 @@ class ServiceActivation(FrameMethod):
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
-        common: dict[str, Any] = {"has_basis": False, "sentences": ("{answer}",)}
+        notes = (("answer", "All services"),)
+        common: dict[str, Any] = {"has_basis": False, "sentences": ("{answer}",), "notes": notes}
         configuration = ResultTable(
             title="Service configuration test",
             part=CONFIGURATION,
@@ -310,7 +324,7 @@ class ServiceActivation(FrameMethod):
                 Column(value="most_bits_per_s", head="At most", is_optional=True),
                 *(_LOSS, *_DELAYS),
                 Column(value="policed_rate_bits_per_s", head="Policed rate", aspect="span", is_optional=True),
-                *(_OUTCOME, _WHY),
+                _OUTCOME,
             ),
             **common,
         )
@@ -324,7 +338,7 @@ class ServiceActivation(FrameMethod):
             columns=(
                 *(_SERVICE, _WAY, Column(value="offered_bits_per_s", head="Offered"), _RATE, _LOSS, *_DELAYS),
                 Column(value="available_percent", head="Available", unit="%", form="trimmed"),
-                *(_OUTCOME, _WHY),
+                _OUTCOME,
             ),
             **common,
         )
@@ -346,7 +360,7 @@ async def _why_not(context: Context, loads: Sequence[tuple[Size, float]]) -> str
         ceiling = await context.ceiling_frames_per_s(size)
         most = highest_frames_per_s(line_rate, ceiling)
         share += frames_per_s / most
-        if share > 1.0 + CLOSE:
+        if share > 1.0 + _CLOSE:
             what = "the line carries" if most == line_rate else "the tester sends"
             together = " of all services together" if len(loads) > 1 else ""
             return f"{what} no more than {format_rate(most)} at {size_label(size)} bytes: too little{together}"
