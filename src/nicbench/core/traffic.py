@@ -345,6 +345,7 @@ class Ability(StrEnum):
     CARRIED_MIX = "frames of several sizes in VXLAN"
     STREAMS = "several streams of a port"
     STREAM_LOADS = "a load of its own for each stream of a port"
+    MAC_ADDRESSES = "frames from and to many MAC addresses"
     HEADERS = "headers other than Ethernet, IP and UDP, or frames given as a whole"
     FILE = "frames of a file"
     FIELDS = "header fields that differ between flows"
@@ -366,6 +367,14 @@ class StreamLoad(Frozen):
     stream: str
     load_frames_per_s: float = Field(gt=0.0)
     size: Size
+
+
+class MacTable(Frozen):
+    """Frames from ``addresses`` MAC addresses behind one port, then ``pause_s``, then a frame to each of them."""
+
+    addresses: int = Field(ge=1, le=2**24)
+    learning_frames_per_s: float = Field(gt=0.0)
+    pause_s: float
 
 
 # What each stream of a port sends: a share of the port's load, or a rate of its own whatever the load is.

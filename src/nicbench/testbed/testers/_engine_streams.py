@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from nicbench.core.frame_size import Size, size_label
-from nicbench.core.traffic import Fields, FieldValue, Frames, StreamLoad, StreamSpec, Sweep, Traffic
+from nicbench.core.traffic import Fields, FieldValue, Frames, MacTable, StreamLoad, StreamSpec, Sweep, Traffic
 from nicbench.core.trial import Phase
 from nicbench.testbed.duts.base import Addressing
 
@@ -17,6 +17,8 @@ ETHERTYPE_8021AD: Final = 0x88A8
 ETHERTYPE_8021Q: Final = 0x8100
 # RFC 7348 section 5: the outer source port is a dynamic port that differs between inner flows.
 VXLAN_SOURCE_PORTS: Final = Sweep(first=49_152, count=16_384)
+FIRST_MAC: Final = "02:6e:66:00:00:00"
+"""The first of the addresses that a switch is to learn: locally administered (IEEE 802c)."""
 CARRIED: Final = {"source_mac": "02:00:5e:00:00:01", "destination_mac": "02:00:5e:00:00:02"}
 CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
 
@@ -60,6 +62,41 @@ def with_own_loads(traffic: Traffic, loads: Sequence[StreamLoad]) -> tuple[Traff
     )
     sized = traffic.model_copy(update={"streams": streams})
     return sized, tuple(rates.get(stream.name) for stream in sized.port_streams())
+
+
+def mac_requests(
+    ways: Sequence[Addressing], size: Size, macs: MacTable, load_frames_per_s: float
+) -> list[dict[str, Any]]:
+    """Frames on the first way, one from each address, and after a pause one to each on its reverse."""
+    there = ways[0]
+    back = next(way for way in ways if (way.transmit, way.receive) == (there.receive, there.transmit))
+    every = {"first": FIRST_MAC, "count": macs.addresses}
+    learning_s = macs.addresses / macs.learning_frames_per_s
+    return [
+        {
+            "name": f"{way.transmit}->{way.receive} {name}",
+            "transmit_port": way.transmit,
+            "receive_port": way.receive,
+            "rate_frames_per_s": rate,
+            "frames": macs.addresses,
+            "begins_s": begins_s,
+            "flows": macs.addresses,
+            "layers": [{"layer": "ethernet", **addresses}, *_plain_packet(way)],
+            **_sizes(size),
+        }
+        for name, way, rate, begins_s, addresses in (
+            ("learning", there, macs.learning_frames_per_s, 0.0,
+             {"source": every, "destination": there.destination_mac}),
+            ("test", back, load_frames_per_s, learning_s + macs.pause_s,
+             {"source": back.source_mac, "destination": every}),
+        )
+    ]  # fmt: skip
+
+
+def _plain_packet(way: Addressing) -> list[dict[str, Any]]:
+    """IP and UDP between the first addresses of a way."""
+    plain, addresses = StreamSpec(name="all", share=1.0), (way.source_address, way.destination_address)
+    return [_ip(way.ip, *({"first": address, "count": 1} for address in addresses), plain), _transport(plain)]
 
 
 def phase_requests(

@@ -21,7 +21,13 @@ from nicbench.engine.conversation import Conversation
 from nicbench.engine.reading import parse_reading
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_streams import learning_requests, phase_requests, stream_requests, with_own_loads
+from nicbench.testbed.testers._engine_streams import (
+    learning_requests,
+    mac_requests,
+    phase_requests,
+    stream_requests,
+    with_own_loads,
+)
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 # RFC 2544 section 23: "learning frames" teach bridges and caches both ends before the transmission.
@@ -239,6 +245,8 @@ class PacketsTester(Tester):
         def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
             return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames)
 
+        if request.macs is not None:
+            return mac_requests(ways, request.size, request.macs, request.load_frames_per_s or 0.0), []
         if request.streams:
             return self._streams_of_own_loads(ways, request, duration_s), []
         if not request.phases:
