@@ -10,7 +10,8 @@ from nicbench.core.frame_size import mean_bytes
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Counts, Intervals
 from nicbench.core.result import Bounded, Result, ResultVerdict
-from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest
+from nicbench.core.trial import Latency, Reading, StreamReading, Trial, TrialRequest
+from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.methods.services._seen import available_share
 from nicbench.methods.services._service import Acceptance, Service, steps_of
 from nicbench.methods.services.service_activation import ActivationTimes, ServiceActivation
@@ -197,3 +198,15 @@ def test_two_services_cannot_share_a_stream() -> None:
 def test_a_step_too_short_to_use_up_the_burst_is_refused() -> None:
     with pytest.raises(ValueError, match=r"write `trial: \{step: ...\}` above 0.08 s"):
         ServiceActivation.Options(services=(GOLD,), trial=ActivationTimes(step=0.05))
+
+
+async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_dut() -> None:
+    class Short(PolicedPath):
+        async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+            trial, _ = await super().measure(point, request)
+            finding = Finding(reason=Reason.UNSENT, threshold="x", value=0.3, limit=0.001, text="30 % was not sent")
+            return trial.model_copy(update={"verdict": Verdict(findings=(finding,))}), True
+
+    results = await activated(Short(140 * MBIT), GOLD)
+    assert set(outcomes(results).values()) == {"not judged"}
+    assert (results[0].values["why"], results[0].verdict) == ("30 % was not sent", ResultVerdict.DISTURBED)

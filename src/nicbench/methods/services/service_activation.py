@@ -23,6 +23,7 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability, StreamLoad
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import format_rate
+from nicbench.core.verdict import Reason
 from nicbench.methods._loads import highest_frames_per_s
 from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, Validation
@@ -247,8 +248,9 @@ class ServiceActivation(FrameMethod):
         failures: Sequence[str],
         open_: Sequence[str],
     ) -> Result:
-        outcome = FAIL if failures else UNKNOWN if open_ else PASS
-        why = "; ".join((*failures, *(f"{name} is not known" for name in open_)))
+        unsent = [finding.text for finding in trial.verdict.findings if finding.reason is Reason.UNSENT]
+        outcome = UNKNOWN if unsent else FAIL if failures else UNKNOWN if open_ else PASS
+        why = "; ".join(unsent or (*failures, *(f"{name} is not known" for name in open_)))
         verdict = ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
         result = self._result(
             parameters, {**values, "outcome": outcome, "why": why or None},
