@@ -66,7 +66,7 @@ async def test_of_a_table_that_is_larger_than_what_was_tried_only_a_bound_is_kno
     assert capacity_of(result).at_least
     assert (capacity_of(result).value, result.values["numbers_tried"]) == (1000, 1)
     (section,) = sections([result], {})
-    assert section.rows[0].cells[1] == "≥ 1000"
+    assert section.rows[0].cells[1] == "≥ 1\u202f000"
 
 
 async def test_a_hub_keeps_nothing_and_it_is_said() -> None:
@@ -87,7 +87,7 @@ async def test_half_the_ageing_time_passes_on_either_side_of_a_trial_and_disturb
 
 async def test_the_report_has_the_capacity() -> None:
     (section,) = sections([await measured(Table(300))], {})
-    assert section.sentence == "keeps 300 addresses"
+    assert section.sentence == "keeps 300\u00a0addresses"
     assert section.rows[0].cells[:5] == ("64", "300", "301", "1", "0")
 
 
