@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
-from nicbench.methods.switching.address_caching import AddressCaching, CachingTimes
+from nicbench.methods.switching._addresses import AddressTimes
+from nicbench.methods.switching.address_caching import AddressCaching
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run
@@ -41,7 +42,7 @@ class Table(KnownContext):
 
 
 async def measured(table: Table, most: int = 1000) -> Result:
-    options = AddressCaching.Options(most=most, trial=CachingTimes(ageing=2.0))
+    options = AddressCaching.Options(most=most, rate=10_000.0, trial=AddressTimes(ageing=2.0))
     (result,) = await run(AddressCaching("macs", options), table)
     return result
 
@@ -98,3 +99,8 @@ def test_it_needs_a_third_port_and_both_ways(ports: int, bidirectional: bool, sa
     objection = AddressCaching("macs", AddressCaching.Options()).objection(table)
     assert objection is not None
     assert said in objection.message
+
+
+def test_addresses_that_would_age_before_they_are_tested_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"write `rate` above 1.000 kpps, or fewer addresses"):
+        AddressCaching.Options(most=1000, rate=900.0, trial=AddressTimes(ageing=2.0))

@@ -56,3 +56,14 @@ def test_the_limit_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Ran
 @pytest.mark.acceptance
 def test_a_bridge_that_forgets_at_once_keeps_nothing(tmp_path: Path) -> None:
     assert capacity(tmp_path, 1000, 64, ageing_s=0).reason_null == "not even one address was known"
+
+
+def test_a_bridge_learns_as_fast_as_the_tester_sends(tmp_path: Path) -> None:
+    bench = BENCH.format(keeps=1000, most=2, ageing_s=1, ageing="1100 ms") + TOLERANT
+    bench = bench.replace("address-caching", "address-learning").replace("most: 2", "addresses: 200")
+    summary, _ = run_bench(tmp_path, bench.replace("    rate: 20 kpps", "    test_rate: 20 kpps"))
+    (result,) = summary.results
+    rate = result.values["learning_rate_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.value is not None
+    assert rate.at_least

@@ -9,61 +9,25 @@ what is flooded is counted at every other port of the tester.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
-from nicbench.core.pattern import way_of_stream
 from nicbench.core.quantity import FramesPerSecond
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
-from nicbench.core.traffic import Ability, MacTable
-from nicbench.core.trial import Purpose, StreamReading, Trial, TrialRequest
-from nicbench.methods._results import Values, measure_sizes, result_at
-from nicbench.methods._trial_times import Pause
+from nicbench.core.traffic import Ability
+from nicbench.methods._results import Values, measure_sizes
 from nicbench.methods.base import Context, FrameMethod, Objection
-
-MOST_ADDRESSES: Final = 2**20
-_LEARNING_STREAM, _TEST_STREAM = "learning", "test"
-# Extra time for a trial that ends with its last frame.
-_SLACK: Final = 1.01
+from nicbench.methods.switching._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _CAPACITY = Column(
     value="capacity_addresses", head="Address caching capacity", unit="addresses", form="whole", is_main=True,
     better="higher",
 )  # fmt: skip
-
-
-class CachingTimes(Frozen):
-    """The times of a trial."""
-
-    ageing: Pause = 300.0
-    """The DUT's ageing time. Half of it passes before and half of it after each trial."""
-    pause: Pause = 1.0
-    """Pause between the frames that are learnt from and those that test."""
-    drain: Pause = 2.0
-    """How long frames may arrive after the last was sent."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What a trial of so many addresses found."""
-
-    addresses: int
-    flooded: int
-    missing: int
-    untaught: int
-    disturbances: tuple[str, ...]
-    trial: str
-
-    @property
-    def kept(self) -> bool:
-        """Whether every address was known that a frame was sent from."""
-        return self.flooded <= self.untaught and self.missing == 0
 
 
 class AddressCaching(FrameMethod):
@@ -81,8 +45,13 @@ class AddressCaching(FrameMethod):
         """Frame sizes, and mixes by name."""
         rate: FramesPerSecond = Field(default=1000.0, gt=0.0)
         """Rate of all frames, at which the DUT must be able to learn (RFC 2889 section 5.8 finds the highest)."""
-        trial: CachingTimes = CachingTimes()
+        trial: AddressTimes = AddressTimes()
         """Times of a trial."""
+
+        @model_validator(mode="after")
+        def _no_address_ages(self) -> Self:
+            self.trial.require_rate(self.most, self.rate, "rate")
+            return self
 
     options: Options
 
@@ -100,21 +69,10 @@ class AddressCaching(FrameMethod):
         # The numbers of a binary search add up to less than the first and as many halves.
         trials = 1 + (most - 1).bit_length()
         frames_s = 2 * (most + most * (trials - 1)) / self.options.rate
-        return self.points() * (frames_s + trials * (times.ageing + times.pause + times.drain))
+        return self.points() * (frames_s + times.estimate_s(trials))
 
     def objection(self, context: Any) -> Objection | None:
-        if context.ports < 3:
-            return Objection(
-                message="flooded frames are seen at a third port, and the test has "
-                f"{'one port' if context.ports == 1 else 'two ports'}",
-                next_step="give lab and DUT more `ports`: four with `pattern: one-to-one`",
-            )
-        if not context.bidirectional:
-            return Objection(
-                message="frames go one way to be learnt from and the other to be switched, and the traffic is one way",
-                next_step="write `bidirectional: true` under `traffic`",
-            )
-        return None
+        return ports_objection(context)
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
@@ -124,9 +82,10 @@ class AddressCaching(FrameMethod):
         tried = [await self._try(context, size, self.options.most)]
         lower, upper = (self.options.most, None) if tried[0].kept else (0, self.options.most)
         while upper is not None and upper - lower > 1:
-            tried.append(await self._try(context, size, (lower + upper) // 2))
-            lower, upper = (tried[-1].addresses, upper) if tried[-1].kept else (lower, tried[-1].addresses)
-        failed = next((one for one in reversed(tried) if one.addresses == upper), None)
+            middle = (lower + upper) // 2
+            tried.append(await self._try(context, size, middle))
+            lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
+        failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
             _CAPACITY.value: _capacity(lower, upper),
             "first_not_kept_addresses": upper,
@@ -135,39 +94,12 @@ class AddressCaching(FrameMethod):
             "rate_frames_per_s": self.options.rate,
             "numbers_tried": len(tried),
         }
-        disturbances = [text for one in tried for text in one.disturbances]
-        return result_at(
-            self,
-            size,
-            values,
-            ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID,
-            trials=(one.trial for one in tried),
-            disturbances=disturbances,
-            scope="one pair of ports",
-        )
+        return result_of(self, size, values, tried)
 
-    async def _try(self, context: Context, size: Size, addresses: int) -> _Found:
+    async def _try(self, context: Context, size: Size, addresses: int) -> Found:
+        rate = self.options.rate
         point = {**size_parameters(size), "addresses": addresses}
-        trial, disturbed = await context.measure(point, self._request(size, addresses))
-        said = tuple(finding.text for finding in trial.verdict.findings) if disturbed else ()
-        untaught = sum(one.counts.unsent for one in _streams(trial, _LEARNING_STREAM))
-        missing = sum(one.counts.failed for one in _streams(trial, _TEST_STREAM))
-        return _Found(addresses, flooded_frames(trial), missing, untaught, said, trial.id)
-
-    def _request(self, size: Size, addresses: int) -> TrialRequest:
-        times, rate = self.options.trial, self.options.rate
-        frame_bytes = size if isinstance(size, int) else size.frame_bytes
-        return TrialRequest(
-            frame_bytes=frame_bytes,
-            mix=None if isinstance(size, int) else size,
-            load_frames_per_s=rate,
-            duration_s=_SLACK * (2 * addresses / rate + times.pause),
-            drain_s=times.drain,
-            settle_s=times.ageing / 2,
-            purpose=Purpose.BURST,
-            frames=addresses,
-            macs=MacTable(addresses=addresses, learning_frames_per_s=rate, pause_s=times.pause),
-        )
+        return await find(context, point, self.options.trial.request(size, addresses, rate, rate), addresses)
 
     @classmethod
     def table(cls) -> ResultTable:
@@ -195,14 +127,3 @@ def _capacity(lower: int, upper: int | None) -> Bounded:
         return Bounded(value=None, upper=upper, reason_null="not even one address was known")
     limit = LimitedBy.MAXIMUM_LOAD if upper is None else LimitedBy.DUT
     return Bounded(value=lower, lower=lower, upper=upper, limited_by=limit)
-
-
-def flooded_frames(trial: Trial) -> int:
-    """Returns how many frames of the trial were flooded: the most that came to any port that none was for."""
-    ways = (way_of_stream(stream.name) for stream in trial.reading.streams)
-    used = {port for way in ways if way is not None for port in way}
-    return max((port.foreign or 0 for number, port in enumerate(trial.reading.ports) if number not in used), default=0)
-
-
-def _streams(trial: Trial, name: str) -> list[StreamReading]:
-    return [stream for stream in trial.reading.streams if stream.name.endswith(name)]

@@ -95,8 +95,9 @@ def mac_requests(
 
 def _plain_packet(way: Addressing) -> list[dict[str, Any]]:
     """IP and UDP between the first addresses of a way."""
-    plain, addresses = StreamSpec(name="all", share=1.0), (way.source_address, way.destination_address)
-    return [_ip(way.ip, *({"first": address, "count": 1} for address in addresses), plain), _transport(plain)]
+    plain = StreamSpec(name="all", share=1.0)
+    source, destination = ({"first": first, "count": 1} for first in (way.source_address, way.destination_address))
+    return [_ip(way.ip, source, destination, plain), _transport(plain)]
 
 
 def phase_requests(
