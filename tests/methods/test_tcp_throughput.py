@@ -67,7 +67,7 @@ def test_a_tool_without_round_trips_leaves_them_unknown_and_the_rate_known() -> 
 def test_the_report_has_them_in_one_sentence() -> None:
     (section,) = sections([measured(SLOW, FAST)], {})
     assert section.sentence == (
-        "moves 80.0\u00a0Mb/s by TCP at s0, with an efficiency of 99\u202f% and a buffer delay of 150\u202f%"
+        "moves 80.0\u00a0Mb/s by TCP at port s0, with an efficiency of 99\u00a0% and a buffer delay of 150\u00a0%"
     )
 
 
