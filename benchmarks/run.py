@@ -15,6 +15,7 @@ import frames
 import generate_memory
 import memif_floor
 import runs_folder
+import serve
 import validity
 from machine import ClockProbe, Cpus, huge_pages, two_cpus
 from pairs import HEADER, Row
@@ -74,6 +75,7 @@ def main() -> int:
     if "looks" in options.only:
         print("\n" + "\n".join(core_watch.look_lines(cpus.worker)), flush=True)
     slow = "runs" in options.only and not runs_folder.of_many_runs()
+    slow = ("serve" in options.only and not serve.of_many_flows()) or slow
     missed = [row for row in rows if row.verdict(options.pairs) not in ("", "met")]
     return 1 if options.strict and (missed or slow) else 0
 
@@ -102,7 +104,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15, help="how many quiet pairs are wanted (15)")
     parser.add_argument("--seconds", type=float, default=0.3, help="measured time of each sample [s] (0.3)")
-    groups = [*GROUPS, "cycles", "delay", "memif", "looks", "runs"]
+    groups = [*GROUPS, "cycles", "delay", "memif", "looks", "runs", "serve"]
     parser.add_argument("--only", nargs="+", default=groups, help="some groups of rows (all)")
     parser.add_argument("--strict", action="store_true", help="status 1 where a target is not reached")
     return parser.parse_args()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = ("bash", "cat", "cut", "grep", "head", "sed", "sort", "tail", "tr")
+TOOLS = ("bash", "cat", "chmod", "cut", "grep", "head", "rm", "sed", "sort", "tail", "tr")
 
 
 class Machine:
@@ -39,7 +39,12 @@ class Machine:
         self.has("id", f"echo {user_number}")
 
     def does(self, step: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": str(self.folder), "HOME": str(self.folder), "PYTHON": "true"}
+        environment = {
+            "PATH": str(self.folder),
+            "HOME": str(self.folder),
+            "PYTHON": "true",
+            "NICBENCH_SERVICE_POLICY": str(self.folder / "policy"),
+        }
         command = [str(self.folder / "bash"), "-c", f"set -euo pipefail; . scripts/setup-steps.sh; {step}"]
         return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
@@ -113,3 +118,12 @@ def test_a_failed_installation_shows_the_end_of_its_output_and_the_command(machi
     assert "installing these Debian packages" in done.stderr
     assert "apt-get was called" in done.stderr
     assert "apt-get install --no-install-recommends --yes gcc" in done.stderr
+
+
+def test_services_that_come_with_packages_are_not_started(machine: Machine, tmp_path: Path) -> None:
+    machine.is_debian()
+    machine.is_used_by(0)
+    machine.has("mktemp", f"echo {tmp_path / 'log'}")
+    machine.has("apt-get", 'cat "$NICBENCH_SERVICE_POLICY" >&2; exit 1')
+    assert "exit 101" in machine.does("install_packages build").stderr
+    assert not (tmp_path / "policy").exists()

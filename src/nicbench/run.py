@@ -14,6 +14,7 @@ from nicbench.stages.monitor import run_monitors
 from nicbench.stages.nothing_measured import find_nothing_measured
 from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import TurnSetting, rig_of
+from nicbench.stages.same_machines import see_machines
 from nicbench.stages.testbed import touches_machine
 from nicbench.stages.tuning import tune_hosts
 from nicbench.stages.turns import (
@@ -29,11 +30,18 @@ from nicbench.store.stop_request import end_where_asked, forget_request
 
 
 async def run(
-    bench: BenchFile, folder: RunFolder, bus: Bus, *, engine_path: str | None = None, wait_s: float = 0.0
+    bench: BenchFile,
+    folder: RunFolder,
+    bus: Bus,
+    *,
+    engine_path: str | None = None,
+    wait_s: float = 0.0,
+    on_other_machines: bool = False,
 ) -> Summary:
     """Runs every test in every turn; whatever ends it, the machine is restored and what was measured is kept.
 
-    Where somebody else uses a machine, it waits for it so long, and then fails.
+    Where somebody else uses a machine, it waits for it so long, and then fails. ``on_other_machines``: go on also where
+    the run began on others.
     """
     began = time.monotonic()
     refuse_changed_bench(bench, folder.journal.events())
@@ -45,6 +53,7 @@ async def run(
         async with hold_for_run(
             folder, bus, touched=touches_machine(bench), elsewhere=claims(bench), wait_s=wait_s
         ) as changes:
+            await see_machines(bench, folder, bus, others_allowed=on_other_machines)
             for turn in turns:
                 if turn.number > 1:
                     end_where_asked(folder.path, f"turn {turn.number}")
@@ -81,6 +90,13 @@ async def _measure(whole: BenchFile, setting: TurnSetting) -> None:
             await rig.make_maker(monitors)
             await rig.calibrate()
             await rig.measure()
+
+
+def finish_again(bench: BenchFile, folder: RunFolder) -> Summary:
+    """Writes what follows from the journal of a run that came to its end, and was killed before it had written that."""
+    summary = summarise(bench, folder.journal, folder.run_id, complete=True)
+    folder.finish(summary, bench.measures)
+    return summary
 
 
 def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:

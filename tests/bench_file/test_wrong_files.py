@@ -107,7 +107,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "a number where text belongs": (
         "nicbench: 1\ntitle: 7\n" + LAB + TESTS,
-        [(2, 8, "`title` must be text, not `7`", "write text")],
+        [(2, 8, "`title` must be text, not `7`", "write it in quotes")],
     ),
     "a list where a section belongs": (
         HEAD + "lab: [veth]\ndut: {kind: policer}\n" + TESTS,
@@ -360,7 +360,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         + LAB
         + "tests:\n  - {name: t, method: throughput, trial: {duration: 1, drain: x}}\n",
         [
-            (2, 8, "must be text", "write text"),
+            (2, 8, "must be text", "write it in quotes"),
             (3, 1, "unknown key `sed`", "`seed`"),
             (7, 53, "1 has no unit", "write"),
             (7, 63, "'x' is not a duration", "write"),
@@ -376,7 +376,9 @@ def test_a_wrong_file_is_refused_with_place_message_and_next_step(
     with pytest.raises(WrongBenchFileError) as refused:
         read(text)
     found = refused.value.problems
-    assert [tuple(problem.position) for problem in found] == [(line, column) for line, column, _, _ in expected]
+    assert [(problem.position.line, problem.position.column) for problem in found] == [
+        (line, column) for line, column, _, _ in expected
+    ]
     for problem, (_, _, message, next_step) in zip(found, expected, strict=True):
         assert message in problem.message
         assert next_step is None or next_step in (problem.next_step or "")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nicbench.bench_file import parse
-from nicbench.cli.commands.resume import is_complete, refuse_tampering
+from nicbench.cli.commands.resume import refuse_tampering
+from nicbench.cli.main import main
 from nicbench.core.errors import UsageError
 from nicbench.core.events import RunFinished
 from nicbench.core.result import ResultVerdict, Summary
@@ -39,12 +40,12 @@ def finish(folder: RunFolder, *, complete: bool) -> None:
 @pytest.mark.parametrize("complete", [True, False], ids=["ended by itself", "broke off"])
 def test_only_a_run_that_broke_off_has_something_left(folder: RunFolder, complete: bool) -> None:
     finish(folder, complete=complete)
-    assert is_complete(folder.journal.events()) is complete
+    assert folder.journal.is_complete is complete
 
 
 def test_a_killed_run_is_not_complete(folder: RunFolder) -> None:
     folder.journal.close()
-    assert not is_complete(folder.journal.events())
+    assert not folder.journal.is_complete
 
 
 def test_another_bench_file_is_refused_before_its_trials_are_passed_off(folder: RunFolder) -> None:
@@ -61,3 +62,12 @@ def test_a_folder_that_was_changed_after_the_run_is_refused(folder: RunFolder) -
     (folder.path / "journal.ndjson").unlink()
     with pytest.raises(UsageError, match="missing"):
         refuse_tampering(folder)
+
+
+def test_a_folder_that_another_process_measures_in_is_busy_and_stays_as_it_is(
+    folder: RunFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(path.name for path in folder.path.iterdir())
+    assert main(["resume", str(folder.path)]) == 3
+    assert "another nicbench process is writing this run" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.path.iterdir()) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from nicbench.compare.regressions import Outcome, judge
@@ -77,3 +79,17 @@ def test_what_is_neither_better_higher_nor_lower_is_only_different() -> None:
 
 def test_a_tolerance_of_nothing_takes_every_change_that_is_shown() -> None:
     assert judge([1000.0], [999.0], higher_is_better=True, tolerance_ratio=0.0).outcome is Outcome.WORSE
+
+
+@pytest.mark.parametrize("earlier", [4, 10])
+@pytest.mark.parametrize("outliers", [0.0, 0.05])
+def test_a_run_that_does_not_differ_is_called_worse_no_more_often_than_it_is_the_lowest(
+    draw: random.Random, earlier: int, outliers: float
+) -> None:
+    tries, worse = 1500, 0
+    for _ in range(tries):
+        values = [1e6 * (1 + 0.1 * draw.gauss() * (6 if draw.random() < outliers else 1)) for _ in range(earlier + 1)]
+        found = judge(values[:-1], values[-1:], higher_is_better=True, tolerance_ratio=0.05)
+        worse += found.outcome is Outcome.WORSE
+    expected = tries / (earlier + 1)
+    assert worse <= expected + 4 * expected**0.5

@@ -45,15 +45,30 @@ async def test_the_conversation_of_the_protocol_is_led_with_types() -> None:
     assert [flow.received for flow in tally.flows] == [1000, None, 500]
     assert tally.flows[2].latency is None
     assert tally.health is not None
+    assert (await flows.tally_columns()).columns.sent == (1000, 50, 500)
     (captured,) = await flows.stop_capture([1])
     assert (captured.frames, captured.dropped) == (124, 376)
-    defaults = {"flows": None, "histograms": False}
+    defaults = {"flows": None, "histograms": False, "columns": False}
     for request, expected in zip(engine.asked[2:], asked[2:], strict=False):
         assert {**defaults, **request} == {**defaults, **expected}
 
 
+async def test_flows_by_columns_are_told_as_in_their_tallies() -> None:
+    flows, engine = generator({**told(8), "id": 1})
+    told_by_columns = (await flows.tally_columns()).columns
+    whole = parse_tally(known(told(7))).flows
+    left_out = {"in_flight": None, "misdirected": None, "by_port": ()}
+    for flow, same in zip(whole, told_by_columns.tallies(), strict=True):
+        latency = flow.latency.model_copy(update={"histogram": None}) if flow.latency else None
+        assert same == flow.model_copy(update=left_out | {"latency": latency})
+    assert engine.asked[-1]["columns"] is True
+    flows, _ = generator({**told(8), "id": 1, "columns": {**told(8)["columns"], "sent": [1]}})
+    with pytest.raises(EngineError, match="columns of flows differ in their length"):
+        await flows.tally_columns()
+
+
 async def test_what_the_engine_refuses_is_an_error_of_its_kind() -> None:
-    refused = {**told(11), "id": 1}
+    refused = {**told(12), "id": 1}
     flows, _ = generator(refused)
     with pytest.raises(EngineError) as error:
         await flows.load([])

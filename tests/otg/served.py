@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import json
 import re
 import signal
 import subprocess
@@ -17,11 +19,14 @@ from typing import Any
 import snappi
 from scapy.utils import RawPcapReader
 
+from nicbench.otg.ports import ServedPort
+
 BENCH = """nicbench: 1
 title: Served
 lab: {lab}
 dut: {{kind: simulated}}
 """
+PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
 SIMULATED = "{kind: simulated, delay: 20 us}"
 
 
@@ -45,14 +50,55 @@ class Served:
         """The newest run folder."""
         return max(self.runs.iterdir())
 
+    def trials(self, folder: Path | None = None) -> list[dict[str, Any]]:
+        """The transmissions of a run folder's journal, by default of the newest."""
+        return [event["trial"] for event in self.events(folder) if event["event"] == "trial_finished"]
+
+    def results(self) -> list[dict[str, Any]]:
+        """The results of the newest journal: a row for each flow of each transmission."""
+        return [event["result"] for event in self.events() if event["event"] == "result_ready"]
+
+    def events(self, folder: Path | None = None) -> list[dict[str, Any]]:
+        """The events of a run folder's journal, by default of the newest; none where there is no session yet."""
+        if not self.runs.exists():
+            return []
+        journal = (folder or self.run_folder()) / "journal.ndjson"
+        return [json.loads(line) for line in journal.read_text().splitlines()]
+
+    def engine(self) -> int:
+        """The process of its engine that sends frames."""
+        (found,) = [pid for pid in _descendants(self.process.pid) if _name(pid).startswith("nicbench-packet")]
+        return found
+
 
 @contextmanager
-def serving(folder: Path, *options: str, lab: str = SIMULATED, text: str | None = None) -> Iterator[Served]:
-    """Serves a bench file, or one of a simulated lab, until the test ends; the command must end well."""
+def serving(
+    folder: Path,
+    *options: str,
+    lab: str = SIMULATED,
+    text: str | None = None,
+    inside: tuple[str, ...] = (),
+    ends: int = 0,
+) -> Iterator[Served]:
+    """Serves a bench file, or one of a simulated lab, until the test ends; the command must end so, well by default.
+
+    ``inside``: the beginning of a command line that runs it elsewhere, such as in a network namespace.
+    """
     bench = folder / "bench.yaml"
     bench.write_text(text or BENCH.format(lab=lab))
     ports = ("--port", "0", "--http-port", "0", "--grpc-port", "0")
-    command = (sys.executable, "-m", "nicbench", "serve", str(bench), "--runs", str(folder / "runs"), *ports, *options)
+    command = (
+        *inside,
+        sys.executable,
+        "-m",
+        "nicbench",
+        "serve",
+        str(bench),
+        "--runs",
+        str(folder / "runs"),
+        *ports,
+        *options,
+    )
     with (folder / "stderr").open("w+") as said:
         process = subprocess.Popen(command, stderr=said, text=True)
         try:
@@ -61,7 +107,21 @@ def serving(folder: Path, *options: str, lab: str = SIMULATED, text: str | None 
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=120) == 0, _text(folder)
+            assert process.wait(timeout=120) == ends, _text(folder)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    with contextlib.suppress(FileNotFoundError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (task / "children").read_text().split()):
+                yield child
+                yield from _descendants(child)
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/comm").read_text()
+    return ""
 
 
 def _text(folder: Path) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import snappi
 
-from nicbench.engine.generator import FlowState, FlowTally, PortCounts
+from nicbench.engine.generator import FlowColumns, FlowState, PortCounts
+from nicbench.otg import refusals
 from nicbench.otg.captures import read_filters
 from nicbench.otg.configuration import EMPTY, read_configuration
-from nicbench.otg.metrics import flow_metric, port_metric, select_flow_columns
+from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns
 from nicbench.otg.refusals import INVALID, NOT_IMPLEMENTED, OtgError, Problems
 
 from .frames import PORTS, SERVED, flow, header
@@ -33,7 +35,7 @@ def test_every_problem_of_names_and_references_is_told_at_once() -> None:
         "captures": [{"name": "c", "port_names": ["p7"]}],
     }
     assert refused(config).errors == [
-        "config.flows[0].name: 'f' is the name of 2 things",
+        "config.flows[1].name: 'f' is the name of config.flows[0] too: names are unique",
         "config.ports[1].location: 'left' is the location of port 'p1' too",
         "config.ports[2].location: 'y' is no port of this server; its ports are left, right",
         "config.captures[0].port_names[0]: no port of the configuration is called 'p7'",
@@ -48,9 +50,49 @@ def test_what_emulates_protocols_is_refused_by_name(part: str) -> None:
     assert (error.code, error.errors[0].split(":")[0]) == (NOT_IMPLEMENTED, f"config.{part}")
 
 
+def test_a_protocol_of_a_device_is_refused_by_its_own_name() -> None:
+    errors = refused({"ports": PORTS, "devices": [{"name": "d", "bgp": {"router_id": "1.1.1.1"}}]}).errors
+    assert "config.devices[0].bgp: is not emulated: leave it out" in errors
+
+
+def test_frames_that_are_larger_than_a_port_takes_are_refused_before_anything_is_changed() -> None:
+    served = {name: replace(port, largest_frame_bytes=1518) for name, port in SERVED.items()}
+    config = {"ports": PORTS, "flows": [flow([header("ethernet")], size={"fixed": 1519})]}
+    with pytest.raises(OtgError) as caught:
+        read_configuration(config, served, seed=1)
+    (error,) = caught.value.errors
+    assert error.startswith("config.flows[0].size: 1519 bytes are more than the 1518 that its ports take")
+
+
+def test_a_flow_that_asks_for_more_than_its_link_carries_is_warned_of() -> None:
+    rates = [{"choice": "gbps", "gbps": each} for each in (10, 11)]
+    flows = [flow([header("ethernet")], rate=rate) | {"name": f"f{rate['gbps']}"} for rate in rates]
+    (warning,) = read_configuration({"ports": PORTS, "flows": flows}, SERVED, seed=1).warnings
+    assert warning.startswith("config.flows[1].rate: 11 Gb/s are asked for, and its port's link carries 10 Gb/s")
+
+
 def test_flows_between_devices_are_refused() -> None:
     device = {"name": "f", "tx_rx": {"choice": "device", "device": {"tx_names": ["a"], "rx_names": ["b"]}}}
     assert refused({"ports": PORTS, "flows": [device]}).code == NOT_IMPLEMENTED
+
+
+def of_listed_values(name: str, fields: int) -> dict[str, Any]:
+    """A flow with so many fields of ten values each, half of them random."""
+    values = {"choice": "values", "values": list(range(10))}
+    labels = [values, {"choice": "random", "random": {"count": 10}}] * (fields // 2)
+    tags = [{"choice": "mpls", "mpls": {"label": label}} for label in labels]
+    return flow([header("ethernet"), *tags], size={"fixed": 1518}) | {"name": name}
+
+
+def test_more_values_than_a_flow_or_a_configuration_may_list_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refusals, "MOST_VALUES_OF_FLOW", 80)
+    monkeypatch.setattr(refusals, "MOST_VALUES", 90)
+    assert refused({"ports": PORTS, "flows": [of_listed_values("f", 10)]}).errors == [
+        "config.flows[0].packet[9].mpls.label.values: the flow lists more than 80 values: use increments",
+        "config.flows[0].packet[10].mpls.label.random.count: the flow lists more than 80 values: use increments",
+    ]
+    (error,) = refused({"ports": PORTS, "flows": [of_listed_values("f", 8), of_listed_values("g", 2)]}).errors
+    assert error.startswith("config.flows[1].packet[2].mpls.label.random.count: the configuration lists more than 90")
 
 
 def test_more_flows_than_the_limit_are_refused_before_they_are_read() -> None:
@@ -95,21 +137,20 @@ def test_a_filter_of_bits_is_one_of_bytes_under_a_mask() -> None:
         filters({"choice": "custom", "custom": custom | {"value": "400"}})
 
 
-UNKNOWN: dict[str, Any] = dict.fromkeys(FlowTally.model_fields)
-COUNTED: dict[str, Any] = {
-    **UNKNOWN,
-    "flow": 0,
-    "state": "started",
-    "unsent_tester": 0,
-    "unsent_backpressure": 0,
-    "late_maximum_ns": 0,
-    "by_port": (),
-}
 EARLY = {"sent": 100, "sent_bytes": 6400, "received": 90, "received_bytes": 5760}
 LATE = {"sent": 300, "sent_bytes": 19200, "received": 270, "received_bytes": 17280}
-BEFORE = FlowTally(**COUNTED | EARLY)
-LATENCY = {"count": 270, "minimum_ns": 1, "mean_ns": 2.5, "maximum_ns": 9}
-NOW = FlowTally(**COUNTED | LATE | {"lost": 30, "latency": LATENCY, "first_received_ns": 5, "last_received_ns": 6})
+LATENCY = {"latency_minimum_ns": 1, "latency_mean_ns": 2.5, "latency_maximum_ns": 9}
+
+
+def columns(**counts: Any) -> FlowColumns:
+    """The counts of one flow that is started; null where nothing is given."""
+    known = {"flow": 0, "state": "started", "unsent_tester": 0, "unsent_backpressure": 0, "late_maximum_ns": 0}
+    told = dict.fromkeys(FlowColumns.model_fields) | known | counts
+    return FlowColumns.model_validate({name: [value] for name, value in told.items()})
+
+
+BEFORE = columns(**EARLY)
+NOW = columns(**LATE, **LATENCY, lost=30, first_received_ns=5, last_received_ns=6)
 PORT: dict[str, Any] = {"name": "left", "foreign": 0, "stale": 0, "link_up": True, "counters": {}}
 STARTED = FlowState.STARTED
 
@@ -121,7 +162,7 @@ def a_flow(rx: list[str]) -> Any:
 
 
 def test_a_flows_metric_has_every_field_that_clients_read() -> None:
-    metric = flow_metric(a_flow(["p2"]), NOW, BEFORE, 2.0, STARTED)
+    (metric,) = flow_metrics([a_flow(["p2"])], [0], NOW, BEFORE, 2.0, [STARTED])
     assert (metric["port_tx"], metric["port_rx"], metric["transmit"]) == ("p1", "p2", "started")
     assert (metric["frames_tx"], metric["frames_rx"], metric["loss"]) == (300, 270, 10.0)
     assert (metric["frames_tx_rate"], metric["tx_rate_bytes"], metric["tx_l1_rate_bps"]) == (100, 6400, 67200)
@@ -132,14 +173,20 @@ def test_a_flows_metric_has_every_field_that_clients_read() -> None:
 
 
 def test_a_flow_that_nobody_receives_has_no_loss() -> None:
-    metric = flow_metric(a_flow([]), FlowTally(**COUNTED | {"sent": 9, "sent_bytes": 9}), None, 0.0, STARTED)
+    (metric,) = flow_metrics([a_flow([])], [0], columns(sent=9, sent_bytes=9), None, 0.0, [STARTED])
     assert "loss" not in metric
     assert (metric["port_rx"], metric["frames_rx"], metric["frames_tx_rate"]) == ("", 0, 0.0)
 
 
+def test_rates_are_none_of_a_flow_that_has_stopped_or_was_started_anew() -> None:
+    told = flow_metrics([a_flow(["p2"])], [0], NOW, BEFORE, 2.0, [FlowState.STOPPED])
+    again = flow_metrics([a_flow(["p2"])], [0], BEFORE, NOW, 2.0, [STARTED])
+    assert [(metric["frames_tx_rate"], metric["rx_rate_bps"]) for (metric,) in (told, again)] == [(0, 0), (0, 0)]
+
+
 def test_a_ports_metric_has_every_field_that_clients_read() -> None:
     now, before = PortCounts(**PORT | LATE), PortCounts(**PORT | EARLY)
-    metric = port_metric("p1", "left", 10e9, now, before, 2.0, capturing=True, transmitting=False)
+    metric = port_metric("p1", "left", 10e9, now, before, 2.0, 7, capturing=True, transmitting=False)
     assert (metric["bytes_rx_rate"], metric["capture"], metric["transmit"], metric["speed"]) == (
         5760,
         "started",

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ import httpx
 import pytest
 
 from nicbench.otg.configuration import read_configuration
-from nicbench.otg.ports import ServedPort
 from nicbench.testbed.labs._veth_names import mac
 
 from .frames import frame_of
+from .packets import PACKETS, config_of_many, wait_for_many
 from .served import (
+    PORTS,
     Served,
     add_flow,
     capture,
@@ -33,53 +34,9 @@ from .served import (
     wait_until,
 )
 
-PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serving(tmp_path_factory.mktemp("serve")) as served:
-        yield served
-
-
-def tcp_values(packet: Any) -> None:
-    ethernet, ip, tcp = packet.ethernet().ipv4().tcp()
-    ethernet.src.value, ethernet.dst.value = "00:00:01:01:01:01", "00:00:01:01:01:02"
-    ip.src.value, ip.dst.values = "1.1.1.1", ["1.1.1.2", "1.1.1.3"]
-    tcp.src_port.values, tcp.dst_port.increment.start = [5000, 5050, 5015], 80
-    tcp.dst_port.increment.step, tcp.dst_port.increment.count = 3, 7
-
-
-def udp_increments(packet: Any) -> None:
-    _, tag, ip, udp = packet.ethernet().vlan().ipv4().udp()
-    tag.id.decrement.start, tag.id.decrement.count = 100, 5
-    ip.options.add().choice = "router_alert"
-    udp.src_port.increment.start, udp.src_port.increment.count = 65_530, 12
-    udp.dst_port.decrement.start, udp.dst_port.decrement.count = 3, 4
-    udp.checksum.generated = "bad"
-
-
-def ipv6_udp(packet: Any) -> None:
-    _, ip, udp = packet.ethernet().ipv6().udp()
-    ip.src.increment.start, ip.src.increment.step, ip.src.increment.count = "::ffff:ffff:ffff:ffff", "::3", 4
-    ip.dst.values, udp.src_port.value = ["2001:db8::1", "2001:db8::2"], 7
-
-
-def vxlan(packet: Any) -> None:
-    _, ip, udp, tunnel, _, inner, tcp = packet.ethernet().ipv6().udp().vxlan().ethernet().ipv4().tcp()
-    ip.src.value, ip.dst.value, udp.dst_port.value = "::1", "::2", 4789
-    tunnel.vni.values = [1000, 1001, 1002]
-    inner.src.value, inner.dst.value, tcp.src_port.value = "1.1.1.3", "1.1.1.4", 80
-
-
-def gre_and_echo(packet: Any) -> None:
-    _, _, tunnel, _, echo = packet.ethernet().ipv4().gre().ipv4().icmp()
-    tunnel.checksum_present.value = 1
-    echo.echo.sequence_number.increment.count = 100
-
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("add_headers", [tcp_values, udp_increments, ipv6_udp, vxlan, gre_and_echo])
+@pytest.mark.parametrize("add_headers", PACKETS)
 def test_frames_are_captured_byte_for_byte_as_their_headers_say(
     server: Served, add_headers: Callable[[Any], None]
 ) -> None:
@@ -179,34 +136,10 @@ def test_sizes_and_bursts_are_exactly_what_was_asked_for(server: Served) -> None
     assert metrics["mixed"].bytes_rx == 12_000 // 12 * (7 * 64 + 4 * 570 + 1518)
 
 
-def config_of_many(count: int) -> dict[str, Any]:
-    packet = [
-        {"choice": "ethernet", "ethernet": {}},
-        {"choice": "ipv4", "ipv4": {"src": {"choice": "value", "value": "10.0.0.1"}}},
-        {"choice": "udp", "udp": {"src_port": {"choice": "values", "values": [1, 2, 3]}}},
-    ]
-    flow = {
-        "tx_rx": {"port": {"tx_name": "p1", "rx_names": ["p2"]}},
-        "packet": packet,
-        "rate": {"choice": "pps", "pps": "20"},
-        "duration": {"choice": "fixed_packets", "fixed_packets": {"packets": 2}},
-        "metrics": {"enable": True},
-    }
-    ports = [{"name": "p1", "location": "t0"}, {"name": "p2", "location": "t1"}]
-    return {"ports": ports, "flows": [{"name": f"f{number}", **flow} for number in range(count)]}
-
-
 def test_4096_flows_are_configured_sent_and_counted(server: Served) -> None:
     with httpx.Client(base_url=server.http, timeout=60) as client:
         assert client.post("/config", json=config_of_many(4096)).status_code == 200
-        start = {"choice": "traffic", "traffic": {"choice": "flow_transmit", "flow_transmit": {"state": "start"}}}
-        assert client.post("/control/state", json=start).status_code == 200
-
-        def stopped() -> Any:
-            told = client.post("/monitor/metrics", json={"choice": "flow", "flow": {}}).json()["flow_metrics"]
-            return told if all(metric["transmit"] == "stopped" for metric in told) else None
-
-        metrics = wait_until(stopped, 60)
+        metrics = wait_for_many(client)
     assert len(metrics) == 4096
     assert {(metric["frames_tx"], metric["frames_rx"]) for metric in metrics} == {(2, 2)}
 
@@ -324,6 +257,7 @@ def test_six_ports_send_to_each_other(tmp_path: Path) -> None:
         assert {(metric.frames_tx, metric.frames_rx) for metric in port_metrics(api).values()} == {(500, 500)}
 
 
+@pytest.mark.acceptance  # of real ports: test_serve_lab_faults.py
 def test_an_engine_that_is_killed_ends_the_session_and_the_next_one_works(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         api = served.api()

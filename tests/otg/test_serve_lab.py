@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet
 import pytest
 
 from nicbench.otg.configuration import read_configuration
-from nicbench.otg.ports import ServedPort
 
 from .frames import frame_of
 from .served import (
+    PORTS,
     add_flow,
     capture,
     captured_frames,
     configured,
+    flow_metrics,
     port_metrics,
     serving,
     transmit,
@@ -28,7 +32,7 @@ from .served import (
 )
 
 ROOT = Path(__file__).parents[2]
-PORTS = {name: ServedPort(number, name, 10e9) for number, name in enumerate(("t0", "t1"))}
+EXAMPLE = (ROOT / "examples/otg.yaml").read_text()
 
 
 def namespaces() -> set[str]:
@@ -39,7 +43,7 @@ def namespaces() -> set[str]:
 @pytest.mark.lab
 def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_path: Path) -> None:
     before = namespaces()
-    with serving(tmp_path, text=(ROOT / "examples/otg.yaml").read_text()) as served:
+    with serving(tmp_path, text=EXAMPLE) as served:
         api = served.api("https")
         config = configured(api)
         flow = add_flow(config, "unaltered", frames=40, size=200, metrics=False)
@@ -65,7 +69,7 @@ def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_p
         assert (metric.frames_tx, metric.frames_rx, metric.loss) == (2000, 2000, 0)
         assert metric.latency.minimum_ns > 0
 
-        first, captures = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)
+        first, captures, *_ = re.findall(r"```python\n(.*?)```", (ROOT / "docs/otg.md").read_text(), re.DOTALL)
         script = (first + captures).replace("https://localhost:8443", served.https).replace("5000", "500")
         command = (sys.executable, "-W", "ignore", "-c", script.replace("sleep(6)", "sleep(1.5)"))
         said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False)
@@ -75,5 +79,40 @@ def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_p
     journal = [json.loads(line) for line in (folder / "journal.ndjson").read_text().splitlines()]
     trial = next(event["trial"] for event in reversed(journal) if event["event"] == "trial_finished")
     assert (trial["reading"]["counts"]["lost"], trial["reading"]["unexplained"]) == (0, 0)
+    plan = json.loads((folder / "plan.json").read_text())
+    watched = trial["reading"]["health"]["cpus"]
+    assert [cpu["cpu"] for cpu in watched] == ([] if plan["cores"]["shared"] else plan["cores"]["dut"])
+    assert all(cpu["speed_samples"] and cpu["looks"] for cpu in watched)
+    assert [monitor["host"] for monitor in plan["monitors"]] == ["local"]
+    assert {"t0002", "t0003"} <= set(pyarrow.parquet.read_table(folder / "monitor.parquet")["trial"].to_pylist())
     assert (folder / "report.html").exists()
     assert namespaces() <= before
+
+
+def started(api: Any, frames: int) -> None:
+    config = configured(api, captured=False)
+    ethernet, _, _ = add_flow(config, "f", frames=frames).packet.ethernet().ipv4().udp()
+    ethernet.src.value, ethernet.dst.value = "02:00:01:01:01:01", "02:00:01:01:01:02"
+    api.set_config(config)
+    transmit(api, "start")
+
+
+@pytest.mark.lab
+@pytest.mark.acceptance
+def test_the_next_server_restores_what_a_killed_one_left(tmp_path: Path) -> None:
+    before = namespaces()
+    with serving(tmp_path, text=EXAMPLE, ends=-signal.SIGKILL) as served:
+        api = served.api()
+        started(api, frames=100_000)
+        wait_until(lambda: flow_metrics(api)["f"].frames_rx > 10)
+        killed, engine = served.run_folder(), served.engine()
+        served.process.kill()
+        served.process.wait()
+    wait_until(lambda: not Path(f"/proc/{engine}").exists())
+    assert not namespaces() <= before
+    with serving(tmp_path, text=EXAMPLE) as served:
+        api = served.api()
+        started(api, frames=10)
+        assert wait_for_stop(api)["f"].frames_rx == 10
+    assert namespaces() <= before
+    assert [event["event"] for event in served.events(killed)][-1] == "configuration_set"

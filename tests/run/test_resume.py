@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.cli.main import main
 from nicbench.stages import plan as plan_stage
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.labs.base import Testbed
@@ -64,6 +65,18 @@ def check_resumed(folder: RunFolder, reference: Reference) -> None:
     assert (again.path / "summary.json").read_bytes() == reference.summary
     assert trial_lines(again) == reference.trials
     assert trial_lines(again)[: len(before)] == before
+
+
+def test_killed_before_its_results_were_written_it_resumes_to_the_same_bytes_and_measures_nothing(
+    tmp_path: Path,
+) -> None:
+    folder = make_folder(tmp_path)
+    run_whole(folder)
+    kept = {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()}
+    for name in ("MANIFEST.json", "summary.json", "trials.parquet", "latency.hlog"):
+        (folder.path / name).unlink()
+    assert main(["resume", str(folder.path), "--no-report"]) == 0
+    assert {path.name: path.read_bytes() for path in folder.path.iterdir() if path.is_file()} == kept
 
 
 def test_the_reference_has_repeats_and_a_ceiling_so_that_resuming_meets_them(reference: Reference) -> None:

@@ -22,7 +22,7 @@ from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.trial import Purpose
 from nicbench.store import RunFolder, list_runs
 from nicbench.store.files import write_atomically
-from nicbench.store.folder import slug
+from nicbench.store.folder import new_run_id, slug
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_a_folder_is_named_by_time_and_title_and_is_unique(tmp_path: Path) -> No
     made = [RunFolder.create(tmp_path / "new", "title: x\n", "Linux IP forwarding: 64 B!") for _ in range(3)]
 
     assert len({folder.path for folder in made}) == 3
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d{6}Z-linux-ip-forwarding-64-b", made[0].run_id)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d{6}Z-linux-ip-forwarding-64-b-[0-9a-z]{10}", made[0].run_id)
     assert all(folder.bench_text == "title: x\n" for folder in made)
 
 
@@ -223,3 +223,17 @@ def test_a_device_is_not_replaced_by_a_file(tmp_path: Path) -> None:
         write_atomically(tmp_path / "null", b"a table")
     assert (tmp_path / "null").is_char_device()
     assert [path.name for path in tmp_path.iterdir()] == ["null"]
+
+
+def test_ten_thousand_ids_of_machines_that_know_nothing_of_each_other_differ_and_sort_by_time() -> None:
+    made = [new_run_id("Nightly") for _ in range(10_000)]
+    assert len(set(made)) == len(made)
+    assert [run_id[:18] for run_id in sorted(made)] == [run_id[:18] for run_id in made]
+
+
+def test_two_runs_never_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nicbench.store.folder.new_run_id", lambda _title: "one")
+    RunFolder.create(tmp_path, "title: x\n", "x")
+    with pytest.raises(HostError, match="File exists"):
+        RunFolder.create(tmp_path, "title: y\n", "y")
+    assert RunFolder.open(tmp_path / "one").bench_text == "title: x\n"

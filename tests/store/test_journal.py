@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.errors import HostError, UsageError
+from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.core.events import Note, ResultReady, TrialFinished, TrialStarted
 from nicbench.core.result import Result
 from nicbench.store import Journal
@@ -105,7 +105,7 @@ def test_two_processes_cannot_write_one_run(journal: Journal) -> None:
     journal.append(Note(text="mine"))
     other = Journal(journal.path)
 
-    with pytest.raises(UsageError, match="another nicbench process is writing this run"):
+    with pytest.raises(BusyError, match="another nicbench process is writing this run"):
         other.append(Note(text="theirs"))
 
     journal.close()

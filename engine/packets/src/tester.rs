@@ -75,7 +75,8 @@ impl<C: Clock> Tester for Worker<C> {
     }
 
     fn bench(&mut self) -> Option<Bench<'_>> {
-        Some(Bench { clock: &*self.clock, watched_cpus: &self.watched_cpus, ports: &mut self.ports })
+        let Self { clock, watched_cpus, core_watch, ports, .. } = self;
+        Some(Bench { clock: &**clock, watched_cpus, core_watch, ports })
     }
 
     fn is_virtual(&self) -> bool {

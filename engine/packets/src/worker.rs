@@ -37,7 +37,7 @@ pub struct Worker<C: Clock> {
     pub ports: Vec<Box<dyn Port>>,
     roles: Roles,
     pub watched_cpus: Vec<u32>,
-    core_watch: CoreWatch,
+    pub core_watch: CoreWatch,
     frames: [Frame; MAXIMUM_BURST],
     /// Of every port, where ports stamp what they receive; empty where the worker's clock does.
     stampers: Vec<Stamper>,

@@ -27,8 +27,11 @@ pub struct ControlReply {
 pub struct TallyReply {
     /// When it was counted: the monotonic time of the engine's host.
     pub at_ns: u64,
-    /// In the order of the request.
+    /// In the order of the request; empty where columns were asked for.
     pub flows: Vec<FlowTally>,
+    /// The same flows by columns, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<FlowColumns>,
     /// In their order.
     pub ports: Vec<PortCounts>,
     /// How the loop fared since a flow was started while none transmitted; `None` before that. The machine's state is
@@ -96,6 +99,85 @@ pub struct FlowTally {
     pub last_received_ns: Option<u64>,
     /// What each of its `receive_ports` received, in their order.
     pub by_port: Vec<FlowAtPort>,
+}
+
+/// The counts of many flows, as lists with one value for each of them: as text half of their tallies. The meanings are
+/// those of [`FlowTally`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct FlowColumns {
+    /// Their numbers.
+    pub flow: Vec<u32>,
+    /// How far they are.
+    pub state: Vec<FlowState>,
+    /// Frames in all.
+    pub intended: Vec<Option<u64>>,
+    /// Frames that the port has taken.
+    pub sent: Vec<u64>,
+    /// With FCS.
+    pub sent_bytes: Vec<u64>,
+    /// Frames that were given up because they were late.
+    pub unsent_tester: Vec<u64>,
+    /// Frames that a port marked `lossless` refused.
+    pub unsent_backpressure: Vec<u64>,
+    /// The longest time from when a frame was due until the port took it.
+    pub late_maximum_ns: Vec<u64>,
+    /// Distinct intact frames.
+    pub received: Vec<Option<u64>>,
+    /// With FCS.
+    pub received_bytes: Vec<Option<u64>>,
+    /// Frames that are missing.
+    pub lost: Vec<Option<u64>>,
+    /// Frames that came again.
+    pub duplicated: Vec<Option<u64>>,
+    /// Frames that came after a later one.
+    pub reordered: Vec<Option<u64>>,
+    /// Frames that are not as they were sent.
+    pub corrupted: Vec<Option<u64>>,
+    /// Frames whose latency is known.
+    pub latency_count: Vec<Option<u64>>,
+    /// The least latency.
+    pub latency_minimum_ns: Vec<Option<u64>>,
+    /// Exact.
+    pub latency_mean_ns: Vec<Option<f64>>,
+    /// The greatest latency.
+    pub latency_maximum_ns: Vec<Option<u64>>,
+    /// UNIX time.
+    pub first_sent_ns: Vec<Option<u64>>,
+    /// UNIX time.
+    pub last_sent_ns: Vec<Option<u64>>,
+    /// UNIX time.
+    pub first_received_ns: Vec<Option<u64>>,
+    /// UNIX time.
+    pub last_received_ns: Vec<Option<u64>>,
+}
+
+impl FlowColumns {
+    /// Adds a flow.
+    pub fn push(&mut self, flow: &FlowTally) {
+        let latency = flow.latency.as_ref();
+        self.flow.push(flow.flow);
+        self.state.push(flow.state);
+        self.intended.push(flow.intended);
+        self.sent.push(flow.sent);
+        self.sent_bytes.push(flow.sent_bytes);
+        self.unsent_tester.push(flow.unsent_tester);
+        self.unsent_backpressure.push(flow.unsent_backpressure);
+        self.late_maximum_ns.push(flow.late_maximum_ns);
+        self.received.push(flow.received);
+        self.received_bytes.push(flow.received_bytes);
+        self.lost.push(flow.lost);
+        self.duplicated.push(flow.duplicated);
+        self.reordered.push(flow.reordered);
+        self.corrupted.push(flow.corrupted);
+        self.latency_count.push(latency.map(|latency| latency.count));
+        self.latency_minimum_ns.push(latency.map(|latency| latency.minimum_ns));
+        self.latency_mean_ns.push(latency.map(|latency| latency.mean_ns));
+        self.latency_maximum_ns.push(latency.map(|latency| latency.maximum_ns));
+        self.first_sent_ns.push(flow.first_sent_ns);
+        self.last_sent_ns.push(flow.last_sent_ns);
+        self.first_received_ns.push(flow.first_received_ns);
+        self.last_received_ns.push(flow.last_received_ns);
+    }
 }
 
 /// The latency of a flow's frames, at all its ports.

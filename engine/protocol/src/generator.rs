@@ -112,6 +112,9 @@ pub struct Tally {
     /// Whether their latency histograms are wanted.
     #[serde(default)]
     pub histograms: bool,
+    /// Whether flows are told by columns, and only what changes all the time.
+    #[serde(default)]
+    pub columns: bool,
 }
 
 /// The fields of `capture`.

@@ -41,8 +41,8 @@ pub use frames::{
 };
 pub use frames_result::{FailureKind, FramesEndedBy, FramesFailure, FramesInterval, FramesResult, Times};
 pub use generated::{
-    CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowLatency, FlowState, FlowTally, LoadReply, PortCounts,
-    TallyReply,
+    CapturedFile, CapturesReply, ControlReply, FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTally, LoadReply,
+    PortCounts, TallyReply,
 };
 pub use generator::{Burst, CaptureAction, CaptureFilter, Control, FlowAction, FlowRequest, Load, PortCapture, Tally};
 pub use lease::{LEASE, Lease};

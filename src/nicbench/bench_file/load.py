@@ -158,6 +158,11 @@ def parse(content: bytes, path: Path, *, serves: bool = False) -> BenchFile:
     root = read(content, str(path))
     if serves:
         serve_instead(root, str(path))
+    return parse_tree(root, content, path, serves=serves)
+
+
+def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False) -> BenchFile:
+    """The bench file of a tree, which ``content`` has as text; problems stand where its nodes say that they do."""
     reading = Reading(root)
     trees = merge_configurations(root, reading)
     if reading.problems:

@@ -127,11 +127,10 @@ class TestSpec:
 
 
 def _split_link(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    ends = [end.strip() for end in value.split("<->")]
+    ends = [end.strip() for end in value.split("<->")] if isinstance(value, str) else []
     if len(ends) != 2 or not all(ends):
-        raise ValueError(f"`{value}` is not a link: write `tester_port <-> dut_port`")
+        what = f"`{value}`" if isinstance(value, str) else "this"
+        raise ValueError(f"{what} is not a link: write `tester_port <-> dut_port`")
     return tuple(ends)
 
 

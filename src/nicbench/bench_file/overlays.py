@@ -79,7 +79,7 @@ def merge_configurations(root: Node, reading: Reading) -> dict[str, Node]:
     if reading.problems or reading.validate(_Configurations, {KEY: root.entries[KEY].plain()}, ()) is None:
         return {}
     base = _remove_key(root, KEY)
-    return {name: _apply_overlay(base, overlay) for name, overlay in (root.entries[KEY].entries or {}).items()}
+    return {name: apply_overlay(base, overlay) for name, overlay in (root.entries[KEY].entries or {}).items()}
 
 
 def _check_overlays(root: Node) -> Iterator[Problem]:
@@ -118,7 +118,7 @@ def _report_same_key(node: Node, key: str, reason: str) -> Problem:
     return Problem(node.key_positions[key], message, f"write it once, outside of `{KEY}`")
 
 
-def _apply_overlay(base: Node, overlay: Node) -> Node:
+def apply_overlay(base: Node, overlay: Node) -> Node:
     """The file's tree with one overlay; tests are matched by name and keep their order."""
     given = overlay.child("tests")
     tests = base.child("tests")

@@ -44,7 +44,7 @@ _EXAMPLES = {
     "nicbench": "1",
     "title": "My first run",
     "dut": "{kind: kernel-forward}",
-    "tests": "[{name: throughput, method: throughput}]",
+    "tests": "[{name: throughput, method: throughput}]`, or let programs send by `nicbench serve FILE",
     "name": "throughput",
     "at": "NAME`, the name of a test with the method `throughput` above it: `at: throughput",
     "share": "sftp",
@@ -137,6 +137,8 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
         return f"{name} must be a list, not {given}", "begin each entry with `- `"
     if _EXPECTED.get(base) == "keys and values" and isinstance(details["input"], list):
         return f"{name} must be keys and values, not {given}", "write `KEY: VALUE` without a `-` before it"
+    if base == "string" and not isinstance(details["input"], list | tuple | dict):
+        return f"{name} must be text, not {given}", "write it in quotes"
     if base in _EXPECTED:
         return f"{name} must be {_EXPECTED[base]}, not {given}", f"write {_EXPECTED[base]}"
     return f"{name}: {why_of(details)}", None

@@ -1,4 +1,4 @@
-"""A bench file for `nicbench serve`: its tests are what clients ask for, as they come."""
+"""A bench file for `nicbench serve`: what clients send takes the place of its tests."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ def serve_instead(root: Node, path: str) -> None:
     assert served.entries is not None  # noqa: S101 - it is written above
     root.entries["tests"] = served.entries["tests"]
     root.key_positions.setdefault("tests", root.position)
+
+
+def has_tests(bench: BenchFile) -> bool:
+    """Whether the file that is served has tests, which are not made."""
+    return "tests" in (read(bench.source.encode(), str(bench.path)).entries or {})
 
 
 def check_methods(bench: BenchFile, root: Node) -> Iterator[Problem]:

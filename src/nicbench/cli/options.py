@@ -14,10 +14,11 @@ from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
 from nicbench.core.units import parse_duration_s
 from nicbench.report import Format
-from nicbench.store.index import IndexedRuns, list_indexed_runs
+from nicbench.store.index import IndexedRuns, Search, list_indexed_runs
 
 if TYPE_CHECKING:
     from nicbench.core.result import Summary
+    from nicbench.lake.place import Lake
 
 
 def _folder(path: Path) -> Path:
@@ -81,6 +82,12 @@ Wait = Annotated[
     ),
 ]
 
+LakeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--lake", metavar="PLACE", help="The lake of gathered runs, a folder or an address; else `lake` under --runs."
+    ),
+]
 DEFAULT_RUNS = Path("runs")
 _ALL = "all"
 
@@ -120,7 +127,7 @@ def kinds(texts: list[str] | None) -> tuple[Format, ...]:
 def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
     """Returns every run, oldest first, from the index. HostError where the folder itself cannot be read."""
     try:
-        found = list_indexed_runs(output, _summarise, rebuild=rebuild)
+        found = list_indexed_runs(output, describe_results, rebuild=rebuild)
     except OSError as error:
         from nicbench.store.files import storage_error  # imported here, as it is rarely needed
 
@@ -130,7 +137,32 @@ def runs_under(output: Path, *, rebuild: bool = False) -> IndexedRuns:
     return found
 
 
-def _summarise(summary: Summary) -> str | None:
+def in_lake(reference: str, runs_folder: Path, lake: Lake | None) -> str:
+    """Returns the folder of a run that the lake alone knows by its id; any other reference as it is."""
+    if lake is None:
+        return reference
+    from nicbench.lake.searching import find_run  # imported here, as these load slowly, and without a lake in vain
+    from nicbench.store.listing import LATEST, path_of
+
+    if reference == LATEST or path_of(reference, runs_folder).exists():
+        return reference
+
+    found = find_run(lake, reference)
+    return reference if found is None else found.folder
+
+
+def tagged_runs(tag: str, runs_folder: Path, lake: Lake | None, most: int) -> list[Path]:
+    """Returns the folders of the newest runs with a tag, at most so many, oldest first."""
+    found = runs_under(runs_folder).runs
+    if lake is not None:
+        from nicbench.lake.searching import find_together
+
+        found = find_together(found, lake, Search(tags=(tag,)), most).runs
+    return [run.path for run in found if tag in run.tags][-most:]
+
+
+def describe_results(summary: Summary) -> str | None:
+    """Returns the line on a run's results that lists show; None where there is none."""
     from nicbench.cli.summary_table import headline  # imported here, as only runs new to the index need it
 
     try:

@@ -30,10 +30,13 @@ if TYPE_CHECKING:
 RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
 
 
-async def _run_it(bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float) -> Summary:
+async def run_it(
+    bench: BenchFile, folder: RunFolder, bus: Bus, wait_s: float, *, on_other_machines: bool = False
+) -> Summary:
+    """Runs a bench file, see ``nicbench.run``."""
     from nicbench.run import run  # imported here, as it loads every part of nicbench
 
-    return await run(bench, folder, bus, wait_s=wait_s)
+    return await run(bench, folder, bus, wait_s=wait_s, on_other_machines=on_other_machines)
 
 
 def conduct(
@@ -47,7 +50,7 @@ def conduct(
     wait_s: float = 0.0,
     with_report: bool = True,
     page: LivePage | None = None,
-    run_it: RunIt = _run_it,
+    run_it: RunIt = run_it,
 ) -> None:
     """Runs ``bench`` in ``folder`` and prints the results. Raises ReportedError where it ended with an error.
 

@@ -21,6 +21,7 @@ from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.core.units import format_rate
 from nicbench.report.answer.of_run import brief
+from nicbench.report.answer.of_session import brief as session_in_brief
 from nicbench.report.answer.of_studies import briefs as studies_in_brief
 from nicbench.report.cells import texts
 from nicbench.report.comparison import runs_lines
@@ -162,6 +163,8 @@ def headline(summary: Summary) -> str | None:
     of_editors = studies(summary.counted, {}, summary.configurations)
     if of_editors:
         return studies_in_brief(of_editors)
+    if (of_session := session_in_brief(summary.counted)) is not None:
+        return of_session
     if not summary.configurations:
         return brief(sections(summary.over_runs or summary.counted, {}))
     by_name = {

@@ -127,10 +127,12 @@ LONGEST_QUOTE = 60
 
 
 class Position(NamedTuple):
-    """Line and column in the file, both counted from 1, as editors do."""
+    """Line and column in a file, both counted from 1, as editors do."""
 
     line: int
     column: int
+    path: str = ""
+    """The file, where it is another than the one that is read: what was merged in stands there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +156,12 @@ class WrongFileError(UsageError):
 
     def __init__(self, path: str, problems: Iterable[Problem]) -> None:
         self.path = path
-        self.problems = tuple(sorted(problems, key=lambda problem: problem.position))
+        self.problems = tuple(sorted(problems, key=lambda problem: (problem.position.path, *problem.position)))
         first = self.problems[0]
         super().__init__(first.message, place=self._place_of(first), next_step=first.next_step)
 
     def _place_of(self, problem: Problem) -> str:
-        return f"{self.path}:{problem.position.line}:{problem.position.column}"
+        return f"{problem.position.path or self.path}:{problem.position.line}:{problem.position.column}"
 
     def list_errors(self) -> tuple[UsageError, ...]:
         """Returns one error for each problem."""

@@ -29,6 +29,22 @@ class RunStarted(Frozen):
     """Whether identifiers of machines are removed from what is written; a resumed run keeps this choice."""
 
 
+class UsedMachine(Frozen):
+    """A machine of a run. ``identity`` is a hash of its machine id and name, comparable within this run alone."""
+
+    identity: str
+    host_name: str
+    cards: dict[str, str]
+    """PCI vendor and device number of each network adapter, by its slot."""
+
+
+class MachinesUsed(Frozen):
+    """The machines, by the hosts of the bench file; again where a run was resumed on others, as it was asked to."""
+
+    event: Literal["machines_used"] = "machines_used"
+    machines: dict[str, UsedMachine]
+
+
 class StageStarted(Frozen):
     """A stage of the run (lab, dut, tester, test, ...) begins."""
 
@@ -227,6 +243,7 @@ class RunFinished(Frozen):
 
 Event = Annotated[
     RunStarted
+    | MachinesUsed
     | StageStarted
     | TurnStarted
     | TurnFinished

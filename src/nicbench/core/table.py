@@ -249,6 +249,8 @@ class ResultTable(Frozen):
     overview: tuple[Column, ...] = ()
     search_notes: str | None = None
     """The prefix ("Search") of a result's disturbances where these are notes that may also apply to a valid result."""
+    row_name: str | None = None
+    """What a row is called in notes, with ``{value_name}`` as placeholders; None: by its first cell."""
     times_frames: bool = False
     """Whether its rows are trials with timed frames: time stamps, clocks and the tail of each are shown."""
 

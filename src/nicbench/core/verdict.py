@@ -29,6 +29,7 @@ class Reason(StrEnum):
     LATE = "late"  # frames came after the drain: it was shorter than the DUT's delay
     UNLEARNT = "unlearnt"  # flows did not pass before the trial, and a threshold forbids it
     PEER_FAILED = "peer_failed"
+    TESTER_FAILED = "tester_failed"  # the engine ended while clients had frames sent
     HARDWARE = "hardware"  # a link, bus, cooler or card had errors
     CONTRADICTED = "contradicted"  # the tools of a port and its byte counters do not agree
     HEALTH = "health"  # a generator that is not our own says that it was overloaded

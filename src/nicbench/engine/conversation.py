@@ -15,6 +15,7 @@ from typing import Any, Final
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.engine.client import RENEW_AFTER_S, REPLY_TIMEOUT_S, error_of, explain_exit, parse_message
 from nicbench.hosts.base import Process
+from nicbench.hosts.kinds.local import LINE_LIMIT_BYTES
 
 _FIRST_NUMBER: Final = 1_000_000
 """Requests of this conversation are numbered from here: the configuration before it had the lower numbers."""
@@ -65,8 +66,15 @@ class Conversation:
     async def _write(self, message: dict[str, Any]) -> None:
         if self._failure is not None:
             raise self._failure
+        line = json.dumps(message)
+        if len(line) >= LINE_LIMIT_BYTES:
+            raise EngineError(
+                f"{message['command']} takes {len(line) >> 20} MiB as a line, of at most {LINE_LIMIT_BYTES >> 20}",
+                kind="bad_request",
+                next_step="ask for less at once: shorter lists of values, or payloads that repeat",
+            )
         async with self._writing:
-            await self._process.write_line(json.dumps(message))
+            await self._process.write_line(line)
 
     async def _read(self) -> None:
         try:

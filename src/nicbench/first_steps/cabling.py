@@ -12,7 +12,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +23,9 @@ _ETHER_TYPE: Final = 0x88B5
 _NEXT_BRIDGE: Final = bytes.fromhex("0180c200000e")
 _ALL: Final = b"\xff" * 6
 _MARK: Final = b"nicbench looks for cables"
+_NAME_MARK: Final = b"nicbench is here:"
+_REPEAT_S: Final = 0.5
+_LONGEST_NAME_BYTES: Final = 255
 _SHORTEST: Final = 60
 _SOL_PACKET: Final = 263  # packet(7)
 _ADD_MEMBERSHIP: Final = 1
@@ -74,6 +77,62 @@ def pair_up(devices: list[str], arrivals: Arrivals) -> tuple[Cabling, ...]:
     return tuple(sorted(found, key=lambda one: (not one.is_direct, devices.index(one.one), devices.index(one.other))))
 
 
+# Cables to other machines, which look for them at the same time.
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Neighbour:
+    """The port of another machine at the other end of the cable in ``device``."""
+
+    device: str
+    machine: str
+    port: str
+
+
+def find_neighbours(devices: Iterable[str], machine: str, wait_s: float) -> tuple[Neighbour, ...]:
+    """Sends the name of this machine from each of these ports, which must be up, and listens for names of others.
+
+    It does so for ``wait_s`` seconds, twice a second; other machines must do so at the same time. The frames go to an
+    address that no switch forwards. NotReadyError without the right to do so. Changes nothing that outlives the call.
+    """
+    found: set[Neighbour] = set()
+    end = time.monotonic() + wait_s
+    with ExitStack() as stack:
+        sockets = {device: stack.enter_context(_open(device)) for device in devices}
+        while sockets and (left := end - time.monotonic()) > 0:
+            for device, sender in sockets.items():
+                head = _NEXT_BRIDGE + sender.getsockname()[4] + struct.pack("!H", _ETHER_TYPE)
+                _send(sender, head + write_name(machine, device))
+            for device, frame in _receive(sockets, min(left, _REPEAT_S)):
+                name = read_name(frame[14:])
+                if name is not None and name[0] != machine:
+                    found.add(Neighbour(device, *name))
+    return tuple(sorted(found))
+
+
+def write_name(machine: str, port: str) -> bytes:
+    """What a port says of itself: its machine and its name, each with its length in a byte before it."""
+    names = (name.encode()[:_LONGEST_NAME_BYTES] for name in (machine, port))
+    return _NAME_MARK + b"".join(bytes([len(name)]) + name for name in names)
+
+
+def read_name(payload: bytes) -> tuple[str, str] | None:
+    """Machine and port, as ``write_name`` wrote them; None of any other frame."""
+    if not payload.startswith(_NAME_MARK):
+        return None
+    names, rest = [], payload.removeprefix(_NAME_MARK)
+    for _ in range(2):
+        length = rest[0] if rest else 0
+        name, rest = rest[1 : 1 + length], rest[1 + length :]
+        if not name or len(name) < length or not (text := name.decode("utf-8", "replace")).isprintable():
+            return None
+        names.append(text)
+    return names[0], names[1]
+
+
+# Sockets of ports.
+
+
 def _open(device: str) -> socket.socket:
     try:
         made = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.htons(_ETHER_TYPE))
@@ -104,14 +163,21 @@ def _send(sender: socket.socket, frame: bytes) -> None:
 
 
 def _listen(sockets: Mapping[str, socket.socket], token: bytes, wait_s: float) -> Arrivals:
-    """What arrives in that time; frames of others, and those that the kernel shows on their way out, are left out."""
+    """What arrives in that time; frames of others are left out."""
     found: set[tuple[int, str, bool]] = set()
+    for device, frame in _receive(sockets, wait_s):
+        rest = frame[14:].removeprefix(_MARK)
+        if rest.startswith(token) and rest[len(token)] < len(sockets):
+            found.add((rest[len(token)], device, frame.startswith(_NEXT_BRIDGE)))
+    return frozenset(found)
+
+
+def _receive(sockets: Mapping[str, socket.socket], wait_s: float) -> Iterator[tuple[str, bytes]]:
+    """Every frame that arrives in that time, with its port; those that the kernel shows on their way out are none."""
     end = time.monotonic() + wait_s
     names = {listener: device for device, listener in sockets.items()}
     while (left := end - time.monotonic()) > 0:
         for ready in select.select(list(names), [], [], left)[0]:
             frame, address = ready.recvfrom(2048)
-            rest = frame[14:].removeprefix(_MARK)
-            if address[2] != _OUTGOING and rest.startswith(token) and rest[len(token)] < len(sockets):
-                found.add((rest[len(token)], names[ready], frame.startswith(_NEXT_BRIDGE)))
-    return frozenset(found)
+            if address[2] != _OUTGOING:
+                yield names[ready], frame

@@ -8,25 +8,20 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Collection
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
-from nicbench.core.trial import DutWork, Interruption, InterruptionTimes, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.trial import Interruption, InterruptionTimes, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
-from nicbench.measure.health.reader import Snapshot, compare
-from nicbench.measure.learning import OF_THE_TESTER, Learner, dead_dut_error
-from nicbench.measure.ledger.base import Side
-from nicbench.measure.ledger.losses import add_ledger, add_left_to_kernel, add_overruns
-from nicbench.measure.ledger.reader import Counters
+from nicbench.measure.learning import Learner, dead_dut_error
 from nicbench.measure.samples import Maker, SampleLog, Slot
+from nicbench.measure.surroundings import Surroundings
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.stats.looks import CoreLooks, sum_looks
 from nicbench.testbed.duts.base import FrameDut
-
-PortQueues = tuple[tuple[int, ...], ...]
-"""Frames by port and queue."""
 
 _DYING_S = 0.5
 _LONGER_DRAIN = 2.0
@@ -41,6 +36,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         super().__init__(log)
         self._setup = setup
         self._thresholds = thresholds
+        self._surroundings = Surroundings(setup.dut, setup.ledger, setup.health)
         self._learner = Learner(setup, log.bus)
         self._drain_s = max(map(_drain_after, log.journaled.values()), default=0.0)
 
@@ -97,11 +93,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         dut = self._setup.dut
         await dut.begin_trial(slot.number)
         learnt = await self._learner.learn(slot, request)
-        hardware = await self._read_hardware()
-        counters = await self._read_counters(request)
-        drops, left, overruns = await dut.drops(), await dut.left_to_kernel(), await dut.overruns()
-        work, queues = await self._read_work(request), await dut.queue_frames()
-        waited, began = await dut.waiting_ns(), time.monotonic_ns()
+        before = await self._surroundings.look(request.purpose)
         try:
             reading = await self._send(slot, request)
         except EngineError as error:
@@ -114,18 +106,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         reading = reading.model_copy(update={"learning": learnt})
         if (failure := await dut.failure()) is not None:
             return reading, failure
-        waiting = _share_of_time(waited, await dut.waiting_ns(), time.monotonic_ns() - began)
-        reading = reading.model_copy(update={"dut_waiting_share": waiting})
-        reading = add_overruns(reading, overruns, await dut.overruns())
-        after = (counters, await self._read_counters(request))
-        view, receivers = self._setup.ledger.view(Side.TESTER), self._receivers(request)
-        reading = add_ledger(reading, drops, await dut.drops(), after, view, receivers)
-        reading = add_left_to_kernel(reading, left, await dut.left_to_kernel())
-        reading = reading.model_copy(update={"dut_queues": _subtract(queues, await dut.queue_frames())})
-        if hardware is not None and (later := await self._read_hardware()) is not None:
-            reading = reading.model_copy(update={"machine": compare(hardware, later)})
-        if work is not None and (worked := await self._read_work(request)) is not None:
-            reading = reading.model_copy(update={"dut_work": worked.subtract(work)})
+        receivers = self._receivers(request)
+        reading = await self._surroundings.add(reading, before, request.purpose, receivers)
         return reading, None
 
     async def _send(self, slot: Slot, request: TrialRequest) -> Reading:
@@ -137,17 +119,6 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     def _receivers(self, request: TrialRequest) -> set[int]:
         """The ports at which frames of the trial are to arrive."""
         return {way.receive for way in self._setup.counted_ways(request)}
-
-    async def _read_hardware(self) -> Snapshot | None:
-        return await self._setup.health.read() if self._setup.health is not None else None
-
-    async def _read_counters(self, request: TrialRequest) -> Counters:
-        """Those of the hosts; none in trials of the tester alone, whose frames end in a sink."""
-        return Counters() if request.purpose in OF_THE_TESTER else await self._setup.ledger.read()
-
-    async def _read_work(self, request: TrialRequest) -> DutWork | None:
-        """The DUT's own account of its work, where the trial asks for it."""
-        return await self._setup.dut.work() if request.purpose is Purpose.AVERAGE else None
 
     async def _send_and_interrupt(self, slot: Slot, request: TrialRequest, asked: Interruption) -> Reading:
         """A trial while whose frames are sent something is done to the DUT, and when it was."""
@@ -175,12 +146,17 @@ class TrialMaker(Maker[Trial, TrialRequest]):
 
     def looks(self, trial: Trial) -> CoreLooks:
         """Returns what the looks at the DUT's cores found in a trial."""
-        return sum_looks(cpu for cpu in trial.reading.health.cpus if cpu.cpu in self._setup.dut_cpus)
+        return looks_at(trial, self._setup.dut_cpus)
 
     @property
     def dut(self) -> FrameDut:
         """The DUT of its trials."""
         return self._setup.dut
+
+
+def looks_at(trial: Trial, cpus: Collection[int]) -> CoreLooks:
+    """Returns what the looks at these CPUs found in a trial."""
+    return sum_looks(cpu for cpu in trial.reading.health.cpus if cpu.cpu in cpus)
 
 
 def _drain_after(trial: Trial) -> float:
@@ -189,19 +165,3 @@ def _drain_after(trial: Trial) -> float:
     if any(finding.reason is Reason.LATE for finding in trial.verdict.findings):
         return max(_LONGER_DRAIN * (used + trial.request.settle_s), _LEAST_LONGER_DRAIN_S)
     return trial.reading.drain_s or 0.0
-
-
-def _share_of_time(before_ns: int | None, after_ns: int | None, elapsed_ns: int) -> float | None:
-    """None where one of the ends is not known."""
-    if before_ns is None or after_ns is None:
-        return None
-    return max(0, after_ns - before_ns) / max(1, elapsed_ns)
-
-
-def _subtract(before: PortQueues, after: PortQueues) -> PortQueues:
-    """What each queue received meanwhile; nothing where a count is not known at both ends."""
-    if [*map(len, before)] != [*map(len, after)]:
-        return ()
-    return tuple(
-        tuple(max(0, end - start) for start, end in zip(*pair, strict=True)) for pair in zip(before, after, strict=True)
-    )

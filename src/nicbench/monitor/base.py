@@ -21,8 +21,8 @@ class Monitors(ABC):
     """All monitors of one turn of a run. What fails in them is told, and never ends a run."""
 
     @abstractmethod
-    async def begin_trial(self, number: int, duration_s: float) -> None:
-        """A trial begins that takes about ``duration_s``: samples that follow are of it."""
+    async def begin_trial(self, number: int, duration_s: float | None) -> None:
+        """A trial begins that takes about ``duration_s``, None where nobody knows: samples that follow are of it."""
 
     @abstractmethod
     async def end_trial(self) -> None:
@@ -87,8 +87,8 @@ class FakeMonitors(Monitors):
 
     heard: list[str] = field(default_factory=list)
 
-    async def begin_trial(self, number: int, duration_s: float) -> None:
-        self.heard.append(f"trial {number} of {duration_s:g} s")
+    async def begin_trial(self, number: int, duration_s: float | None) -> None:
+        self.heard.append(f"trial {number}" if duration_s is None else f"trial {number} of {duration_s:g} s")
 
     async def end_trial(self) -> None:
         self.heard.append("end")

@@ -195,14 +195,17 @@ class RunningMonitors(Monitors):
         plan = _plan(name, settings, where, hello, configured)
         self._watched.append(_WatchedMachine(name, client, plan, watch, host.kind == "local"))
 
-    async def begin_trial(self, number: int, duration_s: float) -> None:
+    async def begin_trial(self, number: int, duration_s: float | None) -> None:
         await self._stop_renewing()
-        silent_s = duration_s + _BESIDE_TRIAL_S
+        silent_s = 0.0 if duration_s is None else duration_s + _BESIDE_TRIAL_S
         for each in self._living():
             begun = partial(self._log.trial, each.name, number)
             await self._ask(each, "pause", on_reply=begun, duration_s=silent_s, only_interrupting=not each.plan.paused)
+        if duration_s is None:
+            self._renewing = asyncio.create_task(self._renew())
 
     async def end_trial(self) -> None:
+        await self._stop_renewing()
         for each in self._living():
             await self._ask(each, "resume", on_reply=partial(self._log.trial, each.name, None))
         self._renewing = asyncio.create_task(self._renew())
@@ -257,7 +260,10 @@ class RunningMonitors(Monitors):
             self._tell(f"the monitor of {each.name} {error.message}; the run goes on without it")
 
     async def _renew(self) -> None:
-        """Between trials; during one the lease is as long as the trial, so that no timer wakes the controller."""
+        """Between trials, and during one of which nobody knows how long it takes.
+
+        During others the lease is as long as the trial, so that no timer wakes the controller.
+        """
         while True:
             await asyncio.sleep(_RENEW_S)
             for each in self._living():

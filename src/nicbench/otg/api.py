@@ -1,4 +1,4 @@
-"""What both fronts offer: the requests of OTG, as plain data in and out.
+"""The requests of OTG, as plain data in and out; both fronts call them.
 
 Each message is checked against the model, away from the event loop; what this server does not do is refused by name.
 """
@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from nicbench import __version__
+from nicbench.otg import changes
 from nicbench.otg.model import check_message
 from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError, Problems
 from nicbench.otg.session import Session
 from nicbench.otg.sessions import Sessions
 
 Message = Mapping[str, Any]
+Change = Callable[[Message, Message], dict[str, Any]]
 LARGEST_BODY_BYTES: Final = 64 * 2**20
 MOST_AT_ONCE: Final = 8
 MOST_PER_S: Final = 100
@@ -32,7 +34,7 @@ class Api:
 
     def __init__(self, sessions: Sessions) -> None:
         self.sessions = sessions
-        self._pace = _Pace()
+        self._pace = Pace()
 
     async def set_config(self, config: Message) -> dict[str, Any]:
         """Replaces the configuration; an empty one ends the session. Returns warnings."""
@@ -48,34 +50,25 @@ class Api:
 
     async def get_config(self) -> dict[str, Any]:
         """Returns the configuration as it was set; empty without a session."""
-        await self._pace.turn()
+        await self.turn()
         session = self.sessions.current
         return dict(session.config) if session is not None else {}
 
     async def update_config(self, message: Message) -> dict[str, Any]:
-        """Changes rates and sizes of flows, while none of them is sending. Returns warnings."""
-        await self._check("ConfigUpdate", message, "config_update")
-        if message.get("choice", "flows") != "flows":
-            raise OtgError(["config_update.protocols: protocols are not emulated"], code=NOT_IMPLEMENTED)
-        session = self._session()
-        if session.is_transmitting:
-            path = "config_update.flows"
-            raise OtgError([f"{path}: flows are not changed while any is sending: stop them"], code=NOT_IMPLEMENTED)
-        update = message.get("flows") or {}
-        new = {str(flow.get("name")): flow for flow in update.get("flows") or ()}
-        known = [str(flow.get("name")) for flow in session.config.get("flows") or ()]
-        for index, name in enumerate(new):
-            if name not in known:
-                path = f"config_update.flows.flows[{index}].name"
-                raise OtgError([f"{path}: no flow of the configuration is called {name[:80]!r}"])
-        keys = update.get("property_names") or ()
-        flows = [
-            {**flow, **{key: new[flow["name"]][key] for key in keys if key in new[flow["name"]]}}
-            if flow["name"] in new
-            else flow
-            for flow in session.config.get("flows") or ()
-        ]
-        warnings = await session.set_config({**session.config, "flows": flows})
+        """Changes rates and sizes of flows, while none is sending. Returns warnings."""
+        return await self._change("ConfigUpdate", message, "config_update", changes.update)
+
+    async def append_config(self, message: Message) -> dict[str, Any]:
+        """Adds flows, while none is sending. Returns warnings."""
+        return await self._change("ConfigAppend", message, "config_append", changes.append)
+
+    async def delete_config(self, message: Message) -> dict[str, Any]:
+        """Removes flows, while none is sending. Returns warnings."""
+        return await self._change("ConfigDelete", message, "config_delete", changes.delete)
+
+    async def _change(self, kind: str, message: Message, path: str, change: Change) -> dict[str, Any]:
+        await self._check(kind, message, path)
+        warnings = await self._session().change_config(lambda config: change(config, message), path)
         return {"warnings": list(warnings)} if warnings else {}
 
     async def set_control_state(self, message: Message) -> dict[str, Any]:
@@ -101,7 +94,7 @@ class Api:
         raise OtgError([f"control_action.{message['choice']}: is not there"], code=NOT_IMPLEMENTED)
 
     async def get_metrics(self, message: Message) -> dict[str, Any]:
-        """Returns metrics of ports or flows; it waits for no change that goes on."""
+        """Returns metrics of ports or flows, without waiting for a change in progress."""
         await self._check("MetricsRequest", message, "metrics_request")
         choice = message.get("choice", "port")
         if choice not in _METRICS:
@@ -123,7 +116,7 @@ class Api:
         raise OtgError([f"states_request.{choice}: protocols are not emulated"], code=NOT_IMPLEMENTED)
 
     async def get_capture(self, message: Message) -> Path:
-        """Returns the file that a port's capture has become."""
+        """Returns the file of a port's capture."""
         await self._check("CaptureRequest", message, "capture_request")
         if (message.get("packets") or {}).get("choice", "all") != "all":
             raise OtgError(["capture_request.packets.slice: captures are given whole"], code=NOT_IMPLEMENTED)
@@ -131,12 +124,18 @@ class Api:
 
     async def refuse(self, what: str) -> dict[str, Any]:
         """Refuses a request that this server does not know."""
-        await self._pace.turn()
+        await self.turn()
         raise OtgError([f"{what}: is not there; set the whole configuration"], code=NOT_IMPLEMENTED)
 
-    def get_version(self) -> dict[str, str]:
-        """Returns which versions of the API are served, and by what."""
+    async def get_version(self) -> dict[str, str]:
+        """Returns the versions of the API that are served, and those of snappi and nicbench."""
+        await self.turn()
         return {"api_spec_version": API_VERSIONS, "sdk_version": version("snappi"), "app_version": __version__}
+
+    async def turn(self) -> None:
+        """Waits until a request may pass, and notes that the session is in use. OtgError where there are too many."""
+        await self._pace.turn()
+        self.sessions.touch()
 
     def _session(self) -> Session:
         session = self.sessions.current
@@ -147,15 +146,14 @@ class Api:
         return session
 
     async def _check(self, kind: str, message: Any, path: str) -> None:
-        await self._pace.turn()
-        self.sessions.touch()
+        await self.turn()
         problems = Problems()
         await asyncio.to_thread(check_message, kind, message, path, problems)
         problems.raise_any()
 
 
-class _Pace:
-    """Lets so many requests a second pass; more of them wait, and those that would wait for a second are refused."""
+class Pace:
+    """Limits the rate of requests: excess requests wait, and are refused if they would wait for more than a second."""
 
     def __init__(self) -> None:
         self._next = 0.0

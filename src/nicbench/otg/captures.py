@@ -1,4 +1,4 @@
-"""Captures of a configuration as the engine's: filters of OTG as bytes and masks at offsets of the frame."""
+"""Captures of a configuration in the engine's terms: OTG's filters become bytes and masks at offsets of the frame."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FIELDS: Final[Mapping[str, Mapping[str, tuple[int, int]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What one port captures: the engine's filters, which must all hold, and how much of what is kept."""
+    """What one port captures: frames that match all filters, the first bytes of each, the first or the last frames."""
 
     port: str
     filters: tuple[dict[str, Any], ...]
@@ -73,7 +73,7 @@ def read_captures(config: Mapping[str, Any], problems: Problems) -> dict[str, Ca
 
 
 def read_filters(filters: Any, path: str, problems: Problems) -> tuple[dict[str, Any], ...]:
-    """Reads filters, which are those of headers that follow each other, and of bytes at an offset of the frame."""
+    """Reads filters: of successive headers, or of bytes at an offset of the frame."""
     if len(filters) > _MOST_FILTERS:
         problems.invalid(path, f"are {len(filters)}, of at most {_MOST_FILTERS}")
         return ()

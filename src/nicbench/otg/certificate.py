@@ -1,4 +1,4 @@
-"""A certificate for loopback, made as the server starts where none is given, and gone with it."""
+"""A certificate for localhost, which the server makes as it starts if it is given none, and removes as it ends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What is wrong in a configuration as a whole: names, references, limits, and parts of the model that are not here."""
+"""Checks of a configuration as a whole: names, references, limits, and parts of the model that are not implemented."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -24,6 +23,9 @@ _PARTS: Final = {
 }
 """Parts of the model that are refused by their names."""
 
+_NO_PROTOCOLS: Final = frozenset({"name", "ethernets", "ipv4_loopbacks", "ipv6_loopbacks"})
+"""Members of a device that are no protocols."""
+
 _OPTIONS: Final = (
     ("protocol_options", "options of emulated protocols"),
     ("per_port_options", "options for single ports"),
@@ -31,10 +33,13 @@ _OPTIONS: Final = (
 
 
 def check_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPort], problems: Problems) -> None:
-    """Tells every problem of names, references and limits; ``served`` are the ports of the bench file by name."""
+    """Reports every problem of names, references and limits; ``served`` are the ports of the bench file by name."""
     for part, words in _PARTS.items():
         if config.get(part):
             problems.not_implemented(f"config.{part}", f"{words} is not there: leave it out")
+    for index, device in enumerate(config.get("devices") or ()):
+        for protocol in sorted(set(device) - _NO_PROTOCOLS):
+            problems.not_implemented(f"config.devices[{index}].{protocol}", "is not emulated: leave it out")
     _check_options(config.get("options") or {}, problems)
     _check_names(config, problems)
     _check_ports(config.get("ports") or (), served, problems)
@@ -75,14 +80,13 @@ def _check_options(options: Mapping[str, Any], problems: Problems) -> None:
 
 def _check_names(config: Mapping[str, Any], problems: Problems) -> None:
     """Names are unique in the whole configuration, as the model wants them."""
-    counts = Counter(str(item.get("name")) for key in _NAMED for item in config.get(key) or ())
-    told: set[str] = set()
+    first: dict[str, str] = {}
     for key in _NAMED:
         for index, item in enumerate(config.get(key) or ()):
-            name = str(item.get("name"))
-            if counts[name] > 1 and name not in told:
-                told.add(name)
-                problems.invalid(f"config.{key}[{index}].name", f"{name[:80]!r} is the name of {counts[name]} things")
+            name, place = str(item.get("name")), f"config.{key}[{index}]"
+            if name in first:
+                problems.invalid(f"{place}.name", f"{name[:80]!r} is the name of {first[name]} too: names are unique")
+            first.setdefault(name, place)
 
 
 def _check_ports(ports: Iterable[Mapping[str, Any]], served: Mapping[str, ServedPort], problems: Problems) -> None:

@@ -1,17 +1,23 @@
-"""A whole configuration, read: what the engine loads, and what the session and its metrics need to know of it."""
+"""A whole configuration after it was read: what the engine loads, and what session and metrics need."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
+from nicbench.core.units import format_bits_per_s, l1_bits_per_s
 from nicbench.otg.captures import Capture, read_captures
 from nicbench.otg.checks import check_configuration, resolve_ports
 from nicbench.otg.flows import Flow, read_flow
 from nicbench.otg.ports import ServedPort
 from nicbench.otg.refusals import Problems
+
+_ABOVE: Final = 1.001
+_MOST_WARNINGS: Final = 10
+"""Of one kind: thousands of flows may all be alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ EMPTY: Final = Configuration({}, (), {})
 
 
 def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPort], seed: int) -> Configuration:
-    """Reads a configuration that has the model's form. OtgError with every problem where something is wrong in it."""
+    """Reads a configuration that conforms to the model. OtgError with every problem that it has."""
     problems = Problems()
     check_configuration(config, served, problems)
     problems.raise_any()
@@ -45,11 +51,23 @@ def read_configuration(config: Mapping[str, Any], served: Mapping[str, ServedPor
     )
     _tell_apart(flows, problems)
     problems.raise_any()
-    return Configuration(ports, flows, captures, _warn(config))
+    return Configuration(
+        ports, flows, captures, (*_warn(config), *islice(_warn_of_rates(flows, ports), _MOST_WARNINGS))
+    )
+
+
+def _warn_of_rates(flows: Sequence[Flow], ports: Mapping[str, ServedPort]) -> Iterator[str]:
+    """Yields a warning for each flow that asks for more than its link carries; bursts are sent at the link's rate."""
+    for index, flow in enumerate(flows):
+        asked = l1_bits_per_s(flow.program["rate_frames_per_s"], flow.mean_frame_bytes)
+        link = ports[flow.transmit].link_bits_per_s
+        if link is not None and flow.program["burst"] is None and asked > _ABOVE * link:
+            told = f"{format_bits_per_s(asked)} are asked for, and its port's link carries {format_bits_per_s(link)}"
+            yield f"config.flows[{index}].rate: {told}: frames will be late or unsent"
 
 
 def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Tells what was accepted and has no effect: the links stay as the bench file's machine has them."""
+    """Returns a warning for each setting that has no effect: links stay as they are."""
     warnings = []
     for index, layer in enumerate(config.get("layer1") or ()):
         keys = sorted(set(layer) - {"name", "port_names"})
@@ -59,7 +77,7 @@ def _warn(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _tell_apart(flows: Sequence[Flow], problems: Problems) -> None:
-    """Sees to it that flows which are counted by their headers differ: by those, or by their frame sizes."""
+    """Reports flows that are counted by their headers and differ neither in these nor in their frame sizes."""
     alike: dict[str, list[int]] = {}
     for index, flow in enumerate(flows):
         if flow.counted == "headers":

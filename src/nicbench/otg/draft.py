@@ -1,4 +1,4 @@
-"""A frame that is being put together, header by header: template, varying fields, fixups, and what tells a flow.
+"""A frame that is assembled header by header: template, varying fields, fixups, and what identifies its flow.
 
 Offsets are from the frame's first byte or bit. Bits are in network order.
 """

@@ -1,4 +1,4 @@
-"""Flows of a configuration as the engine's programs: packet, sizes, rate, duration, payload, and who receives."""
+"""Flows of a configuration as programs of the engine: packet, sizes, rate, duration, payload and receivers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _BYTE_VALUES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow: its ``program`` for the engine, and what its metrics need to know.
+    """One flow: its ``program`` for the engine, and what its metrics need.
 
-    ``counted``: how received frames are told: by the signature in them, by their headers, or not at all; only the
-    first alters frames.
+    ``counted``: how received frames are recognised: by their signature, by their headers, or not at all. Only a
+    signature alters frames.
     """
 
     name: str
@@ -39,6 +39,8 @@ class Flow:
     counted: Literal["signature", "headers"] | None
     mean_frame_bytes: float
     program: dict[str, Any]
+    receive_names: str
+    """The receiving ports in one text, as metrics have them."""
 
 
 def read_flow(
@@ -48,6 +50,7 @@ def read_flow(
 
     ``seed`` is for what OTG draws at random without a seed: frame sizes.
     """
+    problems.begin_flow()
     for key, why in _NOT_IMPLEMENTED.items():
         if flow.get(key):
             problems.not_implemented(f"{path}.{key}", why)
@@ -56,6 +59,10 @@ def read_flow(
     endpoints = (flow.get("tx_rx") or {}).get("port") or {}
     transmit, receive = str(endpoints.get("tx_name", "")), receivers(flow)
     port = ports[transmit]
+    most = min((each for name in (transmit, *receive) if (each := ports[name].largest_frame_bytes)), default=None)
+    if most is not None and sizes.largest > most:
+        step = "send smaller frames, or raise the ports' MTU"
+        problems.invalid(f"{path}.size", f"{sizes.largest} bytes are more than the {most} that its ports take: {step}")
     timing = read_timing(flow, sizes, port, path, problems)
     metrics = _Metrics.read(flow.get("metrics") or {}, f"{path}.metrics", problems)
     signed = metrics.enable and bool(receive) and sizes.smallest >= draft.at + SIGNATURE_BYTES + FCS_BYTES
@@ -91,6 +98,7 @@ def read_flow(
         counted="signature" if signed else "headers" if program["match"] else None,
         mean_frame_bytes=sizes.mean,
         program=program,
+        receive_names=",".join(receive),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the encoder of a header is given, and the numbers by which headers announce what follows them."""
+"""The arguments of an encoder, and the numbers by which headers announce the next one."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _NO_NEXT: Final = Next(None, {})
 
 
 def encode_packet(packet: Sequence[Mapping[str, Any]], path: str, problems: Problems) -> Draft:
-    """Puts the headers of a packet together; without any, an Ethernet header as OTG's defaults have it."""
+    """Assembles the headers of a packet; without any, an Ethernet header with OTG's defaults."""
     draft = Draft(problems)
     if len(packet) > _MOST_HEADERS:
         problems.invalid(path, f"has {len(packet)} headers, of at most {_MOST_HEADERS}")

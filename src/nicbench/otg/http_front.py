@@ -1,4 +1,4 @@
-"""OTG over HTTP: its REST paths, errors as OTG's, and what nicbench knows beyond OTG under ``/nicbench/v1``."""
+"""OTG over HTTP: its REST paths and errors, and nicbench's own paths under ``/nicbench/v1``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from nicbench.core.errors import EngineError, NicbenchError, UsageError
 from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
 from nicbench.otg.beyond import Beyond
+from nicbench.otg.http_beyond import beyond_routes
 from nicbench.otg.refusals import INVALID, OtgError
 from nicbench.web.security import Door
 
 _OF_THE_CLIENT: Final = frozenset({"bad_request", "frame_size", "unsupported"})
 """Kinds of the engine's errors by which it refuses what a client asked for."""
+BODY_WITHIN_S: Final = 10.0
+"""A client that sends no more of its body keeps no other one out for longer."""
 _PCAP: Final = "application/octet-stream"
 
 
 def make_app(api: Api, door: Door) -> ASGIApp:
-    """Makes the application that answers clients; ``door`` says who may come in."""
-    beyond = Beyond(api.sessions)
+    """Makes the application that answers clients; ``door`` says whom it admits."""
 
     def posted(handle: Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
@@ -40,30 +42,24 @@ def make_app(api: Api, door: Door) -> ASGIApp:
         return _Json(await api.get_config())
 
     async def get_version(request: Request) -> Response:
-        return _Json(api.get_version())
+        return _Json(await api.get_version())
 
     async def get_capture(request: Request) -> Response:
         return FileResponse(await api.get_capture(await _message(request)), media_type=_PCAP)
-
-    def refused(what: str) -> Callable[[Request], Any]:
-        async def answer(request: Request) -> Response:
-            return _Json(await api.refuse(what))
-
-        return answer
 
     routes = [
         Route("/config", posted(api.set_config), methods=["POST"]),
         Route("/config", get_config, methods=["GET"]),
         Route("/config", posted(api.update_config), methods=["PATCH"]),
-        Route("/config/append", refused("PATCH /config/append"), methods=["PATCH"]),
-        Route("/config/delete", refused("PATCH /config/delete"), methods=["PATCH"]),
+        Route("/config/append", posted(api.append_config), methods=["PATCH"]),
+        Route("/config/delete", posted(api.delete_config), methods=["PATCH"]),
         Route("/control/state", posted(api.set_control_state), methods=["POST"]),
         Route("/control/action", posted(api.set_control_action), methods=["POST"]),
         Route("/monitor/metrics", posted(api.get_metrics), methods=["POST"]),
         Route("/monitor/states", posted(api.get_states), methods=["POST"]),
         Route("/monitor/capture", get_capture, methods=["POST"]),
         Route("/capabilities/version", get_version, methods=["GET"]),
-        *beyond.routes(),
+        *beyond_routes(Beyond(api.sessions, api.turn)),
     ]
     handlers: dict[Any, Any] = {NicbenchError: _explain, OSError: _explain, Exception: _explain}
     app = Starlette(routes=routes, exception_handlers={**handlers, 404: _unknown, 405: _unknown})
@@ -79,7 +75,7 @@ class _Json(JSONResponse):
 
 
 class _Entrance:
-    """Lets clients in, so many at once; pages of browsers are no clients."""
+    """Admits clients, and limits requests at once; requests of web pages are refused."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
         self._app = app
@@ -102,13 +98,18 @@ class _Entrance:
 
 
 async def _message(request: Request) -> Mapping[str, Any]:
-    """Returns the message in a body. OtgError where it is too large, or none."""
+    """Returns the message in a body. OtgError where it is too large, late, or no JSON object."""
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > LARGEST_BODY_BYTES:
-            raise OtgError([f"the body has more than {LARGEST_BODY_BYTES // 2**20} MiB"])
-        parts.append(part)
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S) as patience:
+            async for part in request.stream():
+                size += len(part)
+                if size > LARGEST_BODY_BYTES:
+                    raise OtgError([f"the body has more than {LARGEST_BODY_BYTES // 2**20} MiB"])
+                parts.append(part)
+                patience.reschedule(asyncio.get_running_loop().time() + BODY_WITHIN_S)
+    except TimeoutError as error:
+        raise OtgError([f"no part of the body came within {BODY_WITHIN_S:g} s"]) from error
     try:
         message = await asyncio.to_thread(from_json, b"".join(parts))
     except ValueError as error:
@@ -119,7 +120,7 @@ async def _message(request: Request) -> Mapping[str, Any]:
 
 
 def error_message(error: Exception) -> dict[str, Any]:
-    """Returns OTG's message of an error; what was not expected goes to the server's log as well."""
+    """Returns an error as OTG's message; an unexpected one is also written to the server's log."""
     if isinstance(error, OtgError):
         return {"code": error.code, "kind": error.kind, "errors": error.errors}
     if isinstance(error, UsageError) or (isinstance(error, EngineError) and error.kind in _OF_THE_CLIENT):

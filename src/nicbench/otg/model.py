@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from functools import cache
 from typing import Any, Final
 
@@ -29,7 +30,7 @@ Check = Callable[[Any, str, Problems], None]
 
 
 def check_message(kind: str, message: Any, path: str, problems: Problems) -> None:
-    """Tells every problem of a message of this class of the model."""
+    """Reports every problem of a message of this class of the model."""
     if not isinstance(message, Mapping):
         problems.invalid(path, f"is {_type_of(message)}, not an object")
         return
@@ -37,12 +38,19 @@ def check_message(kind: str, message: Any, path: str, problems: Problems) -> Non
     for name, value in message.items():
         check = members.get(name)
         if check is None:
-            problems.invalid(f"{path}.{name}" if path else name, f"is no member of {kind}")
+            problems.invalid(f"{path}.{name}" if path else name, _no_member(name, kind, members))
         elif value is not None:
             check(value, f"{path}.{name}" if path else name, problems)
     for name in required:
         if message.get(name) is None:
             problems.invalid(f"{path}.{name}" if path else name, "is missing")
+
+
+def _no_member(name: str, kind: str, members: Iterable[str]) -> str:
+    """Says that a class of the model has no member of this name, and which is meant, or which there are."""
+    near = get_close_matches(name, members, n=1)
+    which = f"{near[0]!r} is" if near else f"its members are {', '.join(sorted(members))}"
+    return f"is no member of {kind}; {which}"
 
 
 @cache

@@ -49,7 +49,7 @@ _READERS: Final[Mapping[Kind, Callable[[Any], int]]] = {
 
 
 class Pattern:
-    """Reads one pattern of a message. Problems are told with ``path``, and give the default then."""
+    """Reads one pattern of a message. A problem is reported with ``path``, and the default is used."""
 
     def __init__(self, path: str, bits: int, kind: Kind, problems: Problems) -> None:
         self._path = path
@@ -84,6 +84,8 @@ class Pattern:
         if len(given) > MOST_VALUES:
             self._problems.invalid(f"{self._path}.values", f"has {len(given)} values, of at most {MOST_VALUES}")
             return 0
+        if len(given) > 1 and not self._problems.has_room(f"{self._path}.values", len(given)):
+            return 0
         numbers = [self._number(value, f"values[{index}]") or 0 for index, value in enumerate(given)]
         return numbers[0] if len(numbers) == 1 else {"list": [self._sent(number) for number in numbers]}
 
@@ -110,7 +112,7 @@ class Pattern:
             self._problems.invalid(f"{self._path}.random", "min is above max")
         elif not 1 <= count <= MOST_VALUES:
             self._problems.invalid(f"{self._path}.random.count", f"is 1 to {MOST_VALUES}")
-        else:
+        elif self._problems.has_room(f"{self._path}.random.count", count):
             draw = random.Random(int(given.get("seed", 1)))  # noqa: S311 - the client gives the seed to repeat it
             numbers = [draw.randint(lowest, highest) for _ in range(count)]
             return numbers[0] if count == 1 else {"list": [self._sent(number) for number in numbers]}

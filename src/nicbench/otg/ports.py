@@ -1,4 +1,4 @@
-"""What a configuration needs to know of the server's ports."""
+"""The server's ports, as far as configurations need them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass
 class ServedPort:
     """A port of the bench file: the engine's ``number`` for it, its name there, and the rate of its link.
 
-    ``link_bits_per_s`` is L1; None where it is not known: a percentage is then refused.
+    ``link_bits_per_s`` is L1; None where it is not known: a percentage is then refused. ``largest_frame_bytes``, with
+    FCS, is what the port takes; None where it is not known.
     """
 
     number: int
     location: str
     link_bits_per_s: float | None
+    largest_frame_bytes: int | None = None

@@ -1,4 +1,4 @@
-"""A finished transmission as a trial and results of the run folder, from what the engine counted. Pure.
+"""Converts a finished transmission, from the engine's counters, to a trial and results of the run folder. Pure.
 
 So journal, tables, report, comparison and export are those of every run.
 """
@@ -32,7 +32,7 @@ class Sent:
 
 
 def request_of(sent: Sequence[Sent], drain_s: float) -> TrialRequest:
-    """Returns what clients had asked for: the sum of the flows' rates, at their mean size."""
+    """Returns what clients asked for: the sum of the flows' rates, at their mean size."""
     rates = [(each.flow.program["rate_frames_per_s"], each.flow.mean_frame_bytes) for each in sent]
     total = sum(rate for rate, _ in rates)
     return TrialRequest(
@@ -53,21 +53,23 @@ def reading_of(
 ) -> Reading:
     """Returns the reading of a transmission; ``ports`` are the engine's counts of its ports before and after it.
 
-    Flows that nobody receives have no stream: what became of their frames is not known.
+    Flows that nobody receives have no stream: what became of their frames is not known. Of thousands of flows it takes
+    a second, nearly all of it for their distributions.
     """
-    streams = tuple(_stream(each) for each in sent if each.flow.receive)
+    received = [each for each in sent if each.flow.receive]
+    has_rows = len(received) <= MOST_ROWS
+    streams = tuple(_stream(each, with_percentiles=has_rows) for each in received)
     counts = Counts.sum_of(stream.counts for stream in streams)
     transmit_ns = _sending_ns(sent)
     latencies = [stream.latency for stream in streams if stream.latency is not None]
-    latency = merge(latencies)
     return Reading(
         transmit_ns=transmit_ns,
         sending_ns=transmit_ns,
         drain_s=drain_s,
         counts=counts,
-        streams=streams if len(streams) <= MOST_ROWS else (),
+        streams=streams if has_rows else (),
         ports=tuple(_port(before, after) for before, after in zip(*ports, strict=True)),
-        latency=latency,
+        latency=merge(latencies),
         health=health or Health(),
     )
 
@@ -78,7 +80,7 @@ def _sending_ns(sent: Sequence[Sent]) -> int:
     return max(1, max(last, default=0) - min(first, default=0))
 
 
-def _stream(sent: Sent) -> StreamReading:
+def _stream(sent: Sent, *, with_percentiles: bool) -> StreamReading:
     tally = sent.tally
     signed = sent.flow.counted == "signature"
     counts = Counts(
@@ -98,15 +100,15 @@ def _stream(sent: Sent) -> StreamReading:
         foreign=None,
         stale=None,
     )
-    return StreamReading(name=sent.flow.name, counts=counts, latency=latency_of(tally.latency))
+    return StreamReading(name=sent.flow.name, counts=counts, latency=_latency_of(tally.latency, with_percentiles))
 
 
-def latency_of(told: FlowLatency | None) -> Latency | None:
-    """Returns the latency of a flow with percentiles, where its histogram is there; None where it has none."""
+def _latency_of(told: FlowLatency | None, with_percentiles: bool = True) -> Latency | None:
+    """Returns the latency of a flow, with percentiles where its histogram is there; None where it has none."""
     if told is None or not told.count:
         return None
     latency = Latency(source="software", **told.model_dump())
-    return add_percentiles(latency) if latency.histogram is not None else latency
+    return add_percentiles(latency) if with_percentiles and latency.histogram is not None else latency
 
 
 def _port(before: PortCounts, after: PortCounts) -> PortReading:
@@ -123,9 +125,12 @@ def _port(before: PortCounts, after: PortCounts) -> PortReading:
 
 
 def results_of(
-    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str]
+    number: int, trial_id: str, sent: Sequence[Sent], reading: Reading, disturbances: Sequence[str], *, is_cut: bool
 ) -> tuple[Result, ...]:
-    """Returns a row for each flow of a transmission, or one for all where they are many."""
+    """Returns a row for each flow of a transmission, or one for all where they are many.
+
+    Of one that was cut off (``is_cut``) it is not known what was lost: frames were under way.
+    """
     verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
     rows: list[tuple[str, dict[str, Value]]]
     if len(sent) <= MOST_ROWS:
@@ -139,13 +144,16 @@ def results_of(
             method=Transmission.kind,
             scope="per flow" if len(sent) <= MOST_ROWS else "sums of all flows",
             parameters={"transmission": number, "flow": name},
-            values={"transmission": number, "flow": name, **values},
+            values={"transmission": number, "flow": name, **values, **(_NOT_KNOWN if is_cut else {})},
             verdict=verdict,
             disturbances=tuple(disturbances),
             trials=(trial_id,),
         )
         for index, (name, values) in enumerate(rows, start=1)
     )
+
+
+_NOT_KNOWN: Final[dict[str, Value]] = {"lost_frames": None, "loss_percent": None}
 
 
 def _values(sent: Sent) -> dict[str, Value]:
@@ -160,7 +168,7 @@ def _values(sent: Sent) -> dict[str, Value]:
         "reordered_frames": tally.reordered,
         "corrupted_frames": tally.corrupted,
     }
-    return {**values, **_latency_values(latency_of(tally.latency))}
+    return {**values, **_latency_values(_latency_of(tally.latency))}
 
 
 def _values_of_all(sent: Sequence[Sent], reading: Reading) -> dict[str, Value]:

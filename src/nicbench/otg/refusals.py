@@ -1,4 +1,4 @@
-"""What a client is told of a message that is refused: every problem with the path of its field, and OTG's code."""
+"""Errors of refused messages: every problem with the path of its field, and OTG's code."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ NOT_IMPLEMENTED: Final = 501
 """The message is right, and asks for what this server does not do."""
 MOST_ERRORS: Final = 100
 """So many problems of one message are told; a configuration of 4096 flows may have one in each."""
+MOST_VALUES_OF_FLOW: Final = 2**20
+MOST_VALUES: Final = 2**22
+"""Values of all lists and random patterns of a configuration: the engine keeps each in 16 bytes."""
 
 
 class OtgError(NicbenchError):
-    """What becomes the answer ``{code, kind, errors}``; ``code`` is also the HTTP status."""
+    """An error with the answer ``{code, kind, errors}``; ``code`` is also the HTTP status."""
 
     exit_status = 2
 
@@ -26,25 +29,43 @@ class OtgError(NicbenchError):
 
     @property
     def kind(self) -> Literal["validation", "internal"]:
-        """OTG's kind of the error: whether the client can mend it."""
+        """OTG's kind of the error: ``validation`` if the client can correct it."""
         return "validation" if self.code == INVALID else "internal"
 
 
 class Problems:
-    """Collects the problems of one message, so that all are told at once."""
+    """Collects the problems of one message, so that all are told at once, and counts the values that it lists."""
 
     def __init__(self) -> None:
         self._errors: list[str] = []
         self._code = NOT_IMPLEMENTED
         self._hidden = 0
+        self._values = 0
+        self._values_of_flow = 0
+
+    def begin_flow(self) -> None:
+        """Is told before a flow is read: its lists are counted."""
+        self._values_of_flow = 0
+
+    def has_room(self, path: str, values: int) -> bool:
+        """Counts values that are to be kept one by one; False, with the problem told, where they are too many."""
+        if self._values_of_flow + values > MOST_VALUES_OF_FLOW:
+            self.invalid(path, f"the flow lists more than {MOST_VALUES_OF_FLOW} values: use increments")
+        elif self._values + values > MOST_VALUES:
+            self.invalid(path, f"the configuration lists more than {MOST_VALUES} values: use increments")
+        else:
+            self._values += values
+            self._values_of_flow += values
+            return True
+        return False
 
     def invalid(self, path: str, message: str) -> None:
-        """Adds a problem that the client can mend."""
+        """Adds a problem that the client can correct."""
         self._code = INVALID
         self._add(path, message)
 
     def not_implemented(self, path: str, message: str) -> None:
-        """Adds what this server does not do."""
+        """Adds a problem of something that this server does not implement."""
         self._add(path, message)
 
     def raise_any(self) -> None:

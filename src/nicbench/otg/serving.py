@@ -30,7 +30,7 @@ WHAT: Final = "clients send frames"
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """Where clients are served. Of a port None is the usual one, or any where that is taken; HTTP and gRPC are local.
+    """The addresses of the server. A port of None is the default one, or any if that is taken; HTTP and gRPC are local.
 
     ``idle_s``: how long a session lasts without a request.
     """

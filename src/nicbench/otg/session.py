@@ -1,50 +1,38 @@
-"""A session: the state that clients change, one change at a time, and read without waiting for one.
+"""A session: its state, which clients change one at a time and read without waiting for a change.
 
-It begins with the first configuration, on a testbed made for it, and ends with an empty one, after a time without
-requests, or with the server. Its run folder has each configuration and each transmission.
+It begins with the first configuration, on a testbed of its own, and ends with an empty configuration, after a time
+without requests, or with the server. Its run folder has each configuration and each transmission.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
+import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from nicbench.core.errors import EngineError, NicbenchError
+from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import ConfigurationSet
-from nicbench.engine.generator import Action, FlowState, FlowTally, PortCounts
-from nicbench.otg.captures import LARGEST_CAPTURE_BYTES
+from nicbench.engine.generator import Action, FlowState
+from nicbench.otg.capturing import Capturing
 from nicbench.otg.configuration import Configuration, read_configuration
-from nicbench.otg.metrics import flow_metric, port_metric, select_flow_columns, select_port_columns
+from nicbench.otg.counting import LOOK_S, Counting, Snapshot
+from nicbench.otg.flows import Flow
+from nicbench.otg.metrics import flow_metrics, port_metric, select_flow_columns, select_port_columns
 from nicbench.otg.ports import ServedPort
-from nicbench.otg.refusals import OtgError
+from nicbench.otg.refusals import NOT_IMPLEMENTED, OtgError
 from nicbench.otg.transmission import Transmission
 from nicbench.stages.served import Bed
 
 DRAIN_S: Final = 0.5
 """How long frames have to arrive after the last of their flow was sent."""
-_LOOK_S: Final = 0.1
-_RATE_S: Final = 0.5
-"""Rates are taken over at least so long, where a flow has been sending for that long."""
-_KEPT: Final = 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """A tally with its time (monotonic)."""
-
-    at_s: float
-    flows: Mapping[int, FlowTally]
-    ports: Sequence[PortCounts]
 
 
 class Session:
-    """What is configured and sent. Errors are OtgError, or those of the engine."""
+    """The configuration, the flows and the captures. Errors are OtgError, or those of the engine."""
 
     def __init__(self, bed: Bed, served: Mapping[str, ServedPort], seed: int) -> None:
         self._bed = bed
@@ -63,10 +51,8 @@ class Session:
         """Whether the transmission is over, and being written down."""
         self._trouble: NicbenchError | None = None
         """Why the last transmission could not be finished; whoever changes something next is told."""
-        self._capturing: set[str] = set()
-        self._captures: dict[str, Path] = {}
-        self._captured = 0
-        self._history: list[_Snapshot] = []
+        self._capturing = Capturing(bed)
+        self._counting = Counting(bed.generator)
         self._stopped_at: dict[int, float] = {}
         self._changing = asyncio.Lock()
         self._looking = asyncio.Event()
@@ -83,43 +69,59 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a flow is sending, or something is being changed."""
-        return self.is_transmitting or self._changing.locked()
+        """Whether a flow with an end is sending, or a change is in progress."""
+        latest = self._counting.latest
+        ends = latest is not None and self.is_transmitting and latest.columns.is_any_about_to_end()
+        return ends or self._changing.locked()
 
     @property
     def is_transmitting(self) -> bool:
-        """Whether a flow is sending, or its frames may still be under way."""
+        """Whether a flow is sending, or frames may be in flight."""
         return self._transmission is not None
 
     def look(self, event: Mapping[str, Any]) -> None:
-        """Is told of the engine's events: a flow has ended."""
+        """Handles an event of the engine: a flow has ended."""
         self._looking.set()
 
     # Changes, one at a time.
 
     async def set_config(self, config: Mapping[str, Any]) -> tuple[str, ...]:
-        """Replaces the configuration and returns warnings; flows that are sending are stopped, and captures end."""
+        """Replaces the configuration and returns warnings; flows that are sending are stopped, and captures ended."""
         async with self._changing:
-            configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
-            await self._end_transmission()
-            await self._stop_captures(list(self._capturing))
-            flows = [flow.program for flow in configuration.flows]
-            await self._bed.generator.load(flows)
-            self._config, self._configuration = config, configuration
-            self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
-            self._history, self._stopped_at, self._captures = [], {}, {}
-            self._configurations += 1
-            file = f"raw/configuration-{self._configurations:04d}.json"
-            self._bed.folder.raw.mkdir(exist_ok=True)
-            await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
-            event = ConfigurationSet(
-                number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
-            )
-            self._bed.bus.publish(event)
+            return await self._replace(config)
+
+    async def change_config(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], path: str) -> Sequence[str]:
+        """Replaces the configuration by what ``change`` makes of it, while no flow is sending, and returns warnings."""
+        async with self._changing:
+            await self._let_end()
+            if self.is_transmitting:
+                why = f"{path}: flows are not changed while any is sending: stop them"
+                raise OtgError([why], code=NOT_IMPLEMENTED)
+            return await self._replace(change(self._config))
+
+    async def _replace(self, config: Mapping[str, Any]) -> tuple[str, ...]:
+        gc.unfreeze()
+        configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
+        await self._end_transmission()
+        file = f"raw/configuration-{self._configurations + 1:04d}.json"
+        await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
+        flows = [flow.program for flow in configuration.flows]
+        await self._bed.generator.load(flows)
+        await self._capturing.configure(configuration)
+        self._config, self._configuration = config, configuration
+        self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
+        self._counting.forget()
+        self._stopped_at = {}
+        self._configurations += 1
+        event = ConfigurationSet(
+            number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
+        )
+        self._bed.bus.publish(event)
+        gc.freeze()  # thousands of flows are half a million objects: metrics would wait while the collector looks
         return configuration.warnings
 
     async def control_flows(self, action: str, names: Iterable[str]) -> None:
-        """Starts, stops, pauses or resumes the flows of these names, all where there are none."""
+        """Starts, stops, pauses or resumes the flows of these names; without names, all flows."""
         async with self._changing:
             self._tell_trouble()
             numbers = self._flows_of(names, "control_state.traffic.flow_transmit.flow_names")
@@ -131,54 +133,44 @@ class Session:
                     await self._wait_until_stopped(numbers)
 
     async def control_captures(self, action: str, names: Iterable[str]) -> None:
-        """Starts or stops the captures of these ports, of all that the configuration has where there are none."""
+        """Starts or stops the captures of these ports; without names, all captures of the configuration."""
         async with self._changing:
-            wanted = list(names) or list(self._configuration.captures)
-            for index, name in enumerate(wanted):
-                if name not in self._configuration.captures:
-                    path = f"control_state.port.capture.port_names[{index}]"
-                    raise OtgError([f"{path}: no capture of the configuration has port {name[:80]!r}"])
-            if action == "start":
-                await self._start_captures([name for name in wanted if name not in self._capturing])
-            else:
-                await self._stop_captures([name for name in wanted if name in self._capturing])
+            self._tell_trouble()
+            await self._capturing.control(action, names)
 
     async def end(self) -> None:
-        """Stops flows and captures; what was sent is in the journal then."""
+        """Stops flows and captures, and writes the transmission to the journal."""
         async with self._changing:
-            with contextlib.suppress(EngineError):  # the engine is gone: what it counted is, too
+            with contextlib.suppress(EngineError, HostError):  # the engine or its machine is gone
                 await self._end_transmission()
-                await self._stop_captures(list(self._capturing))
+                await self._capturing.stop_all()
 
     # What waits for no change.
 
-    async def flow_metrics(self, names: Iterable[str], columns: Iterable[str]) -> list[dict[str, Any]]:
+    async def flow_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
         """Returns metrics of the flows of these names, or of all whose metrics are enabled."""
-        flows = self._configuration.flows
+        flows, now = await self._count()
         wanted = self._flows_of(names, "metrics_request.flow.flow_names")
-        given = bool(list(names))
         numbers = [number for number in wanted if flows[number].metrics]
-        if given and len(numbers) < len(wanted):
+        if names and len(numbers) < len(wanted):
             off = next(flows[number].name for number in wanted if not flows[number].metrics)
             raise OtgError([f"metrics_request.flow.flow_names: metrics of flow {off[:80]!r} are not enabled"])
-        now = await self._tally()
-        before = self._before(now)
-        return [
-            select_flow_columns(self._flow_metric(number, now, before), columns)
-            for number in numbers
-            if number in now.flows
-        ]
+        before = self._counting.before(now)
+        elapsed_s = now.at_s - before.at_s if before is not None else 0.0
+        states = [self._told_state(number, now) for number in numbers]
+        metrics = flow_metrics(flows, numbers, now.flows, before.flows if before else None, elapsed_s, states)
+        return [select_flow_columns(metric, columns) for metric in metrics] if columns else metrics
 
-    async def port_metrics(self, names: Iterable[str], columns: Iterable[str]) -> list[dict[str, Any]]:
+    async def port_metrics(self, names: Sequence[str], columns: Sequence[str]) -> list[dict[str, Any]]:
         """Returns metrics of the ports of these names, all where there are none."""
+        flows, now = await self._count()
         ports = self._configuration.ports
         for index, name in enumerate(names):
             if name not in ports:
                 path = f"metrics_request.port.port_names[{index}]"
                 raise OtgError([f"{path}: no port of the configuration is called {name[:80]!r}"])
-        now = await self._tally()
-        before = self._before(now)
-        sending = {self._configuration.flows[number].transmit for number in now.flows if self._sends(number, now)}
+        before = self._counting.before(now)
+        sending = {flow.transmit for number, flow in enumerate(flows) if self._sends(number, now)}
         return [
             select_port_columns(
                 port_metric(
@@ -188,41 +180,38 @@ class Session:
                     now.ports[port.number],
                     before.ports[port.number] if before else None,
                     now.at_s - before.at_s if before else 0.0,
-                    capturing=name in self._capturing,
+                    self._counting.link_changed_ns(now.ports[port.number].name),
+                    capturing=name in self._capturing.going,
                     transmitting=name in sending,
                 ),
                 columns,
             )
             for name, port in ports.items()
-            if not list(names) or name in names
+            if not names or name in names
         ]
 
     def capture(self, name: str) -> Path:
         """Returns the file of a port's capture, which has ended. OtgError where there is none."""
-        if name not in self._configuration.ports:
-            raise OtgError([f"capture_request.port_name: no port of the configuration is called {name[:80]!r}"])
-        if name in self._capturing:
-            raise OtgError([f"capture_request.port_name: the capture at {name!r} goes on: stop it first"])
-        if name not in self._captures:
-            raise OtgError([f"capture_request.port_name: nothing was captured at {name!r}"])
-        return self._captures[name]
+        return self._capturing.file(name)
 
-    async def tally(self) -> dict[str, Any]:
-        """Returns all that the engine counted of each flow, with its latency distribution, and of each port."""
+    async def tally(self, flows: Sequence[int] | None = None) -> dict[str, Any]:
+        """Returns all that the engine counted of these flows (all), with latency distributions, and of each port."""
         configured = self._configuration.flows
-        told = await self._bed.generator.tally(histograms=True)
-        flows = [
+        told = await self._bed.generator.tally(flows, histograms=True)
+        counted = [
             {"name": configured[each.flow].name, **each.model_dump(mode="json")}
             for each in told.flows
             if each.flow < len(configured)
         ]
-        return {"flows": flows, "ports": [port.model_dump(mode="json") for port in told.ports]}
+        return {"flows": counted, "ports": [port.model_dump(mode="json") for port in told.ports]}
 
     # Transmissions.
 
     async def _start(self, numbers: list[int]) -> None:
         if not numbers:
             raise OtgError(["control_state.traffic: the configuration has no flow"])
+        await self._let_end()
+        self._tell_trouble()
         self._starts += 1  # from here on the transmission that goes on, if any, is not finished
         try:
             if self._is_closing and self._finishing is not None:
@@ -230,21 +219,33 @@ class Session:
             if self._transmission is None:
                 number = self._transmissions + 1
                 self._transmission = await Transmission.begin(number, self._bed, self._configuration)
-                self._transmissions, self._history = number, []
+                self._transmissions = number
+                self._counting.forget()
                 self._finishing = asyncio.ensure_future(self._follow(self._transmission))
             await self._stop_paused(numbers)
             await self._transmission.note_start(numbers)
             for number in numbers:
                 self._stopped_at.pop(number, None)
             await self._bed.generator.control(Action.START, numbers)
+            self._counting.latest = None  # it has what these flows had counted before
         finally:
             self._starts += 1
             self._looking.set()
 
+    async def _let_end(self) -> None:
+        """Waits until a transmission whose flows have all stopped is written down: nothing more belongs to it."""
+        transmission, finishing = self._transmission, self._finishing
+        if transmission is None or finishing is None:
+            return
+        now = await self._counting.count()
+        if not any(self._sends(number, now) for number in transmission.started):
+            self._looking.set()
+            await finishing
+
     async def _stop_paused(self, numbers: list[int]) -> None:
-        """A flow that pauses and is started begins anew, as one that has stopped."""
-        now = await self._tally()
-        paused = [number for number in numbers if now.flows[number].state is FlowState.PAUSED]
+        """A paused flow that is started begins anew, like a stopped one."""
+        now = await self._counting.count()
+        paused = [number for number in numbers if now.flows.state[number] is FlowState.PAUSED]
         if paused:
             await self._bed.generator.control(Action.STOP, paused)
 
@@ -258,10 +259,10 @@ class Session:
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._looking.wait(), _LOOK_S if len(self._numbers) < 256 else 5 * _LOOK_S)
+                    await asyncio.wait_for(self._looking.wait(), LOOK_S if len(self._numbers) < 256 else 5 * LOOK_S)
                 self._looking.clear()
                 starts = self._starts
-                now = await self._tally()
+                now = await self._counting.count()
                 if (
                     starts == self._starts
                     and starts % 2 == 0
@@ -272,58 +273,50 @@ class Session:
             await transmission.finish(DRAIN_S)
         except NicbenchError as error:
             self._trouble = error
+            with contextlib.suppress(NicbenchError):  # a full disk, for instance: what came first is told
+                latest = self._counting.latest
+                await transmission.abandon(latest.whole() if latest is not None else None, error)
         finally:
             self._transmission, self._finishing, self._is_closing = None, None, False
 
     async def _wait_until_stopped(self, numbers: list[int]) -> None:
         """Returns when the drain of the flows has passed: clients read metrics as soon as ``stop`` is answered."""
         while self._transmission is not None:
-            now = await self._tally()
+            now = await self._counting.count()
             if not any(self._sends(number, now) for number in numbers):
                 return
-            await asyncio.sleep(_LOOK_S / 2)
+            await asyncio.sleep(LOOK_S / 2)
 
     async def _end_transmission(self) -> None:
         finishing = self._finishing
         if finishing is None:
             return
-        await self._bed.generator.control(Action.STOP)
+        with contextlib.suppress(EngineError):  # where it is gone, the last counts are kept
+            await self._bed.generator.control(Action.STOP)
         self._looking.set()
         await finishing
 
-    def _sends(self, number: int, now: _Snapshot) -> bool:
+    def _sends(self, number: int, now: Snapshot) -> bool:
         """Whether a flow is sending, or frames of it may still arrive: it says stopped only after its drain."""
-        tally = now.flows.get(number)
-        if tally is None:
-            return False
-        if tally.state is not FlowState.STOPPED:
+        if now.flows.state[number] is not FlowState.STOPPED:
             self._stopped_at.pop(number, None)
             return True
         receivers = len(self._configuration.flows[number].receive)
-        if not receivers or (tally.received or 0) >= receivers * tally.sent:
+        if not receivers or (now.flows.received[number] or 0) >= receivers * now.flows.sent[number]:
             return False
         return now.at_s - self._stopped_at.setdefault(number, now.at_s) < DRAIN_S
 
-    async def _tally(self) -> _Snapshot:
-        tally = await self._bed.generator.tally()
-        now = _Snapshot(time.monotonic(), {each.flow: each for each in tally.flows}, tally.ports)
-        if not self._history or now.at_s - self._history[-1].at_s >= _LOOK_S / 2:
-            self._history = [*self._history[1 - _KEPT :], now]
-        return now
+    async def _count(self) -> tuple[Sequence[Flow], Snapshot]:
+        """Counts, and returns the flows that are configured then: they may be replaced meanwhile."""
+        while True:
+            flows = self._configuration.flows
+            now = await self._counting.count()
+            if flows is self._configuration.flows and len(now.flows.flow) == len(flows):
+                return flows, now
 
-    def _before(self, now: _Snapshot) -> _Snapshot | None:
-        """Returns the youngest tally that is old enough to take rates from, or the oldest."""
-        old = [each for each in self._history if now.at_s - each.at_s >= _RATE_S]
-        oldest = self._history[0] if self._history and self._history[0] is not now else None
-        return old[-1] if old else oldest
-
-    def _flow_metric(self, number: int, now: _Snapshot, before: _Snapshot | None) -> dict[str, Any]:
-        tally = now.flows[number]
-        sends = self._sends(number, now)
-        state = FlowState.STARTED if sends and tally.state is FlowState.STOPPED else tally.state
-        earlier = before.flows.get(number) if before is not None and sends else None
-        elapsed_s = now.at_s - before.at_s if before is not None else 0.0
-        return flow_metric(self._configuration.flows[number], tally, earlier, elapsed_s, state)
+    def _told_state(self, number: int, now: Snapshot) -> FlowState:
+        state = now.flows.state[number]
+        return FlowState.STARTED if state is FlowState.STOPPED and self._sends(number, now) else state
 
     def _flows_of(self, names: Iterable[str], path: str) -> list[int]:
         given = list(names)
@@ -331,33 +324,6 @@ class Session:
             if name not in self._numbers:
                 raise OtgError([f"{path}[{index}]: no flow of the configuration is called {name[:80]!r}"])
         return [self._numbers[name] for name in given] or list(self._numbers.values())
-
-    # Captures.
-
-    async def _start_captures(self, names: list[str]) -> None:
-        for name in names:
-            capture = self._configuration.captures[name]
-            self._captured += 1
-            self._bed.folder.raw.mkdir(exist_ok=True)
-            await self._bed.generator.start_capture(
-                [self._configuration.ports[name].number],
-                str(self._bed.folder.raw / f"capture-{self._captured:04d}-"),
-                filters=list(capture.filters),
-                at_most_bytes=LARGEST_CAPTURE_BYTES,
-                overwrite=capture.overwrite,
-                snap_bytes=capture.snap_bytes,
-            )
-            self._capturing.add(name)
-            self._captures.pop(name, None)
-
-    async def _stop_captures(self, names: list[str]) -> None:
-        for name in names:
-            ports = [self._configuration.ports[name].number]
-            (file,) = await self._bed.generator.stop_capture(ports)
-            self._capturing.discard(name)
-            if file.error:
-                raise EngineError(f"the capture at {name} is not whole: {file.error}", kind="capture")
-            self._captures[name] = Path(file.path)
 
 
 MakeBed = Callable[[Callable[[dict[str, Any]], None]], AbstractAsyncContextManager[Bed]]
@@ -367,7 +333,7 @@ def served_ports(bed: Bed) -> dict[str, ServedPort]:
     """Returns the tester's ports by their names in the bench file, which are the locations that clients give."""
     testbed = bed.testbed
     return {
-        port.name: ServedPort(number, port.name, testbed.link_bits_per_s)
+        port.name: ServedPort(number, port.name, testbed.link_bits_per_s, bed.largest_frame_bytes)
         for number, port in enumerate(testbed.tester_ports)
     }
 

@@ -19,12 +19,13 @@ from nicbench.report import build
 from nicbench.stages.served import require_servable, served_bed
 from nicbench.stages.turns import summarise, wall_time
 from nicbench.store.folder import RunFolder
+from nicbench.tuning.lock import BY_WAITING
 
 _LOOK_S: Final = 1.0
 
 
 class Sessions:
-    """Makes a session when it is asked for one, and ends it with a report. ``tell`` is given a line for people."""
+    """Makes a session on request, and ends it with a report. ``tell`` is given lines for the user."""
 
     def __init__(
         self,
@@ -51,11 +52,11 @@ class Sessions:
         """Of the current session, or of the last one."""
 
     def touch(self) -> None:
-        """Is told of every request: a session without any ends after a while."""
+        """Notes a request: a session without any ends after a while."""
         self._asked_at = time.monotonic()
 
     async def begin(self) -> Session:
-        """Returns the session, which is made where there is none. NicbenchError where the testbed cannot be made."""
+        """Returns the session, and makes one if there is none. NicbenchError where the testbed cannot be made."""
         async with self._beginning:
             if self.current is not None and self.current.failure is not None:
                 self._ended.set()
@@ -70,7 +71,7 @@ class Sessions:
             return self.current
 
     async def end(self) -> None:
-        """Ends the session, if there is one; its report is written then, and the machine is as it was."""
+        """Ends the session, if there is one: writes its report and restores the machine."""
         async with self._beginning:
             self._ended.set()
             await self._wait_for_task()
@@ -101,7 +102,7 @@ class Sessions:
             if not ready.done():
                 folder.remove()
                 self.folder = None
-                ready.set_exception(error if isinstance(error, NicbenchError) else _unexpected(error))
+                ready.set_exception(_told(error))
             raise
         finally:
             self.current = None
@@ -122,7 +123,7 @@ class Sessions:
                 await asyncio.wait_for(self._ended.wait(), _LOOK_S)
 
     async def _finish(self, folder: RunFolder, bus: Bus) -> None:
-        """Writes what is derived of the journal, and the report."""
+        """Writes the files that are derived from the journal, and the report."""
         summary = summarise(self._bench, folder.journal, folder.run_id, complete=True)
         bus.publish(RunFinished(verdict=summary.verdict, complete=True, wall_time=wall_time()))
         folder.finish(summary, "frames")
@@ -130,5 +131,9 @@ class Sessions:
         self._tell(f"report: {report}")
 
 
-def _unexpected(error: BaseException) -> NicbenchError:
+def _told(error: BaseException) -> NicbenchError:
+    """The error as a client is told it, who sets the configuration again where the machine is in use."""
+    if isinstance(error, NicbenchError):
+        error.next_step = (error.next_step or "").replace(BY_WAITING, ", and set the configuration again") or None
+        return error
     return HostError(f"the testbed could not be made: {type(error).__name__}: {error}")

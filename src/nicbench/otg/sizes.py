@@ -35,7 +35,7 @@ class Sizes:
 
 
 def read_sizes(message: Mapping[str, Any] | None, header_bytes: int, seed: int, path: str, problems: Problems) -> Sizes:
-    """Reads the sizes of a flow whose headers take so many bytes. Without any, frames are as small as they can be."""
+    """Reads the sizes of a flow whose headers take so many bytes. Without a size, frames are as small as possible."""
     if not message:
         size = max(SMALLEST_FRAME_BYTES, header_bytes + FCS_BYTES)
         return _checked(Sizes({"fixed": size}, size, size, size), header_bytes, path, problems)

@@ -1,4 +1,4 @@
-"""When the frames of a flow are sent: OTG's ``rate`` and ``duration`` in frames per second, frames and seconds."""
+"""The schedule of a flow: OTG's ``rate`` and ``duration`` as frames per second, frames and seconds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Timing:
 
 
 def read_timing(flow: Mapping[str, Any], sizes: Sizes, port: ServedPort, path: str, problems: Problems) -> Timing:
-    """Reads rate and duration of a flow that is sent by this port."""
+    """Reads rate and duration of a flow that this port sends."""
     duration = flow.get("duration") or {}
     choice = duration.get("choice") or next((key for key in _DURATIONS if key in duration), "continuous")
     message, here = duration.get(choice) or {}, f"{path}.duration.{choice}"
@@ -52,7 +52,7 @@ def read_timing(flow: Mapping[str, Any], sizes: Sizes, port: ServedPort, path: s
 
 
 def read_rate(message: Mapping[str, Any], sizes: Sizes, port: ServedPort, path: str, problems: Problems) -> float:
-    """Reads a rate as frames/s. Bits are those of the line (L1: with preamble and gap), as OTG's least ``bps`` is."""
+    """Reads a rate as frames/s. Bits are counted on layer 1 (with preamble and gap), as OTG's minimum implies."""
     choice = message.get("choice") or next((key for key in ("pps", *_UNITS, "percentage") if key in message), "pps")
     bits = 8 * (sizes.mean + FRAME_OVERHEAD_BYTES)
     if choice == "pps":

@@ -11,6 +11,7 @@ from nicbench.compare.merged_summary import unfinished_summary
 from nicbench.core.bond import Bond
 from nicbench.core.events import (
     CeilingFound,
+    ConfigurationSet,
     Event,
     Note,
     ResultReady,
@@ -27,8 +28,9 @@ from nicbench.core.result import Result, Summary
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
 from nicbench.core.turn import run_words
-from nicbench.report.answer import of_comparison, of_run, of_studies
+from nicbench.report.answer import of_comparison, of_run, of_session, of_studies
 from nicbench.report.answer.of_run import verdict_text
+from nicbench.report.answer.of_session import is_of_session
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.cpu_users import list_cpu_users
@@ -74,6 +76,9 @@ def gather(folder: RunFolder) -> Report:
     rounds = tuple({event.round.key: event.round for event in events if isinstance(event, RoundFinished)}.values())
     pulled = list_failed_links(rounds, {name for result in results for name in result.trials})
     headline, details = _answers(summary, plan, compared, tables, of_editors, found)
+    is_session = plan is not None and is_of_session(plan)
+    if is_session:
+        headline, details = of_session.headline(tuple(trials.values()), plan), ()
     injected = injected_rows(results, plan, trials)
     if (sentence := injected_sentence(injected)) is not None:
         headline, details = sentence, (headline, *details)
@@ -90,7 +95,9 @@ def gather(folder: RunFolder) -> Report:
         started=label_of_time(started.wall_time) if started else None,
         nicbench_version=plan.nicbench_version if plan else started.nicbench_version if started else None,
         verdict=summary.verdict,
-        verdict_text=verdict_text(
+        verdict_text=of_session.verdict_text(tuple(trials.values()), has_ended=complete)
+        if is_session
+        else verdict_text(
             summary, plan, folder.run_id, complete=complete, failures=failures_of(rounds), by_rounds=bool(rounds)
         ),
         headline=headline,
@@ -138,6 +145,7 @@ def gather(folder: RunFolder) -> Report:
         endpoints=endpoint_rows(plan),
         studies=of_editors,
         overview=overview(summary, tests),
+        configured=tuple(event for event in events if isinstance(event, ConfigurationSet)) if is_session else None,
         rounds_used=sum(
             1
             for one in rounds

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nicbench.core.bond import Bond
-from nicbench.core.events import CeilingFound, Note, TesterLatencyFound
+from nicbench.core.events import CeilingFound, ConfigurationSet, Note, TesterLatencyFound
 from nicbench.core.plan import Plan
 from nicbench.core.reading import Capture
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
@@ -152,6 +152,8 @@ class Report:
     cpu_users: tuple[CpuUsers, ...] = ()
     """For rounds: who used the CPUs of each machine."""
     overview: Overview = field(default_factory=lambda: Overview(None, ()))
+    configured: tuple[ConfigurationSet, ...] | None = None
+    """For a session of clients: the configurations that they set; None for a run."""
     rounds_used: int = 0
     """The number of rounds in which something was wrong and that results rest on."""
 
@@ -196,6 +198,13 @@ class Report:
             invalid_calibrating=sum(1 for trial in invalid if trial.request.purpose in CALIBRATION),
             invalid_used=sum(1 for trial in invalid if trial.id in used and trial.request.purpose not in CALIBRATION),
         )
+
+    @property
+    def transmissions(self) -> tuple[Trial, ...] | None:
+        """The transmissions of a session of clients; None for a run."""
+        if self.configured is None:
+            return None
+        return tuple(trial for group in self.groups for trial in group.trials)
 
     @property
     def has_unknown_counts(self) -> bool:

@@ -90,7 +90,8 @@ class Section:
     @property
     def doubts(self) -> tuple[str, ...]:
         """A sentence for each row that rests on a disturbed trial or on none, and for each missing value."""
-        return tuple(f"{name_of_row(self.table, row)}: {row.doubt}" for row in self.rows if row.doubt is not None)
+        told = (f"{name_of_row(self.table, row)}: {row.doubt}" for row in self.rows if row.doubt is not None)
+        return tuple(dict.fromkeys(told))
 
     @property
     def is_abridged(self) -> bool:
@@ -245,7 +246,9 @@ def load_words(parameters: Mapping[str, Any]) -> str:
 
 
 def name_of_row(table: ResultTable, row: Row) -> str:
-    """Returns the name of a row: its first cell or, in a grid, its place: "64 bytes, 75 % of line rate"."""
+    """Returns the name of a row: what the table calls it, its first cell or, in a grid, its place: "64 bytes, 75 %"."""
+    if table.row_name is not None:
+        return table.row_name.format_map(row.result.values)
     if table.grid is None:
         head = table.columns[0]
         if head.unit is None and head.form == "text":

@@ -37,6 +37,7 @@ _CAUSES: Final[Mapping[Reason, str]] = MappingProxyType(
         Reason.LINK_CHANGED: "a link went up or down",
         Reason.LATE: "frames came back after the drain",
         Reason.PEER_FAILED: "the other end failed",
+        Reason.TESTER_FAILED: "the tester failed",
         Reason.HARDWARE: "a link, a bus or the cooling had errors",
         Reason.CONTRADICTED: "a port's counters contradict the tools",
         Reason.HEALTH: "the tester's health could not be read",

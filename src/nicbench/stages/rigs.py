@@ -34,7 +34,7 @@ from nicbench.measure.port_bytes import interfaces_of
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trial_setup import TrialSetup
-from nicbench.measure.trials import TrialMaker
+from nicbench.measure.trials import TrialMaker, looks_at
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
@@ -298,10 +298,15 @@ class FrameRig(Rig[LiveFrameContext]):
         try:
             await super().measure()
         finally:
-            with suppress(NicbenchError, OSError):
-                trials = self.setting.folder.journal.trials().values()
-                of_turn = (trial for trial in trials if trial.configuration == self.setting.turn.configuration)
-                self._clock.keep(self._maker.looks(trial) for trial in of_turn)
+            self.keep_clock()
+
+    def keep_clock(self) -> None:
+        """Keeps the highest clock that the DUT's cores showed in the trials of this turn; never raises."""
+        cpus = self.dut.cpus(self._testbed)
+        with suppress(NicbenchError, OSError):
+            trials = self.setting.folder.journal.trials().values()
+            of_turn = (trial for trial in trials if trial.configuration == self.setting.turn.configuration)
+            self._clock.keep(looks_at(trial, cpus) for trial in of_turn)
 
     async def close(self) -> None:
         if self._tester is not None:

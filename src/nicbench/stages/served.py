@@ -1,4 +1,4 @@
-"""The testbed of a session of ``nicbench serve``: made as for a run, with an engine whose flows begin and end alone."""
+"""The testbed of a session of ``nicbench serve``: that of a run, with an engine that generates single flows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import UsageError
@@ -16,8 +16,11 @@ from nicbench.engine.conversation import Conversation
 from nicbench.engine.generator import Generator
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
+from nicbench.measure.surroundings import Surroundings
+from nicbench.monitor.base import Monitors
 from nicbench.stages.hosts import describe_making
 from nicbench.stages.machine import claims, hold_for_run
+from nicbench.stages.monitor import run_monitors
 from nicbench.stages.plan import describe, disclose
 from nicbench.stages.rigs import FrameRig, TurnSetting
 from nicbench.stages.testbed import make_dut, touches_machine
@@ -26,30 +29,34 @@ from nicbench.stages.turns import make_run_started, one_turn
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import FrameDut
 from nicbench.testbed.labs.base import Testbed
-from nicbench.testbed.testers.packets import ALWAYS, Packets
+from nicbench.testbed.testers.packets import ALWAYS, EngineOptions, Packets
 
 OnEvent = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Bed:
-    """What a session works on: the engine that generates, the testbed around it, and what is read of it."""
+    """What a session works on: the engine, its testbed, and the readers of counters and hardware."""
 
     conversation: Conversation
     generator: Generator
     testbed: Testbed
     dut: FrameDut
-    ledger: LedgerReader
-    health: HealthReader
+    surroundings: Surroundings
+    monitors: Monitors
     thresholds: Thresholds
     began: float
     """When the session did (monotonic)."""
     folder: RunFolder
     bus: Bus
+    largest_frame_bytes: int
+    """What every port takes, with FCS."""
+    folder_elsewhere: str | None
+    """Where the engine writes captures, on a tester's machine that has not this one's files."""
 
 
 class _ServedRig(FrameRig):
-    """A rig without traffic of its own: clients say which ways frames go."""
+    """A rig without traffic of its own: clients define the flows."""
 
     generates = True
 
@@ -57,10 +64,13 @@ class _ServedRig(FrameRig):
         self.dut = await make_dut(self.setting.bench, self._testbed, self.setting.changes)
         self._addressing = ()
 
+    def disclosure(self) -> dict[str, Any]:
+        return {**super().disclosure(), "traffic": {}}  # what is sent is in the configurations that clients set
+
     def _traffic_statements(self) -> tuple[str, ...]:
         return ()
 
-    async def make_bed(self, on_event: OnEvent) -> Bed:
+    async def make_bed(self, on_event: OnEvent, monitors: Monitors) -> Bed:
         """Hands the started engine over to a session."""
         setting = self.setting
         assert self._tester is not None  # noqa: S101 - start_tester() made it
@@ -70,17 +80,39 @@ class _ServedRig(FrameRig):
             generator=Generator(conversation),
             testbed=self._testbed,
             dut=self.dut,
-            ledger=await LedgerReader.of(self._testbed),
-            health=await HealthReader.of(self._testbed),
+            surroundings=Surroundings(
+                self.dut, await LedgerReader.of(self._testbed), await HealthReader.of(self._testbed)
+            ),
+            monitors=monitors,
             thresholds=setting.thresholds,
             began=setting.began,
             folder=setting.folder,
             bus=setting.bus,
+            largest_frame_bytes=self._facts.maximum_frame_bytes,
+            folder_elsewhere=self._tester.folder_elsewhere,
         )
 
 
+_NOT_SERVED: Final = {
+    "workers": "one worker sends and receives all flows: leave it out, or name its CPU by `worker_cpu`",
+    "timestamps": "frames are stamped by the worker: leave it out",
+    "capture": "clients capture by the API: leave it out",
+    "per_flow": "each transmission has its flows in a file: leave it out",
+}
+"""Options of the tester that a session has no use for, with what to do."""
+
+
+def _refuse_options(options: EngineOptions, place: str) -> None:
+    """Raises UsageError for the first option that a session would ignore."""
+    usual = EngineOptions()
+    for name, step in _NOT_SERVED.items():
+        if getattr(options, name) != getattr(usual, name):
+            what, _, next_step = step.partition(": ")
+            raise UsageError(f"`tester.{name}` cannot be served: {what}", place=place, next_step=next_step)
+
+
 def require_servable(bench: BenchFile) -> BenchFile:
-    """Returns the bench file with a driver that can generate. UsageError where its tester cannot."""
+    """Returns the bench file with a driver that can generate flows. UsageError where its tester cannot."""
     tester = bench.tester_kind()
     if not isinstance(tester, Packets):
         raise UsageError(
@@ -88,6 +120,7 @@ def require_servable(bench: BenchFile) -> BenchFile:
             place=str(bench.path),
             next_step="leave `tester` out: nicbench's own engine is then used",
         )
+    _refuse_options(tester.options, str(bench.path))
     if tester.driver == "xdp" or any(port.driver == "xdp" for port in bench.ports.values()):
         raise UsageError(
             "programs in the kernel send by the trial, and no single flow",
@@ -120,6 +153,11 @@ async def served_bed(
             await rig.make_dut()
             await rig.start_tester()
             await tuned.see_start()
-            plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, (), **rig.disclosure())
-            await disclose(bench, turn, plan, rig.test_hosts, folder)
-            yield await rig.make_bed(on_event)
+            async with run_monitors(setting, rig) as monitors:
+                plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, monitors.plans, **rig.disclosure())
+                await disclose(bench, turn, plan, rig.test_hosts, folder)
+                folder.raw.mkdir(exist_ok=True)
+                try:
+                    yield await rig.make_bed(on_event, monitors)
+                finally:
+                    rig.keep_clock()

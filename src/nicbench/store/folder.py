@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import re
+import secrets
 import shutil
 import unicodedata
 from datetime import UTC, datetime
@@ -51,6 +52,9 @@ FROM_A_COPY: Final = "restore the files from a copy of the folder"
 _FIRST = (BENCH, IMPORT)
 """A run folder holds one of these from its beginning."""
 _LONGEST_SLUG = 48
+_ID_LETTERS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Of Crockford's base 32: no letter is taken for a digit, and none makes the difference by its case."""
+_ID_LENGTH: Final = 10
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -72,7 +76,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, parent: Path, bench_text: str, title: str) -> RunFolder:
-        """Makes ``parent/2026-01-31T120000Z-slug-of-title`` with the bench file in it; the name is unique."""
+        """Makes ``parent/2026-01-31T120000Z-slug-of-title-RANDOM`` with the bench file in it (``new_run_id``)."""
         return cls(_make_folder(parent, title, BENCH, bench_text))
 
     @classmethod
@@ -243,6 +247,16 @@ def slug(title: str) -> str:
     return words[:_LONGEST_SLUG].strip("-") or "run"
 
 
+def new_run_id(title: str) -> str:
+    """Makes the id of a new run, which is the name of its folder: time in UTC, title, ten random characters.
+
+    The ids of machines that know nothing of each other differ, as runs of many of them are gathered in one place: of
+    10,000 that were made in one second with one title, two are equal with a probability of 4e-8 (n**2 / 2 / 32**10).
+    """
+    random = "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+    return f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{slug(title)}-{random}"
+
+
 def is_run_folder(path: Path) -> bool:
     """Whether a path is the folder of a run, measured or imported, or the remains of one."""
     return path.is_dir() and any(_is_there(path / name) for name in (*_FIRST, JOURNAL, manifest.NAME))
@@ -274,10 +288,10 @@ def _is_there(path: Path) -> bool:
 
 def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
     """Makes a folder with its first file, which marks it as that of a run."""
-    stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{slug(title)}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        path = _new_folder(parent.resolve(), stem)
+        path = parent.resolve() / new_run_id(title)
+        path.mkdir()  # never a folder that is there: two runs in one would be lost
     except OSError as error:
         raise storage_error(error, parent, "name another folder for runs, one you may write to") from error
     try:
@@ -292,19 +306,6 @@ def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
         ) from error
     sync_folder(path.parent)
     return path
-
-
-def _new_folder(parent: Path, stem: str) -> Path:
-    """Makes a folder with a unique name; two runs with one title in one second get different ones."""
-    number = 1
-    while True:
-        path = parent / (stem if number == 1 else f"{stem}-{number}")
-        try:
-            path.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
-            return path
 
 
 # Quarantine: a damaged run folder stays where it is, and is not read as if it were good.

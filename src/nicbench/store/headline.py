@@ -20,7 +20,8 @@ MOST_NAMES: Final = 64
 _FIELD: Final = "\x1f"
 _NAME: Final = "\x1e"
 """Separators of the fields of a line, and of the names in a field: characters that no clean text has."""
-_VERDICTS: Final = frozenset({"", "valid", "adjusted", "disturbed", "incomplete", "imported"})
+VERDICTS: Final = frozenset({"", "valid", "adjusted", "disturbed", "incomplete", "imported"})
+"""Values of a headline's verdict; empty where it has none."""
 _FIELDS: Final = 17
 _LONGEST_LINE: Final = 200_000
 """Characters: more than all names and texts of a headline can have."""
@@ -100,6 +101,12 @@ def clean(text: str) -> str:
     return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
+def time_of_name(run_id: str) -> str:
+    """Returns the time in the name of a run's folder, in UTC and sortable; empty where there is none."""
+    found = _NAME_TIME.match(run_id)
+    return f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else ""
+
+
 class RunHeadline(NamedTuple):
     """What a list shows of a run. ``started`` is wall time, a label; ``trouble`` says why a run cannot be read.
 
@@ -145,8 +152,7 @@ class RunHeadline(NamedTuple):
         """When it started, in UTC and sortable; from the folder's name where the journal does not say."""
         if self.started:
             return self.started
-        found = _NAME_TIME.match(self.run_id)
-        return f"{found[1]}{found[2]}:{found[3]}:{found[4]}+00:00" if found else ""
+        return time_of_name(self.run_id)
 
     def plain(self) -> dict[str, Any]:
         """Returns the headline as a dictionary for JSON."""
@@ -172,7 +178,7 @@ def of_line(name: str, folder: str, line: str) -> RunHeadline | None:
     if not line.replace(_FIELD, "").replace(_NAME, "").isprintable():
         return None
     title, started, verdict, finished, trials, results, has_report, trouble, *names, version, form, said = fields
-    if verdict not in _VERDICTS or not (trials.isdecimal() and results.isdecimal() and len(trials + results) < 24):
+    if verdict not in VERDICTS or not (trials.isdecimal() and results.isdecimal() and len(trials + results) < 24):
         return None
     tags, cards, kernels, drivers, methods, configurations = (
         tuple(each.split(_NAME)) if each else () for each in names

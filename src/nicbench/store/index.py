@@ -99,7 +99,7 @@ def _conditions(search: Search, text_of: Callable[[RunHeadline], str]) -> Iterat
         if wanted:
             yield _any_within(_fold_case(wanted), names_of)
     if search.kernels:
-        yield lambda run: any(_is_release(wanted, one) for wanted in search.kernels for one in run.kernels)
+        yield lambda run: any(is_release(wanted, one) for wanted in search.kernels for one in run.kernels)
     for wanted, names_of in ((search.tags, _tags), (search.methods, _methods)):
         if wanted:
             yield _all_of(set(_fold_case(wanted)), names_of)
@@ -133,7 +133,8 @@ def _in_time(at: str, search: Search) -> bool:
     return bool(at) and (not since or at[: len(since)] >= since) and (not until or at[: len(until)] <= until)
 
 
-def _is_release(wanted: str, release: str) -> bool:
+def is_release(wanted: str, release: str) -> bool:
+    """Whether a kernel's release is the one that is wanted, or begins with it: 6.1 is 6.1.90 and not 6.18."""
     wanted, release = wanted.casefold(), release.casefold()
     return release.startswith(wanted) and not (release[len(wanted) :][:1].isdigit() and wanted[-1:].isdigit())
 
@@ -149,11 +150,15 @@ def searched_text(run: RunHeadline) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRuns:
-    """The runs, oldest first; how many folders were read for them; and notes on the index for the user."""
+    """The runs, oldest first; how many folders were read for them; and notes on the index for the user.
+
+    ``every`` is how many runs there are where these are the newest of them; else None.
+    """
 
     runs: tuple[RunHeadline, ...]
     read: int
     notes: tuple[str, ...] = ()
+    every: int | None = None
 
 
 def list_indexed_runs(parent: Path, tell: Tell, *, rebuild: bool = False) -> IndexedRuns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from nicbench.core.errors import HostError, LostFolderError, UsageError
-from nicbench.core.events import Event, Note, ResultReady, RoundBegun, RoundFinished, TrialFinished, TrialStarted
+from nicbench.core.errors import BusyError, HostError, LostFolderError
+from nicbench.core.events import (
+    Event,
+    Note,
+    ResultReady,
+    RoundBegun,
+    RoundFinished,
+    RunFinished,
+    TrialFinished,
+    TrialStarted,
+)
 from nicbench.core.result import Result
 from nicbench.core.round import Round
 from nicbench.core.trial import Trial
@@ -52,9 +62,13 @@ class Journal:
         """Writes one line and flushes it to disk; starts of trials and rounds are skipped. HostError on a full disk."""
         if isinstance(event, TrialStarted | RoundBegun):
             return
-        if self._descriptor is None:
-            self._open()
+        self.hold()
         self._write_line(event)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the run came to its end by itself: nothing of it is left to measure."""
+        return any(isinstance(event, RunFinished) and event.complete for event in deque(self.events(), maxlen=1))
 
     def events(self) -> Iterator[Event]:
         """Reads every event in order; in place of a torn last line there is a note that says so."""
@@ -91,6 +105,11 @@ class Journal:
         latest = {event.result.id: event.result for event in self.events() if isinstance(event, ResultReady)}
         return tuple(latest.values())
 
+    def hold(self) -> None:
+        """Takes the lock now, not with the first event. BusyError where another process has it."""
+        if self._descriptor is None:
+            self._open()
+
     def close(self) -> None:
         """Releases the lock. A later append opens the journal again."""
         if self._descriptor is not None:
@@ -111,7 +130,7 @@ class Journal:
             torn_bytes = self._cut_torn_end(descriptor)
         except BlockingIOError as error:
             os.close(descriptor)
-            raise UsageError(
+            raise BusyError(
                 "another nicbench process is writing this run", place=str(self.path), next_step="wait for it to end"
             ) from error
         except BaseException:

@@ -26,7 +26,7 @@ _COUNTS = (
 _ALWAYS_KNOWN = frozenset({"intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost"})
 _TRIAL_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99", "99.999": "p99_999"}
 
-_TRIAL_SCHEMA = pa.schema(
+TRIAL_SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("key", pa.string(), nullable=False),
@@ -73,7 +73,7 @@ _TRIAL_SCHEMA = pa.schema(
 
 def trials_parquet(trials: Iterable[Trial]) -> bytes:
     """Makes the table of trials as the bytes of a parquet file."""
-    table = pa.Table.from_pylist([_row(trial) for trial in trials], schema=_TRIAL_SCHEMA)
+    table = pa.Table.from_pylist([_row(trial) for trial in trials], schema=TRIAL_SCHEMA)
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()
@@ -149,7 +149,7 @@ _OF_FRAMES = (
 )  # fmt: skip
 _ROUND_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99"}
 
-_ROUND_SCHEMA = pa.schema(
+ROUND_SCHEMA = pa.schema(
     [
         *(pa.field(name, pa.string(), nullable=False) for name in ("round", "key", "test", "configuration")),
         pa.field("run", pa.int64(), nullable=False),
@@ -199,7 +199,7 @@ _ROUND_SCHEMA = pa.schema(
 
 def rounds_parquet(rounds: Iterable[Round]) -> bytes:
     """Makes the table of jobs as the bytes of a parquet file."""
-    table = pa.Table.from_pylist([row for one in rounds for row in _rows(one)], schema=_ROUND_SCHEMA)
+    table = pa.Table.from_pylist([row for one in rounds for row in _rows(one)], schema=ROUND_SCHEMA)
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd")
     return sink.getvalue()

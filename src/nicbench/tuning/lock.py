@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -100,11 +101,15 @@ def standing_of(text: str, now_s: int | None) -> Standing:
     return Standing(lease, age_s, tuple(rest[end:].split()))
 
 
+BY_WAITING: Final = " (--wait 10min does)"
+"""Part of the advice in errors, of commands that have this option."""
+
+
 def busy_error(holders: Sequence[Standing], place: str, step: str | None = None) -> BusyError:
     """The error of a lease that others hold, with each of them."""
     now = datetime.now(UTC)
     told = "; ".join(holder.describe(now) for holder in holders) or "another run is starting"
-    step = step or "wait until it has ended (--wait 10min does), or end it where it was started"
+    step = step or f"wait until it has ended{BY_WAITING}, or end it where it was started"
     return BusyError(f"in use: {told}", place=place, next_step=step)
 
 
@@ -297,5 +302,5 @@ def _busy_error(descriptor: int, path: Path) -> BusyError:
     here = None if leasing else standing_of_holder(os.pread(descriptor, 65536, 0), time.time())
     if here is None or here.lease is None:
         return busy_error(leasing, str(path))
-    step = f"wait until it has ended (--wait 10min does), or end it: kill {here.lease.pid}"
+    step = f"wait until it has ended{BY_WAITING}, or end it: kill {here.lease.pid}"
     return busy_error([here], str(path), step)

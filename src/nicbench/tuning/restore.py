@@ -61,6 +61,11 @@ def find_kept_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
     return [record.run_id for record in read_records(runtime) if record.kept and record.owner.boot_id == boot_id()]
 
 
+def find_unrestored_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
+    """Runs that are dead and whose changes are not undone."""
+    return [record.run_id for record in read_records(runtime) if not record.owner.is_alive and not record.kept]
+
+
 def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
     """Every record of changes on this machine, by name."""
     loaded = (_load(runtime, name) for name in _names(runtime))

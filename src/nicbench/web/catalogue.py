@@ -16,6 +16,8 @@ Peek = Callable[[int], tuple[tuple[RunHeadline, ...], int]]
 """Returns so many of the newest runs as they were known last, and how many there were."""
 ReadRuns = Callable[[], IndexedRuns]
 """Returns every run as its folder is now, oldest first."""
+Look = Callable[[Search], Sequence[RunHeadline]]
+"""Searches where not every run is in memory."""
 _FRESH_S: Final = 2.0
 """A list younger than this is shown as it is."""
 _REST: Final = 20.0
@@ -102,14 +104,20 @@ class Found:
     reading: bool = False
 
 
+def _sorted(runs: Sequence[RunHeadline], sort: str) -> tuple[RunHeadline, ...]:
+    return tuple(sorted(runs, key=_KEYS[sort.removeprefix("-")], reverse=sort.startswith("-")))
+
+
 class Catalogue:
     """Every run of the folder, as it was a moment ago."""
 
-    def __init__(self, read: ReadRuns, peek: Peek = lambda _: ((), 0)) -> None:
+    def __init__(self, read: ReadRuns, peek: Peek = lambda _: ((), 0), look: Look | None = None) -> None:
         self._read = read
+        self._look = look
         self._peek = peek
         self._lock = threading.Lock()
         self._runs: tuple[RunHeadline, ...] = ()
+        self._every = 0
         self._texts: dict[str, str] = {}
         self._orders: dict[str, tuple[RunHeadline, ...]] = {}
         self._wishes: dict[Wish, tuple[RunHeadline, ...]] = {}
@@ -146,11 +154,13 @@ class Catalogue:
                 if len(self._wishes) >= _MOST_WISHES:
                     self._wishes.clear()
                 runs = self._wishes[wish] = self._select(wish)
-            return Found(runs, len(self._runs))
+            return Found(runs, self._every)
 
     def _select(self, wish: Wish) -> tuple[RunHeadline, ...]:
         runs = self._in_order(wish.sort)
-        if wish.search.asks:
+        if wish.search.asks and self._look is not None:
+            runs = _sorted(self._look(wish.search), wish.sort)
+        elif wish.search.asks:
             runs = find_runs(runs, wish.search, lambda run: self._texts[run.folder])
         return tuple(run for run in runs if state_of(run) in wish.states) if wish.states else runs
 
@@ -158,8 +168,7 @@ class Catalogue:
         """Returns all runs in order, which is kept until the runs change: to sort 100,000 takes a tenth of a second."""
         found = self._orders.get(sort)
         if found is None:
-            key = _KEYS[sort.removeprefix("-")]
-            found = self._orders[sort] = tuple(sorted(self._runs, key=key, reverse=sort.startswith("-")))
+            found = self._orders[sort] = _sorted(self._runs, sort)
         return found
 
     def _refresh(self) -> None:
@@ -172,9 +181,10 @@ class Catalogue:
 
     def _read_all(self) -> None:
         began = time.monotonic()
-        runs = self._runs
+        runs, every = self._runs, self._every
         try:
-            runs = self._read().runs
+            read = self._read()
+            runs, every = read.runs, len(read.runs) if read.every is None else read.every
         except (NicbenchError, OSError):
             pass  # the folder is gone for the moment: what was known of it is shown
         finally:  # whatever happened: pages wait for this
@@ -182,6 +192,7 @@ class Catalogue:
                 if runs != self._runs:
                     self._texts = {run.folder: searched_text(run) for run in runs}
                     self._runs, self._orders, self._wishes = runs, {}, {}
+                self._every = every
                 self._next = time.monotonic() + max(_FRESH_S, _REST * (time.monotonic() - began))
                 self._is_reading = False
             self._is_read.set()

@@ -9,14 +9,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nicbench.compare.history.figure_index import FigureIndex
-from nicbench.compare.history.figures import FIRMWARE, Measure
+from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
-from nicbench.core.errors import UsageError
-from nicbench.store.headline import RunHeadline
+from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.lake.place import Lake, Month
+from nicbench.store.headline import RunHeadline, time_of_name
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
+
+if TYPE_CHECKING:
+    from nicbench.lake.figures import LakeFigures
 
 _PATIENCE_S: Final = 0.3
 """How long an answer waits for runs that are being read, before it is given without them."""
@@ -84,6 +88,7 @@ class Selected:
     choice: Choice
     measures: Mapping[int, Measure]
     entries: Sequence[Entry]
+    reading: Progress | None = None
 
 
 @contextlib.contextmanager
@@ -99,16 +104,28 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
+def _gathered(lake: Lake | None) -> LakeFigures | None:
+    if lake is None:
+        return None
+    from nicbench.lake.figures import LakeFigures  # imported here: pages without a lake load none of it
+
+    return LakeFigures(lake)
+
+
 class History:
     """The figures of every run of one folder."""
 
-    def __init__(self, folder: Path, catalogue: Catalogue) -> None:
+    def __init__(self, folder: Path, catalogue: Catalogue, lake: Lake | None = None) -> None:
+        self._folder = str(folder)
         self._catalogue = catalogue
         self._index = FigureIndex(folder)
+        self._gathered = _gathered(lake)
         self._lock = threading.Lock()
         self._is_reading = False
         self._first = threading.Event()
         self._runs: Sequence[RunHeadline] | None = None
+        self._settings_for: Sequence[RunHeadline] | None = None
+        self._of_gathered: tuple[dict[str, int], dict[int, dict[str, str]]] = ({}, {})
         self._wishes: dict[Wish, tuple[Sequence[RunHeadline], Mapping[str, tuple[RunHeadline, float | None]]]] = {}
         self._shown = 0.0
         self.known = Known()
@@ -132,16 +149,17 @@ class History:
 
         ``first``: a parameter that is not asked for has its first value. UsageError where nobody measured that.
         """
+        reading = self.progress  # before anything is looked at: what is read meanwhile may be missing here
         known = self.known
         choice, measures = choose(known.measures, asked.test, asked.value, asked.given, first=first)
         runs = self._dated(asked.wish)
         entries = []
-        for measure, name, place, figure in self._index.figures(measures):
+        for measure, name, place, figure in self._figures(measures, runs):
             found = runs.get(name)
             if found is not None:
                 entries.append(Entry(figure, found[0], measures[measure], found[1], place))
         entries.sort(key=lambda entry: (entry.at_s or 0.0, entry.place))
-        return Selected(choice, measures, entries)
+        return Selected(choice, measures, entries, reading)
 
     def _dated(self, wish: Wish) -> Mapping[str, tuple[RunHeadline, float | None]]:
         """Returns the runs that are wanted by the names of their folders, with the times at which they began."""
@@ -160,14 +178,28 @@ class History:
     def numbers_of(self, test: str, value: str) -> Mapping[tuple[str, int], float]:
         """Returns the numbers of a value by run and place of the result, for charts of one value against another."""
         every = self.known.measures.items()
-        measures = [number for number, each in every if each.test == test and each.told.value == value]
-        return {(name, place): figure.number for _, name, place, figure in self._index.figures(measures)}
+        measures = {number: each for number, each in every if each.test == test and each.told.value == value}
+        runs = self._dated(Wish())
+        return {(name, place): figure.number for _, name, place, figure in self._figures(measures, runs)}
+
+    def _figures(
+        self, measures: Mapping[int, Measure], runs: Mapping[str, tuple[RunHeadline, float | None]]
+    ) -> Iterator[tuple[int, str, int, Figure]]:
+        """Yields the figures of the folder, and those of the lake of runs that are not in the folder."""
+        yield from self._index.figures(measures)
+        if self._gathered is not None:
+            others = {name for name, (run, _) in runs.items() if not self._is_own(run)}
+            months = {Month.of(time_of_name(name)) for name in others}
+            yield from self._gathered.figures(measures, others, months)
+
+    def _is_own(self, run: RunHeadline) -> bool:
+        return run.folder.rpartition("/")[0] == self._folder
 
     def _update(self, runs: Sequence[RunHeadline]) -> None:
         try:
             self._show()
             self._dated(Wish())
-            self._index.update(runs, self._tell)
+            self._index.update([run for run in runs if self._is_own(run)], self._tell)
         finally:  # whatever happened: pages wait for this
             self._show()
             with self._lock:
@@ -182,9 +214,18 @@ class History:
     def _show(self) -> None:
         """Puts what the index has now in the place of what was known."""
         settings = {**self.known.settings, **self._index.settings(self.known.settings)}
-        self.known = Known(
-            self._index.measures(), settings, self._index.settings_of_runs(), _varying(tuple(settings.values()))
-        )
+        measures, of_run = self._index.measures(), self._index.settings_of_runs()
+        if self._gathered is not None:
+            with contextlib.suppress(
+                NicbenchError
+            ):  # a damaged lake: its figures are missing, and their answer says why
+                measures |= self._gathered.measures()
+                if self._settings_for is not self._runs:
+                    others = (run.name for run in self._runs or () if not self._is_own(run))
+                    self._of_gathered, self._settings_for = self._gathered.settings(others), self._runs
+                of_run |= self._of_gathered[0]
+                settings |= self._of_gathered[1]
+        self.known = Known(measures, settings, of_run, _varying(tuple(settings.values())))
         self._shown = time.monotonic()
 
 

@@ -25,7 +25,7 @@ from nicbench.compare.history.selection import (
     values_of,
 )
 from nicbench.store.headline import clean
-from nicbench.web.history import Asked, History, Selected
+from nicbench.web.history import Asked, History, Progress, Selected
 
 MOST_SERIES: Final = 6
 """The most series that a chart shows; the others are counted."""
@@ -36,15 +36,14 @@ COLUMNS: Final = ("series", "run", "at", "test", "configuration", "parameters", 
                   "limited_by", "verdict")  # fmt: skip
 
 
-def reading_of(history: History) -> dict[str, int] | None:
+def _plain(progress: Progress | None) -> dict[str, int] | None:
     """Returns how many of how many runs were read, while they are; else None."""
-    progress = history.progress
     return None if progress is None else {"done": progress.done, "of": progress.of}
 
 
 def not_ready(history: History) -> dict[str, Any]:
     """The answer as long as nothing is known."""
-    return {"ready": False, "reading": reading_of(history)}
+    return {"ready": False, "reading": _plain(history.progress)}
 
 
 def keys_of(asked: Asked, choice: Choice) -> tuple[str, ...]:
@@ -72,7 +71,7 @@ def about(history: History, asked: Asked, selected: Selected) -> dict[str, Any]:
     keys = [*KEYS, *(PARAMETER + name for name in parameters), *(SETTING + path for path in history.known.varying)]
     return {
         "ready": True,
-        "reading": reading_of(history),
+        "reading": _plain(selected.reading),
         "test": choice.test,
         "value": choice.value,
         "label": told.head,

@@ -15,6 +15,7 @@ from nicbench.core.errors import HostError
 from nicbench.core.events import (
     BoundsNarrowed,
     CeilingFound,
+    ConfigurationSet,
     DriverChosen,
     Event,
     IntervalsChecked,
@@ -95,7 +96,7 @@ def _item(event: Event) -> Item | None:
             return {
                 "k": "bounds",
                 "test": event.test,
-                "point": size_words(event.parameters),
+                "point": _point(event.parameters),
                 "goals": [[each.goal, each.passing_frames_per_s, each.failing_frames_per_s] for each in event.bounds],
                 "trials": event.trials,
                 "most": event.maximum_trials,
@@ -104,12 +105,20 @@ def _item(event: Event) -> Item | None:
             return {"k": "stage", "text": event.text}
         case IntervalsChecked():
             return {"k": "said", "text": f"precision of the mean: {event.text}"}
+        case ConfigurationSet():
+            words = f"a client set configuration {event.number}: ports {event.ports}, flows {event.flows}"
+            return {"k": "said", "text": words}
         case DriverChosen():
             return {"k": "said", "text": f"driver of the tester's interfaces: {event.driver}, because {event.reason}"}
         case CeilingFound() | TesterLatencyFound():
             return {"k": "said", "text": event.text}
         case _:
             return None
+
+
+def _point(parameters: dict[str, Any]) -> str:
+    """Describes what was measured: a frame size, or whatever else tells it from others of its test."""
+    return size_words(parameters) if parameters.get("frame_bytes") is not None else words_of(parameters)
 
 
 def _of_trial(trial: Trial) -> Item:
@@ -121,7 +130,7 @@ def _of_trial(trial: Trial) -> Item:
             "id": trial.id,
             "test": trial.test,
             "conf": _configuration(trial.configuration, trial.run),
-            "point": size_words(trial.parameters),
+            "point": _point(trial.parameters),
             "purpose": request.purpose.value,
             "load": request.load_frames_per_s,
             "loss": counts.loss_ratio,
@@ -164,7 +173,7 @@ def _of_round(one: Round) -> Item:
 
 
 def _of_result(test: str, result: Result) -> Item:
-    what = size_words(result.parameters) if result.measured_by == "trial" else words_of(result.parameters)
+    what = _point(result.parameters)
     conf = _configuration(result.configuration, result.run)
     return _known({"k": "result", "test": test, "point": what, "conf": conf, "verdict": result.verdict.value})
 

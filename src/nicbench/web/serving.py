@@ -23,6 +23,7 @@ from starlette.types import ASGIApp
 
 from nicbench.core.controller import is_loopback
 from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.lake.place import Lake
 from nicbench.store import reading
 from nicbench.store.index import newest_known
 from nicbench.web.app import make_app
@@ -99,19 +100,31 @@ def read_password(path: Path) -> str:
     return text
 
 
-def serve(folder: Path, read: ReadRuns, place: Place, tell: Callable[[str], None], *, until_eof: bool = False) -> None:
-    """Serves the runs of a folder until a signal ends it; ``tell`` is given the address.
+def serve(
+    folder: Path,
+    read: ReadRuns,
+    place: Place,
+    tell: Callable[[str], None],
+    *,
+    lake: Lake | None = None,
+    until_eof: bool = False,
+) -> None:
+    """Serves the runs of a folder, and of a lake, until a signal ends it; ``tell`` is given the address.
 
     ``until_eof``: also until standard input ends, which is how a server beside a run outlives no run.
     """
     password = place.check()
     listening = listen(place, DEFAULT_PORT)
     port = listening.getsockname()[1]
-    site = Site(
-        folder.resolve(),
-        Catalogue(read, partial(newest_known, folder)),
-        Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password),
-    )
+    if lake is None:
+        catalogue = Catalogue(read, partial(newest_known, folder))
+    else:
+        from nicbench.web.lake_runs import LakeRuns  # imported here: pages without a lake load none of it
+
+        both = LakeRuns(lake, read)
+        catalogue = Catalogue(both.read, look=both.look)
+    door = Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password)
+    site = Site(folder.resolve(), catalogue, door, lake)
     server = _Server(server_config(make_app(site), place), site)
     shown = place.shown
     if not until_eof:  # beside a run nothing is read before somebody asks

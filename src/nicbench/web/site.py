@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse
 
 from nicbench.core.errors import UsageError
 from nicbench.core.redaction import make_visible
+from nicbench.lake.place import Lake
 from nicbench.store.folder import is_run_folder
 from nicbench.web.catalogue import Catalogue
 from nicbench.web.history import History
@@ -61,6 +62,7 @@ class Site:
     folder: Path
     catalogue: Catalogue
     door: Door
+    lake: Lake | None = None
     watched: WatchedRuns = field(default_factory=WatchedRuns)
     links: Sequence[Link] = ()
     ending: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,17 +71,35 @@ class Site:
     history: History = field(init=False)
 
     def __post_init__(self) -> None:
-        self.history = History(self.folder, self.catalogue)
+        self.history = History(self.folder, self.catalogue, self.lake)
 
     def run_folder(self, run_id: str) -> Path:
-        """Returns the folder of a run, which lies in the folder of runs itself. UsageError where there is no such run.
+        """Returns the folder of a run, in the folder of runs or, by the lake, below it. UsageError where there is none.
 
         A link that leads elsewhere is none: whoever may write here could show any folder by it.
         """
         path = self.folder / run_id
-        plain = "/" not in run_id and not run_id.startswith(".") and "\0" not in run_id
-        if not plain or path.is_symlink() or not is_run_folder(path):
+        if "/" in run_id or run_id.startswith(".") or "\0" in run_id:
             raise UsageError("there is no such run", place=make_visible(run_id[:200]))
+        if path.is_symlink() or not is_run_folder(path):
+            path = self._gathered(run_id)
+        return path
+
+    def _gathered(self, run_id: str) -> Path:
+        found = None
+        if self.lake is not None:
+            from nicbench.lake.searching import find_run  # imported here: pages without a lake load none of it
+
+            found = find_run(self.lake, run_id)
+        if found is None:
+            raise UsageError("there is no such run", place=make_visible(run_id[:200]))
+        path = found.path
+        if path.name != run_id or not path.resolve().is_relative_to(self.folder) or not is_run_folder(path):
+            raise UsageError(
+                f"the folder of this run was {make_visible(found.folder)}: there is none below {self.folder}",
+                place=make_visible(run_id[:200]),
+                next_step="serve a folder above it, as the files of other folders are not shown",
+            )
         return path
 
     def page(self, title: str, script: str, *, here: str | None = None, **about: str) -> HTMLResponse:

@@ -42,7 +42,7 @@ SERIES = pytest.mark.parametrize("series", [25, pytest.param(200, marks=pytest.m
 
 @SERIES
 @pytest.mark.parametrize("kind", NOISES)
-@pytest.mark.parametrize("count", [8, 20, 50])
+@pytest.mark.parametrize("count", [8, 20, 50, pytest.param(1000, marks=pytest.mark.acceptance)])
 def test_noise_alone_is_claimed_in_one_series_of_fifty_at_most(
     kind: str, count: int, series: int, record_property: Say
 ) -> None:

@@ -1,8 +1,9 @@
 //! How loop and machine fared over a transmission: from the start of a flow while none transmitted until the last has ended.
 
-use nicbench_protocol::HealthReading;
+use nicbench_protocol::{CpuTimes, HealthReading};
 
 use super::Bench;
+use crate::clock::simultaneous;
 use crate::gaps::{GAP_FLOOR_NS, Gaps};
 use crate::health::{HealthChange, HealthProbe};
 use crate::port::Clock;
@@ -19,6 +20,8 @@ pub struct Watch {
     /// Flows that transmit or pause.
     transmitting: usize,
     probe: Option<HealthProbe>,
+    /// The tick at which the transmission began.
+    epoch: u64,
     /// When the machine's state is to be read again.
     reads_at: Option<u64>,
     change: HealthChange,
@@ -33,6 +36,8 @@ impl Watch {
             *self = Self { has_begun: true, ..Self::default() };
             // Computed time says nothing of the machine.
             self.probe = (!clock.is_virtual()).then(|| HealthProbe::start(clock, bench.watched_cpus));
+            self.epoch = clock.now();
+            bench.core_watch.begin();
             self.gaps = Gaps::new(clock.now(), (GAP_FLOOR_NS as f64 * clock.hz() / 1e9) as u64);
         }
         self.transmitting += flows;
@@ -48,14 +53,24 @@ impl Watch {
 
     /// A turn of the loop begins.
     #[inline]
-    pub fn turn(&mut self, clock: &dyn Clock) {
+    pub fn turn(&mut self, bench: &Bench<'_>) {
+        let clock = bench.clock;
         if self.transmitting > 0 {
             self.iterations += 1;
             self.gaps.observe(clock.now());
         } else if self.reads_at.is_some_and(|tick| tick <= clock.now()) {
             self.reads_at = None;
-            self.change = self.probe.take().map(|probe| probe.finish(clock)).unwrap_or_default();
+            let Some(probe) = self.probe.take() else { return };
+            self.change = probe.finish(clock);
+            let (ticks, monotonic_ns) = simultaneous();
+            let since_begin_ns = clock.nanoseconds(ticks.saturating_sub(self.epoch));
+            bench.core_watch.finish(&mut self.change.cpus, monotonic_ns.saturating_sub(since_begin_ns));
         }
+    }
+
+    /// Whether the last flow has ended, and the machine's state is about to be read.
+    pub fn is_settling(&self) -> bool {
+        self.reads_at.is_some() && self.probe.is_some()
     }
 
     /// The turn moved no frame.
@@ -69,8 +84,13 @@ impl Watch {
         self.gaps.resume(now);
     }
 
-    /// `None` before the first transmission. What only the end tells is unknown until then.
-    pub fn reading(&self, clock: &dyn Clock) -> Option<HealthReading> {
+    /// `None` before the first transmission. What only the end tells is unknown until then. Looks are long: they are told
+    /// where they are asked for.
+    pub fn reading(&self, clock: &dyn Clock, with_looks: bool) -> Option<HealthReading> {
+        let cpus = self.change.cpus.iter().map(|cpu| match with_looks {
+            true => cpu.clone(),
+            false => CpuTimes { looks: None, ..cpu.clone() },
+        });
         self.has_begun.then(|| HealthReading {
             longest_gap_ns: clock.nanoseconds(self.gaps.longest()),
             total_gap_ns: clock.nanoseconds(self.gaps.total()),
@@ -82,7 +102,7 @@ impl Watch {
             involuntary_switches: self.change.involuntary_switches,
             clock_step_ns: self.change.clock_step_ns,
             core_clock_hz: self.change.core_clock_hz,
-            cpus: self.change.cpus.clone(),
+            cpus: cpus.collect(),
             workers: Vec::new(),
         })
     }

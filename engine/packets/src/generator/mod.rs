@@ -34,6 +34,7 @@ use self::replies::{Replies, reply_job};
 use self::tally::{PortSnapshot, TallyJob};
 use self::times::Times;
 use self::transmitter::Transmitter;
+use crate::core_watch::CoreWatch;
 use crate::error::{EngineError, ErrorKind};
 use crate::orders::Orders;
 use crate::output::Output;
@@ -58,6 +59,8 @@ pub struct Bench<'a> {
     pub clock: &'a dyn Clock,
     /// CPUs whose times are read around each transmission.
     pub watched_cpus: &'a [u32],
+    /// Looks at them meanwhile.
+    pub core_watch: &'a CoreWatch,
 }
 
 impl Bench<'_> {
@@ -141,7 +144,7 @@ impl Generator {
     }
 
     /// Counts ports now, and flows in the turns that follow.
-    pub fn tally(&mut self, id: i64, request: Tally, bench: &mut Bench<'_>) {
+    pub fn tally(&mut self, id: i64, request: &Tally, bench: &mut Bench<'_>) {
         let flows = match self.numbers(request.flows.as_deref()) {
             Ok(flows) => flows,
             Err(error) => return self.replies.reply_with(id, move || Err(error)),
@@ -150,8 +153,7 @@ impl Generator {
         let sent = |place: usize| self.transmitters.get(place).map_or((0, 0), |port| (port.sent, port.sent_bytes));
         let ports = bench.ports.iter_mut().enumerate();
         let ports = ports.map(|(place, port)| PortSnapshot::of(&mut **port, sent(place), received[place])).collect();
-        let job = TallyJob::new(id, flows, request.histograms, self.times);
-        self.jobs.push_back(job.with(ports, self.watch.reading(bench.clock)));
+        self.jobs.push_back(TallyJob::new(id, flows, request, self.times).with(ports));
     }
 
     /// Begins or ends captures. The reply to an end follows when the files are complete.
@@ -235,7 +237,7 @@ impl Generator {
     /// Sends what is due and counts what has come; returns how many frames that were.
     fn turn(&mut self, bench: &mut Bench<'_>) -> usize {
         self.turns += 1;
-        self.watch.turn(bench.clock);
+        self.watch.turn(bench);
         let mut moved = 0;
         let means = (&self.signer, bench.clock, &self.times);
         for (port, transmitter) in bench.ports.iter_mut().zip(&mut self.transmitters) {
@@ -253,9 +255,11 @@ impl Generator {
             self.replies.event(EventKind::FlowsEnded { flows: std::mem::take(&mut self.ended) });
         }
         if let Some(job) = self.jobs.front_mut() {
-            if job.go_on(&self.flows, &self.receiver) {
+            // What the end of a transmission tells is known in a moment.
+            if job.go_on(&self.flows, &self.receiver) && !self.watch.is_settling() {
                 if let Some(job) = self.jobs.pop_front() {
-                    self.replies.reply_with(job.id, move || job.reply());
+                    let health = self.watch.reading(bench.clock, job.histograms);
+                    self.replies.reply_with(job.id, move || job.reply(health));
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! The counts of flows and ports as a reply: copied while frames are sent, made into text by another thread.
 
-use nicbench_protocol::{FlowAtPort, FlowLatency, FlowState, FlowTally, HealthReading, PortCounts, Reply, TallyReply};
+use nicbench_protocol::{
+    FlowAtPort, FlowColumns, FlowLatency, FlowState, FlowTally, HealthReading, PortCounts, Reply, Tally, TallyReply,
+};
 
 use super::flow::{Flow, SentCounts};
 use super::receiver::{Arrived, FlowCounts, PortReceived, Receiver};
@@ -34,11 +36,11 @@ pub struct TallyJob {
     pub id: i64,
     at_ns: u64,
     flows: Vec<u32>,
-    histograms: bool,
+    pub histograms: bool,
+    columns: bool,
     counted: Vec<Counted>,
     times: Times,
     ports: Vec<PortSnapshot>,
-    health: Option<HealthReading>,
 }
 
 /// The counts of one port, as they were.
@@ -76,14 +78,15 @@ impl PortSnapshot {
 
 impl TallyJob {
     /// Ports are counted at once.
-    pub fn new(id: i64, flows: Vec<u32>, histograms: bool, times: Times) -> Self {
+    pub fn new(id: i64, flows: Vec<u32>, request: &Tally, times: Times) -> Self {
         let counted = Vec::with_capacity(flows.len());
-        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, times, ports: Vec::new(), health: None }
+        let (histograms, columns) = (request.histograms && !request.columns, request.columns);
+        Self { id, at_ns: monotonic_ns(), counted, flows, histograms, columns, times, ports: Vec::new() }
     }
 
-    /// With what is known of ports and machine now.
-    pub fn with(mut self, ports: Vec<PortSnapshot>, health: Option<HealthReading>) -> Self {
-        (self.ports, self.health) = (ports, health);
+    /// With what is known of ports now.
+    pub fn with(mut self, ports: Vec<PortSnapshot>) -> Self {
+        self.ports = ports;
         self
     }
 
@@ -108,11 +111,17 @@ impl TallyJob {
     }
 
     /// Makes the reply.
-    pub fn reply(self) -> Result<Reply, EngineError> {
+    pub fn reply(self, health: Option<HealthReading>) -> Result<Reply, EngineError> {
         let times = self.times;
-        let flows = self.counted.into_iter().map(|counted| counted.reply(&times)).collect::<Result<_, _>>()?;
+        let mut flows: Vec<FlowTally> =
+            self.counted.into_iter().map(|counted| counted.reply(&times)).collect::<Result<_, _>>()?;
+        let columns = self.columns.then(|| {
+            let mut columns = FlowColumns::default();
+            flows.drain(..).for_each(|flow| columns.push(&flow));
+            columns
+        });
         let ports = self.ports.into_iter().map(PortSnapshot::reply).collect();
-        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, ports, health: self.health })))
+        Ok(Reply::Tally(Box::new(TallyReply { at_ns: self.at_ns, flows, columns, ports, health })))
     }
 }
 

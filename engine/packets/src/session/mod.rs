@@ -130,7 +130,7 @@ impl Session {
                 return self.ask_generator(id, |generator, bench| generator.control(id, &control, bench));
             }
             Command::Tally(tally) => {
-                return self.ask_generator(id, |generator, bench| generator.tally(id, tally, bench));
+                return self.ask_generator(id, |generator, bench| generator.tally(id, &tally, bench));
             }
             Command::Capture(capture) => {
                 return self.ask_generator(id, |generator, bench| generator.capture(id, &capture, bench));

@@ -75,7 +75,7 @@ impl Lab {
             Ok(Command::Control(control)) => {
                 self.generate(|generator, _, bench| generator.control(1, &control, bench));
             }
-            Ok(Command::Tally(tally)) => self.generate(|generator, _, bench| generator.tally(1, tally, bench)),
+            Ok(Command::Tally(tally)) => self.generate(|generator, _, bench| generator.tally(1, &tally, bench)),
             Ok(_) => {}
         }
     }

@@ -10,12 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, Json, RunReference, RunsFolder, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, in_lake, tagged_runs
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
 from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_regressions
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
+from nicbench.lake.place import Lake, find_lake
 from nicbench.stats.numerals import figures
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
@@ -52,14 +53,16 @@ def _check(
     tolerance: _Tolerance = 5.0,
     force: _Force = False,
     runs_folder: RunsFolder = DEFAULT_RUNS,
+    lake: LakeOption = None,
     json: Json = False,
 ) -> None:
     """Check for regressions against a run or a tag: exit status 6 if worse, 5 if unknown."""
-    folder = open_run(run, runs_folder)
+    opened = find_lake(runs_folder, lake)
+    folder = open_run(in_lake(run, runs_folder, opened), runs_folder)
     measured = require_finished(folder)
     if isinstance(measured, str):
         raise CannotTellError(measured, place=str(folder.path), next_step="`nicbench resume` finishes a run")
-    others = _others(against, runs_folder, folder)
+    others = _others(in_lake(against, runs_folder, opened), runs_folder, folder, opened)
     reasons = tuple(dict.fromkeys(reason for other in others for reason in find_objections(measured, other)))
     if reasons and not force:
         more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
@@ -82,7 +85,7 @@ def _check(
         raise error
 
 
-def _others(against: str, runs_folder: Path, folder: RunFolder) -> list[FinishedRun]:
+def _others(against: str, runs_folder: Path, folder: RunFolder, lake: Lake | None) -> list[FinishedRun]:
     """Opens the runs to compare with, oldest first.
 
     UsageError where there is none, CannotTellError where none of them is complete.
@@ -91,7 +94,7 @@ def _others(against: str, runs_folder: Path, folder: RunFolder) -> list[Finished
         other = open_run(against, runs_folder)
         found = [require_finished(other)] if other.path != folder.path else []
     else:
-        tagged = [run.path for run in runs_under(runs_folder).runs if against in run.tags]
+        tagged = tagged_runs(against, runs_folder, lake, MOST_RUNS + 1)
         if not tagged:
             raise UsageError(
                 "is neither a run nor a tag of any run",

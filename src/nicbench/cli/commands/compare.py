@@ -11,9 +11,10 @@ from typing import Annotated, Final
 import typer
 
 from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, RunsFolder, kinds, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, Formats, Json, LakeOption, RunsFolder, in_lake, kinds, tagged_runs
 from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
+from nicbench.lake.place import Lake, find_lake
 from nicbench.report import Format
 
 PAGE: Final = "comparison"
@@ -55,6 +56,7 @@ def _compare(
     per_port: _PerPort = False,
     formats: Formats = None,
     runs_folder: RunsFolder = DEFAULT_RUNS,
+    lake: LakeOption = None,
     json: Json = False,
 ) -> None:
     """Compare runs or published results side by side."""
@@ -68,7 +70,7 @@ def _compare(
     made = compare(
         runs,
         runs_folder,
-        partial(_find_tagged, runs_folder),
+        partial(_find_tagged, runs_folder, find_lake(runs_folder, lake)),
         command=shlex.join(["nicbench", *sys.argv[1:]]),
         title=title,
         force=force,
@@ -83,9 +85,12 @@ def _compare(
     say(f"\ncomparison: {', '.join(str(path) for path in paths.values())}")
 
 
-def _find_tagged(runs_folder: Path, tag: str) -> list[Path]:
-    """Returns the runs with the tag, oldest first."""
-    return [run.path for run in runs_under(runs_folder).runs if tag in run.tags]
+def _find_tagged(runs_folder: Path, lake: Lake | None, word: str) -> list[Path]:
+    """Returns the runs with the tag, oldest first, or the one of this id that the lake knows."""
+    from nicbench.compare.opening import MOST
+
+    found = in_lake(word, runs_folder, lake)
+    return [Path(found)] if found != word else tagged_runs(word, runs_folder, lake, MOST + 1)
 
 
 def _place(out: Path, formats: list[str] | None) -> tuple[Path, tuple[Format, ...]]:

@@ -10,9 +10,10 @@ from typing import Annotated, Final
 import typer
 
 from nicbench.cli import completion
-from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunsFolder, runs_under
 from nicbench.cli.output import FORMAT, results, say
 from nicbench.core.redaction import visible_in_json
+from nicbench.lake.place import find_lake
 from nicbench.store.headline import RunHeadline
 from nicbench.store.index import Search, find_runs, moment
 
@@ -20,6 +21,7 @@ _WIDE: Final = 120
 """The least width for a table of runs; on narrower terminals each run takes several lines."""
 _MOST_FOLDED: Final = 200
 """The most runs whose table is fitted to the terminal, which is slow; more are printed without fitting."""
+_MOST_OF_LAKE: Final = 1000
 _HEADS: Final = ("run", "date (UTC)", "title", "verdict", "tags", "headline")
 
 
@@ -57,6 +59,10 @@ _Since = Annotated[
     str | None, typer.Option("--since", metavar="DATE", help="Only runs since 2026, 2026-01, 2026-01-31.")
 ]
 _Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs up to this date, inclusive.")]
+_Last = Annotated[
+    int | None,
+    typer.Option("--last", metavar="NUMBER", min=1, help="Only the newest so many; 1000 where a lake is read."),
+]
 _Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from the run folders.")]
 
 
@@ -69,8 +75,10 @@ def _list(
     method: _MethodOf = None,
     since: _Since = None,
     until: _Until = None,
+    last: _Last = None,
     rebuild: _Rebuild = False,
     runs_folder: RunsFolder = DEFAULT_RUNS,
+    lake: LakeOption = None,
     json: Json = False,
 ) -> None:
     """List the runs under --runs, oldest first, or search among them."""
@@ -84,16 +92,27 @@ def _list(
         since=moment(since, "--since") if since else None,
         until=moment(until, "--until") if until else None,
     )
-    every = runs_under(runs_folder, rebuild=rebuild).runs
-    runs = find_runs(every, search)
+    own = runs_under(runs_folder, rebuild=rebuild).runs
+    opened = find_lake(runs_folder, lake)
+    if opened is None:
+        runs = find_runs(own, search)
+        matching, every = len(runs), len(own)
+        runs = runs[-last:] if last else runs
+    else:
+        from nicbench.lake.searching import find_together  # imported here, as pyarrow loads slowly
+
+        found = find_together(own, opened, search, last or _MOST_OF_LAKE)
+        runs, matching, every = found.runs, found.matching, found.every
     if json:
         _print_json(runs)
     elif not every:
         say(f"no runs in {runs_folder}; `nicbench run BENCH.yaml` makes one")
     elif not runs:
-        say(f"none of the {len(every)} runs in {runs_folder} matches; `nicbench list` shows all")
+        say(f"none of the {every} runs in {runs_folder} matches; `nicbench list` shows all")
     else:
         _print(runs)
+    if len(runs) < matching:
+        say(f"the newest {len(runs)} of {matching} runs; `--last NUMBER` shows more")
 
 
 def _print_json(runs: Sequence[RunHeadline]) -> None:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nicbench.cli.options import DEFAULT_RUNS, Json, Live, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
-from nicbench.cli.output import say
+from nicbench.cli.output import print_json, results, say
 from nicbench.core.errors import UsageError
-from nicbench.core.events import Event, RunFinished, RunStarted
+from nicbench.core.events import Event, RunStarted
 from nicbench.store.files import BENCH
 from nicbench.store.folder import RunFolder
 from nicbench.store.listing import open_run
 
+if TYPE_CHECKING:
+    from nicbench.bench_file import BenchFile
+
+OtherMachines = Annotated[
+    bool,
+    typer.Option("--on-other-machines", help="Go on although the run began on other machines; the report says so."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("resume")(_resume)
+    app.command("resume")(resume)
 
 
-def _resume(
+def resume(
     run: RunReference,
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
@@ -30,21 +39,27 @@ def _resume(
     redact: Redact = False,
     wait: Wait = 0.0,
     live: Live = False,
+    on_other_machines: OtherMachines = False,
 ) -> None:
     """Continue an interrupted run where it stopped."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.hypervisor_files import keep_hypervisors
-    from nicbench.cli.running import conduct, served
+    from nicbench.cli.running import conduct, run_it, served
 
     folder = open_run(run, runs_folder, damaged=True)  # refuse_tampering() below also covers damage
     refuse_imported(folder)
     refuse_tampering(folder)
-    if is_complete(folder.journal.events()):
+    ended = folder.journal.is_complete
+    if ended and folder.finished:
         say(f"{folder.run_id} is finished; there is nothing to resume. Its report: nicbench report {folder.path}")
         return
     bench = load(folder.path / BENCH, with_files=False)
     if (before := folder.plan()) is not None:
         bench = keep_hypervisors(bench, before.hypervisors)
+    folder.journal.hold()  # here, as nothing may be written where another process measures
+    if ended:
+        _finish(bench, folder, as_json=json, with_report=not no_report)
+        return
     say(f"run folder: {folder.path}, {folder.journal.kept_words(bench.measures)}")
     redact = redact or was_redacted(folder.journal.events())
     with served(folder, wanted=live) as page:
@@ -58,7 +73,24 @@ def _resume(
             wait_s=wait,
             with_report=not no_report,
             page=page,
+            run_it=partial(run_it, on_other_machines=on_other_machines),
         )
+
+
+def _finish(bench: BenchFile, folder: RunFolder, *, as_json: bool, with_report: bool) -> None:
+    """Writes the results of a run that was killed when everything was measured."""
+    from nicbench.cli.running import build_report  # imported here, as in resume
+    from nicbench.cli.summary_table import print_summary
+    from nicbench.run import finish_again
+
+    summary = finish_again(bench, folder)
+    say(f"{folder.run_id} had measured everything; its results are written now")
+    if as_json:
+        print_json(summary)
+    else:
+        print_summary(results(), summary)
+    if with_report:
+        say(f"\nreport: {build_report(folder)}")
 
 
 def refuse_imported(folder: RunFolder) -> None:
@@ -83,11 +115,6 @@ def refuse_tampering(folder: RunFolder) -> None:
             place=str(folder.path),
             next_step="restore the original files, or start a new run",
         )
-
-
-def is_complete(events: Iterable[Event]) -> bool:
-    """Returns whether the run ended by itself."""
-    return any(isinstance(event, RunFinished) and event.complete for event in deque(events, maxlen=1))
 
 
 def was_redacted(events: Iterable[Event]) -> bool:

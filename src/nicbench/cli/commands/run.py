@@ -30,10 +30,10 @@ Tags = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Adds the command."""
-    app.command("run")(_run)
+    app.command("run")(run)
 
 
-def _run(
+def run(
     bench: BenchPath,
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
@@ -73,7 +73,7 @@ def _run(
 
 def _show_plan(bench: BenchFile, *, as_json: bool) -> None:
     """Prints what a run would do and tune; exit status 3 where something that it names is absent."""
-    from nicbench.cli.commands.tune import show_tuning  # imported here, as in _run
+    from nicbench.cli.commands.tune import show_tuning  # imported here, as in run
     from nicbench.cli.plan_table import print_plan
     from nicbench.stages.presence import look_for_named
 

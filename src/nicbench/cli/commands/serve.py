@@ -64,6 +64,7 @@ def _serve(
 ) -> None:
     """Let programs send traffic by the Open Traffic Generator API, as snappi does."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
+    from nicbench.bench_file.served import has_tests
 
     bench_file = load(bench, serves=True)
     try:
@@ -76,7 +77,7 @@ def _serve(
         ) from error
     from nicbench.web.serving import Place
 
-    if bench_file.tests:
+    if has_tests(bench_file):
         say(f"note: the tests of {bench} are not run: clients say what is sent")
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
     try:

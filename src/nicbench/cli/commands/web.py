@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from nicbench.cli.options import DEFAULT_RUNS, PasswordFile, TlsKey, runs_under
+from nicbench.cli.options import DEFAULT_RUNS, LakeOption, PasswordFile, TlsKey, runs_under
 from nicbench.cli.output import say
 from nicbench.core.errors import UsageError
+from nicbench.lake.place import find_lake
 
 _Runs = Annotated[Path, typer.Argument(metavar="[RUNS]", help="The folder that holds the runs.", show_default=False)]
 _Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")]
@@ -39,6 +40,7 @@ def _web(
     tls_key: TlsKey = None,
     password_file: PasswordFile = None,
     name: _Names = None,
+    lake: LakeOption = None,
     beside: _Beside = None,
 ) -> None:
     """Show the runs of a folder in the browser, also while they run."""
@@ -53,4 +55,6 @@ def _web(
         step_aside(runs / beside)
         serve(runs, partial(runs_under, runs), place, partial(print, flush=True), until_eof=True)
         return
-    serve(runs, partial(runs_under, runs), place, lambda address: say(f"runs of {runs}: {address}\nCtrl-C ends it"))
+    opened = find_lake(runs, lake)
+    told = f"runs of {runs}" if opened is None else f"runs of {runs}, and of the lake {opened.address}"
+    serve(runs, partial(runs_under, runs), place, lambda at: say(f"{told}: {at}\nCtrl-C ends it"), lake=opened)

@@ -1,4 +1,4 @@
-"""Transmissions of an open traffic generator: what clients had sent by `nicbench serve`, and what became of it.
+"""Transmissions of an open traffic generator: what clients had sent by “nicbench serve”, and what became of it.
 
 A transmission begins when a client starts the first flow, and ends when all flows have stopped and a drain has passed.
 Frames with room for it bear a signature: each of them is checked for loss, duplication, order and corruption, and
@@ -60,10 +60,10 @@ class Transmission(FrameMethod):
                 Column(value="reordered_frames", head="Reordered", form="whole"),
                 Column(value="corrupted_frames", head="Corrupted", form="whole"),
                 Column(value="sent_frames_per_s", head="Rate sent"),
-                Column(value="latency_minimum_ns", head="Latency, minimum"),
-                Column(value="latency_mean_ns", head="Latency, mean"),
-                Column(value="latency_p99_ns", head="Latency, 99 %"),
-                Column(value="latency_maximum_ns", head="Latency, maximum"),
+                Column(value="latency_minimum_ns", head="Minimum", group="Latency"),
+                Column(value="latency_mean_ns", head="Mean", group="Latency"),
+                Column(value="latency_p99_ns", head="99 %", group="Latency"),
+                Column(value="latency_maximum_ns", head="Maximum", group="Latency"),
             ),
-            sentences=("lost {loss_percent} of the frames of {flow} in transmission {transmission}",),
+            row_name="transmission {transmission}",
         )

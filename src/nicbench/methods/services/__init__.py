@@ -1,1 +1,1 @@
-"""Methods that hold services against what was agreed for them."""
+"""Methods that try whether a path carries what was agreed: Ethernet services (ITU-T Y.1564), TCP (RFC 6349)."""

@@ -7,7 +7,7 @@ from itertools import chain
 
 from nicbench.report.document.blocks import Block, Group, GroupLook
 from nicbench.report.document.folding import fold
-from nicbench.report.document.tables import heading
+from nicbench.report.document.tables import heading, paragraph
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.sections import closing, opening, rounds, trials
@@ -47,6 +47,8 @@ def _section(title: str, name: str, blocks: Iterator[Block], look: GroupLook = "
 
 
 def _results(report: Report, figures: Figures) -> Iterator[Block]:
+    if report.configured is not None and not report.trials:
+        yield paragraph("Clients started no flow.")
     yield from all_results(report, figures)
     yield from ports(report.ports)
     yield from cpu_user_parts(report.cpu_users)

@@ -38,8 +38,9 @@ def repeat(report: Report) -> Iterator[Block]:
         yield FoldedBlocks(inlines(f"All variables: {len(report.variables)}"), (_variables(report),), is_detail=True)
     yield heading(2, "What to adapt")
     yield listing(adaptations(report.plan, report) or ("Not known: the plan was not written.",))
-    yield heading(2, "Expected spread")
-    yield listing(spread(report))
+    if report.configured is None:
+        yield heading(2, "Expected spread")
+        yield listing(spread(report))
     yield FoldedBlocks(inlines("The bench file"), (Code(report.bench_text),), is_open=True, is_detail=True)
 
 
@@ -77,11 +78,20 @@ def _steps(report: Report) -> Iterator[Part]:
     plan = report.plan
     seed = f"; its seed is {plan.seed}" if plan else ""
     started = (". This run was started with ", code(" ".join(command(plan)))) if plan and plan.command else ()
+    if report.configured is not None:
+        yield inlines("Run ", code("nicbench serve bench.yaml"), seed, *started, ".")
+        yield inlines(
+            "Have the client's program send again, or set the configurations of this session, which are listed under "
+            "“Traffic”, and start their flows."
+        )
+        return
     yield inlines("Run ", code("nicbench run bench.yaml"), seed, *started, ".")
     yield inlines(
         "Compare: ",
         code("nicbench diff RUN RUN"),
-        " lists the settings that differ between two runs; `nicbench compare` shows both results side by side.",
+        " lists the settings that differ between two runs; ",
+        code("nicbench compare"),
+        " shows both results side by side.",
     )
 
 

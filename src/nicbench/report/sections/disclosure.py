@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from nicbench.core.events import ConfigurationSet
 from nicbench.report import disclosure as disclosed
 from nicbench.report.disclosure import of_configurations
 from nicbench.report.document.blocks import Block, Cell, Code, FoldedBlocks
-from nicbench.report.document.inlines import badge, breakable, capitalise, inlines, lines, strong
+from nicbench.report.document.inlines import badge, breakable, capitalise, file_link, inlines, lines, strong
 from nicbench.report.document.tables import (
     NOTHING,
     caption,
@@ -38,6 +39,8 @@ from nicbench.report.numbers import UNKNOWN, whole
 from nicbench.report.sections.method import facts
 from nicbench.report.system_table import TunedRow
 
+_SHOWN_CONFIGURATIONS = 10
+
 
 def disclosure(report: Report) -> Iterator[Block]:
     """Yields everything known that a reader needs to judge the numbers."""
@@ -64,6 +67,8 @@ def disclosure(report: Report) -> Iterator[Block]:
         if each.tester:
             yield heading(2, f"Tester{_of(whose)}")
             yield facts(disclosed.tester(each), shapes=tester_shapes(each))
+    if report.configured is not None:
+        yield from _configurations(report.configured)
     for whose, each in of_configurations(plan, "traffic", "addressing") if plan else ():
         if each.traffic or each.addressing:
             yield heading(2, f"Traffic{_of(whose)}")
@@ -211,6 +216,25 @@ def _label(label: str, *, is_declared: bool) -> Cell:
 def _cells(texts: Iterable[str | None]) -> tuple[Cell, ...]:
     """Returns the cells of a row; adjacent machines with the same text (mostly namespaces of one host) share a cell."""
     return tuple(cell(UNKNOWN if text is None else text, columns=width) for text, width in spans(tuple(texts)))
+
+
+def _configurations(configured: Sequence[ConfigurationSet]) -> Iterator[Block]:
+    """Yields what clients set: each configuration is a file of the run folder, as it came."""
+    yield heading(2, "Traffic")
+    if not configured:
+        yield paragraph("Clients set no configuration.")
+        return
+    rows = table(
+        (heads("Configuration", "Ports", "Flows", "File"),),
+        (
+            (name(str(each.number)), cell(whole(each.ports)), cell(whole(each.flows)), cell(file_link(each.file)))
+            for each in configured
+        ),
+        "facts",
+    )
+    yield paragraph("Clients said what was sent, by configurations of the Open Traffic Generator API.")
+    title = inlines(f"Configurations: {len(configured)}")
+    yield FoldedBlocks(title, (rows,), is_open=len(configured) <= _SHOWN_CONFIGURATIONS, is_detail=True)
 
 
 def _clock_row(report: Report, machines: int) -> tuple[tuple[Cell, ...], ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from nicbench.core.judging import OF_ROUNDS, REPEATS_OF_ROUNDS, REPEATS_OF_TRIALS
 from nicbench.core.units import format_duration_s
 from nicbench.report import facts as facts_of_plan
+from nicbench.report.answer.of_session import reliability
 from nicbench.report.disclosure import of_configurations, threshold_why
 from nicbench.report.document.blocks import Block, Fact, Facts, FoldedBlocks, Row
 from nicbench.report.document.inlines import breakable, code, inlines, set_tone, strong
@@ -122,6 +123,9 @@ def endpoints(rows: tuple[EndpointRow, ...]) -> Iterator[Block]:
 
 def trust_trials(report: Report) -> Iterator[Block]:
     """Yields a paragraph on how many trials were made and how many of them were invalid."""
+    if report.transmissions is not None:
+        yield paragraph(reliability(report.transmissions))
+        return
     counts, policy = report.counts, REPEATS_OF_TRIALS
     calibrated = f" and {counts.calibrating} calibrated the tester" if counts.calibrating else ""
     took = "" if report.measured_s is None else f", in {format_duration_s(report.measured_s)}"

@@ -139,7 +139,7 @@ def ledger(shown: LedgerTable | None) -> Iterator[Block]:
         f"for.{summary}"
     )
     whole_ledger = FoldedBlocks(
-        inlines(f"Loss ledger: {len(shown.rows)} trials"),
+        inlines(f"Loss ledger: {len(shown.rows)} trial{'' if len(shown.rows) == 1 else 's'}"),
         (_ledger_table(shown), *_ledger_notes(shown)),
         is_for_screens=len(shown.rows) > PRINTED_TRIALS,
         is_detail=True,

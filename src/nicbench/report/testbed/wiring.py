@@ -15,6 +15,7 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.plan import Plan
 from nicbench.core.units import format_bits_per_s
+from nicbench.report.answer.of_session import is_of_session
 from nicbench.report.answer.sentences import dut_name
 
 
@@ -170,6 +171,8 @@ def _used_ports(plan: Plan, ports: int) -> tuple[set[int], set[int]]:
 
 
 def _loaded_ways(plan: Plan, ports: int) -> tuple[Way, ...]:
+    if is_of_session(plan):  # clients say which ways frames go
+        return ()
     try:
         pattern = Pattern(plan.traffic.get("pattern", Pattern.ONE_TO_ONE))
         found = ways_of(pattern, ports, bidirectional=bool(plan.traffic.get("bidirectional"))).loaded
@@ -190,7 +193,7 @@ def _frame_words(plan: Plan, names: Sequence[str]) -> str:
     ]
     said = f"Tester with {_counted(len(names), 'port')} ({', '.join(names)}), DUT: {dut_name(plan) or 'not named'}."
     if not loaded:
-        return said
+        return f"{said} Clients say which ways frames go." if is_of_session(plan) else said
     ways = ", ".join(
         f"{here} to {there}" if here != there else f"{here} back to itself" for here, there in loaded[:_MOST_WAYS]
     )

@@ -78,6 +78,8 @@ class PacketsOptions:
     recording: Recording | None = None
     workers: tuple[dict[str, Any], ...] = ()
     """The workers as in the protocol's `configure`; without any a single one on ``worker_cpu`` does everything."""
+    generates: bool = False
+    """Whether flows begin and end on their own; what ports receive may then be captured at any time."""
     fault: dict[str, float] | None = None
     """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
 
@@ -96,7 +98,8 @@ class PacketsTester(Tester):
 
     @property
     def folder_elsewhere(self) -> str | None:
-        if self._options.recording is None or self._host.shares_files:
+        writes = self._options.recording is not None or self._options.generates
+        if not writes or self._host.shares_files:
             return None
         return f"/run/nicbench-files-{self._options.run_key:016x}"
 

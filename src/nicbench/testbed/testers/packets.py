@@ -170,6 +170,7 @@ class Packets(TesterKind):
             traffic=setting.traffic,
             eal=testbed.eal,
             recording=self._recording(setting),
+            generates=setting.generates,
             fault=setting.fault,
         )
         return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", setting.engine_folder)), options)

@@ -1,0 +1,132 @@
+"""The Slurm cluster that the tests of fleets share: six nodes of namespaces, made by scripts/slurm-lab."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nicbench.fleet import FleetFolder
+
+ROOT = Path(__file__).parents[2]
+LONGEST_S = 240.0
+Found = TypeVar("Found")
+
+BENCH = """\
+nicbench: 1
+title: A simulated DUT
+lab: {{kind: simulated, capacity: 500 kpps, queue_frames: 256, delay: 20 us}}
+dut: simulated
+tests:
+  - {{name: loss, method: frame-loss, of: 400 kpps, frame_bytes: [{sizes}], trial: {{duration: {duration}}}}}
+"""
+
+
+class Cluster:
+    """A running cluster, and a folder that all of its nodes see."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder = folder
+        self._environment = {
+            **os.environ,
+            "SLURM_LAB_DIR": str(folder / "slurm"),
+            "SLURM_LAB_ID": f"nb{name}",
+            "SLURM_LAB_NICBENCH": str(Path(sys.executable).parent / "nicbench"),
+            "SLURM_CONF": str(folder / "slurm" / "slurm.conf"),
+        }
+
+    def lab(self, *words: str) -> str:
+        """Calls the script of the lab; gives what it prints."""
+        call = (str(ROOT / "scripts" / "slurm-lab"), *words)
+        done = subprocess.run(call, env=self._environment, check=False, capture_output=True, text=True, cwd=self.folder)
+        assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def beside(self, *words: str) -> subprocess.Popen[bytes]:
+        """Calls the script of the lab and does not wait for its end."""
+        call = (str(ROOT / "scripts" / "slurm-lab"), *words)
+        return subprocess.Popen(call, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def fleet(self, *words: str) -> str:
+        """Calls ``nicbench fleet`` where the controller is."""
+        return self.lab("in", sys.executable, "-m", "nicbench", "fleet", *words)
+
+    def submit(self, fleet: Path) -> Path:
+        """Submits a fleet; gives its folder."""
+        return Path(json.loads(self.fleet("submit", str(fleet), "--json"))["folder"])
+
+    def rows(self, folder: Path) -> list[dict[str, Any]]:
+        """The state of every run."""
+        rows: list[dict[str, Any]] = json.loads(self.fleet("status", str(folder), "--json"))["runs"]
+        return rows
+
+    def until(self, folder: Path, number: int, *states: str) -> dict[str, Any]:
+        """Waits until a run has one of these states; gives what is said of it."""
+        return wait_for(lambda: next((row for row in self.rows(folder)[number:][:1] if row["state"] in states), None))
+
+    def until_done(self, folder: Path) -> list[dict[str, Any]]:
+        """Waits until every run is finished; gives what is said of each."""
+        opened = FleetFolder.open(folder)
+        count = len(opened.manifest.tasks)
+        wait_for(lambda: all(opened.finished_run(number) is not None for number in range(count)) or None)
+        return self.rows(folder)
+
+    def until_trials(self, folder: Path, number: int) -> str:
+        """Waits until a run has made a trial; gives the machine that makes them."""
+        work = folder / "work" / f"{number:04}"
+
+        def has_made_one() -> bool | None:
+            journals = [journal.read_text() for journal in work.glob("2*/journal.ndjson")]
+            return any('"event":"trial_finished"' in journal for journal in journals) or None
+
+        wait_for(has_made_one)
+        bound = FleetFolder.open(folder).bound(number)
+        assert bound is not None
+        return next(iter(bound.machines.values()))
+
+    def trials_of(self, row: dict[str, Any]) -> list[str]:
+        """The keys of the trials of a finished run."""
+        lines = (Path(row["run"]) / "journal.ndjson").read_text().splitlines()
+        return [event["trial"]["key"] for event in map(json.loads, lines) if event["event"] == "trial_finished"]
+
+    def write_fleet(self, name: str, roles: str, more: str = "", *, sizes: int = 1, duration: str = "1 s") -> Path:
+        """A fleet file and its bench file, with two simulated trials of each frame size.
+
+        Ten seconds of simulated traffic take about one.
+        """
+        shown = ", ".join(str(64 + number) for number in range(sizes))
+        (self.folder / f"{name}-bench.yaml").write_text(BENCH.format(sizes=shown, duration=duration))
+        path = self.folder / f"{name}.yaml"
+        path.write_text(f"fleet: 1\nbenches: [{name}-bench.yaml]\nroles: {roles}\n{more}")
+        return path
+
+
+def wait_for(found: Callable[[], Found | None]) -> Found:
+    """Waits until there is something."""
+    end = time.monotonic() + LONGEST_S
+    while (value := found()) is None:
+        assert time.monotonic() < end
+        time.sleep(0.3)
+    return value
+
+
+@contextmanager
+def running_cluster(name: str) -> Iterator[Cluster]:
+    """A cluster, in a folder that is neither below /tmp nor below /run, of which each node has its own."""
+    folder = ROOT / ".slurm-lab" / name
+    cluster = Cluster(folder, name)
+    if folder.exists():
+        cluster.lab("down")
+    folder.mkdir(parents=True, exist_ok=True)
+    cluster.lab("up")
+    try:
+        yield cluster
+    finally:
+        cluster.lab("down")
+        subprocess.run(("rm", "-rf", str(folder)), check=True)

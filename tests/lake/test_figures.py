@@ -1,0 +1,40 @@
+"""The figures of a lake are those that the index of the folder has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nicbench.compare.history.figure_index import FigureIndex
+from nicbench.lake.figures import LakeFigures
+from nicbench.lake.gathering import gather
+from nicbench.lake.place import Lake, Month
+from nicbench.store.headline import time_of_name
+from nicbench.store.index import list_indexed_runs
+
+
+def test_measures_figures_and_settings_are_those_of_the_folder(runs: Path, tmp_path: Path) -> None:
+    index = FigureIndex(runs)
+    index.update(list_indexed_runs(runs, lambda _: None).runs, lambda _done, _of: None)
+    gather([runs], tmp_path / "lake")
+    lake = LakeFigures(Lake.open(tmp_path / "lake"))
+
+    measures = lake.measures()
+    assert set(measures.values()) == set(index.measures().values())
+    assert all(number < 0 for number in measures)
+    assert lake.measures() == measures, "a measure keeps its number"
+
+    names = {path.name for path in runs.iterdir() if path.is_dir()}
+    months = {Month.of(time_of_name(name)) for name in names}
+    told = {(index.measures()[number], *rest) for number, *rest in index.figures(index.measures())}
+    assert {(measures[number], *rest) for number, *rest in lake.figures(measures, names, months)} == told
+
+    some = {number: each for number, each in measures.items() if each.told.value == "ndr_frames_per_s"}
+    one = min(names)
+    found = list(lake.figures(some, {one}, months))
+    assert found
+    assert {(number in some, run) for number, run, *_ in found} == {(True, one)}
+
+    of_run, settings = lake.settings(names)
+    assert {name: settings[number] for name, number in of_run.items()} == {
+        name: index.settings({})[number] for name, number in index.settings_of_runs().items()
+    }

@@ -1,0 +1,221 @@
+"""`nicbench serve` when things go wrong around it: disks, clients, bodies, signals. Clients get OTG's errors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+
+from nicbench.otg.api import MOST_PER_S, Pace
+from nicbench.otg.refusals import OtgError
+
+from .served import Served, add_flow, configured, flow_metrics, serving, transmit, wait_for_stop, wait_until
+
+METHOD = "/otg.Openapi/SetConfig"
+
+
+def continuous(api: Any) -> Any:
+    config = configured(api, captured=False)
+    flow = add_flow(config, "f")
+    flow.duration.choice = "continuous"
+    flow.packet.ethernet().ipv4().udp()
+    return config
+
+
+def fill(path: Path) -> None:
+    """Writes until the disk is full."""
+    with path.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"\0" * 4096)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=4m", "none", str(runs)), check=True)
+    yield runs
+    subprocess.run(("umount", "-l", str(runs)), check=True)
+
+
+@pytest.mark.lab
+def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(tmp_path: Path, small_disk: Path) -> None:
+    with serving(tmp_path) as served:
+        api = served.api()
+        config = configured(api, captured=False)
+        add_flow(config, "f").packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        filler = small_disk / "filler"
+        fill(filler)
+        transmit(api, "start")
+        wait_for_stop(api)
+        with pytest.raises(Exception, match="disk is full") as refused:
+            wait_until(lambda: transmit(api, "start"))
+        assert api.from_exception(refused.value).code == 500
+        with pytest.raises(Exception, match="disk is full"):
+            api.set_config(config)
+        filler.unlink()
+        api.set_config(config)
+        transmit(api, "start")
+        assert wait_for_stop(api)["f"].frames_rx == 20
+        folder = max(path for path in small_disk.iterdir())
+        wait_until(lambda: served.trials(folder))
+    assert served.events(folder)[-1]["event"] == "run_finished"
+    assert (folder / "report.html").exists()
+
+
+def test_a_signal_ends_a_transmission_with_its_counts_and_a_report(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        api = served.api()
+        api.set_config(continuous(api))
+        transmit(api, "start")
+        seen = wait_until(lambda: flow_metrics(api)["f"].frames_rx)
+        folder = served.run_folder()
+    (trial,) = served.trials(folder)
+    assert trial["reading"]["counts"]["received"] >= seen
+    assert all(finding["reason"] != "tester_failed" for finding in trial["verdict"]["findings"])
+    assert (folder / "report.html").exists()
+
+
+def test_flows_without_end_do_not_outlive_a_client_that_is_gone(tmp_path: Path) -> None:
+    with serving(tmp_path, "--idle", "1s") as served:
+        api = served.api()
+        api.set_config(continuous(api))
+        transmit(api, "start")
+        folder = served.run_folder()
+        wait_until((folder / "report.html").exists)
+        assert served.trials(folder)[0]["reading"]["counts"]["sent"] > 0
+        with pytest.raises(Exception, match="there is no configuration"):
+            flow_metrics(api)
+
+
+def test_garbage_on_any_port_is_refused_and_the_server_goes_on(server: Served) -> None:
+    channel = grpc.insecure_channel(server.grpc)
+    call = channel.unary_unary(METHOD, request_serializer=bytes, response_deserializer=bytes)
+    for body in (b"\xff" * 1000, os.urandom(4096)):
+        with pytest.raises(grpc.RpcError):
+            call(body, timeout=10)
+    with pytest.raises(grpc.RpcError) as refused:
+        call(b"\x0a" * (65 * 2**20), timeout=30)
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    channel.close()
+    for address in (server.https, server.http, f"tcp://{server.grpc}"):
+        host, _, port = address.partition("//")[2].rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            connection.sendall(os.urandom(2000) + b"\r\n\r\n")
+    for transport in ("http", "https", "grpc"):
+        assert server.api(transport).get_version().api_spec_version == ">=1.30.0,<2.0.0"
+
+
+@pytest.mark.acceptance
+def test_bodies_that_do_not_come_keep_nobody_out(server: Served) -> None:
+    host, _, port = server.http.partition("//")[2].rpartition(":")
+    head = f"POST /config HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 100\r\n\r\n{{"
+    hung = [socket.create_connection((host, int(port)), timeout=30) for _ in range(8)]
+    for connection in hung:
+        connection.sendall(head.encode())
+    with httpx.Client(base_url=server.http, timeout=30) as client:
+        assert client.get("/capabilities/version").status_code == 200
+    answer = hung[0].recv(4096).decode()
+    assert "no part of the body came within" in answer
+    for connection in hung:
+        connection.close()
+
+
+async def test_more_requests_than_so_many_a_second_are_refused() -> None:
+    pace = Pace()
+    turns = [asyncio.ensure_future(pace.turn()) for _ in range(4 * MOST_PER_S)]
+    await asyncio.sleep(0)
+    refused = [turn for turn in turns if turn.done() and isinstance(turn.exception(), OtgError)]
+    passed = [turn for turn in turns if turn.done() and turn not in refused]
+    assert len(passed) >= MOST_PER_S
+    assert len(refused) >= MOST_PER_S
+    for turn in turns:
+        turn.cancel()
+    await asyncio.gather(*turns, return_exceptions=True)
+
+
+SCRIPT = """
+import snappi
+api = snappi.api(location={location!r}, verify=False)
+config = api.config()
+config.ports.port(name="p1", location="t0")
+api.set_config(config)
+print([port.location for port in api.get_config().ports])
+"""
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    name = f"nbserve{os.getpid()}"
+    subprocess.run(("ip", "netns", "add", name), check=True)
+    for command in ("ip link set lo up", "ip address add 198.18.9.1/32 dev lo"):
+        subprocess.run(("ip", "netns", "exec", name, *command.split()), check=True)
+    yield name
+    subprocess.run(("ip", "netns", "delete", name), check=True)
+
+
+@pytest.mark.lab
+def test_another_address_asks_for_the_password_that_stock_snappi_takes_from_netrc(
+    tmp_path: Path, namespace: str
+) -> None:
+    from nicbench.otg.certificate import make_certificate
+
+    certificate, key = make_certificate(tmp_path)
+    password = tmp_path / "password"
+    password.write_text("correct horse battery\n")
+    password.chmod(0o600)
+    options = ("--tls-cert", str(certificate), "--tls-key", str(key), "--password-file", str(password))
+    inside = ("ip", "netns", "exec", namespace)
+    with serving(tmp_path, "--host", "198.18.9.1", *options, inside=inside) as served:
+        assert served.https.startswith("https://198.18.9.1:")
+
+        def ask(home: Path) -> subprocess.CompletedProcess[str]:
+            command = (*inside, sys.executable, "-W", "ignore", "-c", SCRIPT.format(location=served.https))
+            environment = {**os.environ, "HOME": str(home)}
+            return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+        refused = ask(tmp_path / "nobody")
+        assert refused.returncode != 0
+        assert "the password is needed" in refused.stderr
+        (tmp_path / ".netrc").write_text('machine 198.18.9.1 login nicbench password "correct horse battery"\n')
+        (tmp_path / ".netrc").chmod(0o600)
+        told = ask(tmp_path)
+        assert told.stdout == "['t0']\n", told.stderr
+        for address in (served.grpc, served.http.partition("//")[2]):
+            port = address.rpartition(":")[2]
+            connect = f"import socket; socket.create_connection(('198.18.9.1', {port}), timeout=5)"
+            answer = subprocess.run((*inside, sys.executable, "-c", connect), capture_output=True, check=False)
+            assert b"ConnectionRefusedError" in answer.stderr, "only HTTPS leaves this machine"
+
+
+@pytest.mark.parametrize("options", [(), ("--tls-cert", "c", "--tls-key", "k")])
+def test_another_address_without_tls_and_password_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
+    (tmp_path / "bench.yaml").write_text("nicbench: 1\ntitle: t\nlab: {kind: simulated}\ndut: {kind: simulated}\n")
+    command = (sys.executable, "-m", "nicbench", "serve", "bench.yaml", "--host", "198.18.9.1", *options)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "others can reach 198.18.9.1, and clients send frames" in done.stderr
+    assert "ssh -L 8443" in done.stderr
+
+
+def test_flows_that_are_started_as_soon_as_they_have_stopped_are_transmissions_of_their_own(server: Served) -> None:
+    api, earlier = server.api(), len(server.trials())
+    config = configured(api, captured=False)
+    add_flow(config, "f", frames=3).packet.ethernet().ipv4().udp()
+    api.set_config(config)
+    for _ in range(5):
+        transmit(api, "start")
+        wait_for_stop(api)
+    trials = wait_until(lambda: (found := server.trials()[earlier:])[4:] and found)
+    assert [trial["reading"]["counts"]["sent"] for trial in trials] == [3] * 5
