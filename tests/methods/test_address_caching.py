@@ -104,3 +104,20 @@ def test_it_needs_a_third_port_and_both_ways(ports: int, bidirectional: bool, sa
 def test_addresses_that_would_age_before_they_are_tested_are_refused() -> None:
     with pytest.raises(ValueError, match=r"write `rate` above 1.000 kpps, or fewer addresses"):
         AddressCaching.Options(most=1000, rate=900.0, trial=AddressTimes(ageing=2.0))
+
+
+async def test_a_number_counts_as_not_kept_only_if_it_fails_twice() -> None:
+    class Loses(Table):
+        """Loses a frame of every third trial for another reason."""
+
+        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+            kept = self.keeps
+            self.keeps = kept if len(self.requests) % 3 else kept - 1
+            try:
+                return super().read(point, request)
+            finally:
+                self.keeps = kept
+
+    assert capacity_of(await measured(Loses(1000))).at_least
+    for keeps in (17, 400, 998):
+        assert capacity_of(await measured(Loses(keeps))).value == keeps

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pydantic import Field
+
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Size, mean_bytes
 from nicbench.core.pattern import way_of_stream
@@ -32,6 +34,10 @@ class AddressTimes(Frozen):
     """Pause between the frames that are learnt from and those that test."""
     drain: Pause = 2.0
     """How long frames may arrive after the last was sent."""
+    attempts: int = Field(default=2, ge=1, le=10)
+    """How often in a row a number or a rate must fail before it counts as failed: a single frame that is lost for
+    another reason is no limit of the table.
+    """
 
     def slowest_frames_per_s(self, macs: int) -> float:
         """Returns the rate below which the first of so many addresses has aged before a frame comes for it."""
@@ -48,7 +54,7 @@ class AddressTimes(Frozen):
 
     def estimate_s(self, trials: int) -> float:
         """Returns the time of so many trials without their frames, in seconds."""
-        return trials * (self.ageing + self.pause + self.drain)
+        return trials * self.attempts * (self.ageing + self.pause + self.drain)
 
     def request(self, size: Size, macs: int, learning_frames_per_s: float, test_frames_per_s: float) -> TrialRequest:
         """Returns the request for a trial of so many addresses, learnt at one rate and tested at another."""
@@ -83,7 +89,17 @@ class Found:
         return self.flooded <= self.untaught and self.missing == 0
 
 
-async def find(context: Context, point: dict[str, Any], request: TrialRequest, tried: float) -> Found:
+async def find(
+    context: Context, point: dict[str, Any], request: TrialRequest, tried: float, attempts: int
+) -> list[Found]:
+    """Makes trials until one passes, or so many failed, and says what each found."""
+    found: list[Found] = []
+    while len(found) < attempts and not (found and found[-1].kept):
+        found.append(await _attempt(context, {**point, "attempt": len(found) + 1}, request, tried))
+    return found
+
+
+async def _attempt(context: Context, point: dict[str, Any], request: TrialRequest, tried: float) -> Found:
     """Makes a trial and says which frames were not sent to the port of their address alone."""
     trial, disturbed = await context.measure(point, request)
     return Found(

@@ -66,9 +66,8 @@ class AddressCaching(FrameMethod):
 
     def estimate_s(self) -> float:
         times, most = self.options.trial, self.options.most
-        # The numbers of a binary search add up to less than the first and as many halves.
         trials = 1 + (most - 1).bit_length()
-        frames_s = 2 * (most + most * (trials - 1)) / self.options.rate
+        frames_s = times.attempts * 2 * most * trials / self.options.rate
         return self.points() * (frames_s + times.estimate_s(trials))
 
     def objection(self, context: Any) -> Objection | None:
@@ -79,11 +78,11 @@ class AddressCaching(FrameMethod):
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         """Searches between 0, which every DUT keeps, and the first number that was not kept."""
-        tried = [await self._try(context, size, self.options.most)]
-        lower, upper = (self.options.most, None) if tried[0].kept else (0, self.options.most)
+        tried = await self._try(context, size, self.options.most)
+        lower, upper = (self.options.most, None) if tried[-1].kept else (0, self.options.most)
         while upper is not None and upper - lower > 1:
             middle = (lower + upper) // 2
-            tried.append(await self._try(context, size, middle))
+            tried += await self._try(context, size, middle)
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
@@ -92,14 +91,15 @@ class AddressCaching(FrameMethod):
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,
             "rate_frames_per_s": self.options.rate,
-            "numbers_tried": len(tried),
+            "numbers_tried": len({one.tried for one in tried}),
         }
         return result_of(self, size, values, tried)
 
-    async def _try(self, context: Context, size: Size, addresses: int) -> Found:
+    async def _try(self, context: Context, size: Size, addresses: int) -> list[Found]:
         rate = self.options.rate
         point = {**size_parameters(size), "addresses": addresses}
-        return await find(context, point, self.options.trial.request(size, addresses, rate, rate), addresses)
+        times = self.options.trial
+        return await find(context, point, times.request(size, addresses, rate, rate), addresses, times.attempts)
 
     @classmethod
     def table(cls) -> ResultTable:

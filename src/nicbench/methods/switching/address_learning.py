@@ -70,7 +70,7 @@ class AddressLearning(FrameMethod):
 
     def estimate_s(self) -> float:
         trials = 1 + math.ceil(math.log2(100.0 / self.options.precision))
-        frames_s = trials * 2 * self.options.addresses / self.options.test_rate
+        frames_s = self.options.trial.attempts * trials * 2 * self.options.addresses / self.options.test_rate
         return self.points() * (frames_s + self.options.trial.estimate_s(trials))
 
     def objection(self, context: Any) -> Objection | None:
@@ -82,13 +82,13 @@ class AddressLearning(FrameMethod):
     async def _measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, HIGHEST)
         most, slowest = full.rate_frames_per_s, self.options.trial.slowest_frames_per_s(self.options.addresses)
-        tried = [await self._try(context, size, most)]
-        lower, upper = (most, None) if tried[0].kept else (0.0, most)
+        tried = await self._try(context, size, most)
+        lower, upper = (most, None) if tried[-1].kept else (0.0, most)
         while upper is not None and upper - lower > upper * self.options.precision / 100.0:
             middle = (lower + upper) / 2.0
             if middle <= slowest:
                 break
-            tried.append(await self._try(context, size, middle))
+            tried += await self._try(context, size, middle)
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
@@ -96,14 +96,15 @@ class AddressLearning(FrameMethod):
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,
             "addresses": self.options.addresses,
-            "rates_tried": len(tried),
+            "rates_tried": len({one.tried for one in tried}),
         }
         return result_of(self, size, values, tried)
 
-    async def _try(self, context: Context, size: Size, rate: float) -> Found:
+    async def _try(self, context: Context, size: Size, rate: float) -> list[Found]:
         options = self.options
         point = {**size_parameters(size), "learning_frames_per_s": rate}
-        return await find(context, point, options.trial.request(size, options.addresses, rate, options.test_rate), rate)
+        request = options.trial.request(size, options.addresses, rate, options.test_rate)
+        return await find(context, point, request, rate, options.trial.attempts)
 
     @classmethod
     def table(cls) -> ResultTable:
