@@ -1,4 +1,4 @@
-"""TCP throughput over a bottleneck of known rate with a buffer of known size: both are found."""
+"""TCP throughput over a bottleneck of known rate with a buffer of known size: the rate, and no more than the buffer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.result import Bounded, Result, ResultVerdict
 
 from .lab_bench import make_folder, run_async
 
@@ -77,22 +77,23 @@ def measured(folder: Path, rate: float, buffer_bytes: int, duration: str) -> Res
     summary = asyncio.run(run_async(make_folder(folder, BENCH.format(rate=rate, duration=duration))))
     (result,) = summary.results
     assert result.verdict is not ResultVerdict.INCOMPLETE, result.disturbances
-    values = {name: value for name, value in result.values.items() if isinstance(value, float | int)}
+    values = {name: value for name, value in result.values.items() if value is not None}
     print(f"{rate / 1e6:.1f} Mb/s, {buffer_bytes} bytes: {values}")
     return result
 
 
 def check(result: Result, rate: float, buffer_bytes: int) -> None:
-    """The path MTU of a veth, the payload of a full bottleneck, and a buffer that was filled to its last tenths."""
+    """The path MTU of a veth, the payload of a full bottleneck, and a buffer that was filled by half at least."""
     values = result.values
     assert values["path_mtu_bytes"] == 1500
     throughput, buffered = values["throughput_bits_per_s"], values["buffered_bytes"]
     assert isinstance(throughput, float)
-    assert isinstance(buffered, int)
+    assert isinstance(buffered, Bounded)
+    assert buffered.value is not None
     assert values["retransmissions"]  # the buffer was full: else TCP would have filled it no further
     assert 0.85 * rate < throughput <= rate * 1448 / 1514 * 1.02
-    # Round trips are smoothed, and seen once a second: the fullest moment is missed by some.
-    assert 0.7 * buffer_bytes < buffered < 1.1 * buffer_bytes
+    # At least so much; round trips are smoothed, and seen once a second: the fullest moment is missed by some.
+    assert 0.4 * buffer_bytes < buffered.value < 1.02 * buffer_bytes
     # How full it is in the mean is for TCP to choose; never more than full.
     delay, baseline = values["buffer_delay_percent"], values["baseline_round_trip_ns"]
     assert isinstance(delay, float)
