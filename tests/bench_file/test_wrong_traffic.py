@@ -196,7 +196,9 @@ def test_a_wrong_file_is_refused_with_place_message_and_next_step(
     with pytest.raises(WrongBenchFileError) as refused:
         read(text)
     found = refused.value.problems
-    assert [tuple(problem.position) for problem in found] == [(line, column) for line, column, _, _ in expected]
+    assert [(problem.position.line, problem.position.column) for problem in found] == [
+        (line, column) for line, column, _, _ in expected
+    ]
     for problem, (_, _, message, next_step) in zip(found, expected, strict=True):
         assert message in problem.message
         assert next_step is None or next_step in (problem.next_step or "")

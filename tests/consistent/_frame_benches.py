@@ -8,7 +8,15 @@ import random
 LINKS = (1e7, 1e8, 1e9, 10e9, 25e9, 100e9, 400e9)
 SIZES = (64, 65, 128, 256, 512, 1024, 1280, 1518, 9018)
 AFTER_THROUGHPUT = ("latency", "back-to-back", "system-recovery", "reset", "soak", "maximum-forwarding-rate")
-ALONE = ("frame-loss", "load-sweep", "soak", "single-core", "impairments", "connection-capacity")
+ALONE = (
+    "frame-loss",
+    "load-sweep",
+    "soak",
+    "single-core",
+    "impairments",
+    "connection-capacity",
+    "service-activation",
+)
 METHODS = ("throughput", *dict.fromkeys((*AFTER_THROUGHPUT, *ALONE)))
 SEARCHES = ("mlr", "bisect", "estimate", "step-down")
 
@@ -27,7 +35,7 @@ def frame_bench(draw: random.Random, method: str) -> tuple[dict[str, object], st
             tests.append(_test(draw, kind, f"{kind}-{number}" if number else kind, sizes, goals, bool(tests)))
     ports = draw.choice((2, 2, 2, 2, 4))
     patterns = ["one-to-one"] if ports == 2 else ["one-to-one", "full-mesh", "many-to-one", "one-to-many"]
-    pattern = draw.choice(patterns)
+    pattern = "one-to-one" if "service-activation" in more else draw.choice(patterns)
     bench: dict[str, object] = {
         "nicbench": 1,
         "title": f"Drawn {method}",
@@ -123,6 +131,14 @@ def _test(
             test["critical_load"] = {"duration": "12 s", "first_trial": "1 s", "minimum_load": "10 pps"}
     elif kind == "impairments":
         test |= {"rate": rate, "trial": times}
+    elif kind == "service-activation":
+        del test["frame_bytes"]
+        cir, eir = draw.choice(("1 Mb/s", "100 Mb/s")), draw.choice(("0 b/s", "10 kb/s", "50 Mb/s"))
+        accept = draw.choice(
+            ({}, {"loss": "1 %", "delay": "1 ms", "delay_variation": "10 us"}, {"availability": "99 %"})
+        )
+        test["services"] = [{"name": "gold", "frame_bytes": sizes[0], "cir": cir, "eir": eir, "accept": accept}]
+        test["trial"] = {"step": "1 s", "performance": draw.choice(("0 s", "2 s")), "drain": "10 ms", "settle": "1 ms"}
     else:
         test["trial"] = times
     return test

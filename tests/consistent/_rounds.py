@@ -39,7 +39,7 @@ from nicbench.stats.latency import histogram_of
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
 
-METHODS = ("stream", "transfer", "request-response", "agreement", "forwarding", "incast", "frames")
+METHODS = ("stream", "tcp-throughput", "transfer", "request-response", "agreement", "forwarding", "incast", "frames")
 MACHINES = ("server", "client")
 
 

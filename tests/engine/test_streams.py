@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from typing import Any
@@ -10,11 +11,11 @@ import pytest
 
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.core.frame_size import IMIX
-from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
+from nicbench.core.traffic import MacTable, StreamLoad, Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Phase
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_streams import phase_requests, stream_requests
+from nicbench.testbed.testers._engine_streams import mac_requests, phase_requests, stream_requests, with_own_loads
 
 WAY = Addressing(
     transmit=0,
@@ -211,3 +212,26 @@ def test_a_capture_gets_the_addresses_of_the_link_and_no_headers() -> None:
     assert (stream["pcap"], stream["signature_offset"]) == ("/captures/a.pcap", 60)
     assert stream["destination_mac"] == WAY.destination_mac
     assert "layers" not in stream
+
+
+def test_streams_with_loads_of_a_trial_send_those_in_its_sizes_and_the_others_nothing() -> None:
+    written = traffic(streams=[{"name": name, "share": "25 %"} for name in ("a", "b", "c", "d")])
+    loads = (
+        StreamLoad(stream="d", load_frames_per_s=10.0, size=IMIX),
+        StreamLoad(stream="b", load_frames_per_s=5.0, size=90),
+    )
+    sized, rates = with_own_loads(written, loads)
+    sent = stream_requests(sized, WAY, 64, rates, 1.0)
+    assert [(one["name"], one["rate_frames_per_s"]) for one in sent] == [("0->1 b", 5.0), ("0->1 d", 10.0)]
+    assert (sent[0]["frame_bytes"], [one["frame_bytes"] for one in sent[1]["sizes"]]) == (90, [64, 570, 1518])
+
+
+def test_addresses_are_taught_one_way_and_looked_for_the_other_after_a_pause() -> None:
+    back = dataclasses.replace(WAY, transmit=1, receive=0, source_mac="02:00:00:00:00:01")
+    macs = MacTable(addresses=100, learning_frames_per_s=50.0, pause_s=1.0)
+    learning, test = mac_requests((WAY, back), 64, macs, 200.0)
+    assert [(one["name"], one["begins_s"], one["frames"]) for one in (learning, test)] == [
+        ("0->1 learning", 0.0, 100), ("1->0 test", 3.0, 100),
+    ]  # fmt: skip
+    assert learning["layers"][0]["source"] == test["layers"][0]["destination"]
+    assert (learning["layers"][0]["source"]["count"], test["rate_frames_per_s"]) == (100, 200.0)

@@ -32,6 +32,7 @@ class KnownContext(ABC):
     seed = 1
     bidirectional, ports = False, 2
     pattern, most_line_rates = Pattern.ONE_TO_ONE, 1.0
+    streams: tuple[str, ...] = ("all",)
 
     def __init__(
         self,

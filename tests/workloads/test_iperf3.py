@@ -170,3 +170,16 @@ def test_what_an_old_version_cannot_do_is_said_too() -> None:
     assert Iperf3().refusal(JobSpec(duration_s=1, direction="both")) is None
     assert "3.7 and later" in (Iperf3().refusal_of_version(JobSpec(duration_s=1, direction="both"), "3.6") or "")
     assert Iperf3().refusal_of_version(JobSpec(duration_s=1, direction="both"), "3.12") is None
+
+
+def test_the_senders_kernel_knows_round_trips_and_the_path_mtu() -> None:
+    figures = Iperf3().parse(job("iperf3", JobSpec(duration_s=2, streams=2)), *both_sides("iperf3-3.12-tcp"))
+    trips = [stream.round_trip for stream in figures.flows[0].streams]
+    assert [(trip.minimum_ns, trip.mean_ns, trip.maximum_ns) for trip in trips if trip] == [
+        (12_000, 15_000, 18_000), (15_000, 15_000, 15_000),
+    ]  # fmt: skip
+    assert figures.path_mtu_bytes == 1500
+    ask = JobSpec(duration_s=1, direction="reverse", congestion_control="reno")
+    reverse = Iperf3().parse(job("iperf3", ask), *both_sides("iperf3-3.12-tcp-reverse"))
+    # Of a sender at the server's end the client has none, and writes 0.
+    assert [stream.round_trip for stream in reverse.flows[0].streams] == [None] * len(reverse.flows[0].streams)

@@ -156,12 +156,21 @@ class ToolEnvironment(Frozen):
     variables: dict[str, str]
 
 
+class RoundTrip(Frozen):
+    """The round-trip times of a TCP connection as its sender's kernel estimated them, in nanoseconds."""
+
+    minimum_ns: float
+    mean_ns: float
+    maximum_ns: float
+
+
 class StreamFigures(Frozen):
     """The figures of one connection or queue pair of a job."""
 
     sent_bits_per_s: float | None = None
     received_bits_per_s: float | None = None
     retransmissions: int | None = None
+    round_trip: RoundTrip | None = Field(default=None, exclude_if=_is_unknown)
 
 
 class Flow(Frozen):
@@ -228,6 +237,8 @@ class Figures(Frozen):
     congestion_control: str | None = None
     """The congestion control that the tool read back from the connection."""
     mss_bytes: int | None = None
+    path_mtu_bytes: int | None = Field(default=None, exclude_if=_is_unknown)
+    """The path MTU that the sender's kernel had found for the first connection."""
     notes: tuple[str, ...] = ()
 
 

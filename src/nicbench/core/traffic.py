@@ -344,6 +344,8 @@ class Ability(StrEnum):
     MIX = "frames of several sizes in one stream"
     CARRIED_MIX = "frames of several sizes in VXLAN"
     STREAMS = "several streams of a port"
+    STREAM_LOADS = "a load of its own for each stream of a port"
+    MAC_ADDRESSES = "frames from and to many MAC addresses"
     HEADERS = "headers other than Ethernet, IP and UDP, or frames given as a whole"
     FILE = "frames of a file"
     FIELDS = "header fields that differ between flows"
@@ -357,6 +359,22 @@ class Ability(StrEnum):
 
 
 KernelDriver = Literal["xdp", "net_af_xdp", "net_af_packet", "net_pcap"]
+
+
+class StreamLoad(Frozen):
+    """The load of one stream of a port in a trial, and the size of its frames, whatever the traffic gives it."""
+
+    stream: str
+    load_frames_per_s: float = Field(gt=0.0)
+    size: Size
+
+
+class MacTable(Frozen):
+    """Frames from ``addresses`` MAC addresses behind one port, then ``pause_s``, then a frame to each of them."""
+
+    addresses: int = Field(ge=1, le=2**24)
+    learning_frames_per_s: float = Field(gt=0.0)
+    pause_s: float
 
 
 # What each stream of a port sends: a share of the port's load, or a rate of its own whatever the load is.

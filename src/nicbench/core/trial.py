@@ -25,6 +25,7 @@ from nicbench.core.reading import (
     TransmitGaps,
     Variation,
 )
+from nicbench.core.traffic import MacTable, StreamLoad
 from nicbench.core.verdict import Sample
 
 CALIBRATION: Final = "calibration"
@@ -66,11 +67,7 @@ class Interruption(Frozen):
 
 
 class TrialRequest(Frozen):
-    """One transmission, as a method asks for it.
-
-    ``load_frames_per_s`` is per port (per stream); ``None`` means as fast as the ports take frames. RFC 2544 section 23
-    gives the sequence: learning frames, settle, transmit, drain, read counters, settle.
-    """
+    """One transmission, in the sequence of RFC 2544 section 23; ``load_frames_per_s`` is per port, None: unpaced."""
 
     frame_bytes: int | float
     load_frames_per_s: float | None
@@ -85,6 +82,10 @@ class TrialRequest(Frozen):
     """The exact number of frames of each load (``core/pattern.py``); the transmission ends with the last of them."""
     phases: tuple[Phase, ...] = ()
     """Consecutive loads in one transmission; ``load_frames_per_s`` is the first one's, ``duration_s`` the sum."""
+    streams: tuple[StreamLoad, ...] = Field(default=(), exclude_if=lambda loads: not loads)
+    """Loads of single streams, the others send nothing; ``load_frames_per_s`` is their sum. Empty: as in traffic."""
+    macs: MacTable | None = Field(default=None, exclude_if=lambda macs: macs is None)
+    """MAC addresses to learn and to find again in place of the traffic's streams; the load is that of the latter."""
     interruption: Interruption | None = None
     """A command to run on the DUT during the transmission."""
     adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)

@@ -37,7 +37,13 @@ class TesterShares:
     def note_trial(self, trial: Trial) -> None:
         """Notes a valid trial: a load that was sent in full contradicts a share."""
         load, counts = trial.request.load_frames_per_s, trial.reading.counts
-        if load is None or not trial.verdict.valid or trial.request.phases or not counts.intended:
+        if (
+            load is None
+            or not trial.verdict.valid
+            or trial.request.phases
+            or trial.request.streams
+            or not counts.intended
+        ):
             return
         sent = load * (counts.sent + counts.unsent_backpressure) / counts.intended
         self._offers.setdefault(size_label(trial.request.size), []).append(Offer(load, sent, counts.intended))

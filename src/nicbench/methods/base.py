@@ -95,6 +95,8 @@ class Context(AnyContext, Protocol):
     """The number of the tester's ports that take part in the test."""
     pattern: Pattern
     """Which of the ports sends to which."""
+    streams: tuple[str, ...]
+    """The names of the streams of a port."""
     most_line_rates: float
     """The highest load that can be offered, in line rates of a port: above 1 where several send to one."""
 
@@ -105,10 +107,7 @@ class Context(AnyContext, Protocol):
         """Returns the line rate per port; for a mix, by its mean size."""
 
     def known_rate_frames_per_s(self, trial_s: float) -> float | None:
-        """Returns the highest load of each way that the DUT is known to pass without loss in a trial of ``trial_s``.
-
-        None where it is not known.
-        """
+        """Returns the highest load of each way that the DUT is known to pass in ``trial_s``; None: unknown."""
 
     async def ceiling_frames_per_s(self, size: Size) -> float | None:
         """Returns the tester's ceiling per port at this frame size, calibrated without a DUT; None where unknown."""

@@ -29,7 +29,7 @@ _FAR_APART = 4.0
 
 def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dict[str, Any] | None:
     """Returns a chart with a point for each trial and a vertical line for each rate; None where there are fewer than
-    two trials.
+    two trials, or where no rate was searched for and all trials have one load.
     """
     goals = section.table.rates.goals if section.table.rates else ()
     values = section.rows[0].result.values
@@ -45,7 +45,7 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
         for trial in trials
         if trial.request.sent_frames_per_s is not None
     ]
-    if len(points) < 2:
+    if len(points) < 2 or (not goals and len({point["load"] for point in points}) < 2):
         return None
     rates: list[dict[str, Any]] = [
         {"load": rate * scale.factor, "what": goal.name}

@@ -7,7 +7,8 @@ so.
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -21,6 +22,8 @@ from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.delete_link import DeleteLink
 
+_LIMIT: Final = Path(__file__).with_name("_bridge_limit.py")
+
 
 class BridgeOptions(Frozen):
     """``dut: {kind: bridge}``; ``device`` names the bridge, ``ageing_s`` is how long it remembers a MAC."""
@@ -29,6 +32,10 @@ class BridgeOptions(Frozen):
     """The name of the bridge."""
     ageing_s: int = Field(default=300, ge=0, le=1_000_000)
     """How long the bridge remembers an address, in seconds."""
+    most_learned: int | None = Field(default=None, ge=1, le=10_000_000)
+    """The most addresses that it learns (`fdb_max_learned`, Linux 6.7); without it as many as memory takes. Needs
+    Python on the DUT's host.
+    """
 
 
 class Bridge(FrameDut):
@@ -49,6 +56,8 @@ class Bridge(FrameDut):
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         await self._make_bridge(host, changes)
+        if self.options.most_learned is not None:
+            await self._limit_learned(host, self.options.most_learned)
         macs = tester_macs(testbed)
         for device, mac in zip(devices.names, macs, strict=True):
             # Leaving the bridge and the end of the static entry come with the bridge's deletion.
@@ -76,6 +85,16 @@ class Bridge(FrameDut):
         if await host.read_file(silent) is not None:
             await host.write_file(silent, "1")
 
+    async def _limit_learned(self, host: Host, most: int) -> None:
+        """Sets the limit, and reads it back: a kernel that has none ignores it. It goes with the bridge."""
+        done = await host.run(("python3", "-c", _LIMIT.read_text(), self.options.device, str(most)))
+        if done.stdout.strip() != str(most):
+            raise NotReadyError(
+                f"its kernel does not limit how many addresses a bridge learns to {most}",
+                place=host.name,
+                next_step="use Linux 6.7 or newer, or remove `most_learned` under `dut`",
+            )
+
     async def _run(self, host: Host, *command: str) -> None:
         await host.run(command)
         self._commands.append(command)
@@ -94,6 +113,7 @@ class Bridge(FrameDut):
             "spanning_tree": False,
             "multicast_snooping": False,
             "ageing_s": self.options.ageing_s,
+            "most_learned": self.options.most_learned,
             "static_entries": dict(self._entries),
             "learning": "none is needed: the tester's MAC addresses are static entries of the forwarding database",
             "commands": [" ".join(command) for command in self._commands],

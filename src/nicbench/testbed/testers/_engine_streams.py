@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
-from nicbench.core.frame_size import Size
-from nicbench.core.traffic import Fields, FieldValue, Frames, StreamSpec, Sweep, Traffic
+from nicbench.core.frame_size import Size, size_label
+from nicbench.core.traffic import Fields, FieldValue, Frames, MacTable, StreamLoad, StreamSpec, Sweep, Traffic
 from nicbench.core.trial import Phase
 from nicbench.testbed.duts.base import Addressing
 
@@ -17,6 +17,8 @@ ETHERTYPE_8021AD: Final = 0x88A8
 ETHERTYPE_8021Q: Final = 0x8100
 # RFC 7348 section 5: the outer source port is a dynamic port that differs between inner flows.
 VXLAN_SOURCE_PORTS: Final = Sweep(first=49_152, count=16_384)
+FIRST_MAC: Final = "02:6e:66:00:00:00"
+"""The first of the addresses that a switch is to learn: locally administered (IEEE 802c)."""
 CARRIED: Final = {"source_mac": "02:00:5e:00:00:01", "destination_mac": "02:00:5e:00:00:02"}
 CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
 
@@ -25,11 +27,11 @@ def stream_requests(
     traffic: Traffic,
     way: Addressing,
     size: Size,
-    rates_frames_per_s: Sequence[float],
+    rates_frames_per_s: Sequence[float | None],
     duration_s: float,
     frames: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The streams of one direction, each with its rate; rate 0 sends as fast as the port takes frames.
+    """The streams of one direction, each with its rate; rate 0 sends as fast as the port takes frames, None nothing.
 
     ``frames`` is the most that all streams together send this way; None: no limit.
     """
@@ -46,8 +48,56 @@ def stream_requests(
             **_sizes(traffic.size_of(stream) or size),
         }
         for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)
-        if part != 0  # a burst may be too short for all of the streams
+        if part != 0 and rate_frames_per_s is not None  # a burst may be too short for all of the streams
     ]
+
+
+def with_own_loads(traffic: Traffic, loads: Sequence[StreamLoad]) -> tuple[Traffic, tuple[float | None, ...]]:
+    """The traffic whose streams have the sizes of these loads, and the rate of each stream; None where it has none."""
+    sizes = {load.stream: load.size if isinstance(load.size, int) else size_label(load.size) for load in loads}
+    rates = {load.stream: load.load_frames_per_s for load in loads}
+    streams = tuple(
+        stream.model_copy(update={"frame_bytes": sizes.get(stream.name, stream.frame_bytes)})
+        for stream in traffic.streams
+    )
+    sized = traffic.model_copy(update={"streams": streams})
+    return sized, tuple(rates.get(stream.name) for stream in sized.port_streams())
+
+
+def mac_requests(
+    ways: Sequence[Addressing], size: Size, macs: MacTable, load_frames_per_s: float
+) -> list[dict[str, Any]]:
+    """Frames on the first way, one from each address, and after a pause one to each on its reverse."""
+    there = ways[0]
+    back = next(way for way in ways if (way.transmit, way.receive) == (there.receive, there.transmit))
+    every = {"first": FIRST_MAC, "count": macs.addresses}
+    learning_s = macs.addresses / macs.learning_frames_per_s
+    return [
+        {
+            "name": f"{way.transmit}->{way.receive} {name}",
+            "transmit_port": way.transmit,
+            "receive_port": way.receive,
+            "rate_frames_per_s": rate,
+            "frames": macs.addresses,
+            "begins_s": begins_s,
+            "flows": macs.addresses,
+            "layers": [{"layer": "ethernet", **addresses}, *_plain_packet(way)],
+            **_sizes(size),
+        }
+        for name, way, rate, begins_s, addresses in (
+            ("learning", there, macs.learning_frames_per_s, 0.0,
+             {"source": every, "destination": there.destination_mac}),
+            ("test", back, load_frames_per_s, learning_s + macs.pause_s,
+             {"source": back.source_mac, "destination": every}),
+        )
+    ]  # fmt: skip
+
+
+def _plain_packet(way: Addressing) -> list[dict[str, Any]]:
+    """IP and UDP between the first addresses of a way."""
+    plain = StreamSpec(name="all", share=1.0)
+    source, destination = ({"first": first, "count": 1} for first in (way.source_address, way.destination_address))
+    return [_ip(way.ip, source, destination, plain), _transport(plain)]
 
 
 def phase_requests(
@@ -87,12 +137,13 @@ def learning_requests(
     ]
 
 
-def _parts(frames: int | None, rates_frames_per_s: Sequence[float]) -> list[int | None]:
+def _parts(frames: int | None, rates_frames_per_s: Sequence[float | None]) -> list[int | None]:
     """Divides ``frames`` into whole frames for each stream, in proportion to the rates; None without a limit."""
-    whole = sum(rates_frames_per_s)
+    rates = [rate or 0.0 for rate in rates_frames_per_s]
+    whole = sum(rates)
     if frames is None or not whole:
-        return [None for _ in rates_frames_per_s]
-    ends = [round(frames * rate / whole) for rate in accumulate(rates_frames_per_s)]
+        return [None for _ in rates]
+    ends = [round(frames * rate / whole) for rate in accumulate(rates)]
     return [end - begin for begin, end in pairwise([0, *ends])]
 
 

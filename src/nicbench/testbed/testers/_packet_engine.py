@@ -21,7 +21,13 @@ from nicbench.engine.conversation import Conversation
 from nicbench.engine.reading import parse_reading
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_streams import learning_requests, phase_requests, stream_requests
+from nicbench.testbed.testers._engine_streams import (
+    learning_requests,
+    mac_requests,
+    phase_requests,
+    stream_requests,
+    with_own_loads,
+)
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 # RFC 2544 section 23: "learning frames" teach bridges and caches both ends before the transmission.
@@ -242,10 +248,23 @@ class PacketsTester(Tester):
         def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
             return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames)
 
+        if request.macs is not None:
+            return mac_requests(ways, request.size, request.macs, request.load_frames_per_s or 0.0), []
+        if request.streams:
+            return self._streams_of_own_loads(ways, request, duration_s), []
         if not request.phases:
             return at(request.load_frames_per_s, duration_s, request.frames), []
         # A phase ends with its frames, however long the transmission lasts.
         return phase_requests(request.phases, lambda load, frames: at(load, math.inf, frames))
+
+    def _streams_of_own_loads(
+        self, ways: tuple[Addressing, ...], request: TrialRequest, duration_s: float
+    ) -> list[dict[str, Any]]:
+        """The streams of a trial in which each has a load of its own; a way carries its share of the busiest port's."""
+        traffic, rates = with_own_loads(self._options.traffic, request.streams)
+        share = share_of_load([(way.transmit, way.receive) for way in ways])
+        own = tuple(None if rate is None else share * rate for rate in rates)
+        return [one for way in ways for one in stream_requests(traffic, way, request.size, own, duration_s)]
 
     def _files(self, number: int, purpose: Purpose) -> dict[str, Any]:
         """The files that this trial writes; trials of the tester itself write none."""

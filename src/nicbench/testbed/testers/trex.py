@@ -108,6 +108,8 @@ class Trex(TesterKind):
             Ability.ARRIVALS: "it does not keep when frames arrive",
             Ability.MIX: "it is given one frame size for a stream",
             Ability.STREAMS: "it is given one stream for each way",
+            Ability.STREAM_LOADS: "it is given one stream for each way",
+            Ability.MAC_ADDRESSES: _PLAIN,
             Ability.HEADERS: _PLAIN,
             Ability.FILE: _PLAIN,
             Ability.FIELDS: _PLAIN,

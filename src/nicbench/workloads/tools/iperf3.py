@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.round import Direction, Figures, Flow, Job, JobSpec, StreamFigures
+from nicbench.core.round import Direction, Figures, Flow, Job, JobSpec, RoundTrip, StreamFigures
 from nicbench.workloads.base import MEBIBYTE, Command, End, Output, Workload, WorkloadError, last_words
 from nicbench.workloads.tool_output import Reading, json_object
 
@@ -162,6 +162,7 @@ class Iperf3(Workload):
             server_cpu_share=_share(cpu, "remote_total"),
             congestion_control=end.text("sender_tcp_congestion") or end.text("receiver_tcp_congestion"),
             mss_bytes=None if start is None else start.maybe_count("tcp_mss") or start.maybe_count("tcp_mss_default"),
+            path_mtu_bytes=_path_mtu_bytes(whole),
             notes=tuple(notes),
         )
 
@@ -259,7 +260,23 @@ def _stream(stream: Reading) -> StreamFigures:
         sent_bits_per_s=None if sent is None else sent.maybe_number("bits_per_second"),
         received_bits_per_s=None if received is None else received.maybe_number("bits_per_second"),
         retransmissions=None if sent is None else _retransmissions(sent),
+        round_trip=None if sent is None else _round_trip(sent),
     )
+
+
+def _round_trip(sent: Reading) -> RoundTrip | None:
+    """Returns the times, which are in microseconds; None where there are none (0 where the server is the sender)."""
+    times_us = [sent.maybe_number(name) for name in ("min_rtt", "mean_rtt", "max_rtt")]
+    minimum, mean, maximum = (1e3 * time_us if time_us else None for time_us in times_us)
+    if minimum is None or mean is None or maximum is None:
+        return None
+    return RoundTrip(minimum_ns=minimum, mean_ns=mean, maximum_ns=maximum)
+
+
+def _path_mtu_bytes(whole: Reading) -> int | None:
+    """Returns the path MTU of the first connection in the last interval that has one; None where none has."""
+    streams = [stream for interval in whole.parts("intervals") for stream in interval.parts("streams")[:1]]
+    return next((found for stream in reversed(streams) if (found := stream.maybe_count("pmtu"))), None)
 
 
 def _retransmissions(sent: Reading) -> int | None:

@@ -1,0 +1,58 @@
+"""Whether what came of a service is accepted, and in words what is not (ITU-T Y.1564). Pure."""
+
+from __future__ import annotations
+
+from nicbench.core.units import format_bits_per_s
+from nicbench.methods.services._seen import Seen
+from nicbench.methods.services._service import Acceptance, Service, Step, bounds_of
+
+
+def failures_of(service: Service, step: Step, seen: Seen) -> list[str]:
+    """Returns in words what is not accepted of a step; nothing where all is.
+
+    Loss and delay are judged of committed frames: where a step sends excess that is not marked, no frame is known to be
+    committed, and the information rate alone is. A rate fails where it does so in the whole of its interval.
+    """
+    accept, said = service.accept, []
+    least, most = bounds_of(service, step, seen.duration_s)
+    marked = service.excess_stream is not None and step.committed_bits_per_s <= service.cir
+    if step.kind == "cir" or marked:
+        said += _limit_failures(accept, seen)
+    committed = seen.committed_bits_per_s if service.excess_stream else seen.bits_per_s
+    if step.kind != "cir" and committed * (1.0 + seen.uncertainty) < least:
+        said.append(f"{format_bits_per_s(committed)} came, at least {format_bits_per_s(least)} must")
+    if most is not None and seen.bits_per_s * (1.0 - seen.uncertainty) > most:
+        said.append(f"{format_bits_per_s(seen.bits_per_s)} came, at most {format_bits_per_s(most)} may")
+    return said
+
+
+def performance_failures(service: Service, seen: Seen) -> list[str]:
+    """Returns in words what is not accepted of a service in the performance test; nothing where all is."""
+    said, least = _limit_failures(service.accept, seen), service.accept.availability
+    if least is not None and seen.availability is not None and seen.availability < least:
+        said.append(f"available for {100 * seen.availability:.4g} % of the time, {100 * least:g} % are asked for")
+    return said
+
+
+def _limit_failures(accept: Acceptance, seen: Seen) -> list[str]:
+    said = []
+    if seen.loss_ratio is not None and seen.loss_ratio > accept.loss:
+        said.append(f"{100 * seen.loss_ratio:.3g} % lost, {100 * accept.loss:g} % may be")
+    for name, measured_ns, limit_s in (
+        ("mean delay", seen.delay_ns, accept.delay),
+        ("delay variation", seen.delay_variation_ns, accept.delay_variation),
+    ):
+        if limit_s is not None and measured_ns is not None and measured_ns > 1e9 * limit_s:
+            said.append(f"{name} {measured_ns / 1e3:.4g} µs, {1e6 * limit_s:g} µs may be")
+    return said
+
+
+def unjudged(service: Service, seen: Seen, *, long: bool) -> list[str]:
+    """Returns the criteria that could not be judged because their value is unknown; availability in a ``long`` test."""
+    accept = service.accept
+    pairs = (
+        ("mean delay", accept.delay, seen.delay_ns),
+        ("delay variation", accept.delay_variation, seen.delay_variation_ns),
+        *((("availability", accept.availability, seen.availability),) if long else ()),
+    )
+    return [name for name, limit, value in pairs if limit is not None and value is None]

@@ -1,0 +1,1 @@
+"""Methods for switches: what they know of addresses (RFC 2889)."""

@@ -1,0 +1,71 @@
+"""Address caching on real frames: the limit of a Linux bridge's table is found to the last address."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nicbench.core.result import Bounded
+
+from .lab_bench import TOLERANT, run_bench
+
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
+
+BENCH = """
+nicbench: 1
+title: Addresses of a bridge
+lab: {{kind: veth, ports: 4}}
+dut: {{kind: bridge, ageing_s: {ageing_s}, most_learned: {keeps}}}
+traffic: {{bidirectional: true}}
+tester: {{catch_up: 500 ms}} # what matters is that each frame goes out, not when
+tests:
+  - name: addresses
+    method: address-caching
+    most: {most}
+    rate: 20 kpps
+    trial: {{ageing: {ageing}, pause: 20 ms, drain: 50 ms, attempts: {attempts}}}
+"""
+
+
+def capacity(
+    folder: Path, keeps: int, most: int, *, ageing_s: int = 1, ageing: str = "1300 ms", attempts: int = 1
+) -> Bounded:
+    bench = BENCH.format(keeps=keeps, most=most, ageing_s=ageing_s, ageing=ageing, attempts=attempts) + TOLERANT
+    summary, _ = run_bench(folder, bench)
+    (result,) = summary.results
+    found = result.values["capacity_addresses"]
+    assert isinstance(found, Bounded)
+    print(f"bridge of {keeps}: {found.lower} kept, {found.upper} not, {result.verdict.value}")
+    return found
+
+
+def test_the_limit_of_a_bridge_is_found_to_the_last_address(draw: random.Random, tmp_path: Path) -> None:
+    keeps = draw.randrange(2, 15)
+    found = capacity(tmp_path, keeps, 16)
+    assert (found.value, found.upper) == (keeps, keeps + 1)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_the_limit_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
+    keeps = draw.randrange(100, 4000)
+    found = capacity(tmp_path, keeps, 4096, attempts=2)
+    assert (found.value, found.upper) == (keeps, keeps + 1)
+
+
+@pytest.mark.acceptance
+def test_a_bridge_that_forgets_at_once_keeps_nothing(tmp_path: Path) -> None:
+    assert capacity(tmp_path, 1000, 64, ageing_s=0).reason_null == "not even one address was known"
+
+
+def test_a_bridge_learns_as_fast_as_the_tester_sends(tmp_path: Path) -> None:
+    bench = BENCH.format(keeps=1000, most=2, ageing_s=1, ageing="1300 ms", attempts=1) + TOLERANT
+    bench = bench.replace("address-caching", "address-learning").replace("most: 2", "addresses: 200")
+    summary, _ = run_bench(tmp_path, bench.replace("    rate: 20 kpps", "    test_rate: 20 kpps"))
+    (result,) = summary.results
+    rate = result.values["learning_rate_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.value is not None
+    assert rate.at_least
