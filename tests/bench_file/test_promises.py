@@ -80,6 +80,7 @@ class DryFrames(DryContext):
         self.pattern = bench.traffic.pattern
         self.ports = 2
         self.bidirectional = False
+        self.streams = tuple(stream.name for stream in bench.traffic.port_streams())
         self.most_line_rates = 2.0 if self.pattern is not Pattern.ONE_TO_ONE else 1.0
 
     def line_rate_frames_per_s(self, size: Size) -> float:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
-from nicbench.methods.switching._addresses import AddressTimes
-from nicbench.methods.switching.address_learning import AddressLearning
+from nicbench.methods.tables._addresses import AddressTimes
+from nicbench.methods.tables.address_learning import AddressLearning
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run

@@ -21,7 +21,7 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.methods._results import Values, measure_sizes
 from nicbench.methods.base import Context, FrameMethod, Objection
-from nicbench.methods.switching._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
+from nicbench.methods.tables._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _CAPACITY = Column(

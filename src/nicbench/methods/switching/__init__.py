@@ -1,1 +1,0 @@
-"""Methods for switches: what they know of addresses (RFC 2889)."""
