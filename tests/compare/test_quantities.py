@@ -12,7 +12,8 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Spread, Value
 from nicbench.methods.base import Method
 from nicbench.stats.numerals import Quantity
 
-NEITHER = {"ratio", "requests", "throughput_and_cpu"}
+NEITHER = {"ratio", "requests", "throughput_and_cpu", "information_rate_bits_per_s", "outcome"}
+"""A service's rate should be what was agreed, neither less nor more."""
 
 
 def result(method: str, values: dict[str, Value], **parameters: Any) -> Result:

@@ -30,9 +30,9 @@ class RunStarted(Frozen):
 
 
 class UsedMachine(Frozen):
-    """A machine of a run. ``identity`` is a hash of its machine id and name, comparable within this run alone."""
+    """A machine of a run. ``machine_hash`` is a hash of its machine id and name, comparable within this run alone."""
 
-    identity: str
+    machine_hash: str
     host_name: str
     cards: dict[str, str]
     """PCI vendor and device number of each network adapter, by its slot."""

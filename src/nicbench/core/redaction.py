@@ -51,7 +51,7 @@ _NO_SECRETS = frozenset(
 """Values that identify nothing, among them words that occur in every inventory and that a host may be named by."""
 _NO_SECRET_MACS = frozenset({"000000000000", "ffffffffffff"})
 _SHORTEST_LEARNT = 3
-_KEPT = frozenset({"run_id", "bench_sha256", "histogram", "identity"})
+_KEPT = frozenset({"run_id", "bench_sha256", "histogram", "machine_hash"})
 """Fields that are never redacted: identifiers that link the files of a run folder, and encoded numbers."""
 
 

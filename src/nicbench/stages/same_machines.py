@@ -67,9 +67,9 @@ def _difference(before: UsedMachine | None, now: UsedMachine | None) -> str:
     """Says what differs; empty where it is one machine. Names do not count here: a redacted journal has none."""
     if before is None or now is None:
         return "is no host of both"
-    if (before.identity, before.cards) == (now.identity, now.cards):
+    if (before.machine_hash, before.cards) == (now.machine_hash, now.cards):
         return ""
-    if before.identity != now.identity:
+    if before.machine_hash != now.machine_hash:
         if before.host_name == now.host_name:
             return f"is another machine of the name {now.host_name}"
         return f"was {before.host_name} and is {now.host_name}"
@@ -91,10 +91,10 @@ def _machines(bench: BenchFile) -> dict[str, Host]:
 async def _identify(machine: Host, run_id: str) -> UsedMachine:
     machine_id, name, *cards = (await output_of(machine, "sh", "-c", _ASK)).splitlines()
     # The id of a machine is confidential (machine-id(5)); with the id of the run no other run has the same hash.
-    identity = hashlib.sha256(f"{run_id}\n{machine_id}\n{name}".encode()).hexdigest()[:16]
+    machine_hash = hashlib.sha256(f"{run_id}\n{machine_id}\n{name}".encode()).hexdigest()[:16]
     slots = (line.split() for line in cards)
     return UsedMachine(
-        identity=identity,
+        machine_hash=machine_hash,
         host_name=name,
         cards={slot: f"{vendor.removeprefix('0x')}:{device.removeprefix('0x')}" for slot, vendor, device in slots},
     )
