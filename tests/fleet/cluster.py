@@ -70,6 +70,12 @@ class Cluster:
         """Waits until a run has one of these states; gives what is said of it."""
         return wait_for(lambda: next((row for row in self.rows(folder)[number:][:1] if row["state"] in states), None))
 
+    def until_queued(self, folder: Path, number: int) -> None:
+        """Waits until a run waits again; the queue is asked itself, which takes a hundredth of the time."""
+        asked = ("squeue", "-h", "-r", "-t", "all", "-o", "%K %T", f"--name={folder.name}.0")
+        wanted = {f"{number} PENDING", f"{number} REQUEUED"}
+        wait_for(lambda: True if wanted & set(self.lab("in", *asked).splitlines()) else None)
+
     def until_done(self, folder: Path) -> list[dict[str, Any]]:
         """Waits until every run is finished; gives what is said of each."""
         opened = FleetFolder.open(folder)

@@ -41,6 +41,7 @@ def capacity(
     return found
 
 
+@pytest.mark.acceptance
 def test_the_limit_of_a_bridge_is_found_to_the_last_address(draw: random.Random, tmp_path: Path) -> None:
     keeps = draw.randrange(2, 15)
     found = capacity(tmp_path, keeps, 16)
