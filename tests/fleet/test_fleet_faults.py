@@ -166,7 +166,7 @@ def test_a_machine_that_somebody_has_is_tried_again(cluster: Cluster) -> None:
         folder = cluster.submit(path)
         wait_for(lambda: any("Slurm tries it again" in log.read_text() for log in (folder / "logs").iterdir()) or None)
     finally:
-        holder.terminate()
+        cluster.lab("on", "n5", "pkill", "-TERM", "-f", "holding-bench.yaml")
         holder.wait()
     rows = cluster.until_done(folder)
     assert len({row["run"] for row in rows}) == 4

@@ -33,7 +33,7 @@ tests:
 @pytest.mark.parametrize("size", [*range(1500, 4000, 300), 4095])
 def test_the_size_of_the_table_lies_within_the_interval(tmp_path: Path, size: int) -> None:
     before = machine_state()
-    summary, trials = run_bench(tmp_path, BENCH.format(size=size, precision="1 %", more=TOLERANT))
+    summary, trials = run_bench(tmp_path, BENCH.format(size=size, more=TOLERANT))
     (result,) = summary.results
     found = result.values["connection_capacity"]
     assert isinstance(found, Bounded)
