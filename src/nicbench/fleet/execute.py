@@ -44,7 +44,7 @@ def prepare(fleet: FleetFolder, number: int, environment: Mapping[str, str] = os
             f"there is no run {number}", place=str(fleet.path), next_step=f"they go from 0 to {len(manifest.tasks) - 1}"
         )
     task, folder = manifest.tasks[number], fleet.work(number)
-    if fleet.finished_run(number) is not None or _publish_finished(fleet, number):
+    if fleet.finished_run(number) is not None or publish_finished(fleet, number):
         return None
     if "SLURM_JOB_NODELIST" not in environment:
         step = "`nicbench fleet submit` has Slurm call this, on machines of its choice"
@@ -70,9 +70,13 @@ def prepare(fleet: FleetFolder, number: int, environment: Mapping[str, str] = os
     return Work(task, folder, bench, begun)
 
 
-def finish(fleet: FleetFolder, work: Work) -> Path | None:
-    """Moves the run to the finished ones; None where it is not finished."""
-    return _publish_finished(fleet, work.task.number)
+def publish_finished(fleet: FleetFolder, number: int) -> Path | None:
+    """Moves a run that measured everything to the finished ones; None where there is none, or it is not finished."""
+    run = _begun(fleet.work(number))
+    if run is None:
+        return None
+    folder = RunFolder.open(run)
+    return fleet.publish(number, run) if folder.finished and folder.journal.is_complete else None
 
 
 def try_again(error: NicbenchError, environment: Mapping[str, str] = os.environ) -> NicbenchError:
@@ -94,14 +98,6 @@ def _begun(folder: Path) -> Path | None:
     """The run in a work folder; None where none was begun."""
     runs = sorted(each for each in folder.iterdir() if is_run_folder(each)) if folder.is_dir() else []
     return runs[-1] if runs else None
-
-
-def _publish_finished(fleet: FleetFolder, number: int) -> Path | None:
-    run = _begun(fleet.work(number))
-    if run is None:
-        return None
-    folder = RunFolder.open(run)
-    return fleet.publish(number, run) if folder.finished and folder.journal.is_complete else None
 
 
 def _put_aside(folder: Path) -> None:

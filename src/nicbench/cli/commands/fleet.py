@@ -166,7 +166,7 @@ def _features(cables: _Cables = 0.0) -> None:
 def _execute(folder: _Folder, number: _Number) -> None:
     """Make one run, on the machines of the job of Slurm that calls this; `submit` has jobs call it."""
     from nicbench.fleet import FleetFolder
-    from nicbench.fleet.execute import finish, prepare, try_again
+    from nicbench.fleet.execute import prepare, publish_finished, try_again
 
     opened = FleetFolder.open(folder)
     try:
@@ -177,7 +177,7 @@ def _execute(folder: _Folder, number: _Number) -> None:
         try:
             _measure(work)
         finally:
-            published = finish(opened, work)
+            published = publish_finished(opened, number)
             if published is not None:
                 say(f"finished: {published}")
     except ReportedError as reported:
