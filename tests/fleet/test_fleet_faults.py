@@ -112,7 +112,7 @@ def test_nothing_is_lost_with_the_controller(cluster: Cluster) -> None:
 
 
 def test_a_run_beyond_its_limit_is_stopped_and_goes_on_when_submitted_again(cluster: Cluster) -> None:
-    fleet = cluster.write_fleet("limit", machine("cx5"), "time_limit: 1 min\n", sizes=60, duration="10 s")
+    fleet = cluster.write_fleet("limit", machine("cx5"), "time_limit: 1 min\n", sizes=300, duration="10 s")
     folder = cluster.submit(fleet)
     row = cluster.until(folder, 0, "timeout")
     assert row["run"] is None
@@ -148,7 +148,12 @@ title: A machine of one's own
 lab: veth
 dut: kernel-forward
 tests:
-  - {{name: loss, method: frame-loss, of: 10 kpps, frame_bytes: [64], trial: {{duration: {duration}, drain: 100 ms}}}}
+  - name: loss
+    method: load-sweep
+    of: 10 kpps
+    loads: [100 %]
+    frame_bytes: [64]
+    trial: {{duration: {duration}, drain: 100 ms, settle: 100 ms}}
 """
 
 
@@ -160,9 +165,10 @@ def test_a_machine_that_somebody_has_is_tried_again(cluster: Cluster) -> None:
     path.write_text("fleet: 1\nbenches: [held-bench.yaml]\nroles: {machine: {lab: veth}}\nrepeat: 4\n")
     before = [state_of(cluster, node) for node in ("n5", "n6")]
     holding = str(cluster.folder / "holding-bench.yaml")
-    holder = cluster.beside("on", "n5", sys.executable, "-m", "nicbench", "run", holding, "--runs", "/tmp/held")
+    hold = f"until {sys.executable} -m nicbench run {holding} --runs /tmp/held; do sleep 1; done"
+    holder = cluster.beside("on", "n5", "sh", "-c", hold)
     try:
-        wait_for(lambda: "undo.json" in cluster.lab("on", "n5", "find", "/run") or None)
+        wait_for(lambda: "own" in cluster.lab("on", "n5", "find", "/run/nicbench", "-name", "undo.json") or None)
         folder = cluster.submit(path)
         wait_for(lambda: any("Slurm tries it again" in log.read_text() for log in (folder / "logs").iterdir()) or None)
     finally:
