@@ -15,6 +15,8 @@ const MAXIMUM_CATCH_UP_S: f64 = 10.0;
 const MAXIMUM_RATE_FRAMES_PER_S: f64 = 1e9;
 const MAXIMUM_PORT_COUNT: u32 = 1 << 16;
 const MAXIMUM_BURST_FRAMES: u32 = 1 << 20;
+/// IEEE 802.3 4.4.2: minFrameSize, with FCS.
+const SMALLEST_ETHERNET_BYTES: u32 = 64;
 
 /// Refuses a transmission that cannot be made; otherwise what the receiver must know of each stream.
 pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, EngineError> {
@@ -33,14 +35,23 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
     for stream in &start.streams {
         check_frames(stream, start.duration_s)?;
         let (transmit, receive) = check_stream(stream, ports)?;
-        let template = Template::new(stream)?;
+        let (template, sent) = match Template::received(stream)? {
+            Some(received) => (received, Some(Template::new(stream)?)),
+            None => (Template::new(stream)?, None),
+        };
         if let Template::Captured(captured) = &template {
             let (smallest, largest) = captured.sizes();
-            check_frame_size(stream, Bounds { least: 0, smallest, largest }, transmit, receive)?;
+            check_frame_size(stream, Bounds { least: 0, smallest, largest, grows: 0 }, transmit, receive)?;
         }
         let flows = template.flows(stream);
         within("the sum of flows over all streams", (first_flow + u64::from(flows)) as f64, 1.0, MAXIMUM_FLOWS as f64)?;
-        expected.push(Expected { template, receive_port: stream.receive_port, first_flow: first_flow as u32, flows });
+        expected.push(Expected {
+            template,
+            sent,
+            receive_port: stream.receive_port,
+            first_flow: first_flow as u32,
+            flows,
+        });
         first_flow += u64::from(flows);
     }
     Ok(expected)
@@ -128,13 +139,20 @@ fn check_frame_size(
     receive: &PortFacts,
 ) -> Result<(), EngineError> {
     let least = bounds.least.max(transmit.minimum_frame_bytes).max(FCS_BYTES + 1);
-    let most = transmit.maximum_frame_bytes.min(receive.maximum_frame_bytes);
+    let most = transmit.maximum_frame_bytes.min(receive.maximum_frame_bytes.saturating_add_signed(-bounds.grows));
+    // Ethernet fills up a frame that is too small when it leaves a tunnel (IEEE 802.3 3.2.8).
+    let least =
+        least.max(if bounds.grows == 0 { 0 } else { SMALLEST_ETHERNET_BYTES.saturating_add_signed(-bounds.grows) });
     let sizes = least..=most;
     let wrong = [bounds.smallest, bounds.largest].into_iter().find(|size| !sizes.contains(size));
     let Some(wrong) = wrong else { return Ok(()) };
+    let back = match bounds.grows {
+        0 => String::new(),
+        grows => format!(", and they come back with {} bytes {}", grows.abs(), if grows < 0 { "less" } else { "more" }),
+    };
     let message = format!(
         "stream {}: frame_bytes is {wrong}; the smallest frame is {least} bytes (headers and signature need \
-         {}, port {} {}) and the largest {most} (ports {} and {}), all with the FCS of {FCS_BYTES} bytes",
+         {}, port {} {}) and the largest {most} (ports {} and {}), all with the FCS of {FCS_BYTES} bytes{back}",
         stream.name, bounds.least, transmit.name, transmit.minimum_frame_bytes, transmit.name, receive.name,
     );
     let next = format!("choose frame sizes from {least} to {most}");

@@ -33,6 +33,8 @@ pub struct Bounds {
     /// The smallest and the largest frame asked for, with FCS.
     pub smallest: u32,
     pub largest: u32,
+    /// How much larger frames come back than they are sent; negative where a tunnel ends on the way.
+    pub grows: i32,
 }
 
 impl Template {
@@ -43,6 +45,12 @@ impl Template {
             Kind::Layered => Self::Layered(Arc::new(Layered::new(request)?)),
             Kind::Captured => Self::Captured(Arc::new(Captured::read(request)?)),
         })
+    }
+
+    /// The frames as they come back, where they have other headers than those sent.
+    pub fn received(request: &StreamRequest) -> Result<Option<Self>, EngineError> {
+        let received = Layered::received(request)?;
+        Ok(received.map(|layered| Self::Layered(Arc::new(layered))))
     }
 
     /// How many flows there are, where `request` alone does not say so.
@@ -191,7 +199,7 @@ impl Bounds {
         match Kind::of(request) {
             Kind::Udp => {
                 let least = minimum_udp_frame_bytes(request.ip);
-                Ok(Some(Self { least, smallest: request.frame_bytes, largest: request.frame_bytes }))
+                Ok(Some(Self { least, smallest: request.frame_bytes, largest: request.frame_bytes, grows: 0 }))
             }
             Kind::Layered => layered::bounds(request).map(Some),
             Kind::Captured => Ok(None),
@@ -211,7 +219,8 @@ impl Kind {
         if request.pcap.is_some() {
             return Self::Captured;
         }
-        let is_plain = request.layers.is_empty() && request.sizes.is_empty() && request.size_sweep.is_none();
+        let has_layers = !request.layers.is_empty() || !request.received_layers.is_empty();
+        let is_plain = !has_layers && request.sizes.is_empty() && request.size_sweep.is_none();
         if is_plain { Self::Udp } else { Self::Layered }
     }
 }

@@ -81,7 +81,7 @@ impl TrialPart {
             let sending_s = start.duration_s - request.begins_s;
             let pacer = Pacer::in_bursts(burst_frames, rate, sending_s, start.catch_up_s, hz);
             let pacer = pacer.with_frame_limit(request.frames).starting_at((request.begins_s * hz) as u64);
-            let (template, tag) = (expected.template.clone(), prefill_tag(start.trial, stream));
+            let (template, tag) = (expected.sent().clone(), prefill_tag(start.trial, stream));
             let (first_flow, of_stream) = (expected.first_flow, expected.flows);
             let writer = FrameWriter::of_range(template, signer, first_flow, of_stream, share.flows, tag);
             let (port, pacer) = (request.transmit_port, pacer.part(share.index, share.count));
@@ -198,7 +198,7 @@ mod tests {
         let mut stream = request(4, 64);
         (stream.flows, stream.receive_port) = (flows, 0);
         let template = Template::new(&stream).unwrap();
-        let expected = Expected { template, receive_port: 0, first_flow: 0, flows };
+        let expected = Expected { template, sent: None, receive_port: 0, first_flow: 0, flows };
         let start: Start = serde_json::from_value(serde_json::json!({
             "trial": 1, "duration_s": 1, "streams": [serde_json::to_value(&stream).unwrap()]}))
         .unwrap();

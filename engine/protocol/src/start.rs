@@ -160,6 +160,10 @@ pub struct StreamRequest {
     /// The headers, in place of the fields above.
     #[serde(default)]
     pub layers: Vec<Layer>,
+    /// The headers with which the frames come back, where they are not those with which they were sent: a tunnel begins
+    /// or ends on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub received_layers: Vec<Layer>,
     /// A mix of sizes in exact proportions.
     #[serde(default)]
     pub sizes: Vec<WeightedSize>,

@@ -13,6 +13,7 @@ pub mod neighbours;
 pub mod shape;
 pub mod signature_search;
 pub mod sizes;
+pub mod tunnel_headers;
 pub mod varied_field;
 
 pub use captured::Captured;

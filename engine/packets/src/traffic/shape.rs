@@ -106,6 +106,7 @@ fn lengths(parts: &[ComputedHeader], end: usize) -> Vec<(usize, u16)> {
         ComputedHeader::Ipv4 { at } => Some((ipv4::TOTAL_LENGTH.offset(at), (end - at) as u16)),
         ComputedHeader::Ipv6 { at } => Some((ipv6::PAYLOAD_LENGTH.offset(at), (end - at - Ipv6::BYTES) as u16)),
         ComputedHeader::Udp { at, .. } => Some((udp::LENGTH.offset(at), (end - at) as u16)),
+        ComputedHeader::Length { at, from } => Some((at, (end - from) as u16)),
         ComputedHeader::Tcp { .. } => None,
     };
     parts.iter().filter_map(field).collect()
