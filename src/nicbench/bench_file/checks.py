@@ -30,7 +30,7 @@ from nicbench.methods.base import Measures
 from nicbench.search.base import Search
 from nicbench.testbed.testers.base import TesterKind
 
-_HEADER_KEYS: Final = ("vlan", "vxlan", "udp_checksum", "raw", "raw_frame")
+_HEADER_KEYS: Final = ("vlan", "vxlan", "tunnels", "arrives", "udp_checksum", "raw", "raw_frame")
 
 
 def check_tester(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -99,7 +99,7 @@ def _abilities_of_sizes(bench: BenchFile, index: int) -> list[Ability]:
             needed[Ability.MIX], mixed = None, list(streams)
         else:
             continue
-        if any(stream.vxlan for stream in mixed):
+        if any(stream.vxlan or stream.tunnels or stream.arrives for stream in mixed):
             needed[Ability.CARRIED_MIX] = None
     return list(needed)
 
