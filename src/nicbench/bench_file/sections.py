@@ -112,7 +112,10 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
     if kind == "quantity":
         return f"{name}: {context['why']}", f"write {context['accepted']}"
     if kind == "union_tag_invalid":
-        return f"{name}: there is no {context['discriminator']} {quote(context['tag'])}", f"write {context['expected_tags']}"
+        return (
+            f"{name}: there is no {context['discriminator']} {quote(context['tag'])}",
+            f"write {context['expected_tags']}",
+        )
     if kind == "union_tag_not_found":
         return f"{name} has no {context['discriminator']}", f"write {context['discriminator']}"
     if kind in ("literal_error", "enum"):

@@ -92,7 +92,9 @@ def _check_whole_frames(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -
 def _check_tunnels(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
     if stream.vxlan is not None and (stream.tunnels or stream.arrives):
         message = "`vxlan` is short for one tunnel, and there are `tunnels` besides"
-        yield Problem(_position(root, own, "vxlan"), message, "write it as `{kind: vxlan, vni: ...}` among the `tunnels`")
+        yield Problem(
+            _position(root, own, "vxlan"), message, "write it as `{kind: vxlan, vni: ...}` among the `tunnels`"
+        )
     for index, tunnel in enumerate(stream.arrives or ()):
         if isinstance(tunnel, OverIp) and tunnel.source is None:
             message = f"the addresses of the {tunnel.words} header that the DUT makes are not known"

@@ -42,7 +42,8 @@ def stacks(frames: Frames, way: Addressing) -> tuple[Sequence[Tunnel], Sequence[
     if frames.arrives is None or frames.arrives == frames.tunnels:
         return frames.tunnels, None
     there = (frames.tunnels, frames.arrives)
-    return there if way.transmit <= way.receive else there[::-1]
+    sent, received = there if way.transmit <= way.receive else there[::-1]
+    return sent, None if way.is_direct else received
 
 
 def tunnel_layers(

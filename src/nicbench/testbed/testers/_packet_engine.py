@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -368,7 +368,7 @@ def _forward(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
 def _between_two_ports(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
     """The first way and its reverse: the tester's own latency is measured over one cable."""
     ends = {addressing[0].transmit, addressing[0].receive}
-    return tuple(way for way in addressing if {way.transmit, way.receive} == ends)
+    return tuple(replace(way, is_direct=True) for way in addressing if {way.transmit, way.receive} == ends)
 
 
 def transmission_s(request: TrialRequest) -> float:
