@@ -43,6 +43,7 @@ impl Template {
         Ok(match Kind::of(request) {
             Kind::Udp => Self::Udp(UdpTemplate::new(request)?),
             Kind::Layered => Self::Layered(Arc::new(Layered::new(request)?)),
+            Kind::Captured if request.pcap.is_none() => Self::Captured(Arc::new(Captured::raw(request)?)),
             Kind::Captured => Self::Captured(Arc::new(Captured::read(request)?)),
         })
     }
@@ -51,6 +52,14 @@ impl Template {
     pub fn received(request: &StreamRequest) -> Result<Option<Self>, EngineError> {
         let received = Layered::received(request)?;
         Ok(received.map(|layered| Self::Layered(Arc::new(layered))))
+    }
+
+    /// The frames of a file or without a signature; `None` for all others.
+    pub fn captured(&self) -> Option<&Captured> {
+        match self {
+            Self::Captured(captured) => Some(captured),
+            _ => None,
+        }
     }
 
     /// How many flows there are, where `request` alone does not say so.
@@ -169,7 +178,8 @@ impl Template {
             // The signature may have been found where headers that are broken would not lead.
             Self::Layered(layered) => layered.is_intact(frame, flow) && layered.search().offset(frame).is_some(),
             Self::Captured(captured) => {
-                captured.is_intact(frame, flow, sequence) && captured.search().offset(frame).is_some()
+                captured.is_intact(frame, flow, sequence)
+                    && (captured.is_unsigned() || captured.search().offset(frame).is_some())
             }
         }
     }
@@ -216,7 +226,7 @@ enum Kind {
 
 impl Kind {
     fn of(request: &StreamRequest) -> Self {
-        if request.pcap.is_some() {
+        if request.pcap.is_some() || request.unsigned {
             return Self::Captured;
         }
         let has_layers = !request.layers.is_empty() || !request.received_layers.is_empty();

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use nicbench_packets::clock::MonotonicClock;
 use nicbench_packets::frame_writer::Cursor;
+use nicbench_packets::pace::Pace;
 use nicbench_packets::port::{Clock, Frame, PortFacts};
 use nicbench_packets::signature::Signer;
 use nicbench_packets::sys::pool::FramePool;
@@ -68,7 +69,7 @@ fn compare(generator: &mut Generator, name: &str, trial: &Trial, frames: usize) 
     for (worker, part) in trial.parts.iter().enumerate() {
         generator.prepare(part, &signer, true).expect("frames that the kernel makes");
         generator.begin(MonotonicClock.now() - 1_000_000_000);
-        let (pacer, writer) = part.senders[0].plan();
+        let (Pace::Even(pacer), writer) = part.senders[0].plan() else { panic!("an even pace") };
         let mut expected: Vec<Frame> = (0..frames).map(|_| pool.take(writer.length())).collect();
         let mut ticks = pacer.ticks();
         writer.write(&mut expected, 0, Cursor::default(), || ticks.next().expect("a schedule"));

@@ -10,6 +10,7 @@ pub mod encode;
 pub mod header_stack;
 pub mod layered;
 pub mod neighbours;
+pub mod recognition;
 pub mod shape;
 pub mod signature_search;
 pub mod sizes;

@@ -62,17 +62,24 @@ class TunnelBytes:
         return at
 
 
-def tunnel_headers(tunnels: Sequence[Tunnel], version: int) -> TunnelBytes:
-    """The headers of these tunnels around packets of this IP version. ValueError where one has no addresses."""
+def tunnel_headers(tunnels: Sequence[Tunnel], version: int, *, back: bool = False) -> TunnelBytes:
+    """The headers of these tunnels around packets of this IP version, with their ends exchanged on the way ``back``.
+
+    ValueError where a tunnel has no addresses.
+    """
     carried: Inside = "ipv4" if version == 4 else "ipv6"
     insides = [*(_begins(tunnel) for tunnel in tunnels[1:]), carried][: len(tunnels)]
     made = TunnelBytes(_ETHERTYPES[_begins(tunnels[0]) if tunnels else carried], _ETHERTYPES[carried])
     for tunnel, inside in zip(tunnels, insides, strict=True):
-        _add(made, tunnel, "ethernet" if tunnel.has_ethernet else inside)
+        _add(made, tunnel, "ethernet" if tunnel.has_ethernet else inside, back=back)
         if isinstance(tunnel, CarriesEthernet) and tunnel.has_ethernet:
-            macs = bytes.fromhex((tunnel.destination_mac + tunnel.source_mac).replace(":", ""))
-            made.add(macs + _ETHERTYPES[inside].to_bytes(2, "big"), range(12))
+            macs = _exchanged((tunnel.destination_mac, tunnel.source_mac), back=back)
+            made.add(bytes.fromhex("".join(macs).replace(":", "")) + _ETHERTYPES[inside].to_bytes(2, "big"), range(12))
     return made
+
+
+def _exchanged(ends: tuple[str, str], *, back: bool) -> tuple[str, str]:
+    return (ends[1], ends[0]) if back else ends
 
 
 def _begins(tunnel: Tunnel) -> Inside:
@@ -84,14 +91,15 @@ def _begins(tunnel: Tunnel) -> Inside:
     return "ipv4" if isinstance(tunnel, OverIp) and tunnel.ip_version(4) == 4 else "ipv6"
 
 
-def _add(made: TunnelBytes, tunnel: Tunnel, inside: Inside) -> None:
+def _add(made: TunnelBytes, tunnel: Tunnel, inside: Inside, *, back: bool) -> None:
     if isinstance(tunnel, OverIp):
         if tunnel.source is None or tunnel.destination is None:
             raise ValueError(f"the {tunnel.words} header needs `source` and `destination`")
         protocol = (
             _UDP if isinstance(tunnel, OverUdp) else _GRE if isinstance(tunnel, GreTunnel) else _PROTOCOLS[inside]
         )
-        _add_ip(made, (tunnel.source, tunnel.destination), protocol, tunnel.hop_limit, tunnel.traffic_class)
+        ends = _exchanged((tunnel.source, tunnel.destination), back=back)
+        _add_ip(made, ends, protocol, tunnel.hop_limit, tunnel.traffic_class)
     if isinstance(tunnel, OverUdp):
         _add_udp(made, tunnel)
         _add_behind_udp(made, tunnel, inside)

@@ -81,10 +81,11 @@ class XdpTunnel(XdpDut):
         host = require_host(testbed, self.kind)
         devices = await dut_devices(testbed, self.kind, fewest=self.fewest_ports, most=self.most_ports)
         await self._attach(testbed, changes, devices, _PROGRAM)
-        here = tunnel_headers(self.options.tunnels, self.options.carries)
-        beyond = tunnel_headers(self.options.beyond, self.options.carries)
         for start, end in ways_of(Pattern.ONE_TO_ONE, len(devices.names), bidirectional=True).loaded:
-            removed, added = (here, beyond) if start < end else (beyond, here)
+            back = start > end
+            sides = (self.options.tunnels, self.options.beyond)
+            made = [tunnel_headers(side, self.options.carries, back=back) for side in sides]
+            removed, added = made[::-1] if back else made
             packed = pack_settings(self.options, devices.indexes[end], removed, added)
             settings = await bpf.map_id(host, self._attached[start].program, "tunnel_settings")
             wanted = int.from_bytes(packed, sys.byteorder)
