@@ -296,6 +296,24 @@ class MacTable(Frozen):
     pause_s: float
 
 
+class ReplayedCapture(Frozen):
+    """One capture of a trial, and the numbers of the tester's ports that send it and receive it."""
+
+    file: str
+    from_port: int = Field(ge=0)
+    to_port: int = Field(ge=0)
+
+
+class Replay(Frozen):
+    """Captures in step with their own timing, in place of the traffic's streams; ``signed``: with our signature."""
+
+    captures: tuple[ReplayedCapture, ...]
+    speed: float = Field(gt=0.0)
+    together: bool
+    signed: bool
+    keeps_macs: bool
+
+
 # What each stream of a port sends: a share of the port's load, or a rate of its own whatever the load is.
 
 

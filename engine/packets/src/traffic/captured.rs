@@ -12,7 +12,7 @@ use super::Choice;
 use super::address_match::{AddressMatch, FlowKey};
 use super::capture_file::{self, FileFrame};
 use super::header_stack::{ComputedHeader, build};
-use super::recognition::{Filter, Recognition};
+use super::recognition::{Filter, Recognition, SMALLEST_FRAME_BYTES};
 use super::shape::Shape;
 use super::signature_search::SignatureSearch;
 use crate::addresses::parse_mac;
@@ -20,9 +20,6 @@ use crate::error::{EngineError, ErrorKind};
 use crate::signature::SIGNATURE_BYTES;
 use crate::wire::ethernet::{self, FCS_BYTES};
 use crate::wire::{Ethernet, Header, Headers, Udp, ip_protocol, udp};
-
-/// IEEE 802.3 4.4.2: minFrameSize, without FCS.
-const SMALLEST_FRAME_BYTES: usize = 60;
 
 /// The frames of a file as a stream.
 #[derive(Debug, Clone)]

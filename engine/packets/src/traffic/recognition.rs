@@ -8,6 +8,9 @@ use nicbench_protocol::FilterBytes;
 
 use crate::wire::{Headers, ethernet, ipv4, ipv6};
 
+/// IEEE 802.3 4.4.2: minFrameSize, without FCS.
+pub const SMALLEST_FRAME_BYTES: usize = 60;
+
 /// What tells which of a stream's frames a frame is.
 #[derive(Debug, Clone)]
 pub enum Recognition {
@@ -82,7 +85,9 @@ impl Recognition {
                 continue;
             }
             for position in laps.clone().map(|lap| lap * count + u64::from(*index)) {
-                let is_nearer = nearest.is_none_or(|other| position.abs_diff(expected) < other.abs_diff(expected));
+                // Of two as near the one ahead: if it was a copy of the other, the next of its kind will count as one.
+                let rank = |position: u64| (position.abs_diff(expected), position < expected);
+                let is_nearer = nearest.is_none_or(|other| rank(position) < rank(other));
                 nearest = if is_nearer { Some(position) } else { nearest };
             }
         }
@@ -91,26 +96,40 @@ impl Recognition {
 }
 
 /// What a router changes: MAC addresses, hop limit and the checksum of IPv4's header.
-fn changing(frame: &[u8]) -> [Range<usize>; 3] {
+fn changing(headers: Option<&Headers>) -> [Range<usize>; 3] {
     let none = 0..0;
     let addresses = ethernet::ADDRESSES.range(0);
-    match Headers::find(frame, 0).and_then(|headers| headers.ip) {
+    match headers.and_then(|headers| headers.ip) {
         Some(ip) if ip.is_v6 => [addresses, ipv6::HOP_LIMIT.range(ip.at), none],
         Some(ip) => [addresses, ipv4::HOP_LIMIT.range(ip.at), ipv4::CHECKSUM.range(ip.at)],
         None => [addresses, none.clone(), none],
     }
 }
 
-/// The frame in parts, without what a router changes.
+/// The frame without its padding, which may be cut or made anew on the way.
+fn unpadded<'a>(frame: &'a [u8], headers: Option<&Headers>) -> &'a [u8] {
+    let end = match headers {
+        Some(headers) if headers.ip.is_some() => headers.end,
+        _ if frame.len() <= SMALLEST_FRAME_BYTES => {
+            frame.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)
+        }
+        _ => frame.len(),
+    };
+    &frame[..end.min(frame.len())]
+}
+
+/// The frame in parts, without padding and what a router changes.
 fn parts(frame: &[u8]) -> [&[u8]; 4] {
+    let headers = Headers::find(frame, 0);
+    let whole = unpadded(frame, headers.as_ref());
     let mut from = 0;
     let mut rest = [&frame[..0]; 4];
-    let holes = changing(frame);
+    let holes = changing(headers.as_ref());
     for (part, hole) in rest.iter_mut().zip(holes.iter().filter(|hole| !hole.is_empty())) {
-        *part = frame.get(from..hole.start).unwrap_or_default();
+        *part = whole.get(from..hole.start).unwrap_or_default();
         from = hole.end;
     }
-    rest[3] = frame.get(from..).unwrap_or_default();
+    rest[3] = whole.get(from..).unwrap_or_default();
     rest
 }
 
@@ -121,7 +140,7 @@ fn hash(frame: &[u8]) -> u64 {
 }
 
 fn is_same(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && parts(one) == parts(other)
+    parts(one) == parts(other)
 }
 
 #[cfg(test)]
@@ -130,7 +149,7 @@ mod tests {
 
     fn frame(hop_limit: u8, last: u8) -> Vec<u8> {
         let mut bytes = vec![hop_limit; 12];
-        bytes.extend([8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, hop_limit, 17, hop_limit, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
+        bytes.extend([8, 0, 0x45, 0, 0, 41, 0, 0, 0, 0, hop_limit, 17, hop_limit, 1, 1, 1, 1, 1, 2, 2, 2, 2]);
         bytes.extend([0; 20]);
         bytes.push(last);
         bytes
@@ -146,7 +165,9 @@ mod tests {
         let frames = [frame(64, 1), frame(64, 2), frame(64, 3)];
         assert_eq!(position(&frames, &frame(63, 2), 0), Some(1));
         assert_eq!(position(&frames, &frame(64, 9), 0), None);
-        assert_eq!(position(&frames, &frame(64, 2)[..54], 0), None);
+        assert_eq!(position(&frames, &frame(64, 2)[..53], 0), None);
+        let padded = [frame(64, 2), vec![7; 5]].concat();
+        assert_eq!(position(&frames, &padded, 0), Some(1), "padding is nobody's");
     }
 
     #[test]
@@ -154,7 +175,7 @@ mod tests {
         let frames = [frame(64, 1), frame(64, 7), frame(64, 2), frame(64, 7)];
         assert_eq!(
             [0, 2, 3, 4, 7].map(|expected| position(&frames, &frame(64, 7), expected)),
-            [1, 1, 3, 3, 7].map(Some)
+            [1, 3, 3, 5, 7].map(Some)
         );
         assert_eq!(position(&frames, &frame(64, 1), 6), Some(8));
     }

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
+from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import Size, size_label
 from nicbench.core.header_fields import Fields, Sweep
-from nicbench.core.traffic import Frames, MacTable, StreamLoad, StreamSpec, Traffic
-from nicbench.core.trial import Phase
+from nicbench.core.traffic import Frames, MacTable, Replay, StreamLoad, StreamSpec, Traffic
+from nicbench.core.trial import Phase, TrialRequest
 from nicbench.core.tunnels import Tunnel
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_tunnels import CARRIED_ADDRESSES, stacks, tunnel_layers, value_of
@@ -64,6 +65,44 @@ def with_own_loads(traffic: Traffic, loads: Sequence[StreamLoad]) -> tuple[Traff
     )
     sized = traffic.model_copy(update={"streams": streams})
     return sized, tuple(rates.get(stream.name) for stream in sized.port_streams())
+
+
+def requests_of_its_own(ways: Sequence[Addressing], request: TrialRequest) -> list[dict[str, Any]] | None:
+    """The streams of a trial that replace those of the traffic; None where it has none."""
+    if request.replay is not None:
+        return replay_requests(ways, request.replay)
+    if request.macs is not None:
+        return mac_requests(ways, request.size, request.macs, request.load_frames_per_s or 0.0)
+    return None
+
+
+def replay_requests(ways: Sequence[Addressing], replay: Replay) -> list[dict[str, Any]]:
+    """A stream for each capture. UsageError where no way of the traffic joins its ports."""
+    by_ports = {(way.transmit, way.receive): way for way in ways}
+    requests = []
+    for number, capture in enumerate(replay.captures, start=1):
+        way = by_ports.get((capture.from_port, capture.to_port))
+        if way is None:
+            known = ", ".join(f"{start} to {end}" for start, end in sorted(by_ports))
+            raise UsageError(
+                f"no frames go from port {capture.from_port} to port {capture.to_port}",
+                place=f"the capture {capture.file}",
+                next_step=f"the traffic's ways are {known}: choose one of them, or another `pattern` under `traffic`",
+            )
+        macs = {} if replay.keeps_macs else {"source_mac": way.source_mac, "destination_mac": way.destination_mac}
+        requests.append(
+            {
+                "name": f"{way.transmit}->{way.receive} capture {number}",
+                "transmit_port": way.transmit,
+                "receive_port": way.receive,
+                "rate_frames_per_s": 0.0,
+                "pcap": capture.file,
+                "timing": {"speed": replay.speed, "together": replay.together},
+                "unsigned": not replay.signed,
+                **macs,
+            }
+        )
+    return requests
 
 
 def mac_requests(

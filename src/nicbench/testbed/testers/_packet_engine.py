@@ -23,8 +23,8 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_streams import (
     learning_requests,
-    mac_requests,
     phase_requests,
+    requests_of_its_own,
     stream_requests,
     with_own_loads,
 )
@@ -248,8 +248,8 @@ class PacketsTester(Tester):
         def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
             return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames)
 
-        if request.macs is not None:
-            return mac_requests(ways, request.size, request.macs, request.load_frames_per_s or 0.0), []
+        if (own := requests_of_its_own(ways, request)) is not None:
+            return own, []
         if request.streams:
             return self._streams_of_own_loads(ways, request, duration_s), []
         if not request.phases:
