@@ -214,10 +214,11 @@ impl Trial {
         let resolution_ns = 1e9 / clock.hz();
         let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64;
         let received_by = if self.is_stamped_in_kernel { "program" } else { "tsc" };
-        let is_unsigned = analyser.expected()[stream].template.captured().is_some_and(Captured::is_unsigned);
+        let captured = analyser.expected()[stream].template.captured();
+        let has_times = captured.is_none_or(Captured::has_times);
         let source = match self.latency_from {
             // Frames without a signature do not say when they were sent.
-            _ if is_unsigned => "scheduled",
+            _ if captured.is_some_and(Captured::is_unsigned) => "scheduled",
             LatencyFrom::Software if self.is_stamped_in_kernel => "program",
             LatencyFrom::Software => "software",
             LatencyFrom::Scheduled => "scheduled",
@@ -257,9 +258,9 @@ impl Trial {
             transmit_gaps: gaps.reading()?,
             lateness,
             gap_errors,
-            latency: received.latency,
+            latency: received.latency.filter(|_| has_times),
             reordering: received.reordering,
-            variation: received.variation,
+            variation: received.variation.filter(|_| has_times),
             intervals: received.intervals,
             arrivals: received.arrivals,
             last_jump_ns: received.last_jump_ns,

@@ -125,6 +125,8 @@ def _abilities_of_stream(stream: StreamSpec) -> Iterator[tuple[Ability, str]]:
     yield from ((Ability.HEADERS, key) for key in _HEADER_KEYS if getattr(stream, key))
     if stream.pcap:
         yield Ability.FILE, "pcap"
+    elif not stream.signature:
+        yield Ability.FILE, "signature"
     if stream.fields.given_fields():
         yield Ability.FIELDS, "fields"
     yield from ((Ability.STREAM_BURSTS, key) for key in ("burst_frames", "frames") if getattr(stream, key))

@@ -61,10 +61,10 @@ def list_frame_sizes(bench: BenchFile) -> tuple[Size, ...]:
 def smallest_frame_bytes(traffic: Traffic, streams: tuple[StreamSpec, ...] = ()) -> int:
     """The smallest frame that holds headers and signature of these streams, or of all: 64 bytes with IPv4 and UDP."""
     every = streams or traffic.port_streams()
-    needed = max(_header_bytes(stream, traffic.ip) for stream in every)
+    needed = max(_header_bytes(stream, traffic.ip) + SIGNATURE_BYTES * stream.signature for stream in every)
     # Ethernet would fill up what leaves a tunnel smaller.
     behind = max(SMALLEST_ETHERNET_FRAME_BYTES - growth_bytes(stream, traffic.ip) for stream in every)
-    return max(SMALLEST_ETHERNET_FRAME_BYTES, behind, needed + SIGNATURE_BYTES + FCS_BYTES)
+    return max(SMALLEST_ETHERNET_FRAME_BYTES, behind, needed + FCS_BYTES)
 
 
 def growth_bytes(frames: Frames, ip: int) -> int:
@@ -160,7 +160,8 @@ def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSp
     if frame_bytes < smallest:
         stream = max(streams, key=lambda stream: _header_bytes(stream, traffic.ip))
         headers = describe_headers(stream, traffic.ip)
-        room = f"{frame_bytes} bytes are too few for {headers} and a signature: the minimum is {smallest} bytes"
+        and_signature = " and a signature" if stream.signature else ""
+        room = f"{frame_bytes} bytes are too few for {headers}{and_signature}: the minimum is {smallest} bytes"
         instead = ", or `traffic: {ip: 4}`" if traffic.ip == 6 else ""
         return room, f"use frames of {smallest} bytes or more{instead}"
     if largest is not None and frame_bytes > largest and not hasattr(bench.lab and bench.lab.options, "mtu"):

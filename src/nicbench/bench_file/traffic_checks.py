@@ -77,6 +77,14 @@ def _check_whole_frames(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -
     if stream.pcap is None and stream.signature_offset is not None:
         message = "`signature_offset` says where in a capture's frames the signature goes, and there is no capture"
         yield Problem(_position(root, own, "signature_offset"), message, "remove it, or add `pcap: FILE`")
+    if not stream.signature and stream.pcap is None and stream.raw_frame is None:
+        message = "frames without a signature are those of `raw_frame` or of `pcap`, and there is neither"
+        yield Problem(_position(root, own, "signature"), message, "remove `signature`, or add `raw_frame`")
+    if stream.filter and (stream.signature or stream.raw_frame is None):
+        message = "`filter` counts the frames of a `raw_frame` without a signature, and here frames have one"
+        if stream.raw_frame is None:
+            message = "`filter` counts the frames of a `raw_frame`, and there is none"
+        yield Problem(_position(root, own, "filter"), message, "remove it, or write `signature: false` and `raw_frame`")
     if stream.pcap is None and stream.raw_frame is None:
         return
     whole = "pcap" if stream.pcap is not None else "raw_frame"

@@ -70,6 +70,23 @@ Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1,
 HexBytes = Annotated[str, AfterValidator(_whole_bytes)]
 
 
+class FilterBytes(Frozen):
+    """Bytes that a frame has at a place; it is counted where it has all of them."""
+
+    at: int = Field(ge=0, le=9000)
+    """The place of the first byte, from 0, the Ethernet header included."""
+    hex: HexBytes = Field(min_length=2)
+    """The bytes in hexadecimal, in quotes."""
+    mask: HexBytes | None = None
+    """The bits that count, as many bytes; without it all."""
+
+    @model_validator(mode="after")
+    def _is_as_long(self) -> FilterBytes:
+        if self.mask is not None and len(self.mask) != len(self.hex):
+            raise ValueError(f"{len(self.hex) // 2} bytes need a mask of as many, not {len(self.mask) // 2}")
+        return self
+
+
 class Frames(Frozen):
     """The content of one stream's frames."""
 
@@ -102,6 +119,14 @@ class Frames(Frozen):
     raw_frame: Annotated[HexBytes, AfterValidator(_has_an_ethernet_header)] | None = None
     """The beginning of every frame in hexadecimal, from the Ethernet header on, in quotes. It replaces all headers and
     is sent as it stands, followed by the signature.
+    """
+    signature: bool = True
+    """With `raw_frame` or `pcap`, `false` sends the frames as they are. They are recognised by their bytes, in the order
+    of sending, and no latency is known of them.
+    """
+    filter: tuple[FilterBytes, ...] = Field(default=(), max_length=8)
+    """With `raw_frame` and `signature: false`: by which bytes a frame that comes back is counted. Without it by all but
+    those that a router changes.
     """
     pcap: str | None = Field(default=None, min_length=1)
     """A capture (pcap or pcapng) on the tester's host that replaces all headers. Its frames are sent one after
@@ -266,7 +291,7 @@ class Ability(StrEnum):
     STREAM_LOADS = "a load of its own for each stream of a port"
     MAC_ADDRESSES = "frames from and to many MAC addresses"
     HEADERS = "headers other than Ethernet, IP and UDP, or frames given as a whole"
-    FILE = "frames of a file"
+    FILE = "frames of a file, or without a signature"
     FIELDS = "header fields that differ between flows"
     IPV6 = "IPv6"
     STREAM_BURSTS = "streams in bursts, or with an end of their own"

@@ -125,7 +125,7 @@ impl Analyser {
                 self.analyse_ours(port, frame, signature, now_ns);
             }
             Some(_) => self.count_stale(port),
-            None => match self.recognise(port, frame) {
+            None => match self.recognise(port, frame, now_ns) {
                 Some(signature) => self.analyse_ours(port, frame, signature, now_ns),
                 None => self.analyse_unknown(port, frame),
             },
@@ -133,12 +133,12 @@ impl Analyser {
     }
 
     /// What a frame that bears no signature would say of itself: its place in the stream, and when it was due.
-    fn recognise(&self, port: usize, frame: &[u8]) -> Option<Signature> {
+    fn recognise(&self, port: usize, frame: &[u8], now_ns: u64) -> Option<Signature> {
         self.expected.iter().filter(|stream| stream.receive_port == port).find_map(|stream| {
             let captured = stream.template.captured().filter(|captured| captured.is_unsigned())?;
             let flow = stream.first_flow;
             let (position, due_ns) = captured.recognise(frame, self.flows.line(flow)?.next)?;
-            Some(Signature { flow, sequence: position as u32, time_ns: due_ns & TIME_MASK })
+            Some(Signature { flow, sequence: position as u32, time_ns: due_ns.unwrap_or(now_ns) & TIME_MASK })
         })
     }
 

@@ -41,8 +41,8 @@ pub struct Captured {
 /// When frames are due.
 #[derive(Debug, Clone)]
 enum Times {
-    /// At a rate, in bursts of so many frames: nanoseconds from one burst to the next.
-    Even { burst_frames: u64, interval_ns: f64 },
+    /// At a rate.
+    Even,
     /// When they were captured: each since the trial began, and when the file's first one was, since 1970.
     Recorded { due_ns: Vec<u64>, first_ns: u64, speed: f64 },
 }
@@ -122,7 +122,7 @@ impl Captured {
         let frames = [frame];
         let recognition =
             if filters.is_empty() { Recognition::by_bytes(&frames) } else { Recognition::Filter(filters) };
-        Ok(Self::unsigned(&frames, recognition, Times::even(request)))
+        Ok(Self::unsigned(&frames, recognition, Times::Even))
     }
 
     fn unsigned(frames: &[Vec<u8>], recognition: Recognition, times: Times) -> Self {
@@ -179,6 +179,11 @@ impl Captured {
         }
     }
 
+    /// Whether a frame says, or the file, when it was sent.
+    pub fn has_times(&self) -> bool {
+        !self.is_unsigned() || self.due_ns().is_some()
+    }
+
     /// Whether frames are sent as they are.
     pub fn is_unsigned(&self) -> bool {
         self.recognition.is_some()
@@ -187,7 +192,7 @@ impl Captured {
     /// When each frame is due, since the trial began; `None` where they are sent at a rate.
     pub fn due_ns(&self) -> Option<&[u64]> {
         match &self.times {
-            Times::Even { .. } => None,
+            Times::Even => None,
             Times::Recorded { due_ns, .. } => Some(due_ns),
         }
     }
@@ -195,7 +200,7 @@ impl Captured {
     /// When the first frame was captured, since 1970; `None` where frames are sent at a rate.
     pub fn first_ns(&self) -> Option<u64> {
         match self.times {
-            Times::Even { .. } => None,
+            Times::Even => None,
             Times::Recorded { first_ns, .. } => Some(first_ns),
         }
     }
@@ -208,8 +213,8 @@ impl Captured {
         }
     }
 
-    /// The position of a frame without a signature, and when it was due; `None` where it is none of the file's.
-    pub fn recognise(&self, frame: &[u8], expected: u64) -> Option<(u64, u64)> {
+    /// The position of a frame without a signature, and when it was due if it had a time of its own; `None` where it is none of the file's.
+    pub fn recognise(&self, frame: &[u8], expected: u64) -> Option<(u64, Option<u64>)> {
         let count = self.frames.len() as u64;
         let position =
             self.recognition.as_ref()?.position(frame, expected, count, |index| self.frame(index as usize))?;
@@ -217,11 +222,9 @@ impl Captured {
             Times::Recorded { due_ns, .. } => {
                 // A file with its own timing is sent once.
                 let position = position % count;
-                Some((position, due_ns[position as usize]))
+                Some((position, Some(due_ns[position as usize])))
             }
-            Times::Even { burst_frames, interval_ns } => {
-                Some((position, ((position / burst_frames) as f64 * interval_ns) as u64))
-            }
+            Times::Even => Some((position, None)),
         }
     }
 
@@ -300,7 +303,7 @@ impl Captured {
 
 impl Times {
     fn of(request: &StreamRequest, frames: &[FileFrame]) -> Result<Self, String> {
-        let Some(timing) = request.timing else { return Ok(Self::even(request)) };
+        let Some(timing) = request.timing else { return Ok(Self::Even) };
         let mut due_ns = Vec::with_capacity(frames.len());
         let (mut first_ns, mut latest_ns) = (None, 0);
         for (index, frame) in frames.iter().enumerate() {
@@ -311,13 +314,6 @@ impl Times {
             due_ns.push(((latest_ns - first_ns) as f64 / timing.speed) as u64);
         }
         Ok(Self::Recorded { due_ns, first_ns: first_ns.unwrap_or(0), speed: timing.speed })
-    }
-
-    fn even(request: &StreamRequest) -> Self {
-        let burst_frames = u64::from(request.burst_frames.unwrap_or(1).max(1));
-        let rate = request.rate_frames_per_s;
-        let interval_ns = if rate > 0.0 { burst_frames as f64 * 1e9 / rate } else { 0.0 };
-        Self::Even { burst_frames, interval_ns }
     }
 }
 

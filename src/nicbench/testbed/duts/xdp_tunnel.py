@@ -49,8 +49,8 @@ class XdpTunnelOptions(XdpOptions):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        if not self.tunnels and not self.beyond:
-            raise ValueError("it needs `tunnels`, `beyond` or both: without them it would change nothing")
+        if not self.tunnels and not self.beyond and not self.drop_every and not self.damage_every:
+            raise ValueError("it needs `tunnels` or `beyond`: without them it would change nothing")
         for tunnel in (*self.tunnels, *self.beyond):
             if isinstance(tunnel, OverIp) and tunnel.source is None:
                 raise ValueError(f"the {tunnel.words} header needs `source` and `destination`, as it has in `traffic`")

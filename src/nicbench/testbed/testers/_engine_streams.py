@@ -211,11 +211,14 @@ def _sizes(size: Size) -> dict[str, Any]:
 
 def _frames(stream: StreamSpec, way: Addressing) -> dict[str, Any]:
     """The fields for the headers: flat ones where they suffice, for the engine is faster with them, else layers."""
+    unsigned = {} if stream.signature else {"unsigned": True}
     if stream.pcap is not None:
         macs = {"source_mac": way.source_mac, "destination_mac": way.destination_mac}
-        return {**macs, "pcap": stream.pcap, "signature_offset": stream.signature_offset}
+        return {**macs, "pcap": stream.pcap, "signature_offset": stream.signature_offset, **unsigned}
     if stream.raw_frame is not None:  # all frames have the same headers, so that a DUT sees one flow
-        return {"flows": 1, "layers": [{"layer": "raw", "hex": stream.raw_frame}]}
+        filters = [one.model_dump(exclude_none=True) for one in stream.filter]
+        raw = {"layer": "raw", "hex": stream.raw_frame}
+        return {"flows": 1, "layers": [raw], **unsigned, **({"filter": filters} if filters else {})}
     if not stream.is_plain():
         sent, received = stacks(stream, way)
         back = {} if received is None else {"received_layers": layers(stream, way, received, sent=False)}
