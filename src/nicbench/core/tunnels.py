@@ -128,6 +128,7 @@ class VxlanTunnel(CarriesEthernet, OverUdp):
     carries_ethernet: ClassVar[bool] = True
     fixed_bytes: ClassVar[int] = 8
     kind: Literal["vxlan"]
+    """Which tunnel this is."""
     vni: Bits24
     """Network identifier, 24 bits."""
     port: int = Field(default=VXLAN_PORT, ge=1, le=LARGEST_PORT)
@@ -140,6 +141,7 @@ class GeneveTunnel(CarriesEthernet, OverUdp):
     words: ClassVar[str] = "GENEVE"
     fixed_bytes: ClassVar[int] = 8
     kind: Literal["geneve"]
+    """Which tunnel this is."""
     vni: Bits24
     """Network identifier, 24 bits."""
     port: int = Field(default=_GENEVE_PORT, ge=1, le=LARGEST_PORT)
@@ -154,6 +156,7 @@ class GtpTunnel(OverUdp):
     words: ClassVar[str] = "GTP-U"
     fixed_bytes: ClassVar[int] = 8
     kind: Literal["gtp-u"]
+    """Which tunnel this is."""
     teid: Bits32
     """Tunnel endpoint identifier, 32 bits."""
     qos_flow: Bits6 | None = None
@@ -172,6 +175,7 @@ class GreTunnel(CarriesEthernet, OverIp):
     words: ClassVar[str] = "GRE"
     fixed_bytes: ClassVar[int] = 4
     kind: Literal["gre"]
+    """Which tunnel this is."""
     key: Bits32 | None = None
     """Key (RFC 2890), 32 bits; without it there is none."""
     ethernet: bool = False
@@ -188,6 +192,7 @@ class IpTunnel(OverIp):
     words: ClassVar[str] = "IP"
     fixed_bytes: ClassVar[int] = 0
     kind: Literal["ip"]
+    """Which tunnel this is."""
 
 
 class Srv6Tunnel(CarriesEthernet):
@@ -195,6 +200,7 @@ class Srv6Tunnel(CarriesEthernet):
 
     words: ClassVar[str] = "SRv6"
     kind: Literal["srv6"]
+    """Which tunnel this is."""
     source: Segment = "2001:db8::1"
     """The address at which the tunnel begins."""
     segments: tuple[Segment, ...] = Field(min_length=1, max_length=16)
@@ -230,6 +236,7 @@ class MplsTunnel(CarriesEthernet):
     words: ClassVar[str] = "MPLS"
     fixed_bytes: ClassVar[int] = 4
     kind: Literal["mpls"]
+    """Which tunnel this is."""
     label: Bits20
     """Label, 20 bits."""
     traffic_class: Bits3 = 0
@@ -246,6 +253,7 @@ class PppoeTunnel(_Tunnel):
     words: ClassVar[str] = "PPPoE"
     fixed_bytes: ClassVar[int] = 8
     kind: Literal["pppoe"]
+    """Which tunnel this is."""
     session: Bits16
     """Session, 16 bits."""
 
