@@ -8,11 +8,11 @@ from nicbench.bench_file import BenchFile, WrongBenchFileError
 
 Read = Callable[[str], BenchFile]
 HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
-TESTS = "tests:\n  - {name: t, method: throughput, frame_bytes: [128]}\n"
+TESTS = "tests:\n  - {name: t, method: throughput, frame_bytes: [256]}\n"
 ENDS = "source: 192.0.2.1, destination: 192.0.2.2"
 
 WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
-    "an unknown tunnel": ("{tunnels: [{kind: gree}]}", 5, 21, "there is no kind `gree`", "'gre'"),
+    "an unknown tunnel": ("{tunnels: [{kind: gree}]}", 5, 21, "there is no kind `gree`", "`gre`"),
     "a tunnel without its kind": ("{tunnels: [{vni: 3}]}", 5, 21, "has no kind", "kind"),
     "a key of another tunnel": (
         "{tunnels: [{kind: mpls, label: 5, vni: 3}]}", 5, 44, "unknown key `traffic.tunnels[0].vni`", "label"
@@ -24,7 +24,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     "ends of two versions": (
         "{tunnels: [{kind: ip, source: 192.0.2.1, destination: '2001:db8::1'}]}", 5, 21, "both IPv4 or both", None
     ),
-    "an end that is no address": ("{tunnels: [{kind: ip, source: x, destination: y}]}", 5, 40, "no IP address", None),
+    "an end of a word": ("{tunnels: [{kind: ip, source: x, destination: 192.0.2.1}]}", 5, 40, "no IP address", None),
     "PPPoE within IP": (
         f"{{tunnels: [{{kind: ip, {ENDS}}}, {{kind: pppoe, session: 1}}]}}", 5, 20, "PPPoE stands behind Ethernet", None
     ),
@@ -42,7 +42,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "no signature without a raw frame": ("{signature: false}", 5, 22, "there is neither", "`raw_frame`"),
     "a filter of frames with a signature": (
-        "{raw_frame: '0200000000020200000000010800', filter: [{at: 12, hex: '0800'}]}", 5, 61, "have one", "`signature"
+        "{raw_frame: '0200000000020200000000010800', filter: [{at: 12, hex: '0800'}]}", 5, 62, "have one", "`signature"
     ),
     "a mask of another length": (
         "{raw_frame: '0200000000020200000000010800', signature: false, filter: [{at: 1, hex: '0800', mask: 'ff'}]}",

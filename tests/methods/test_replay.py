@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from known import HEALTH, KnownContext
 
 from nicbench.core.reading import Counts, TransmitGaps
 from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
 from nicbench.methods.served.replay import CaptureReplay
 from nicbench.stats.latency import histogram_of
 
+from .known import HEALTH, KnownContext
+
 LATE = TransmitGaps(
-    count=2, minimum_ns=900, mean_ns=1000.0, maximum_ns=1100, histogram=histogram_of([(900, 1), (1100, 1)])
+    count=1000, minimum_ns=900, mean_ns=1000.0, maximum_ns=1100, histogram=histogram_of([(900, 500), (1100, 500)])
 )
 
 
@@ -34,7 +35,7 @@ class Played(KnownContext):
             for number, _ in enumerate(request.replay.captures, start=1)
         )
         ports = tuple(PortReading(name=name, foreign=foreign) for name, foreign in (("t0", 0), ("t1", 4)))
-        return Reading(transmit_ns=10**9, counts=counts, streams=streams, ports=ports, health=HEALTH)
+        return Reading(transmit_ns=10**9, counts=counts, streams=streams, ports=ports, latency=None, health=HEALTH)
 
 
 async def play(**options: Any) -> tuple[Played, Any]:

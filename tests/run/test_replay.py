@@ -1,13 +1,13 @@
-"""Captures with their own timing: on the simulated lab to the frame, and by real frames against the receiver's clock."""
+"""Captures with their own timing: on the simulated lab to the frame, by real frames against the receiver's clock."""
 
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lab_bench import TOLERANT
 from scapy.all import ARP, IP, TCP, UDP, Ether, Raw, rdpcap, wrpcap
 
 from nicbench.bench_file import load
@@ -16,6 +16,8 @@ from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
+
+from .lab_bench import TOLERANT
 
 BENCH = """
 nicbench: 1
@@ -116,6 +118,6 @@ def test_known_gaps_are_found_again_by_the_receivers_clock(tmp_path: Path) -> No
     assert counts(result) == [60, 60, 60, 0, 0, 0, 0]
     assert trial.reading.capture is not None
     stamps = [float(frame.time) for frame in rdpcap(str(folder.path / trial.reading.capture.name))]
-    found = [after - before for before, after in zip(stamps, stamps[1:], strict=False)]
+    found = [after - before for before, after in pairwise(stamps)]
     middle_s = (LONG_S + SHORT_S) / 2
     assert [gap > middle_s for gap in found] == [gap > middle_s for gap in gaps_s[:-1]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lab_bench import TOLERANT, run_bench
+
+from .lab_bench import TOLERANT, run_bench
 
 pytestmark = pytest.mark.lab
 

@@ -111,13 +111,12 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
     given = _describe_value(details["input"])
     if kind == "quantity":
         return f"{name}: {context['why']}", f"write {context['accepted']}"
-    if kind == "union_tag_invalid":
-        return (
-            f"{name}: there is no {context['discriminator']} {quote(context['tag'])}",
-            f"write {context['expected_tags']}",
-        )
-    if kind == "union_tag_not_found":
-        return f"{name} has no {context['discriminator']}", f"write {context['discriminator']}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        key = str(context["discriminator"]).strip("'")
+        if kind == "union_tag_not_found":
+            return f"{name} has no {key}", f"add `{key}: ...`"
+        tags = str(context["expected_tags"]).replace("'", "`")
+        return f"{name}: there is no {key} {quote(context['tag'])}", f"write {tags}"
     if kind in ("literal_error", "enum"):
         return f"{name} cannot be {given}", f"write {context['expected']}"
     if kind in _BOUNDS:

@@ -121,8 +121,8 @@ class Frames(Frozen):
     is sent as it stands, followed by the signature.
     """
     signature: bool = True
-    """With `raw_frame` or `pcap`, `false` sends the frames as they are. They are recognised by their bytes, in the order
-    of sending, and no latency is known of them.
+    """With `raw_frame` or `pcap`, `false` sends the frames as they are. They are recognised by their bytes, without
+    latency.
     """
     filter: tuple[FilterBytes, ...] = Field(default=(), max_length=8)
     """With `raw_frame` and `signature: false`: by which bytes a frame that comes back is counted. Without it by all but
