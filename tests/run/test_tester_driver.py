@@ -69,12 +69,12 @@ def wired(t0: str = "", t1: str = "device: pup0") -> BenchFile:
         (lab(size="imix"), "xdp where the kernel and the interfaces can"),
         (
             lab("traffic: {vxlan: {vni: 7}, mixes: {two: {smallest: 128, largest: 512, step: 128}}}", size="two"),
-            "net_af_xdp, because the test quick (throughput) needs frames of several sizes in VXLAN",
+            "net_af_xdp, because the test quick (throughput) needs frames of several sizes in tunnels",
         ),
         (lab("tester: {capture: {around_loss: 4}}"), "xdp where the kernel and the interfaces can"),
         (
             lab("configurations: {a: , b: {traffic: {vxlan: {vni: 7}}}}\n" + TWO_SIZES, size="two"),
-            "in the configuration b the test quick (throughput) needs frames of several sizes in VXLAN",
+            "in the configuration b the test quick (throughput) needs frames of several sizes in tunnels",
         ),
         (wired(), "xdp where the kernel"),
         (wired(t1="address: 0000:03:00.1"), "the port t1 is driven by DPDK, and the kernel makes the frames of all"),

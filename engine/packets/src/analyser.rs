@@ -37,11 +37,21 @@ use intervals::Intervals;
 /// A stream as the receiver expects it.
 #[derive(Debug, Clone)]
 pub struct Expected {
+    /// The frames as they are to come back.
     pub template: Template,
+    /// The frames as they are sent, where a tunnel begins or ends on the way.
+    pub sent: Option<Template>,
     pub receive_port: usize,
     /// The number of the stream's first flow; flows are numbered over all streams.
     pub first_flow: u32,
     pub flows: u32,
+}
+
+impl Expected {
+    /// The frames as they are sent.
+    pub fn sent(&self) -> &Template {
+        self.sent.as_ref().unwrap_or(&self.template)
+    }
 }
 
 /// Frames whose signatures are checked together, before any is judged.

@@ -1,5 +1,7 @@
 //! What a `start` asks for, checked against the ports before anything is sent.
 
+use std::sync::Arc;
+
 use nicbench_protocol::{Start, StreamRequest};
 
 use crate::analyser::Expected;
@@ -7,6 +9,7 @@ use crate::error::{EngineError, ErrorKind};
 use crate::port::{MAXIMUM_BURST, PortFacts};
 use crate::signature::{MAXIMUM_FLOWS, scramble};
 use crate::template::{Bounds, Template};
+use crate::traffic::Captured;
 use crate::wire::ethernet::FCS_BYTES;
 
 const MAXIMUM_STREAMS: usize = 64;
@@ -14,7 +17,11 @@ const MAXIMUM_DURATION_S: f64 = 86_400.0;
 const MAXIMUM_CATCH_UP_S: f64 = 10.0;
 const MAXIMUM_RATE_FRAMES_PER_S: f64 = 1e9;
 const MAXIMUM_PORT_COUNT: u32 = 1 << 16;
+const LEAST_SPEED: f64 = 1e-6;
+const MOST_SPEED: f64 = 1e6;
 const MAXIMUM_BURST_FRAMES: u32 = 1 << 20;
+/// IEEE 802.3 4.4.2: minFrameSize, with FCS.
+const SMALLEST_ETHERNET_BYTES: u32 = 64;
 
 /// Refuses a transmission that cannot be made; otherwise what the receiver must know of each stream.
 pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, EngineError> {
@@ -33,17 +40,40 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
     for stream in &start.streams {
         check_frames(stream, start.duration_s)?;
         let (transmit, receive) = check_stream(stream, ports)?;
-        let template = Template::new(stream)?;
+        let (template, sent) = match Template::received(stream)? {
+            Some(received) => (received, Some(Template::new(stream)?)),
+            None => (Template::new(stream)?, None),
+        };
         if let Template::Captured(captured) = &template {
             let (smallest, largest) = captured.sizes();
-            check_frame_size(stream, Bounds { least: 0, smallest, largest }, transmit, receive)?;
+            check_frame_size(stream, Bounds { least: 0, smallest, largest, grows: 0 }, transmit, receive)?;
         }
         let flows = template.flows(stream);
         within("the sum of flows over all streams", (first_flow + u64::from(flows)) as f64, 1.0, MAXIMUM_FLOWS as f64)?;
-        expected.push(Expected { template, receive_port: stream.receive_port, first_flow: first_flow as u32, flows });
+        expected.push(Expected {
+            template,
+            sent,
+            receive_port: stream.receive_port,
+            first_flow: first_flow as u32,
+            flows,
+        });
         first_flow += u64::from(flows);
     }
+    begin_together(start, &mut expected);
     Ok(expected)
+}
+
+/// The times of captures that are sent together count from the first frame of all of them.
+fn begin_together(start: &Start, expected: &mut [Expected]) {
+    let is_one = |stream: &StreamRequest| stream.timing.is_some_and(|timing| timing.together);
+    let first_ns = |stream: &Expected| stream.template.captured().and_then(Captured::first_ns);
+    let of_trial = || start.streams.iter().zip(expected.iter()).filter(|(request, _)| is_one(request));
+    let Some(origin_ns) = of_trial().filter_map(|(_, stream)| first_ns(stream)).min() else { return };
+    for (request, stream) in start.streams.iter().zip(expected) {
+        if let (true, Template::Captured(captured)) = (is_one(request), &mut stream.template) {
+            Arc::make_mut(captured).begin_at(origin_ns);
+        }
+    }
 }
 
 /// Checks a duration of a request.
@@ -74,6 +104,13 @@ fn check_stream<'a>(
     let transmit = port("transmit_port", stream.transmit_port)?;
     let receive = port("receive_port", stream.receive_port)?;
     let named = |field: &str| format!("stream {name}: {field}");
+    if let Some(timing) = stream.timing {
+        within(&named("speed of timing"), timing.speed, LEAST_SPEED, MOST_SPEED)?;
+        if stream.pcap.is_none() {
+            let next = "add `pcap`, or leave `timing` out";
+            return Err(EngineError::new(ErrorKind::BadRequest, named("timing is given without a capture"), next));
+        }
+    }
     within(&named("rate_frames_per_s"), stream.rate_frames_per_s, 0.0, MAXIMUM_RATE_FRAMES_PER_S)?;
     within(&named("flows"), stream.flows.into(), 1.0, MAXIMUM_FLOWS as f64)?;
     for (field, count, most) in [
@@ -128,13 +165,20 @@ fn check_frame_size(
     receive: &PortFacts,
 ) -> Result<(), EngineError> {
     let least = bounds.least.max(transmit.minimum_frame_bytes).max(FCS_BYTES + 1);
-    let most = transmit.maximum_frame_bytes.min(receive.maximum_frame_bytes);
+    let most = transmit.maximum_frame_bytes.min(receive.maximum_frame_bytes.saturating_add_signed(-bounds.grows));
+    // Ethernet fills up a frame that is too small when it leaves a tunnel (IEEE 802.3 3.2.8).
+    let least =
+        least.max(if bounds.grows == 0 { 0 } else { SMALLEST_ETHERNET_BYTES.saturating_add_signed(-bounds.grows) });
     let sizes = least..=most;
     let wrong = [bounds.smallest, bounds.largest].into_iter().find(|size| !sizes.contains(size));
     let Some(wrong) = wrong else { return Ok(()) };
+    let back = match bounds.grows {
+        0 => String::new(),
+        grows => format!(", and they come back with {} bytes {}", grows.abs(), if grows < 0 { "less" } else { "more" }),
+    };
     let message = format!(
         "stream {}: frame_bytes is {wrong}; the smallest frame is {least} bytes (headers and signature need \
-         {}, port {} {}) and the largest {most} (ports {} and {}), all with the FCS of {FCS_BYTES} bytes",
+         {}, port {} {}) and the largest {most} (ports {} and {}), all with the FCS of {FCS_BYTES} bytes{back}",
         stream.name, bounds.least, transmit.name, transmit.minimum_frame_bytes, transmit.name, receive.name,
     );
     let next = format!("choose frame sizes from {least} to {most}");

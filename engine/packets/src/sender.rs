@@ -5,13 +5,16 @@ use nicbench_protocol::LatencyFrom;
 
 use crate::error::EngineError;
 use crate::frame_writer::{Cursor, FrameWriter};
-use crate::pacer::Pacer;
+use crate::lateness::Lateness;
+use crate::pace::Pace;
 use crate::port::{Clock, Frame, MAXIMUM_BURST, Port};
 use crate::transmit_gaps::TransmitGaps;
 
 /// Settings that all streams of a trial share.
 #[derive(Debug, Clone, Copy)]
 pub struct Transmission {
+    /// The tick at which the trial began.
+    pub epoch: u64,
     pub burst: usize,
     pub latency_from: LatencyFrom,
 }
@@ -38,7 +41,7 @@ pub struct Sender {
     /// The number of the stream in its trial.
     pub stream: usize,
     pub transmit_port: usize,
-    pacer: Pacer,
+    pace: Pace,
     writer: FrameWriter,
     /// The place of the next frame that the port has not taken.
     cursor: Cursor,
@@ -50,6 +53,7 @@ pub struct Sender {
     refused: bool,
     counts: SenderCounts,
     gaps: TransmitGaps,
+    lateness: Lateness,
 }
 
 /// What one stream has sent so far.
@@ -72,13 +76,13 @@ impl Sender {
         stream: usize,
         transmit_port: usize,
         writer: FrameWriter,
-        pacer: Pacer,
+        pace: Pace,
         lossless: bool,
     ) -> Result<Self, EngineError> {
         Ok(Self {
             stream,
             transmit_port,
-            pacer,
+            pace,
             writer,
             cursor: Cursor::default(),
             pending: [Frame::empty(); MAXIMUM_BURST],
@@ -87,12 +91,13 @@ impl Sender {
             refused: false,
             counts: SenderCounts::default(),
             gaps: TransmitGaps::new()?,
+            lateness: Lateness::new()?,
         })
     }
 
     /// Its schedule and its frames, for a tester that is no Rust code; see [`Self::note`].
-    pub fn plan(&self) -> (&Pacer, &FrameWriter) {
-        (&self.pacer, &self.writer)
+    pub fn plan(&self) -> (&Pace, &FrameWriter) {
+        (&self.pace, &self.writer)
     }
 
     /// Notes what another tester has sent of this plan.
@@ -111,6 +116,11 @@ impl Sender {
         &self.gaps
     }
 
+    /// How late the frames of a capture with its own timing were.
+    pub fn lateness(&self) -> &Lateness {
+        &self.lateness
+    }
+
     /// What was sent so far.
     pub fn counts(&self) -> SenderCounts {
         self.counts
@@ -118,17 +128,17 @@ impl Sender {
 
     /// Frames that were to be sent: rate x duration; at rate 0 as many as the port took.
     pub fn intended(&self) -> u64 {
-        self.pacer.intended().unwrap_or(self.counts.accepted)
+        self.pace.intended().unwrap_or(self.counts.accepted)
     }
 
     /// Whether every intended frame was sent or given up.
     pub fn is_finished(&self) -> bool {
-        self.pacer.is_finished()
+        self.pace.is_finished()
     }
 
     /// The tick, since the trial began, at which the next frame is due.
     pub fn next_tick(&self) -> Option<u64> {
-        self.pacer.next_tick()
+        self.pace.next_tick()
     }
 
     /// Whether a paced stream has frames left; a stream without a pace has none after the end.
@@ -144,11 +154,11 @@ impl Sender {
     /// Sends what is due at `now` (ticks since the trial began); returns how many frames went.
     #[inline]
     pub fn transmit(&mut self, port: &mut dyn Port, clock: &impl Clock, now: u64, shared: &Transmission) -> usize {
-        let late = self.pacer.give_up_late(now);
+        let late = self.pace.give_up_late(now);
         if late > 0 {
             self.count_unsent(late);
         }
-        let due = self.pacer.due(now, shared.burst);
+        let due = self.pace.due(now, shared.burst);
         if due == 0 {
             return 0;
         }
@@ -162,7 +172,10 @@ impl Sender {
         self.gaps.record(clock.nanoseconds(now), accepted);
         self.counts.accepted += accepted as u64;
         self.counts.maximum_burst = self.counts.maximum_burst.max(accepted as u32);
-        self.pacer.advance(accepted);
+        if let Pace::Recorded(recorded) = &self.pace {
+            self.lateness.record(recorded, clock.now().saturating_sub(shared.epoch), accepted, clock);
+        }
+        self.pace.advance(accepted);
         self.cursor.advance(accepted, self.writer.flows());
         if accepted < self.pending_count {
             self.pending.copy_within(accepted..self.pending_count, 0);
@@ -201,9 +214,17 @@ impl Sender {
         match shared.latency_from {
             LatencyFrom::Software => self.writer.write(frames, kept, self.cursor, || now_ns),
             LatencyFrom::Scheduled => {
-                let mut ticks = self.pacer.ticks();
-                let scheduled_ns = || ticks.next().map_or(now_ns, |tick| clock.nanoseconds(tick));
-                self.writer.write(frames, kept, self.cursor, scheduled_ns);
+                let to_ns = |tick: Option<u64>| tick.map_or(now_ns, |tick| clock.nanoseconds(tick));
+                match &self.pace {
+                    Pace::Even(pacer) => {
+                        let mut ticks = pacer.ticks();
+                        self.writer.write(frames, kept, self.cursor, || to_ns(ticks.next()));
+                    }
+                    Pace::Recorded(recorded) => {
+                        let mut ticks = recorded.ticks();
+                        self.writer.write(frames, kept, self.cursor, || to_ns(ticks.next()));
+                    }
+                }
             }
         }
         self.pending_count = self.pending_count.max(kept + fresh);

@@ -33,6 +33,8 @@ pub struct Bounds {
     /// The smallest and the largest frame asked for, with FCS.
     pub smallest: u32,
     pub largest: u32,
+    /// How much larger frames come back than they are sent; negative where a tunnel ends on the way.
+    pub grows: i32,
 }
 
 impl Template {
@@ -41,8 +43,23 @@ impl Template {
         Ok(match Kind::of(request) {
             Kind::Udp => Self::Udp(UdpTemplate::new(request)?),
             Kind::Layered => Self::Layered(Arc::new(Layered::new(request)?)),
+            Kind::Captured if request.pcap.is_none() => Self::Captured(Arc::new(Captured::raw(request)?)),
             Kind::Captured => Self::Captured(Arc::new(Captured::read(request)?)),
         })
+    }
+
+    /// The frames as they come back, where they have other headers than those sent.
+    pub fn received(request: &StreamRequest) -> Result<Option<Self>, EngineError> {
+        let received = Layered::received(request)?;
+        Ok(received.map(|layered| Self::Layered(Arc::new(layered))))
+    }
+
+    /// The frames of a file or without a signature; `None` for all others.
+    pub fn captured(&self) -> Option<&Captured> {
+        match self {
+            Self::Captured(captured) => Some(captured),
+            _ => None,
+        }
     }
 
     /// How many flows there are, where `request` alone does not say so.
@@ -161,7 +178,8 @@ impl Template {
             // The signature may have been found where headers that are broken would not lead.
             Self::Layered(layered) => layered.is_intact(frame, flow) && layered.search().offset(frame).is_some(),
             Self::Captured(captured) => {
-                captured.is_intact(frame, flow, sequence) && captured.search().offset(frame).is_some()
+                captured.is_intact(frame, flow, sequence)
+                    && (captured.is_unsigned() || captured.search().offset(frame).is_some())
             }
         }
     }
@@ -191,7 +209,7 @@ impl Bounds {
         match Kind::of(request) {
             Kind::Udp => {
                 let least = minimum_udp_frame_bytes(request.ip);
-                Ok(Some(Self { least, smallest: request.frame_bytes, largest: request.frame_bytes }))
+                Ok(Some(Self { least, smallest: request.frame_bytes, largest: request.frame_bytes, grows: 0 }))
             }
             Kind::Layered => layered::bounds(request).map(Some),
             Kind::Captured => Ok(None),
@@ -208,10 +226,11 @@ enum Kind {
 
 impl Kind {
     fn of(request: &StreamRequest) -> Self {
-        if request.pcap.is_some() {
+        if request.pcap.is_some() || request.unsigned {
             return Self::Captured;
         }
-        let is_plain = request.layers.is_empty() && request.sizes.is_empty() && request.size_sweep.is_none();
+        let has_layers = !request.layers.is_empty() || !request.received_layers.is_empty();
+        let is_plain = !has_layers && request.sizes.is_empty() && request.size_sweep.is_none();
         if is_plain { Self::Udp } else { Self::Layered }
     }
 }

@@ -54,7 +54,12 @@ impl TransmitGaps {
     pub fn record(&mut self, now_ns: u64, frames: usize) {
         self.within_bursts += frames as u64 - 1;
         let Some(last) = self.last.replace(now_ns) else { return };
-        let gap_ns = now_ns.saturating_sub(last);
+        self.add(now_ns.saturating_sub(last));
+    }
+
+    /// Records one time.
+    #[inline]
+    pub fn add(&mut self, gap_ns: u64) {
         self.histogram.saturating_record(gap_ns);
         self.sum_ns += u128::from(gap_ns);
         self.minimum_ns = self.minimum_ns.min(gap_ns);

@@ -13,11 +13,13 @@ use crate::details::Details;
 use crate::error::EngineError;
 use crate::gaps::GAP_FLOOR_NS;
 use crate::latency::Stamping;
+use crate::lateness::Lateness;
 use crate::plan;
 use crate::port::{Clock, PortCounters, PortFacts};
 use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
 use crate::stamps::{StampFacts, StampTally};
+use crate::traffic::Captured;
 use crate::transmit_gaps::TransmitGaps;
 use crate::trial_part::{Roles, TrialPart, WorkerSlot};
 
@@ -202,15 +204,21 @@ impl Trial {
         let analyser = &self.parts[0].analyser;
         let tally = &analyser.streams()[stream];
         let (mut counts, mut gaps, mut intended) = (SenderCounts::default(), TransmitGaps::new()?, 0);
+        let mut lateness = Lateness::new()?;
         for sender in self.senders().filter(|sender| sender.stream == stream) {
             counts.add(&sender.counts());
             gaps.absorb(sender.gaps())?;
+            lateness.absorb(sender.lateness())?;
             intended += sender.intended();
         }
         let resolution_ns = 1e9 / clock.hz();
         let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64;
         let received_by = if self.is_stamped_in_kernel { "program" } else { "tsc" };
+        let captured = analyser.expected()[stream].template.captured();
+        let has_times = captured.is_none_or(Captured::has_times);
         let source = match self.latency_from {
+            // Frames without a signature do not say when they were sent.
+            _ if captured.is_some_and(Captured::is_unsigned) => "scheduled",
             LatencyFrom::Software if self.is_stamped_in_kernel => "program",
             LatencyFrom::Software => "software",
             LatencyFrom::Scheduled => "scheduled",
@@ -229,6 +237,7 @@ impl Trial {
             }
         };
         let received = analyser.reading(stream, sent, stamping)?;
+        let (lateness, gap_errors) = lateness.readings()?;
         Ok(StreamReading {
             name: self.names[stream].clone(),
             intended,
@@ -247,9 +256,11 @@ impl Trial {
             checked_bytes: Some(received.checked_bytes),
             maximum_burst: counts.maximum_burst,
             transmit_gaps: gaps.reading()?,
-            latency: received.latency,
+            lateness,
+            gap_errors,
+            latency: received.latency.filter(|_| has_times),
             reordering: received.reordering,
-            variation: received.variation,
+            variation: received.variation.filter(|_| has_times),
             intervals: received.intervals,
             arrivals: received.arrivals,
             last_jump_ns: received.last_jump_ns,

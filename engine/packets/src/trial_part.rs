@@ -9,12 +9,14 @@ use crate::error::{EngineError, ErrorKind};
 use crate::frame_writer::FrameWriter;
 use crate::gaps::{GAP_FLOOR_NS, Gaps};
 use crate::health::HealthChange;
+use crate::pace::{Pace, Recorded};
 use crate::pacer::Pacer;
 use crate::port::{Clock, PortFacts};
 use crate::sender::{Sender, Transmission};
 use crate::signature::Signer;
 use crate::stamps::StampTally;
 use crate::template::Template;
+use crate::traffic::Captured;
 
 /// The ports that a worker serves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,11 +83,15 @@ impl TrialPart {
             let sending_s = start.duration_s - request.begins_s;
             let pacer = Pacer::in_bursts(burst_frames, rate, sending_s, start.catch_up_s, hz);
             let pacer = pacer.with_frame_limit(request.frames).starting_at((request.begins_s * hz) as u64);
-            let (template, tag) = (expected.template.clone(), prefill_tag(start.trial, stream));
+            let (template, tag) = (expected.sent().clone(), prefill_tag(start.trial, stream));
             let (first_flow, of_stream) = (expected.first_flow, expected.flows);
             let writer = FrameWriter::of_range(template, signer, first_flow, of_stream, share.flows, tag);
-            let (port, pacer) = (request.transmit_port, pacer.part(share.index, share.count));
-            senders.push(Sender::new(stream, port, writer, pacer, facts[port].lossless)?);
+            let pace = match expected.sent().captured().and_then(Captured::due_ns) {
+                Some(due_ns) => Pace::Recorded(Recorded::new(due_ns, request.frames, hz)),
+                None => Pace::Even(pacer.part(share.index, share.count)),
+            };
+            let port = request.transmit_port;
+            senders.push(Sender::new(stream, port, writer, pace, facts[port].lossless)?);
         }
         let ticks = |seconds: f64| (seconds * hz) as u64;
         let pause = |fault: Fault| {
@@ -97,11 +103,11 @@ impl TrialPart {
             epoch: 0,
             duration_ticks: ticks(start.duration_s),
             catch_up_ticks: ticks(start.catch_up_s),
-            shared: Transmission { burst: start.burst as usize, latency_from: start.latency_from },
+            shared: Transmission { epoch: 0, burst: start.burst as usize, latency_from: start.latency_from },
             senders,
             analyser,
             pause_receive: start.fault.map(pause),
-            ends_with_frames: start.streams.iter().all(|stream| stream.frames.is_some()),
+            ends_with_frames: start.streams.iter().all(|stream| stream.frames.is_some() || stream.timing.is_some()),
             transmit_ticks: 0,
             gaps: Gaps::default(),
             iterations: 0,
@@ -113,7 +119,7 @@ impl TrialPart {
 
     /// Begins the transmission: the first frame is due at tick `epoch`.
     pub fn begin(&mut self, epoch: u64, clock: &impl Clock) {
-        self.epoch = epoch;
+        (self.epoch, self.shared.epoch) = (epoch, epoch);
         self.gaps = Gaps::new(epoch, (GAP_FLOOR_NS as f64 * clock.hz() / 1e9) as u64);
     }
 
@@ -198,7 +204,7 @@ mod tests {
         let mut stream = request(4, 64);
         (stream.flows, stream.receive_port) = (flows, 0);
         let template = Template::new(&stream).unwrap();
-        let expected = Expected { template, receive_port: 0, first_flow: 0, flows };
+        let expected = Expected { template, sent: None, receive_port: 0, first_flow: 0, flows };
         let start: Start = serde_json::from_value(serde_json::json!({
             "trial": 1, "duration_s": 1, "streams": [serde_json::to_value(&stream).unwrap()]}))
         .unwrap();

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use nicbench_packets::clock::MonotonicClock;
 use nicbench_packets::frame_writer::Cursor;
+use nicbench_packets::pace::Pace;
 use nicbench_packets::port::{Clock, Frame, PortFacts};
 use nicbench_packets::signature::Signer;
 use nicbench_packets::sys::pool::FramePool;
@@ -68,7 +69,7 @@ fn compare(generator: &mut Generator, name: &str, trial: &Trial, frames: usize) 
     for (worker, part) in trial.parts.iter().enumerate() {
         generator.prepare(part, &signer, true).expect("frames that the kernel makes");
         generator.begin(MonotonicClock.now() - 1_000_000_000);
-        let (pacer, writer) = part.senders[0].plan();
+        let (Pace::Even(pacer), writer) = part.senders[0].plan() else { panic!("an even pace") };
         let mut expected: Vec<Frame> = (0..frames).map(|_| pool.take(writer.length())).collect();
         let mut ticks = pacer.ticks();
         writer.write(&mut expected, 0, Cursor::default(), || ticks.next().expect("a schedule"));
@@ -82,7 +83,7 @@ fn compare(generator: &mut Generator, name: &str, trial: &Trial, frames: usize) 
     sizes.len()
 }
 
-fn layers() -> [(&'static str, Value); 6] {
+fn layers() -> [(&'static str, Value); 11] {
     let ethernet = json!({"layer": "ethernet", "source": "02:00:00:00:00:00", "destination": "02:00:00:00:00:01"});
     let vlan = json!({"layer": "vlan", "id": {"first": 100, "count": 4}, "priority": 3});
     let ipv4 = json!({"layer": "ipv4", "source": {"first": "198.18.0.2", "count": 5}, "destination": "198.19.0.2"});
@@ -100,6 +101,11 @@ fn layers() -> [(&'static str, Value); 6] {
         ("IPv6", json!([ethernet, ipv6, udp])),
         ("VXLAN", json!([ethernet, ipv4, outer_udp, vxlan, ethernet, ipv6, tcp])),
         ("a signature at an odd place", json!([ethernet, ipv4, udp, raw])),
+        ("GRE", json!([ethernet, ipv4, {"layer": "gre", "key": {"first": 1, "count": 4}}, ipv4, udp])),
+        ("MPLS", json!([ethernet, {"layer": "mpls", "label": {"first": 16, "count": 7}}, ipv4, tcp])),
+        ("GTP-U", json!([ethernet, ipv4, outer_udp, {"layer": "gtp", "teid": 7, "qos_flow": 3}, ipv4, udp])),
+        ("PPPoE", json!([ethernet, {"layer": "pppoe", "session": {"first": 1, "count": 9}}, ipv6, udp])),
+        ("SRv6", json!([ethernet, ipv6, {"layer": "segment_routing", "segments": ["2001:2::9"]}, ipv4, udp])),
         ("no transport", json!([ethernet, ipv4, raw])),
     ]
 }

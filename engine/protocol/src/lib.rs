@@ -66,7 +66,7 @@ pub use reply::{
 };
 pub use request::{Command, Refusal, Request, parse};
 pub use stamps::{CardClock, StampClockReply, StampReading, Timestamps, TransmitDelayReading};
-pub use start::{Fault, IpVersion, LatencyFrom, Start, StreamRequest};
+pub use start::{Fault, FilterBytes, IpVersion, LatencyFrom, Start, StreamRequest, Timing};
 pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused by both sides. The minor one rises with every field

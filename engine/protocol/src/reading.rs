@@ -76,6 +76,12 @@ pub struct StreamReading {
     /// Between frames, as they were handed to the port; `None` where fewer than two were sent.
     #[serde(default)]
     pub transmit_gaps: Option<TransmitGapsReading>,
+    /// How late the frames of a capture with its own timing were sent; `None` for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<TransmitGapsReading>,
+    /// By how much the times between these frames differ from those asked for; `None` for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap_errors: Option<TransmitGapsReading>,
     /// `None` where nothing was received.
     pub latency: Option<LatencyReading>,
     /// `None` where every frame came in order.
@@ -316,6 +322,8 @@ mod tests {
                 checked_bytes: Some(18),
                 maximum_burst: 4,
                 transmit_gaps: None,
+                lateness: None,
+                gap_errors: None,
                 latency: None,
                 reordering: None,
                 variation: Some(VariationReading { pairs: 2, mean_ns: 1.5, maximum_ns: 2 }),

@@ -160,6 +160,10 @@ pub struct StreamRequest {
     /// The headers, in place of the fields above.
     #[serde(default)]
     pub layers: Vec<Layer>,
+    /// The headers with which the frames come back, where they are not those with which they were sent: a tunnel begins
+    /// or ends on the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub received_layers: Vec<Layer>,
     /// A mix of sizes in exact proportions.
     #[serde(default)]
     pub sizes: Vec<WeightedSize>,
@@ -181,9 +185,41 @@ pub struct StreamRequest {
     /// A file on the engine's host whose frames are sent one after another.
     #[serde(default)]
     pub pcap: Option<String>,
+    /// Sends each frame of `pcap` once, when it was captured, in place of a rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
+    /// The frames of `pcap`, or of `layers` that are `raw` alone, are sent as they are, without a signature, and
+    /// recognised by their bytes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unsigned: bool,
+    /// Of `unsigned` frames of one kind: what a frame must hold to be counted, in place of all its bytes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filter: Vec<FilterBytes>,
     /// Where the signature begins in each frame of `pcap`; at the end of the payload where it is left out.
     #[serde(default)]
     pub signature_offset: Option<u32>,
+}
+
+/// When the frames of a capture are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// 1 is as captured, 2 twice as fast.
+    pub speed: f64,
+    /// Times count from the first frame of all captures of the trial that are `together`, not from this file's own.
+    #[serde(default)]
+    pub together: bool,
+}
+
+/// Bytes at a place of a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilterBytes {
+    /// The first byte, from 0.
+    pub at: u32,
+    /// Pairs of hexadecimal digits.
+    pub hex: String,
+    /// The bits that count, as many bytes; all where it is left out.
+    #[serde(default)]
+    pub mask: Option<String>,
 }
 
 fn one_seed() -> u64 {

@@ -102,6 +102,49 @@ pub enum Layer {
         /// Network identifier, 24 bits.
         vni: Field,
     },
+    /// RFC 2784: behind IP; it carries IP, MPLS or Ethernet.
+    Gre {
+        /// 32 bits (RFC 2890); without it there is no key.
+        #[serde(default)]
+        key: Option<Field>,
+    },
+    /// RFC 8926 without options: behind UDP; it carries Ethernet or IP.
+    Geneve {
+        /// Network identifier, 24 bits.
+        vni: Field,
+    },
+    /// RFC 3032: one label. The last one, which carries IP or Ethernet, is marked as the bottom of the stack.
+    Mpls {
+        /// 20 bits.
+        label: Field,
+        /// 3 bits.
+        #[serde(default)]
+        traffic_class: Field,
+        /// Time to live.
+        #[serde(default = "default_hop_limit")]
+        hop_limit: Field,
+    },
+    /// The segment routing header of SRv6 (RFC 8754): behind IPv6; it carries IP or Ethernet.
+    SegmentRouting {
+        /// Addresses in the order of the path, at least one.
+        segments: Vec<String>,
+        /// How many segments are still to come behind the destination; all but the first where it is left out.
+        #[serde(default)]
+        segments_left: Option<u8>,
+    },
+    /// GTP-U (3GPP TS 29.281): behind UDP; it carries IP.
+    Gtp {
+        /// Tunnel endpoint identifier, 32 bits.
+        teid: Field,
+        /// QoS flow, 6 bits, in a PDU session container of the uplink; without it there is none.
+        #[serde(default)]
+        qos_flow: Option<Field>,
+    },
+    /// The session stage of PPPoE (RFC 2516): behind Ethernet or a tag; it carries IP.
+    Pppoe {
+        /// Session, 16 bits.
+        session: Field,
+    },
     /// Bytes as they are: nothing in them is computed or compared with what they seem to be.
     Raw {
         /// Pairs of hexadecimal digits; spaces are ignored.
@@ -212,6 +255,12 @@ mod tests {
             r#"{"layer":"udp","source":{"first":1024,"count":64512,"seed":7},"destination":9,"checksum":true}"#,
             r#"{"layer":"tcp","source":1,"destination":2,"flags":2}"#,
             r#"{"layer":"vxlan","vni":{"first":1,"count":2}}"#,
+            r#"{"layer":"gre","key":{"first":1,"count":2}}"#,
+            r#"{"layer":"geneve","vni":7}"#,
+            r#"{"layer":"mpls","label":16,"traffic_class":5,"hop_limit":9}"#,
+            r#"{"layer":"segment_routing","segments":["2001:db8::1","2001:db8::2"],"segments_left":0}"#,
+            r#"{"layer":"gtp","teid":7,"qos_flow":9}"#,
+            r#"{"layer":"pppoe","session":1}"#,
             r#"{"layer":"raw","hex":"ab cd"}"#,
         ];
         for text in layers {

@@ -30,7 +30,7 @@ from nicbench.methods.base import Measures
 from nicbench.search.base import Search
 from nicbench.testbed.testers.base import TesterKind
 
-_HEADER_KEYS: Final = ("vlan", "vxlan", "udp_checksum", "raw", "raw_frame")
+_HEADER_KEYS: Final = ("vlan", "vxlan", "tunnels", "arrives", "udp_checksum", "raw", "raw_frame")
 
 
 def check_tester(bench: BenchFile, root: Node) -> Iterator[Problem]:
@@ -99,7 +99,7 @@ def _abilities_of_sizes(bench: BenchFile, index: int) -> list[Ability]:
             needed[Ability.MIX], mixed = None, list(streams)
         else:
             continue
-        if any(stream.vxlan for stream in mixed):
+        if any(stream.vxlan or stream.tunnels or stream.arrives for stream in mixed):
             needed[Ability.CARRIED_MIX] = None
     return list(needed)
 
@@ -125,6 +125,8 @@ def _abilities_of_stream(stream: StreamSpec) -> Iterator[tuple[Ability, str]]:
     yield from ((Ability.HEADERS, key) for key in _HEADER_KEYS if getattr(stream, key))
     if stream.pcap:
         yield Ability.FILE, "pcap"
+    elif not stream.signature:
+        yield Ability.FILE, "signature"
     if stream.fields.given_fields():
         yield Ability.FIELDS, "fields"
     yield from ((Ability.STREAM_BURSTS, key) for key in ("burst_frames", "frames") if getattr(stream, key))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.core.frame_size import IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep
 from nicbench.core.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
+from nicbench.core.tunnels import Tunnel, inner_version, tunnel_bytes, tunnel_words
 
 FCS_BYTES: Final = 4
 TAG_BYTES: Final = 4
@@ -59,14 +60,26 @@ def list_frame_sizes(bench: BenchFile) -> tuple[Size, ...]:
 
 def smallest_frame_bytes(traffic: Traffic, streams: tuple[StreamSpec, ...] = ()) -> int:
     """The smallest frame that holds headers and signature of these streams, or of all: 64 bytes with IPv4 and UDP."""
-    needed = max(_header_bytes(stream, traffic.ip) for stream in streams or traffic.port_streams())
-    return max(SMALLEST_ETHERNET_FRAME_BYTES, needed + SIGNATURE_BYTES + FCS_BYTES)
+    every = streams or traffic.port_streams()
+    needed = max(_header_bytes(stream, traffic.ip) + SIGNATURE_BYTES * stream.signature for stream in every)
+    # Ethernet would fill up what leaves a tunnel smaller.
+    behind = max(SMALLEST_ETHERNET_FRAME_BYTES - growth_bytes(stream, traffic.ip) for stream in every)
+    return max(SMALLEST_ETHERNET_FRAME_BYTES, behind, needed + FCS_BYTES)
+
+
+def growth_bytes(frames: Frames, ip: int) -> int:
+    """How many bytes more frames have when they come back; negative where a tunnel ends in the DUT."""
+    if frames.arrives is None:
+        return 0
+    return _bytes_within(frames.arrives, ip) - _bytes_within(frames.tunnels, ip)
 
 
 def describe_headers(frames: Frames, ip: int) -> str:
     """The headers of the frames in words, as in "802.1Q, IPv4, UDP"."""
     tags = ("802.1Q",) if frames.vlan and len(frames.vlan) == 1 else ("802.1ad", "802.1Q") if frames.vlan else ()
-    carrier = (f"IPv{ip}", "UDP", "VXLAN", "Ethernet", "IPv4") if frames.vxlan else (f"IPv{ip}",)
+    carrier: tuple[str, ...] = (f"IPv{ip}", "UDP", "VXLAN", "Ethernet", "IPv4") if frames.vxlan else (f"IPv{ip}",)
+    if frames.tunnels:
+        carrier = (*tunnel_words(frames.tunnels), f"IPv{inner_version(frames.tunnels, ip)}")
     raw = (f"{len(frames.raw) // 2} raw bytes",) if frames.raw else ()
     if frames.pcap is not None:
         return f"the frames of {frames.pcap}"
@@ -115,10 +128,16 @@ def _header_bytes(frames: Frames, ip: int) -> int:
         return 0
     if frames.raw_frame is not None:
         return len(frames.raw_frame) // 2
-    outer = ETHERNET_HEADER_BYTES + TAG_BYTES * len(frames.vlan or ()) + IP_HEADER_BYTES[ip]
+    tags = ETHERNET_HEADER_BYTES + TAG_BYTES * len(frames.vlan or ())
+    outer = tags + _bytes_within(frames.tunnels, ip)
     carrier = UDP_HEADER_BYTES + VXLAN_BYTES + ETHERNET_HEADER_BYTES + IP_HEADER_BYTES[4] if frames.vxlan else 0
     transport = TCP_HEADER_BYTES if frames.protocol == "tcp" else UDP_HEADER_BYTES
     return outer + carrier + transport + len(frames.raw or "") // 2
+
+
+def _bytes_within(tunnels: Sequence[Tunnel], ip: int) -> int:
+    """The bytes of tunnels and of the IP header that they carry."""
+    return tunnel_bytes(tunnels, ip) + IP_HEADER_BYTES[inner_version(tunnels, ip)]
 
 
 def _explain_unknown(bench: BenchFile, name: str) -> tuple[str, str]:
@@ -141,12 +160,17 @@ def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSp
     if frame_bytes < smallest:
         stream = max(streams, key=lambda stream: _header_bytes(stream, traffic.ip))
         headers = describe_headers(stream, traffic.ip)
-        room = f"{frame_bytes} bytes are too few for {headers} and a signature: the minimum is {smallest} bytes"
+        and_signature = " and a signature" if stream.signature else ""
+        room = f"{frame_bytes} bytes are too few for {headers}{and_signature}: the minimum is {smallest} bytes"
         instead = ", or `traffic: {ip: 4}`" if traffic.ip == 6 else ""
         return room, f"use frames of {smallest} bytes or more{instead}"
     if largest is not None and frame_bytes > largest and not hasattr(bench.lab and bench.lab.options, "mtu"):
         room = f"{frame_bytes} bytes are too many for the ports of this lab: the maximum is {largest} bytes with FCS"
         return room, "use smaller frames"
+    grown = max(frame_bytes + growth_bytes(stream, traffic.ip) for stream in streams)
+    if largest is not None and frame_bytes <= largest < grown:
+        room = f"frames of {frame_bytes} bytes come back with {grown}, and the lab's ports take at most {largest}"
+        return room, f"use frames of {largest - grown + frame_bytes} bytes or fewer, or raise the lab's `mtu`"
     if largest is not None and frame_bytes > largest:
         mtu = largest - ETHERNET_HEADER_BYTES - FCS_BYTES
         room = f"{frame_bytes} bytes are too many for the lab's MTU of {mtu}: the maximum is {largest} bytes with FCS"

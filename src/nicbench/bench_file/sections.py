@@ -111,6 +111,12 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
     given = _describe_value(details["input"])
     if kind == "quantity":
         return f"{name}: {context['why']}", f"write {context['accepted']}"
+    if kind in ("union_tag_invalid", "union_tag_not_found"):
+        key = str(context["discriminator"]).strip("'")
+        if kind == "union_tag_not_found":
+            return f"{name} has no {key}", f"add `{key}: ...`"
+        tags = str(context["expected_tags"]).replace("'", "`")
+        return f"{name}: there is no {key} {quote(context['tag'])}", f"write {tags}"
     if kind in ("literal_error", "enum"):
         return f"{name} cannot be {given}", f"write {context['expected']}"
     if kind in _BOUNDS:
@@ -178,17 +184,24 @@ def _keys_of(model: type[BaseModel] | None) -> list[str]:
 def _model_at(model: type[BaseModel] | None, location: Sequence[Step]) -> type[BaseModel] | None:
     """The model that reads the node at ``location``, for the names of its keys; None where it is not known.
 
-    A step that is not a field is a key of a mapping, or names the branch of a union: the model of that name reads it.
+    A step that is not a field is a key of a mapping, or names the branch of a union, by the model or by its `kind`.
     """
     models = [] if model is None else [model]
     for step in location:
-        if any(candidate.__name__ == step for candidate in models):
-            models = [candidate for candidate in models if candidate.__name__ == step]
+        branches = [candidate for candidate in models if step in (candidate.__name__, _tag_of(candidate))]
+        if branches:
+            models = branches
             continue
         fields = [candidate.model_fields[step] for candidate in models if step in candidate.model_fields]
         if fields:
             models = [found for field in fields for found in _models_in(field.annotation)]
     return models[0] if models else None
+
+
+def _tag_of(model: type[BaseModel]) -> str | None:
+    """The only `kind` that a branch of a union takes; None where it takes several or has none."""
+    kinds = typing.get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
+    return kinds[0] if len(kinds) == 1 and isinstance(kinds[0], str) else None
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

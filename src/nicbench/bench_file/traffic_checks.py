@@ -16,6 +16,7 @@ from nicbench.core.frame_size import IMIX, STREAMS
 from nicbench.core.pattern import Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec, Traffic
+from nicbench.core.tunnels import OverIp, inner_version
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.interfaces.options import Port
 
@@ -34,6 +35,8 @@ _HEADER_KEYS = (
     "flows",
     "vlan",
     "vxlan",
+    "tunnels",
+    "arrives",
     "udp_checksum",
     "fields",
     "raw",
@@ -50,14 +53,15 @@ def check_traffic(bench: BenchFile, root: Node) -> Iterator[Problem]:
         own: tuple[Step, ...] = ("traffic", "streams", index) if bench.traffic.streams else ("traffic",)
         yield from _check_fields(bench.traffic.ip, stream, root, own)
         yield from _check_whole_frames(stream, root, own)
+        yield from _check_tunnels(stream, root, own)
         yield from _check_size(bench.traffic, stream, root, own)
 
 
 def _check_fields(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
     has = {
         "a tag": stream.vlan is not None,
-        "IPv6": ip == 6,
-        "IPv4": ip == 4,
+        "IPv6": inner_version(stream.tunnels, ip) == 6,
+        "IPv4": inner_version(stream.tunnels, ip) == 4,
         "VXLAN": stream.vxlan is not None,
         "TCP": stream.protocol == "tcp",
     }
@@ -73,6 +77,14 @@ def _check_whole_frames(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -
     if stream.pcap is None and stream.signature_offset is not None:
         message = "`signature_offset` says where in a capture's frames the signature goes, and there is no capture"
         yield Problem(_position(root, own, "signature_offset"), message, "remove it, or add `pcap: FILE`")
+    if not stream.signature and stream.pcap is None and stream.raw_frame is None:
+        message = "frames without a signature are those of `raw_frame` or of `pcap`, and there is neither"
+        yield Problem(_position(root, own, "signature"), message, "remove `signature`, or add `raw_frame`")
+    if stream.filter and (stream.signature or stream.raw_frame is None):
+        message = "`filter` counts the frames of a `raw_frame` without a signature, and here frames have one"
+        if stream.raw_frame is None:
+            message = "`filter` counts the frames of a `raw_frame`, and there is none"
+        yield Problem(_position(root, own, "filter"), message, "remove it, or write `signature: false` and `raw_frame`")
     if stream.pcap is None and stream.raw_frame is None:
         return
     whole = "pcap" if stream.pcap is not None else "raw_frame"
@@ -83,6 +95,19 @@ def _check_whole_frames(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -
             yield Problem(
                 root.position_of_key((*own, name)), message, f"remove {quote(name)}, or remove {quote(whole)}"
             )
+
+
+def _check_tunnels(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
+    if stream.vxlan is not None and (stream.tunnels or stream.arrives):
+        message = "`vxlan` is short for one tunnel, and there are `tunnels` besides"
+        yield Problem(
+            _position(root, own, "vxlan"), message, "write it as `{kind: vxlan, vni: ...}` among the `tunnels`"
+        )
+    for index, tunnel in enumerate(stream.arrives or ()):
+        if isinstance(tunnel, OverIp) and tunnel.source is None:
+            message = f"the addresses of the {tunnel.words} header that the DUT makes are not known"
+            step = "add `source` and `destination`, those of the DUT's tunnel"
+            yield Problem(_position(root, own, "arrives", index), message, step)
 
 
 def _check_size(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:

@@ -17,8 +17,9 @@ from nicbench.bench_file.overlays import list_differences
 from nicbench.cli.output import FORMAT
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
+from nicbench.core.header_fields import FieldValue
 from nicbench.core.pattern import Pattern
-from nicbench.core.traffic import FieldValue, Traffic
+from nicbench.core.traffic import Traffic
 from nicbench.core.tuning import Outcome, PlannedSetting
 from nicbench.core.turn import DEFAULT, Turn
 from nicbench.core.units import format_duration_s, format_rate

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
+from pydantic import Field
+
 from nicbench.core.base import Frozen
 
 # Counts of a trial: all of them, always (see protocol/README.md, "Meanings").
@@ -80,6 +82,10 @@ class TransmitGaps(Frozen):
     mean_ns: float
     maximum_ns: int
     histogram: str
+    lateness: TransmitGaps | None = Field(default=None, exclude_if=lambda known: known is None)
+    """How late the frames of a capture with its own timing were sent, in nanoseconds."""
+    errors: TransmitGaps | None = Field(default=None, exclude_if=lambda known: known is None)
+    """By how much the gaps differ from those of the capture, in nanoseconds."""
 
 
 class LearntFlows(Frozen):

@@ -21,11 +21,11 @@ from nicbench.core.frame_size import (
     WeightedSize,
     mean_bytes,
 )
+from nicbench.core.header_fields import LARGEST_PORT, Fields
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
+from nicbench.core.tunnels import Tunnels, Vxlan
 
-LARGEST_PORT: Final = 65_535
-VXLAN_PORT: Final = 4789  # RFC 7348 section 8
 MOST_STREAMS: Final = 16
 ETHERNET_HEADER_BYTES: Final = 14
 
@@ -70,91 +70,21 @@ Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1,
 HexBytes = Annotated[str, AfterValidator(_whole_bytes)]
 
 
-class Sweep(Frozen):
-    """``count`` values from ``first`` in steps of ``step``: in turn over the flows, or drawn for each with a seed."""
+class FilterBytes(Frozen):
+    """Bytes that a frame has at a place; it is counted where it has all of them."""
 
-    first: int = Field(ge=0)
-    """The first value."""
-    count: int = Field(ge=1, le=2**32)
-    """How many values."""
-    step: int = Field(default=1, ge=1)
-    """The distance of two values."""
-    seed: int | None = Field(default=None, ge=0, le=2**63 - 1)
-    """Draws the value of each flow at random with this seed; without it the flows take the values in turn."""
+    at: int = Field(ge=0, le=9000)
+    """The place of the first byte, from 0, the Ethernet header included."""
+    hex: HexBytes = Field(min_length=2)
+    """The bytes in hexadecimal, in quotes."""
+    mask: HexBytes | None = None
+    """The bits that count, as many bytes; without it all."""
 
-    @property
-    def last(self) -> int:
-        """The largest value of the field."""
-        return self.first + (self.count - 1) * self.step
-
-
-FieldValue = int | Sweep
-
-_BITS: Final = {
-    "source_port": 16,
-    "destination_port": 16,
-    "vlan": 12,
-    "vlan_priority": 3,
-    "traffic_class": 8,
-    "identification": 16,
-    "flow_label": 20,
-    "hop_limit": 8,
-    "vni": 24,
-    "tcp_sequence": 32,
-    "tcp_acknowledgement": 32,
-    "tcp_flags": 8,
-}
-
-
-class Fields(Frozen):
-    """Header fields with a fixed value, or a different one in each flow. ``vlan`` is that of the innermost tag."""
-
-    source_port: FieldValue | None = None
-    """Source port of UDP or TCP, 16 bits."""
-    destination_port: FieldValue | None = None
-    """Destination port of UDP or TCP, 16 bits."""
-    vlan: FieldValue | None = None
-    """Identifier of the innermost VLAN tag, 12 bits."""
-    vlan_priority: FieldValue | None = None
-    """Priority of the VLAN tag, 3 bits."""
-    traffic_class: FieldValue | None = None
-    """Traffic class of IPv6, or the field of IPv4 with DSCP and ECN, 8 bits."""
-    identification: FieldValue | None = None
-    """Identification of IPv4, 16 bits."""
-    flow_label: FieldValue | None = None
-    """Flow label of IPv6, 20 bits."""
-    hop_limit: FieldValue | None = None
-    """Hop limit or time to live, 8 bits."""
-    vni: FieldValue | None = None
-    """Network identifier of VXLAN, 24 bits."""
-    tcp_sequence: FieldValue | None = None
-    """Sequence number of TCP, 32 bits."""
-    tcp_acknowledgement: FieldValue | None = None
-    """Acknowledgement number of TCP, 32 bits."""
-    tcp_flags: int | None = None
-    """Flags of TCP, 8 bits; the same in every frame."""
-
-    @field_validator("*")
-    @classmethod
-    def _fits(cls, value: FieldValue | None, info: Any) -> FieldValue | None:
-        bits = _BITS[info.field_name]
-        last = value.last if isinstance(value, Sweep) else value
-        if last is not None and not 0 <= last < 2**bits:
-            raise ValueError(f"it reaches {last}, and the field has {bits} bits: stay at or below {2**bits - 1}")
-        return value
-
-    def given_fields(self) -> dict[str, FieldValue]:
-        """Returns the fields that are set, by name."""
-        return {name: value for name in _BITS if (value := getattr(self, name)) is not None}
-
-
-class Vxlan(Frozen):
-    """VXLAN: the frames carry Ethernet, IPv4 and the transport inside, and the DUT forwards by the outer header."""
-
-    vni: int = Field(ge=0, lt=2**24)
-    """The VXLAN network identifier."""
-    port: int = Field(default=VXLAN_PORT, ge=1, le=LARGEST_PORT)
-    """The UDP destination port of the outer header."""
+    @model_validator(mode="after")
+    def _is_as_long(self) -> FilterBytes:
+        if self.mask is not None and len(self.mask) != len(self.hex):
+            raise ValueError(f"{len(self.hex) // 2} bytes need a mask of as many, not {len(self.mask) // 2}")
+        return self
 
 
 class Frames(Frozen):
@@ -176,6 +106,10 @@ class Frames(Frozen):
     """`{vni: 5000}`: the frames carry Ethernet, IPv4 and the protocol inside VXLAN. The DUT forwards by the outer
     header.
     """
+    tunnels: Tunnels = ()
+    """Headers of tunnels around the frames, outermost first: `[{kind: gre, key: 7}]`."""
+    arrives: Tunnels | None = None
+    """The headers of tunnels in which the frames come back, where one begins or ends in the DUT; `[]`: in none."""
     udp_checksum: bool = False
     """A UDP checksum over IPv4 too. Over IPv6 there always is one."""
     fields: Fields = Fields()
@@ -185,6 +119,14 @@ class Frames(Frozen):
     raw_frame: Annotated[HexBytes, AfterValidator(_has_an_ethernet_header)] | None = None
     """The beginning of every frame in hexadecimal, from the Ethernet header on, in quotes. It replaces all headers and
     is sent as it stands, followed by the signature.
+    """
+    signature: bool = True
+    """With `raw_frame` or `pcap`, `false` sends the frames as they are. They are recognised by their bytes, without
+    latency.
+    """
+    filter: tuple[FilterBytes, ...] = Field(default=(), max_length=8)
+    """With `raw_frame` and `signature: false`: by which bytes a frame that comes back is counted. Without it by all but
+    those that a router changes.
     """
     pcap: str | None = Field(default=None, min_length=1)
     """A capture (pcap or pcapng) on the tester's host that replaces all headers. Its frames are sent one after
@@ -205,6 +147,8 @@ class Frames(Frozen):
             self.protocol == "udp"
             and not self.udp_checksum
             and not self.fields.given_fields()
+            and not self.tunnels
+            and not self.arrives
             and all(part is None for part in (self.vlan, self.vxlan, self.raw, self.raw_frame, self.pcap))
         )
 
@@ -342,12 +286,12 @@ class Ability(StrEnum):
     ARRIVALS = "the time at which each frame arrives"
     BESIDE = "a command that runs while frames are sent"
     MIX = "frames of several sizes in one stream"
-    CARRIED_MIX = "frames of several sizes in VXLAN"
+    CARRIED_MIX = "frames of several sizes in tunnels"
     STREAMS = "several streams of a port"
     STREAM_LOADS = "a load of its own for each stream of a port"
     MAC_ADDRESSES = "frames from and to many MAC addresses"
     HEADERS = "headers other than Ethernet, IP and UDP, or frames given as a whole"
-    FILE = "frames of a file"
+    FILE = "frames of a file, or without a signature"
     FIELDS = "header fields that differ between flows"
     IPV6 = "IPv6"
     STREAM_BURSTS = "streams in bursts, or with an end of their own"
@@ -375,6 +319,24 @@ class MacTable(Frozen):
     addresses: int = Field(ge=1, le=2**24)
     learning_frames_per_s: float = Field(gt=0.0)
     pause_s: float
+
+
+class ReplayedCapture(Frozen):
+    """One capture of a trial, and the numbers of the tester's ports that send it and receive it."""
+
+    file: str
+    from_port: int = Field(ge=0)
+    to_port: int = Field(ge=0)
+
+
+class Replay(Frozen):
+    """Captures in step with their own timing, in place of the traffic's streams; ``signed``: with our signature."""
+
+    captures: tuple[ReplayedCapture, ...]
+    speed: float = Field(gt=0.0)
+    together: bool
+    signed: bool
+    keeps_macs: bool
 
 
 # What each stream of a port sends: a share of the port's load, or a rate of its own whatever the load is.

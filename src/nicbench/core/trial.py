@@ -25,7 +25,7 @@ from nicbench.core.reading import (
     TransmitGaps,
     Variation,
 )
-from nicbench.core.traffic import MacTable, StreamLoad
+from nicbench.core.traffic import MacTable, Replay, StreamLoad
 from nicbench.core.verdict import Sample
 
 CALIBRATION: Final = "calibration"
@@ -86,6 +86,8 @@ class TrialRequest(Frozen):
     """Loads of single streams, the others send nothing; ``load_frames_per_s`` is their sum. Empty: as in traffic."""
     macs: MacTable | None = Field(default=None, exclude_if=lambda macs: macs is None)
     """MAC addresses to learn and to find again in place of the traffic's streams; the load is that of the latter."""
+    replay: Replay | None = Field(default=None, exclude_if=lambda replay: replay is None)
+    """Captures in place of the traffic's streams; ``duration_s`` is the most that they may take."""
     interruption: Interruption | None = None
     """A command to run on the DUT during the transmission."""
     adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)

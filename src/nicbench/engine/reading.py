@@ -153,12 +153,18 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
         name=raw["name"],
         counts=Counts(**counts, late=raw.get("late", 0) + late),
         maximum_burst=raw.get("maximum_burst"),
-        transmit_gaps=TransmitGaps(**_fields_or_none(TransmitGaps, raw["transmit_gaps"]))
-        if raw.get("transmit_gaps")
-        else None,
+        transmit_gaps=_gaps(raw),
         latency=_latency(raw["latency"]) if raw.get("latency") else None,
         **parse_received(raw),
     )
+
+
+def _gaps(raw: Mapping[str, Any]) -> TransmitGaps | None:
+    own, late, errors = (
+        TransmitGaps(**_present_fields(TransmitGaps, raw[name])) if raw.get(name) else None
+        for name in ("transmit_gaps", "lateness", "gap_errors")
+    )
+    return None if own is None else own.model_copy(update={"lateness": late, "errors": errors})
 
 
 def _latency(raw: Mapping[str, Any]) -> Latency:

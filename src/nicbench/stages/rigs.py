@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
+from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.clock import ClockOffset
 from nicbench.core.cpus import NumaNode
@@ -265,7 +266,7 @@ class FrameRig(Rig[LiveFrameContext]):
             ledger=await LedgerReader.of(testbed),
             health=await HealthReader.of(testbed),
             port_names=tuple(port.name for port in testbed.tester_ports),
-            smallest_frame_bytes=max(64, self._facts.minimum_frame_bytes),
+            smallest_frame_bytes=max(smallest_frame_bytes(setting.bench.traffic), self._facts.minimum_frame_bytes),
             learning=setting.bench.traffic.learning,
         )
         log = SampleLog(setting.folder.journal.trials(), setting.bus, setting.turn, setting.began)

@@ -3,7 +3,7 @@
 
 use super::{Analyser, elapsed};
 use crate::flows::Arrival;
-use crate::signature::{Owner, SIGNATURE_BYTES, Signature};
+use crate::signature::{Owner, SIGNATURE_BYTES, Signature, TIME_MASK};
 use crate::template::signature_offset;
 
 impl Analyser {
@@ -125,8 +125,21 @@ impl Analyser {
                 self.analyse_ours(port, frame, signature, now_ns);
             }
             Some(_) => self.count_stale(port),
-            None => self.analyse_unknown(port, frame),
+            None => match self.recognise(port, frame, now_ns) {
+                Some(signature) => self.analyse_ours(port, frame, signature, now_ns),
+                None => self.analyse_unknown(port, frame),
+            },
         }
+    }
+
+    /// What a frame that bears no signature would say of itself: its place in the stream, and when it was due.
+    fn recognise(&self, port: usize, frame: &[u8], now_ns: u64) -> Option<Signature> {
+        self.expected.iter().filter(|stream| stream.receive_port == port).find_map(|stream| {
+            let captured = stream.template.captured().filter(|captured| captured.is_unsigned())?;
+            let flow = stream.first_flow;
+            let (position, due_ns) = captured.recognise(frame, self.flows.line(flow)?.next)?;
+            Some(Signature { flow, sequence: position as u32, time_ns: due_ns.unwrap_or(now_ns) & TIME_MASK })
+        })
     }
 
     fn analyse_unknown(&mut self, port: usize, frame: &[u8]) {

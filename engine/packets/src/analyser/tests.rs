@@ -21,13 +21,13 @@ fn analyser(trial: u32) -> Analyser {
 }
 
 fn with_flows(trial: u32, flows: u32, detail: Detail) -> Analyser {
-    let expected = Expected { template: template(128), receive_port: 1, first_flow: 0, flows };
+    let expected = Expected { template: template(128), sent: None, receive_port: 1, first_flow: 0, flows };
     Analyser::with_detail(Signer::new(RUN_KEY, trial), vec![expected], 2, detail).unwrap()
 }
 
 /// Two streams between the same addresses, to port 1.
 fn twins() -> Analyser {
-    let expected = |first_flow| Expected { template: template(128), receive_port: 1, first_flow, flows: 1 };
+    let expected = |first_flow| Expected { template: template(128), sent: None, receive_port: 1, first_flow, flows: 1 };
     Analyser::new(Signer::new(RUN_KEY, 2), vec![expected(0), expected(1)], 2).unwrap()
 }
 
@@ -262,7 +262,7 @@ fn groups_of_flows_have_histograms_of_their_own_that_add_up() {
 
 #[test]
 fn histograms_of_single_flows_are_refused_over_their_limit_with_the_memory_they_need() {
-    let expected = Expected { template: template(128), receive_port: 1, first_flow: 0, flows: 20_000 };
+    let expected = Expected { template: template(128), sent: None, receive_port: 1, first_flow: 0, flows: 20_000 };
     let detail = Detail { flow_groups: 1, flow_histograms: true, ..Detail::default() };
     let error = Analyser::with_detail(Signer::new(1, 1), vec![expected], 2, detail).unwrap_err();
     assert!(error.kind == ErrorKind::BadRequest && error.message.contains("1024 MiB"), "{error}");

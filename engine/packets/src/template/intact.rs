@@ -177,6 +177,12 @@ mod tests {
             layers(json!([macs, ipv6, udp])),
             layers(json!([macs, ipv4, udp, vxlan, macs, ipv4, tcp])),
             layers(json!([macs, ipv4, {"layer": "raw", "hex": "00112233"}])),
+            layers(json!([macs, ipv4, {"layer": "gre", "key": 7}, ipv4, tcp])),
+            layers(json!([macs, vlan, {"layer": "mpls", "label": 17}, ipv4, tcp])),
+            layers(json!([macs, ipv6, {"layer": "segment_routing", "segments": ["2001:2::2"]}, ipv4, udp])),
+            layers(json!([macs, ipv4, udp, {"layer": "gtp", "teid": 9}, ipv4, udp])),
+            layers(json!([macs, {"layer": "pppoe", "session": 9}, ipv6, udp])),
+            layers(json!([macs, ipv4, ipv6, udp])),
         ];
         let template = |mut request: Value| {
             for (name, value) in [("name", json!("s")), ("transmit_port", json!(0)), ("receive_port", json!(1))] {

@@ -46,21 +46,22 @@ pub enum AddressMatch {
 impl AddressMatch {
     /// Recognises frames with the outermost headers of `stack`, without the fields that change on the way.
     pub fn like(stack: &HeaderStack) -> Self {
-        let outer = |at: &usize| *at <= stack.untouched_from;
+        let outermost = stack.parts.iter().find_map(|part| match *part {
+            ComputedHeader::Ipv4 { at } => Some((at, ipv4::PROTOCOL.range(at), ipv4::ADDRESSES.range(at))),
+            ComputedHeader::Ipv6 { at } => Some((at, ipv6::NEXT_HEADER.range(at), ipv6::ADDRESSES.range(at))),
+            _ => None,
+        });
         let mut ranges = Vec::new();
-        for part in &stack.parts {
-            match *part {
-                ComputedHeader::Ipv4 { at } if outer(&at) => {
-                    ranges.extend([ethernet::type_before(at), ipv4::PROTOCOL.range(at), ipv4::ADDRESSES.range(at)]);
+        if let Some((network, protocol, addresses)) = outermost {
+            // What labels or a session carry has no type of Ethernet's right before it.
+            ranges.extend((network == stack.link_bytes).then(|| ethernet::type_before(network)));
+            ranges.extend([protocol, addresses]);
+            ranges.extend(stack.parts.iter().find_map(|part| match *part {
+                ComputedHeader::Udp { at, ip, .. } | ComputedHeader::Tcp { at, ip } if ip.at == network => {
+                    Some(udp::PORTS.range(at))
                 }
-                ComputedHeader::Ipv6 { at } if outer(&at) => {
-                    ranges.extend([ethernet::type_before(at), ipv6::NEXT_HEADER.range(at), ipv6::ADDRESSES.range(at)]);
-                }
-                ComputedHeader::Udp { at, .. } | ComputedHeader::Tcp { at, .. } if outer(&at) => {
-                    ranges.push(udp::PORTS.range(at))
-                }
-                _ => {}
-            }
+                _ => None,
+            }));
         }
         if ranges.is_empty() {
             // Without IP: from the type of what Ethernet and its tags carry.

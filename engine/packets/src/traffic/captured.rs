@@ -1,16 +1,18 @@
-//! The frames of a file as a stream: one after another, over and over, each with our signature in its payload.
+//! The frames of a file as a stream: one after another, over and over, each with our signature in its payload; or once,
+//! when they were captured; or as they are, without a signature.
 //!
 //! Frames between the same addresses and ports are one flow. The lengths and checksums of the outermost headers are
-//! made right; everything else is sent as it was captured.
+//! made right; everything else is sent as it was captured. Frames without a signature are one flow, in the file's order.
 
 use std::collections::{HashMap, HashSet};
 
-use nicbench_protocol::StreamRequest;
+use nicbench_protocol::{Layer, StreamRequest};
 
 use super::Choice;
 use super::address_match::{AddressMatch, FlowKey};
-use super::capture_file;
-use super::header_stack::ComputedHeader;
+use super::capture_file::{self, FileFrame};
+use super::header_stack::{ComputedHeader, build};
+use super::recognition::{Filter, Recognition, SMALLEST_FRAME_BYTES};
 use super::shape::Shape;
 use super::signature_search::SignatureSearch;
 use crate::addresses::parse_mac;
@@ -31,6 +33,18 @@ pub struct Captured {
     shortest: usize,
     search: SignatureSearch,
     addressed: AddressMatch,
+    /// How frames without a signature are recognised.
+    recognition: Option<Recognition>,
+    times: Times,
+}
+
+/// When frames are due.
+#[derive(Debug, Clone)]
+enum Times {
+    /// At a rate.
+    Even,
+    /// When they were captured: each since the trial began, and when the file's first one was, since 1970.
+    Recorded { due_ns: Vec<u64>, first_ns: u64, speed: f64 },
 }
 
 #[derive(Debug, Clone)]
@@ -55,21 +69,84 @@ impl Captured {
             return Err(refuse("its frames have layers and sizes of their own".into(), next));
         }
         let next = "give a capture of whole Ethernet frames, pcap or pcapng, on the engine's host";
-        let mut frames = capture_file::read(path).map_err(|what| refuse(what, next))?;
+        let read = capture_file::read(path).map_err(|what| refuse(what, next))?;
+        let times = Times::of(request, &read).map_err(|what| {
+            refuse(
+                what,
+                "capture it with time stamps (tcpdump and Wireshark do), or send it at a rate, without `timing`",
+            )
+        })?;
+        let mut frames: Vec<Vec<u8>> = read.into_iter().map(|frame| frame.bytes).collect();
         for frame in &mut frames {
             set_macs(request, frame)?;
         }
+        if request.unsigned {
+            // As the card that captured it did (IEEE 802.3 3.2.8).
+            frames.iter_mut().for_each(|frame| frame.resize(frame.len().max(SMALLEST_FRAME_BYTES), 0));
+            let recognition = Recognition::by_bytes(&frames);
+            return Ok(Self::unsigned(&frames, recognition, times));
+        }
         let mut found = Vec::new();
         for (index, frame) in frames.iter().enumerate() {
-            let next = "leave such frames out of the file, or give another `signature_offset`";
+            let next = "leave such frames out of the file, give another `signature_offset`, or send it `unsigned`";
             let place = signature_place(frame, request.signature_offset)
                 .map_err(|what| refuse(format!("frame {} of {} bytes {what}", index + 1, frame.len()), next))?;
             found.push(place);
         }
-        Ok(Self::new(&frames, &found, request.signature_offset))
+        Ok(Self::new(&frames, &found, request.signature_offset, times))
     }
 
-    fn new(frames: &[Vec<u8>], found: &[(Headers, usize)], offset: Option<u32>) -> Self {
+    /// The one frame of a request of raw bytes without a signature: what is missing of its size is zeros.
+    pub fn raw(request: &StreamRequest) -> Result<Self, EngineError> {
+        let refuse = |what: &str, next: &str| {
+            EngineError::new(ErrorKind::BadRequest, format!("stream {}: {what}", request.name), next)
+        };
+        let has_sizes = !request.sizes.is_empty() || request.size_sweep.is_some();
+        let ([Layer::Raw { .. }], false) = (request.layers.as_slice(), has_sizes) else {
+            let next = "give one layer `raw` and one size, or remove `unsigned`";
+            return Err(refuse("unsigned frames are raw bytes of one size, or those of a file", next));
+        };
+        let mut frame = build(&request.name, &request.layers)?.header;
+        let length = (request.frame_bytes as usize).saturating_sub(FCS_BYTES as usize);
+        if frame.len() > length {
+            let what = format!("frame_bytes is {}, and the raw bytes need {}", request.frame_bytes, frame.len() + 4);
+            return Err(EngineError::new(
+                ErrorKind::FrameSize,
+                format!("stream {}: {what}", request.name),
+                "choose a larger size",
+            ));
+        }
+        frame.resize(length, 0);
+        let filters = request.filter.iter().map(Filter::of).collect::<Result<Vec<_>, _>>();
+        let filters = filters.map_err(|what| refuse(&format!("filter: {what}"), "write pairs of digits 0 to f"))?;
+        let frames = [frame];
+        let recognition =
+            if filters.is_empty() { Recognition::by_bytes(&frames) } else { Recognition::Filter(filters) };
+        Ok(Self::unsigned(&frames, recognition, Times::Even))
+    }
+
+    fn unsigned(frames: &[Vec<u8>], recognition: Recognition, times: Times) -> Self {
+        let mut bytes = Vec::new();
+        let mut all = Vec::new();
+        for (turn, frame) in (0..).zip(frames) {
+            all.push(CapturedFrame { at: bytes.len(), shape: Shape::as_it_is(frame.len()), flow: 0, turn });
+            bytes.extend(frame);
+        }
+        let keys = frames.iter().filter_map(|frame| Some(FlowKey::of(frame, &Headers::find(frame, 0)?)));
+        Self {
+            bytes,
+            flows: vec![(0..frames.len() as u32).collect()],
+            frames: all,
+            blank: vec![0; frames.iter().map(Vec::len).max().unwrap_or(0)],
+            shortest: frames.iter().map(Vec::len).min().unwrap_or(0),
+            search: SignatureSearch::Payload,
+            addressed: AddressMatch::OneOf(keys.collect()),
+            recognition: Some(recognition),
+            times,
+        }
+    }
+
+    fn new(frames: &[Vec<u8>], found: &[(Headers, usize)], offset: Option<u32>, times: Times) -> Self {
         let mut flow_of: HashMap<FlowKey, u32> = HashMap::new();
         let mut flows: Vec<Vec<u32>> = Vec::new();
         let mut bytes = Vec::new();
@@ -97,6 +174,57 @@ impl Captured {
             shortest: lengths().min().unwrap_or(0),
             search,
             addressed: AddressMatch::OneOf(flow_of.into_keys().collect::<HashSet<_>>()),
+            recognition: None,
+            times,
+        }
+    }
+
+    /// Whether a frame says, or the file, when it was sent.
+    pub fn has_times(&self) -> bool {
+        !self.is_unsigned() || self.due_ns().is_some()
+    }
+
+    /// Whether frames are sent as they are.
+    pub fn is_unsigned(&self) -> bool {
+        self.recognition.is_some()
+    }
+
+    /// When each frame is due, since the trial began; `None` where they are sent at a rate.
+    pub fn due_ns(&self) -> Option<&[u64]> {
+        match &self.times {
+            Times::Even => None,
+            Times::Recorded { due_ns, .. } => Some(due_ns),
+        }
+    }
+
+    /// When the first frame was captured, since 1970; `None` where frames are sent at a rate.
+    pub fn first_ns(&self) -> Option<u64> {
+        match self.times {
+            Times::Even => None,
+            Times::Recorded { first_ns, .. } => Some(first_ns),
+        }
+    }
+
+    /// Times count from `origin_ns`, since 1970, which no frame is before.
+    pub fn begin_at(&mut self, origin_ns: u64) {
+        if let Times::Recorded { due_ns, first_ns, speed } = &mut self.times {
+            let later_ns = ((first_ns.saturating_sub(origin_ns)) as f64 / *speed) as u64;
+            due_ns.iter_mut().for_each(|due| *due += later_ns);
+        }
+    }
+
+    /// The position of a frame without a signature, and when it was due if it had a time of its own; `None` where it is none of the file's.
+    pub fn recognise(&self, frame: &[u8], expected: u64) -> Option<(u64, Option<u64>)> {
+        let count = self.frames.len() as u64;
+        let position =
+            self.recognition.as_ref()?.position(frame, expected, count, |index| self.frame(index as usize))?;
+        match &self.times {
+            Times::Recorded { due_ns, .. } => {
+                // A file with its own timing is sent once.
+                let position = position % count;
+                Some((position, Some(due_ns[position as usize])))
+            }
+            Times::Even => Some((position, None)),
         }
     }
 
@@ -138,6 +266,9 @@ impl Captured {
     /// sequence says which frame it is for ever.
     pub fn choose(&self, position: u64) -> Choice {
         let count = self.frames.len() as u64;
+        if self.is_unsigned() {
+            return Choice { shape: (position % count) as usize, flow: 0, sequence: position as u32 };
+        }
         let (lap, index) = (position / count, (position % count) as usize);
         let one = &self.frames[index];
         let of_flow = self.flows[one.flow as usize].len() as u64;
@@ -157,6 +288,9 @@ impl Captured {
     }
 
     pub fn is_intact(&self, frame: &[u8], flow: u32, sequence: u32) -> bool {
+        if self.is_unsigned() {
+            return true; // It was recognised by its bytes.
+        }
         let Some(of_flow) = self.flows.get(flow as usize) else { return false };
         let index = of_flow[sequence as usize % of_flow.len()] as usize;
         self.frames[index].shape.is_intact(frame, self.frame(index))
@@ -164,6 +298,22 @@ impl Captured {
 
     pub fn is_addressed_as_ours(&self, frame: &[u8]) -> bool {
         self.addressed.matches(frame)
+    }
+}
+
+impl Times {
+    fn of(request: &StreamRequest, frames: &[FileFrame]) -> Result<Self, String> {
+        let Some(timing) = request.timing else { return Ok(Self::Even) };
+        let mut due_ns = Vec::with_capacity(frames.len());
+        let (mut first_ns, mut latest_ns) = (None, 0);
+        for (index, frame) in frames.iter().enumerate() {
+            let time_ns = frame.time_ns.ok_or_else(|| format!("frame {} has no time stamp", index + 1))?;
+            let first_ns = *first_ns.get_or_insert(time_ns);
+            // Captures of several queues may be a little out of order: frames are sent in the order of the file.
+            latest_ns = time_ns.max(first_ns).max(latest_ns);
+            due_ns.push(((latest_ns - first_ns) as f64 / timing.speed) as u64);
+        }
+        Ok(Self::Recorded { due_ns, first_ns: first_ns.unwrap_or(0), speed: timing.speed })
     }
 }
 

@@ -78,7 +78,7 @@ fn check(frame: &[u8], part: ComputedHeader, end: usize, variable: &[Range<usize
             let header = at..at + Ipv4::at(frame, at)?.header_bytes();
             Some(over(frame, ipv4::CHECKSUM.offset(at), 0, &[header], variable, false))
         }
-        ComputedHeader::Ipv6 { .. } => None,
+        ComputedHeader::Ipv6 { .. } | ComputedHeader::Length { .. } => None,
         ComputedHeader::Udp { checksum: false, .. } => None,
         ComputedHeader::Udp { at, ip, .. } => Some(transport(frame, (at, udp::CHECKSUM.offset(at), end), ip, variable)),
         ComputedHeader::Tcp { at, ip } => Some(transport(frame, (at, tcp::CHECKSUM.offset(at), end), ip, variable)),

@@ -8,13 +8,13 @@ use crate::addresses::{parse_ip, parse_mac};
 use crate::error::{EngineError, ErrorKind};
 use crate::signature::scramble;
 use crate::wire::headers::Ip;
-use crate::wire::{Ethernet, Header, Ipv4, Ipv6, Named, Span, Tcp, Udp, Vlan, Vxlan};
-use crate::wire::{ethernet, ipv4, ipv6, tcp, udp, vlan, vxlan};
+use crate::wire::{Ethernet, Header, Ipv4, Ipv6, Named, Span, Tcp, Udp, Vlan};
+use crate::wire::{ethernet, ipv4, ipv6, tcp, udp, vlan};
 use crate::wire::{read_number, write_number};
 
 /// The kind of value that a field takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub enum Kind {
     Number,
     Mac,
     Ipv4,
@@ -102,7 +102,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// UDP's header (RFC 768). What carries VXLAN goes without checksum (RFC 7348 5, RFC 6935 5).
+    /// UDP's header (RFC 768). What carries a tunnel goes without checksum (RFC 7348 5, RFC 8926 3.3, RFC 6935 5).
     pub fn udp(&mut self, source: &Field, destination: &Field, sum: bool, carries: bool) -> Result<(), EngineError> {
         let (at, ip) = (self.bytes.len(), self.ip);
         Udp::append(&mut self.bytes);
@@ -128,13 +128,6 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// VXLAN's header (RFC 7348 5).
-    pub fn vxlan(&mut self, vni: &Field) -> Result<(), EngineError> {
-        let at = self.bytes.len();
-        Vxlan::append(&mut self.bytes).set(vxlan::FLAGS, vxlan::VNI_IS_VALID);
-        self.encode("vxlan vni", vni, Kind::Number, at, vxlan::VNI)
-    }
-
     pub fn raw(&mut self, hex: &str) -> Result<(), EngineError> {
         let digits: Option<Vec<u8>> = hex
             .chars()
@@ -153,9 +146,14 @@ impl<'a> Encoder<'a> {
 
     /// An IP header begins here: the outermost Ethernet header with its tags is over. Returns where.
     fn begin_ip(&mut self, is_v6: bool, protocol: u8) -> usize {
-        self.link_is_open = false;
+        self.end_link();
         self.ip = Ip { at: self.bytes.len(), is_v6, protocol };
         self.ip.at
+    }
+
+    /// What follows is no longer of the outermost Ethernet header and its tags.
+    pub fn end_link(&mut self) {
+        self.link_is_open = false;
     }
 
     /// The outermost Ethernet header, tags included, reaches to here so far.
@@ -166,7 +164,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Writes a field of the header that begins at byte `at`, or notes that it differs between flows.
-    fn encode<H>(
+    pub fn encode<H>(
         &mut self,
         name: &str,
         field: &Field,
@@ -224,7 +222,7 @@ impl<'a> Encoder<'a> {
     }
 
     fn text(&self, name: &str, kind: Kind, text: &str) -> Result<u128, EngineError> {
-        let place = format!("stream {}: {name}", self.stream);
+        let place = self.place(name);
         match kind {
             Kind::Number => Err(self.refuse(&format!("{name} is {text:?}"), "write a number")),
             Kind::Mac => parse_mac(text, &place).map(|mac| read_number(&mac)),
@@ -233,7 +231,12 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn refuse(&self, what: &str, next: &str) -> EngineError {
+    /// How errors name a field.
+    pub fn place(&self, name: &str) -> String {
+        format!("stream {}: {name}", self.stream)
+    }
+
+    pub fn refuse(&self, what: &str, next: &str) -> EngineError {
         EngineError::new(ErrorKind::BadRequest, format!("stream {}: {what}", self.stream), next)
     }
 }

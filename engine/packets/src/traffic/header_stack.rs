@@ -14,10 +14,26 @@ const MOST_LAYERS: usize = 32;
 /// A header whose length or checksum must be computed; `at` is its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComputedHeader {
-    Ipv4 { at: usize },
-    Ipv6 { at: usize },
-    Udp { at: usize, ip: Ip, checksum: bool },
-    Tcp { at: usize, ip: Ip },
+    Ipv4 {
+        at: usize,
+    },
+    Ipv6 {
+        at: usize,
+    },
+    Udp {
+        at: usize,
+        ip: Ip,
+        checksum: bool,
+    },
+    Tcp {
+        at: usize,
+        ip: Ip,
+    },
+    /// A length field of a tunnel's header: it counts the bytes from `from` on.
+    Length {
+        at: usize,
+        from: usize,
+    },
 }
 
 /// The headers of a stream.
@@ -27,10 +43,29 @@ pub struct HeaderStack {
     pub header: Vec<u8>,
     pub parts: Vec<ComputedHeader>,
     pub places: Vec<VariedField>,
+    /// The end of the outermost Ethernet header and its tags.
+    pub link_bytes: usize,
     /// Where the payload begins for whoever forwards the frame: behind it nothing may change.
     pub untouched_from: usize,
     /// How the receiver finds the signature.
     pub search: SignatureSearch,
+}
+
+impl HeaderStack {
+    /// Fields that are varied alike in the headers sent have the same value in the same flow: from the innermost one on,
+    /// for a tunnel that begins or ends on the way adds or takes the outer ones.
+    pub fn take_orders(&mut self, sent: &Self) {
+        let mut left = sent.places.as_slice();
+        for place in self.places.iter_mut().rev() {
+            let is_alike = |other: &VariedField| {
+                let (own, other) = (place.values, other.values);
+                (own.first, own.count, own.step) == (other.first, other.count, other.step)
+            };
+            let Some(found) = left.iter().rposition(is_alike) else { continue };
+            place.values = left[found].values;
+            left = &left[..found];
+        }
+    }
 }
 
 /// Builds the headers; `stream` is named in errors.
@@ -39,12 +74,16 @@ pub fn build(stream: &str, layers: &[Layer]) -> Result<HeaderStack, EngineError>
         return Err(refuse(stream, &format!("{} layers", layers.len()), &format!("give 1 to {MOST_LAYERS}")));
     }
     let mut encoder = Encoder::new(stream);
-    // The ends of the outermost IP and transport headers.
-    let (mut outermost_ip, mut outermost) = (None, None);
+    // The ends of the outermost IP and transport headers, and where it begins what a forwarder has no business in.
+    let (mut outermost_ip, mut outermost, mut carried) = (None, None, None);
     for (index, layer) in layers.iter().enumerate() {
         let before = index.checked_sub(1).map(|index| &layers[index]);
         check_order(stream, before, layer)?;
         let next = layers.get(index + 1);
+        check_carried(stream, layer, next)?;
+        if is_behind_carrier(before, layer) {
+            carried = carried.or(Some(encoder.bytes.len()));
+        }
         encode(&mut encoder, layer, next)?;
         match layer {
             Layer::Ipv4 { .. } | Layer::Ipv6 { .. } => outermost_ip = outermost_ip.or(Some(encoder.bytes.len())),
@@ -52,16 +91,38 @@ pub fn build(stream: &str, layers: &[Layer]) -> Result<HeaderStack, EngineError>
             _ => {}
         }
     }
-    let is_carried = layers.iter().any(|layer| matches!(layer, Layer::Vxlan { .. }));
-    let ends_in_transport = matches!(layers.last(), Some(Layer::Udp { .. } | Layer::Tcp { .. }));
     let length = encoder.bytes.len();
-    let search = match (ends_in_transport, is_carried) {
-        (true, false) => SignatureSearch::Payload,
-        (true, true) => SignatureSearch::Carried,
-        (false, _) => SignatureSearch::At(length),
+    let untouched_from = carried.or(outermost).or(outermost_ip).unwrap_or(encoder.link_bytes.min(length));
+    let (search, link_bytes) = (search(layers, length), encoder.link_bytes);
+    let (parts, places) = (encoder.parts, encoder.places);
+    Ok(HeaderStack { header: encoder.bytes, parts, places, link_bytes, untouched_from, search })
+}
+
+/// Whether this layer is the first one that whoever forwards the frame leaves alone: a tunnel's header behind IP or UDP,
+/// or what is behind labels, segments and the header of a session, which may change on the way.
+fn is_behind_carrier(before: Option<&Layer>, layer: &Layer) -> bool {
+    use Layer::{Geneve, Gre, Gtp, Ipv4, Ipv6, Mpls, Pppoe, SegmentRouting, Vxlan};
+    match before {
+        Some(Ipv4 { .. } | Ipv6 { .. }) => matches!(layer, Ipv4 { .. } | Ipv6 { .. } | Gre { .. }),
+        Some(Mpls { .. }) => !matches!(layer, Mpls { .. }),
+        Some(SegmentRouting { .. } | Pppoe { .. }) => true,
+        _ => matches!(layer, Vxlan { .. } | Geneve { .. } | Gtp { .. }),
+    }
+}
+
+/// Where the receiver looks for the signature behind `length` bytes of headers.
+fn search(layers: &[Layer], length: usize) -> SignatureSearch {
+    let ends_in_transport = matches!(layers.last(), Some(Layer::Udp { .. } | Layer::Tcp { .. }));
+    let is_tunnel = |index: usize| {
+        let before = index.checked_sub(1).map(|index| &layers[index]);
+        is_behind_carrier(before, &layers[index]) && !matches!(layers[index], Layer::Vxlan { .. })
     };
-    let untouched_from = outermost.or(outermost_ip).unwrap_or(encoder.link_bytes.min(length));
-    Ok(HeaderStack { header: encoder.bytes, parts: encoder.parts, places: encoder.places, untouched_from, search })
+    let has_vxlan = layers.iter().any(|layer| matches!(layer, Layer::Vxlan { .. }));
+    match ends_in_transport && !(0..layers.len()).any(is_tunnel) {
+        true if has_vxlan => SignatureSearch::Carried,
+        true => SignatureSearch::Payload,
+        false => SignatureSearch::At(length),
+    }
 }
 
 fn encode(encoder: &mut Encoder, layer: &Layer, next: Option<&Layer>) -> Result<(), EngineError> {
@@ -81,13 +142,23 @@ fn encode(encoder: &mut Encoder, layer: &Layer, next: Option<&Layer>) -> Result<
             encoder.ipv6([source, destination], fields, protocol_of(next, *protocol))?;
         }
         Layer::Udp { source, destination, checksum } => {
-            let carries = matches!(next, Some(Layer::Vxlan { .. }));
+            let carries = matches!(next, Some(Layer::Vxlan { .. } | Layer::Geneve { .. } | Layer::Gtp { .. }));
             encoder.udp(source, destination, *checksum, carries)?;
         }
         Layer::Tcp { source, destination, sequence, acknowledgement, flags, window } => {
             encoder.tcp([source, destination], [sequence, acknowledgement], *flags, *window)?;
         }
         Layer::Vxlan { vni } => encoder.vxlan(vni)?,
+        Layer::Gre { key } => encoder.gre(key.as_ref(), type_of(next, None))?,
+        Layer::Geneve { vni } => encoder.geneve(vni, type_of(next, None))?,
+        Layer::Mpls { label, traffic_class, hop_limit } => {
+            encoder.mpls([label, traffic_class, hop_limit], !matches!(next, Some(Layer::Mpls { .. })))?;
+        }
+        Layer::SegmentRouting { segments, segments_left } => {
+            encoder.segment_routing(segments, *segments_left, protocol_of(next, None))?;
+        }
+        Layer::Gtp { teid, qos_flow } => encoder.gtp(teid, qos_flow.as_ref())?,
+        Layer::Pppoe { session } => encoder.pppoe(session, matches!(next, Some(Layer::Ipv6 { .. })))?,
         Layer::Raw { hex } => encoder.raw(hex)?,
     }
     Ok(())
@@ -99,6 +170,8 @@ fn type_of(next: Option<&Layer>, given: Option<u16>) -> u16 {
         Some(Layer::Ipv4 { .. }) => ethertype::IPV4,
         Some(Layer::Ipv6 { .. }) => ethertype::IPV6,
         Some(Layer::Ethernet { .. }) => ethertype::BRIDGED_ETHERNET,
+        Some(Layer::Mpls { .. }) => ethertype::MPLS,
+        Some(Layer::Pppoe { .. }) => ethertype::PPPOE_SESSION,
         // Bytes that have no type of their own.
         _ => given.unwrap_or(ethertype::EXPERIMENTAL),
     }
@@ -108,21 +181,40 @@ fn protocol_of(next: Option<&Layer>, given: Option<u8>) -> u8 {
     match next {
         Some(Layer::Udp { .. }) => ip_protocol::UDP,
         Some(Layer::Tcp { .. }) => ip_protocol::TCP,
+        Some(Layer::Ipv4 { .. }) => ip_protocol::IPV4,
+        Some(Layer::Ipv6 { .. }) => ip_protocol::IPV6,
+        Some(Layer::Gre { .. }) => ip_protocol::GRE,
+        Some(Layer::SegmentRouting { .. }) => ip_protocol::ROUTING,
+        Some(Layer::Ethernet { .. }) => ip_protocol::ETHERNET,
         _ => given.unwrap_or(ip_protocol::EXPERIMENTAL),
     }
 }
 
 /// Checks that a layer may follow the one before it.
 fn check_order(stream: &str, before: Option<&Layer>, layer: &Layer) -> Result<(), EngineError> {
-    use Layer::{Ethernet, Ipv4, Ipv6, Raw, Tcp, Udp, Vlan, Vxlan};
+    use Layer::{Ethernet, Geneve, Gre, Gtp, Ipv4, Ipv6, Mpls, Pppoe, Raw, SegmentRouting, Tcp, Udp, Vlan, Vxlan};
+    let is_behind_link = matches!(before, Some(Ethernet { .. } | Vlan { .. }));
+    let is_behind_ip = matches!(before, Some(Ipv4 { .. } | Ipv6 { .. }));
+    let is_behind_gre = matches!(before, Some(Gre { .. }));
+    let is_behind_mpls = matches!(before, Some(Mpls { .. }));
+    let carries_either =
+        matches!(before, Some(Geneve { .. } | SegmentRouting { .. })) || is_behind_gre || is_behind_mpls;
+    let carries_ip = matches!(before, Some(Gtp { .. } | Pppoe { .. })) || is_behind_ip || carries_either;
     let (fits, needed) = match layer {
-        Ethernet { .. } => (matches!(before, None | Some(Vxlan { .. })), "first, or after `vxlan`"),
-        Vlan { .. } => (matches!(before, Some(Ethernet { .. } | Vlan { .. })), "after `ethernet` or `vlan`"),
+        Ethernet { .. } => (
+            matches!(before, None | Some(Vxlan { .. })) || carries_either,
+            "first, or after `vxlan`, `geneve`, `gre`, `mpls` or `segment_routing`",
+        ),
+        Vlan { .. } => (is_behind_link, "after `ethernet` or `vlan`"),
         Ipv4 { .. } | Ipv6 { .. } => {
-            (matches!(before, Some(Ethernet { .. } | Vlan { .. })), "after `ethernet` or `vlan`")
+            (is_behind_link || carries_ip, "after `ethernet`, `vlan`, IP or a tunnel's header")
         }
-        Udp { .. } | Tcp { .. } => (matches!(before, Some(Ipv4 { .. } | Ipv6 { .. })), "after `ipv4` or `ipv6`"),
-        Vxlan { .. } => (matches!(before, Some(Udp { .. })), "after `udp`"),
+        Udp { .. } | Tcp { .. } => (is_behind_ip, "after `ipv4` or `ipv6`"),
+        Vxlan { .. } | Geneve { .. } | Gtp { .. } => (matches!(before, Some(Udp { .. })), "after `udp`"),
+        Gre { .. } => (is_behind_ip, "after `ipv4` or `ipv6`"),
+        Mpls { .. } => (is_behind_link || is_behind_gre || is_behind_mpls, "after `ethernet`, `vlan`, `gre` or `mpls`"),
+        SegmentRouting { .. } => (matches!(before, Some(Ipv6 { .. })), "after `ipv6`"),
+        Pppoe { .. } => (is_behind_link, "after `ethernet` or `vlan`"),
         Raw { .. } => (!matches!(before, Some(Raw { .. })), "once, as the last layer"),
     };
     let after_raw = matches!(before, Some(Raw { .. })) && !matches!(layer, Raw { .. });
@@ -136,6 +228,20 @@ fn check_order(stream: &str, before: Option<&Layer>, layer: &Layer) -> Result<()
     Err(refuse(stream, &format!("the layer `{}` {place}", name(layer)), &format!("put it {needed}")))
 }
 
+/// Checks that a header which names what it carries carries something.
+fn check_carried(stream: &str, layer: &Layer, next: Option<&Layer>) -> Result<(), EngineError> {
+    let is_ip = matches!(next, Some(Layer::Ipv4 { .. } | Layer::Ipv6 { .. }));
+    let fits = match layer {
+        Layer::Gtp { .. } | Layer::Pppoe { .. } => is_ip,
+        Layer::SegmentRouting { .. } => is_ip || matches!(next, Some(Layer::Ethernet { .. })),
+        _ => true,
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(refuse(stream, &format!("the layer `{}` carries no IP", name(layer)), "put `ipv4` or `ipv6` after it"))
+}
+
 /// The name that the protocol gives a layer.
 fn name(layer: &Layer) -> &'static str {
     match layer {
@@ -146,6 +252,12 @@ fn name(layer: &Layer) -> &'static str {
         Layer::Udp { .. } => "udp",
         Layer::Tcp { .. } => "tcp",
         Layer::Vxlan { .. } => "vxlan",
+        Layer::Gre { .. } => "gre",
+        Layer::Geneve { .. } => "geneve",
+        Layer::Mpls { .. } => "mpls",
+        Layer::SegmentRouting { .. } => "segment_routing",
+        Layer::Gtp { .. } => "gtp",
+        Layer::Pppoe { .. } => "pppoe",
         Layer::Raw { .. } => "raw",
     }
 }

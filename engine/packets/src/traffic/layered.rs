@@ -31,8 +31,16 @@ pub struct Layered {
 impl Layered {
     /// The frames of `request`; its sizes must be at least [`Bounds::least`].
     pub fn new(request: &StreamRequest) -> Result<Self, EngineError> {
-        let stack = build(&request.name, &layers(request))?;
-        let sizes = Sizes::of(request)?;
+        Ok(Self::of(build(&request.name, &layers(request))?, Sizes::of(request)?))
+    }
+
+    /// The frames of `request` as they come back; `None` where that is as they were sent.
+    pub fn received(request: &StreamRequest) -> Result<Option<Self>, EngineError> {
+        let Some((stack, grows)) = received_stack(request)? else { return Ok(None) };
+        Ok(Some(Self::of(stack, Sizes::of(request)?.grown(grows))))
+    }
+
+    fn of(stack: HeaderStack, sizes: Sizes) -> Self {
         let pattern_from = stack.header.len() + SIGNATURE_BYTES;
         let mut bytes = stack.header.clone();
         bytes.resize(pattern_from, 0);
@@ -50,7 +58,7 @@ impl Layered {
         let mut constant = layered.bytes.clone();
         layered.compose(0, &mut constant);
         layered.bytes = constant;
-        Ok(layered)
+        layered
     }
 
     /// The largest frame of the first flow, without signature and without the checksum that covers it.
@@ -107,7 +115,7 @@ impl Layered {
         if self.shapes.len() > 1 && !checksums.is_empty() {
             return Err(EngineError::new(
                 ErrorKind::BadRequest,
-                "frames of several sizes with checksums in what VXLAN carries are not received in the kernel",
+                "frames of several sizes with checksums in what a tunnel carries are not received in the kernel",
                 "give the stream one size, or use another driver",
             ));
         }
@@ -168,7 +176,25 @@ pub fn bounds(request: &StreamRequest) -> Result<Bounds, EngineError> {
     let stack = build(&request.name, &layers(request))?;
     let sizes = Sizes::of(request)?;
     let least = (stack.header.len() + SIGNATURE_BYTES) as u32 + FCS_BYTES;
-    Ok(Bounds { least, smallest: sizes.smallest(), largest: sizes.largest() })
+    let grows = received_stack(request)?.map_or(0, |(_, grows)| grows);
+    Ok(Bounds { least, smallest: sizes.smallest(), largest: sizes.largest(), grows })
+}
+
+/// The headers with which frames come back, and how many more bytes they have than those sent; `None` where they are
+/// the same.
+fn received_stack(request: &StreamRequest) -> Result<Option<(HeaderStack, i32)>, EngineError> {
+    if request.received_layers.is_empty() {
+        return Ok(None);
+    }
+    if request.pcap.is_some() {
+        let message = format!("stream {}: received_layers stand beside pcap", request.name);
+        return Err(EngineError::new(ErrorKind::BadRequest, message, "remove `received_layers`, or `pcap`"));
+    }
+    let sent = build(&request.name, &layers(request))?;
+    let mut received = build(&request.name, &request.received_layers)?;
+    received.take_orders(&sent);
+    let grows = received.header.len() as i32 - sent.header.len() as i32;
+    Ok(Some((received, grows)))
 }
 
 /// The layers of a request; those that its flat fields stand for where it names none.

@@ -10,9 +10,11 @@ pub mod encode;
 pub mod header_stack;
 pub mod layered;
 pub mod neighbours;
+pub mod recognition;
 pub mod shape;
 pub mod signature_search;
 pub mod sizes;
+pub mod tunnel_headers;
 pub mod varied_field;
 
 pub use captured::Captured;

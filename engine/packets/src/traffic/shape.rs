@@ -14,6 +14,7 @@ pub struct Shape {
     pub length: usize,
     /// Where the payload ends; behind it is padding.
     end: usize,
+    /// Where it begins; behind every frame where there is none.
     pub signature: usize,
     /// The length fields: place and value.
     lengths: Vec<(usize, u16)>,
@@ -48,6 +49,12 @@ impl Shape {
         holes.sort_by_key(|range| range.start);
         let compared = without(untouched_from..end, &holes);
         Self { length: frame.len(), end, signature, lengths, checksums, untouched_from, compared }
+    }
+
+    /// Of a frame of so many bytes that is sent as it is.
+    pub fn as_it_is(length: usize) -> Self {
+        let (lengths, checksums, compared) = (Vec::new(), Vec::new(), Vec::new());
+        Self { length, end: length, signature: usize::MAX, lengths, checksums, untouched_from: 0, compared }
     }
 
     /// Writes the length fields.
@@ -106,6 +113,7 @@ fn lengths(parts: &[ComputedHeader], end: usize) -> Vec<(usize, u16)> {
         ComputedHeader::Ipv4 { at } => Some((ipv4::TOTAL_LENGTH.offset(at), (end - at) as u16)),
         ComputedHeader::Ipv6 { at } => Some((ipv6::PAYLOAD_LENGTH.offset(at), (end - at - Ipv6::BYTES) as u16)),
         ComputedHeader::Udp { at, .. } => Some((udp::LENGTH.offset(at), (end - at) as u16)),
+        ComputedHeader::Length { at, from } => Some((at, (end - from) as u16)),
         ComputedHeader::Tcp { .. } => None,
     };
     parts.iter().filter_map(field).collect()

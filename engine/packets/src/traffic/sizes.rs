@@ -73,6 +73,12 @@ impl Sizes {
         Ok(Self { frame_bytes: sizes.iter().map(|size| size.frame_bytes).collect(), period, seed })
     }
 
+    /// The same order of sizes, each larger by so many bytes.
+    pub fn grown(mut self, bytes: i32) -> Self {
+        self.frame_bytes.iter_mut().for_each(|size| *size = size.saturating_add_signed(bytes));
+        self
+    }
+
     /// The index of the size of the frame at `position` of the stream.
     #[inline]
     pub fn index(&self, position: u64) -> usize {

@@ -6,10 +6,16 @@
 
 pub mod arp;
 pub mod ethernet;
+pub mod geneve;
+pub mod gre;
+pub mod gtp;
 pub mod headers;
 pub mod ipv4;
 pub mod ipv6;
+pub mod mpls;
 pub mod ndp;
+pub mod pppoe;
+pub mod segment_routing;
 pub mod tcp;
 pub mod udp;
 mod view;
@@ -18,9 +24,15 @@ pub mod vxlan;
 
 pub use arp::Arp;
 pub use ethernet::Ethernet;
+pub use geneve::Geneve;
+pub use gre::{Gre, GreKey};
+pub use gtp::{Gtp, SessionContainer};
 pub use headers::Headers;
 pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
+pub use mpls::Mpls;
+pub use pppoe::Pppoe;
+pub use segment_routing::SegmentRouting;
 pub use tcp::Tcp;
 pub use udp::Udp;
 pub use view::{Header, Named, Span, View, is_u16_at, read_number, write_number, write_u16};
@@ -42,13 +54,26 @@ pub mod ethertype {
     pub const PROVIDER_VLAN: u16 = 0x88A8;
     /// What was used for the outer tag before IEEE 802.1ad.
     pub const OLD_PROVIDER_VLAN: u16 = 0x9100;
+    /// MPLS with a label that the downstream neighbour assigned (RFC 5332).
+    pub const MPLS: u16 = 0x8847;
+    /// The session stage of PPPoE (RFC 2516 4).
+    pub const PPPOE_SESSION: u16 = 0x8864;
 }
 
 /// Numbers of the protocols that IP carries (IANA, "Protocol Numbers").
 pub mod ip_protocol {
+    /// IPv4 within IP (RFC 2003).
+    pub const IPV4: u8 = 4;
     pub const TCP: u8 = 6;
     pub const UDP: u8 = 17;
+    /// IPv6 within IP (RFC 2473).
+    pub const IPV6: u8 = 41;
+    /// The routing header of IPv6.
+    pub const ROUTING: u8 = 43;
+    pub const GRE: u8 = 47;
     pub const ICMPV6: u8 = 58;
+    /// Ethernet within SRv6 (RFC 8986 10.1).
+    pub const ETHERNET: u8 = 143;
     /// For experiments (RFC 3692 2.1).
     pub const EXPERIMENTAL: u8 = 253;
 }

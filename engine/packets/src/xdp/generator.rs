@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use crate::error::{EngineError, ErrorKind};
 use crate::flow_images::PIECE_BYTES;
 use crate::gaps::GAP_FLOOR_NS;
+use crate::pace::Pace;
 use crate::pacer::Schedule;
 use crate::sender::{Sender, SenderCounts};
 use crate::signature::Signer;
@@ -146,7 +147,7 @@ impl Generator {
         for (index, (sender, frames)) in part.senders.iter().zip(&frames).enumerate() {
             let first: Room = written.iter().copied().sum();
             self.write_tables(&first, frames);
-            self.senders.set(index, frames.fill_in(&first, scheduled(sender)));
+            self.senders.set(index, frames.fill_in(&first, scheduled(sender)?));
             written.push(frames.room());
         }
         let longest = part.senders.iter().map(|sender| sender.plan().1.length()).max().unwrap_or(60);
@@ -282,11 +283,14 @@ impl Generator {
 }
 
 /// When the frames of a sender are due, in the kernel's terms; nothing is sent yet.
-fn scheduled(sender: &Sender) -> KernelSender {
-    let Schedule { next_tick, remainder, left_in_burst, whole, numerator, denominator, .. } =
-        sender.plan().0.schedule();
-    let Schedule { burst_frames, intended, is_paced, catch_up_ticks, .. } = sender.plan().0.schedule();
-    KernelSender {
+fn scheduled(sender: &Sender) -> Result<KernelSender, EngineError> {
+    let Pace::Even(pacer) = sender.plan().0 else {
+        let message = "frames with the timing of their capture are not sent in the kernel";
+        return Err(EngineError::new(ErrorKind::BadRequest, message, "use another driver"));
+    };
+    let Schedule { next_tick, remainder, left_in_burst, whole, numerator, denominator, .. } = pacer.schedule();
+    let Schedule { burst_frames, intended, is_paced, catch_up_ticks, .. } = pacer.schedule();
+    Ok(KernelSender {
         due_ns: next_tick,
         remainder,
         whole_ns: whole,
@@ -301,7 +305,7 @@ fn scheduled(sender: &Sender) -> KernelSender {
         last_sent_ns: NEVER,
         gap_minimum_ns: u64::MAX,
         ..KernelSender::default()
-    }
+    })
 }
 
 /// Runs a generator's program in the calling thread.

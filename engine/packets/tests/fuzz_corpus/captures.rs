@@ -13,13 +13,19 @@ use crate::sending::check_streams;
 pub fn judge(input: &[u8]) {
     let path = folder().join(format!("nicbench-fuzz-{}.pcap", std::process::id()));
     std::fs::write(&path, input).expect("a file in memory");
-    for offset in [json!(null), json!(40)] {
-        let start: Start = serde_json::from_value(json!({
-            "trial": 1, "duration_s": 1.0, "streams": [{
-                "name": "s", "transmit_port": 0, "receive_port": 1, "rate_frames_per_s": 10,
-                "pcap": path, "signature_offset": offset}],
-        }))
-        .expect("a request");
+    let timing = json!({"speed": 2.5, "together": true});
+    for change in [
+        json!({}),
+        json!({"signature_offset": 40}),
+        json!({"timing": timing}),
+        json!({"unsigned": true}),
+        json!({"unsigned": true, "timing": timing}),
+    ] {
+        let mut stream = json!({
+            "name": "s", "transmit_port": 0, "receive_port": 1, "rate_frames_per_s": 10, "pcap": path});
+        stream.as_object_mut().expect("an object").extend(change.as_object().expect("an object").clone());
+        let start: Start =
+            serde_json::from_value(json!({"trial": 1, "duration_s": 1.0, "streams": [stream]})).expect("a request");
         match plan::check(&start, &ports()) {
             Ok(expected) => check_streams(&expected),
             Err(error) => assert!(!error.message.is_empty() && !error.next.is_empty(), "{error:?}"),

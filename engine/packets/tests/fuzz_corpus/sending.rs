@@ -18,10 +18,15 @@ pub fn check_streams(expected: &[Expected]) {
     let signer = Signer::new(7, 3);
     let ports = expected.iter().map(|stream| stream.receive_port + 1).max().unwrap_or(0);
     let mut analyser = Analyser::new(signer, expected.to_vec(), ports).expect("few flows need little memory");
+    // A file with its own timing is sent once.
+    let frames_of = |stream: &Expected| match stream.template.captured() {
+        Some(captured) if captured.due_ns().is_some() => FRAMES.min(captured.count() as u64),
+        _ => FRAMES,
+    };
     for (stream, tag) in expected.iter().zip(1..) {
-        let writer = FrameWriter::new(stream.template.clone(), signer, stream.first_flow, stream.flows, tag);
+        let writer = FrameWriter::new(stream.sent().clone(), signer, stream.first_flow, stream.flows, tag);
         let mut pool = FramePool::default();
-        let mut frames: Vec<Frame> = (0..FRAMES).map(|_| pool.take(writer.length())).collect();
+        let mut frames: Vec<Frame> = (0..frames_of(stream)).map(|_| pool.take(writer.length())).collect();
         writer.write(&mut frames, 0, Cursor::default(), || 5);
         analyser.analyse_burst(stream.receive_port, &frames, 1000);
     }
@@ -34,7 +39,7 @@ pub fn check_streams(expected: &[Expected]) {
             tally.unattributed,
             tally.missing,
         );
-        assert_eq!(counts, (FRAMES, 0, 0, 0, 0, 0), "{stream:?}");
+        assert_eq!(counts, (frames_of(stream), 0, 0, 0, 0, 0), "{stream:?}");
     }
     let strays: u64 = analyser.ports().iter().map(|port| port.foreign + port.stale + port.corrupted_unattributed).sum();
     assert_eq!(strays, 0);

@@ -10,7 +10,9 @@ use nicbench_packets::traffic::neighbours::{Addresses, answer, may_ask};
 use nicbench_packets::wire::ethernet::{self, FCS_BYTES, SHORTEST_FRAME_BYTES};
 use nicbench_packets::wire::ndp::{self, LinkLayerAddress, NeighbourMessage};
 use nicbench_packets::wire::{
-    Arp, Ethernet, Header, Headers, Ipv4, Ipv6, Named, Tcp, Udp, Vlan, Vxlan, arp, ipv4, ipv6, tcp, udp, vlan, vxlan,
+    Arp, Ethernet, Geneve, Gre, GreKey, Gtp, Header, Headers, Ipv4, Ipv6, Mpls, Named, Pppoe, SegmentRouting,
+    SessionContainer, Tcp, Udp, Vlan, Vxlan, arp, geneve, gre, gtp, ipv4, ipv6, mpls, pppoe, segment_routing, tcp, udp,
+    vlan, vxlan,
 };
 use nicbench_protocol::AddressRange;
 
@@ -84,6 +86,15 @@ fn check_fields(frame: &[u8], at: usize) {
     fields!(Tcp, bytes: tcp::FLAGS, tcp::WINDOW, tcp::CHECKSUM);
     fields!(Udp, bytes: udp::SOURCE_PORT, udp::DESTINATION_PORT, udp::PORTS, udp::LENGTH, udp::CHECKSUM);
     fields!(Vxlan, bytes: vxlan::FLAGS, vxlan::VNI);
+    fields!(Geneve, bytes: geneve::PROTOCOL, geneve::VNI);
+    fields!(Gre, bytes: gre::FLAGS, gre::PROTOCOL);
+    fields!(GreKey, bytes: gre::KEY);
+    fields!(Gtp, bytes: gtp::FLAGS, gtp::MESSAGE, gtp::LENGTH, gtp::TEID);
+    fields!(SessionContainer, bytes: gtp::EXTENSION, gtp::EXTENSION_LENGTH, gtp::PDU_TYPE, gtp::QOS_FLOW);
+    fields!(Mpls, bytes: mpls::LABEL, mpls::TRAFFIC_CLASS, mpls::BOTTOM, mpls::HOP_LIMIT);
+    fields!(SegmentRouting, bytes: segment_routing::NEXT_HEADER, segment_routing::LENGTH, segment_routing::TYPE);
+    fields!(SegmentRouting, bytes: segment_routing::SEGMENTS_LEFT, segment_routing::LAST_ENTRY);
+    fields!(Pppoe, bytes: pppoe::VERSION_AND_TYPE, pppoe::SESSION, pppoe::LENGTH, pppoe::PROTOCOL);
     fields!(NeighbourMessage, bytes: ndp::TYPE, ndp::CODE, ndp::CHECKSUM, ndp::FLAGS, ndp::TARGET);
     fields!(LinkLayerAddress, bytes: ndp::OPTION_TYPE, ndp::OPTION_LENGTH, ndp::OPTION_MAC);
 }

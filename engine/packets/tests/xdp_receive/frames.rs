@@ -36,7 +36,7 @@ impl Case {
                 let receive_port = if number > 0 && random.below(5) == 0 { 0 } else { PORT };
                 let template = template(random, number, flows);
                 first_flow += flows;
-                Expected { template, receive_port, first_flow: first_flow - flows, flows }
+                Expected { template, sent: None, receive_port, first_flow: first_flow - flows, flows }
             })
             .collect();
         let writers = expected.iter().zip(1..).map(|(stream, tag)| {
@@ -234,7 +234,13 @@ fn layered(random: &mut Random, kind: u64, number: u64, flows: u32) -> Value {
         (7, _) => json!([macs, vlan, ipv6, tcp]),
         (8, 0) => json!([macs, ipv4, udp, vxlan, macs, ipv4, tcp]),
         (8, 1) => json!([macs, ipv6, udp, vxlan, macs, vlan, ipv6, udp]),
-        (8, _) => json!([macs, ipv4, udp, vxlan, macs, ipv4, udp]),
+        (8, _) if number % 2 == 0 => json!([macs, ipv4, udp, vxlan, macs, ipv4, udp]),
+        (8, _) => match random.below(4) {
+            0 => json!([macs, ipv4, {"layer": "gre", "key": varied(json!(7))}, ipv4, udp]),
+            1 => json!([macs, {"layer": "mpls", "label": 17}, ipv4, tcp]),
+            2 => json!([macs, {"layer": "pppoe", "session": varied(json!(1))}, ipv6, udp]),
+            _ => json!([macs, ipv4, udp, {"layer": "gtp", "teid": 9}, ipv4, udp]),
+        },
         (_, 0) => json!([macs, ipv4, {"layer": "raw", "hex": "0badcafe99"}]),
         (_, 1) => {
             let sizes = json!([{"frame_bytes": 90, "weight": 7}, {"frame_bytes": 594, "weight": 4}]);

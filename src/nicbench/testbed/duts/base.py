@@ -22,7 +22,8 @@ from nicbench.tuning.changes import Changes
 class Addressing:
     """Addresses of frames from tester port ``transmit`` through the DUT to tester port ``receive``.
 
-    The fields are those of a stream in the protocol's ``start``.
+    The fields up to the counts are those of a stream in the protocol's ``start``. ``is_direct``: there is no DUT on the
+    way, so that frames come back as they were sent.
     """
 
     transmit: int
@@ -34,6 +35,7 @@ class Addressing:
     destination_address: str
     source_address_count: int = 1
     destination_address_count: int = 1
+    is_direct: bool = False
 
 
 @dataclass(frozen=True, slots=True)

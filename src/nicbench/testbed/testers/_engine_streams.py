@@ -8,10 +8,14 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
+from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import Size, size_label
-from nicbench.core.traffic import Fields, FieldValue, Frames, MacTable, StreamLoad, StreamSpec, Sweep, Traffic
-from nicbench.core.trial import Phase
+from nicbench.core.header_fields import Fields, Sweep
+from nicbench.core.traffic import Frames, MacTable, Replay, StreamLoad, StreamSpec, Traffic
+from nicbench.core.trial import Phase, TrialRequest
+from nicbench.core.tunnels import Tunnel
 from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_tunnels import CARRIED_ADDRESSES, stacks, tunnel_layers, value_of
 
 ETHERTYPE_8021AD: Final = 0x88A8
 ETHERTYPE_8021Q: Final = 0x8100
@@ -20,7 +24,6 @@ VXLAN_SOURCE_PORTS: Final = Sweep(first=49_152, count=16_384)
 FIRST_MAC: Final = "02:6e:66:00:00:00"
 """The first of the addresses that a switch is to learn: locally administered (IEEE 802c)."""
 CARRIED: Final = {"source_mac": "02:00:5e:00:00:01", "destination_mac": "02:00:5e:00:00:02"}
-CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation
 
 
 def stream_requests(
@@ -62,6 +65,44 @@ def with_own_loads(traffic: Traffic, loads: Sequence[StreamLoad]) -> tuple[Traff
     )
     sized = traffic.model_copy(update={"streams": streams})
     return sized, tuple(rates.get(stream.name) for stream in sized.port_streams())
+
+
+def requests_of_its_own(ways: Sequence[Addressing], request: TrialRequest) -> list[dict[str, Any]] | None:
+    """The streams of a trial that replace those of the traffic; None where it has none."""
+    if request.replay is not None:
+        return replay_requests(ways, request.replay)
+    if request.macs is not None:
+        return mac_requests(ways, request.size, request.macs, request.load_frames_per_s or 0.0)
+    return None
+
+
+def replay_requests(ways: Sequence[Addressing], replay: Replay) -> list[dict[str, Any]]:
+    """A stream for each capture. UsageError where no way of the traffic joins its ports."""
+    by_ports = {(way.transmit, way.receive): way for way in ways}
+    requests = []
+    for number, capture in enumerate(replay.captures, start=1):
+        way = by_ports.get((capture.from_port, capture.to_port))
+        if way is None:
+            known = ", ".join(f"{start} to {end}" for start, end in sorted(by_ports))
+            raise UsageError(
+                f"no frames go from port {capture.from_port} to port {capture.to_port}",
+                place=f"the capture {capture.file}",
+                next_step=f"the traffic's ways are {known}: choose one of them, or another `pattern` under `traffic`",
+            )
+        macs = {} if replay.keeps_macs else {"source_mac": way.source_mac, "destination_mac": way.destination_mac}
+        requests.append(
+            {
+                "name": f"{way.transmit}->{way.receive} capture {number}",
+                "transmit_port": way.transmit,
+                "receive_port": way.receive,
+                "rate_frames_per_s": 0.0,
+                "pcap": capture.file,
+                "timing": {"speed": replay.speed, "together": replay.together},
+                "unsigned": not replay.signed,
+                **macs,
+            }
+        )
+    return requests
 
 
 def mac_requests(
@@ -170,13 +211,18 @@ def _sizes(size: Size) -> dict[str, Any]:
 
 def _frames(stream: StreamSpec, way: Addressing) -> dict[str, Any]:
     """The fields for the headers: flat ones where they suffice, for the engine is faster with them, else layers."""
+    unsigned = {} if stream.signature else {"unsigned": True}
     if stream.pcap is not None:
         macs = {"source_mac": way.source_mac, "destination_mac": way.destination_mac}
-        return {**macs, "pcap": stream.pcap, "signature_offset": stream.signature_offset}
+        return {**macs, "pcap": stream.pcap, "signature_offset": stream.signature_offset, **unsigned}
     if stream.raw_frame is not None:  # all frames have the same headers, so that a DUT sees one flow
-        return {"flows": 1, "layers": [{"layer": "raw", "hex": stream.raw_frame}]}
+        filters = [one.model_dump(exclude_none=True) for one in stream.filter]
+        raw = {"layer": "raw", "hex": stream.raw_frame}
+        return {"flows": 1, "layers": [raw], **unsigned, **({"filter": filters} if filters else {})}
     if not stream.is_plain():
-        return {"flows": stream.flows, "layers": layers(stream, way)}
+        sent, received = stacks(stream, way)
+        back = {} if received is None else {"received_layers": layers(stream, way, received, sent=False)}
+        return {"flows": stream.flows, "layers": layers(stream, way, sent), **back}
     return {
         "flows": stream.flows,
         "source_mac": way.source_mac,
@@ -194,20 +240,23 @@ def _frames(stream: StreamSpec, way: Addressing) -> dict[str, Any]:
     }
 
 
-def layers(frames: Frames, way: Addressing) -> list[dict[str, Any]]:
-    """The headers, outermost first."""
+def layers(
+    frames: Frames, way: Addressing, tunnels: Sequence[Tunnel] = (), *, sent: bool = True
+) -> list[dict[str, Any]]:
+    """The headers, outermost first; those of the frames that come back where they are not ``sent``."""
     fields = frames.fields
     source = {"first": way.source_address, "count": way.source_address_count}
     destination = {"first": way.destination_address, "count": way.destination_address_count}
     link = {"layer": "ethernet", "source": way.source_mac, "destination": way.destination_mac}
-    outer = [link, *_tags(frames), _ip(way.ip, source, destination, frames)]
+    around, version, (source, destination) = tunnel_layers(tunnels, way, (source, destination), sent=sent)
+    outer = [link, *_tags(frames), *around, _ip(version, source, destination, frames)]
     raw = [{"layer": "raw", "hex": frames.raw}] if frames.raw else []
     if frames.vxlan is None:
         return [*outer, _transport(frames), *raw]
     carried_link = {"layer": "ethernet", "source": CARRIED["source_mac"], "destination": CARRIED["destination_mac"]}
     carried_ip = {"layer": "ipv4", "source": CARRIED_ADDRESSES[0], "destination": CARRIED_ADDRESSES[1]}
-    carrier = {"layer": "udp", "source": _value(VXLAN_SOURCE_PORTS), "destination": frames.vxlan.port}
-    vxlan = {"layer": "vxlan", "vni": _value(fields.vni if fields.vni is not None else frames.vxlan.vni)}
+    carrier = {"layer": "udp", "source": value_of(VXLAN_SOURCE_PORTS), "destination": frames.vxlan.port}
+    vxlan = {"layer": "vxlan", "vni": value_of(fields.vni if fields.vni is not None else frames.vxlan.vni)}
     return [*outer, carrier, vxlan, carried_link, carried_ip, _transport(frames), *raw]
 
 
@@ -215,21 +264,21 @@ def _tags(frames: Frames) -> list[dict[str, Any]]:
     """The VLAN layers: swept fields belong to the innermost tag; of two tags the outer is one of 802.1ad."""
     if frames.vlan is None:
         return []
-    priority = {} if frames.fields.vlan_priority is None else {"priority": _value(frames.fields.vlan_priority)}
+    priority = {} if frames.fields.vlan_priority is None else {"priority": value_of(frames.fields.vlan_priority)}
     innermost = frames.fields.vlan if frames.fields.vlan is not None else frames.vlan[-1]
-    inner = {"layer": "vlan", "tpid": ETHERTYPE_8021Q, "id": _value(innermost), **priority}
+    inner = {"layer": "vlan", "tpid": ETHERTYPE_8021Q, "id": value_of(innermost), **priority}
     outer = [{"layer": "vlan", "tpid": ETHERTYPE_8021AD, "id": tag} for tag in frames.vlan[:-1]]
     return [*outer, inner]
 
 
-def _ip(version: int, source: dict[str, Any], destination: dict[str, Any], frames: Frames) -> dict[str, Any]:
+def _ip(version: int, source: Any, destination: Any, frames: Frames) -> dict[str, Any]:
     names = ("traffic_class", "identification") if version == 4 else ("traffic_class", "flow_label")
     hop_limit = frames.fields.hop_limit if frames.fields.hop_limit is not None else frames.hop_limit
     return {
         "layer": f"ipv{version}",
         "source": source,
         "destination": destination,
-        "hop_limit": _value(hop_limit),
+        "hop_limit": value_of(hop_limit),
         **_given_fields(frames.fields, {name: name for name in names}),
     }
 
@@ -239,7 +288,7 @@ def _transport(frames: Frames) -> dict[str, Any]:
     destination = (
         frames.fields.destination_port if frames.fields.destination_port is not None else frames.destination_port
     )
-    ports = {"layer": frames.protocol, "source": _value(source), "destination": _value(destination)}
+    ports = {"layer": frames.protocol, "source": value_of(source), "destination": value_of(destination)}
     if frames.protocol == "udp":
         return {**ports, "checksum": frames.udp_checksum}
     names = {"sequence": "tcp_sequence", "acknowledgement": "tcp_acknowledgement", "flags": "tcp_flags"}
@@ -249,8 +298,4 @@ def _transport(frames: Frames) -> dict[str, Any]:
 def _given_fields(fields: Fields, names: dict[str, str]) -> dict[str, Any]:
     """The protocol's fields whose field in the bench file (by ``names``) is given."""
     values = {name: getattr(fields, field) for name, field in names.items()}
-    return {name: _value(value) for name, value in values.items() if value is not None}
-
-
-def _value(value: FieldValue) -> int | dict[str, Any]:
-    return value.model_dump() if isinstance(value, Sweep) else value
+    return {name: value_of(value) for name, value in values.items() if value is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,8 +23,8 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_streams import (
     learning_requests,
-    mac_requests,
     phase_requests,
+    requests_of_its_own,
     stream_requests,
     with_own_loads,
 )
@@ -248,8 +248,8 @@ class PacketsTester(Tester):
         def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
             return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames)
 
-        if request.macs is not None:
-            return mac_requests(ways, request.size, request.macs, request.load_frames_per_s or 0.0), []
+        if (own := requests_of_its_own(ways, request)) is not None:
+            return own, []
         if request.streams:
             return self._streams_of_own_loads(ways, request, duration_s), []
         if not request.phases:
@@ -368,7 +368,7 @@ def _forward(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
 def _between_two_ports(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
     """The first way and its reverse: the tester's own latency is measured over one cable."""
     ends = {addressing[0].transmit, addressing[0].receive}
-    return tuple(way for way in addressing if {way.transmit, way.receive} == ends)
+    return tuple(replace(way, is_direct=True) for way in addressing if {way.transmit, way.receive} == ends)
 
 
 def transmission_s(request: TrialRequest) -> float:

@@ -1,0 +1,65 @@
+"""What a replay says of the frames of a capture, and how it asks for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nicbench.core.reading import Counts, TransmitGaps
+from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
+from nicbench.methods.served.replay import CaptureReplay
+from nicbench.stats.latency import histogram_of
+
+from .known import HEALTH, KnownContext
+
+LATE = TransmitGaps(
+    count=1000, minimum_ns=900, mean_ns=1000.0, maximum_ns=1100, histogram=histogram_of([(900, 500), (1100, 500)])
+)
+
+
+class Played(KnownContext):
+    """Of 100 recorded frames two are missing, one is changed, one came twice and two late in order."""
+
+    bidirectional = True
+
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+        assert request.replay is not None
+        counts = Counts(
+            intended=100, sent=100, unsent_tester=0, unsent_backpressure=0, received=97, lost=3, late=0, duplicated=1,
+            reordered=2, corrupted=0, unattributed=1,
+        )  # fmt: skip
+        gaps = LATE.model_copy(update={"lateness": LATE, "errors": LATE})
+        streams = tuple(
+            StreamReading(name=f"capture {number}", counts=counts, transmit_gaps=gaps)
+            for number, _ in enumerate(request.replay.captures, start=1)
+        )
+        ports = tuple(PortReading(name=name, foreign=foreign) for name, foreign in (("t0", 0), ("t1", 4)))
+        return Reading(transmit_ns=10**9, counts=counts, streams=streams, ports=ports, latency=None, health=HEALTH)
+
+
+async def play(**options: Any) -> tuple[Played, Any]:
+    method = CaptureReplay("replay", CaptureReplay.Options(**options))
+    context = Played()
+    return context, await method.run(context)
+
+
+async def test_each_capture_has_a_row_with_what_became_of_its_frames() -> None:
+    captures = ({"file": "a.pcap"}, {"file": "b.pcap", "from_port": 1, "to_port": 0})
+    context, results = await play(captures=captures, speed=2.0)
+    (request,) = context.requests
+    assert request.replay is not None
+    assert [(one.file, one.from_port, one.to_port) for one in request.replay.captures] == [
+        ("a.pcap", 0, 1), ("b.pcap", 1, 0)
+    ]  # fmt: skip
+    assert (request.replay.speed, request.replay.together, request.replay.signed) == (2.0, True, False)
+    names = ("recorded", "returned", "missing", "changed", "extra", "reordered")
+    found = [[result.values[f"{name}_frames"] for name in names] for result in results]
+    assert found == [[100, 97, 2, 1, 5, 2], [100, 97, 2, 1, 1, 2]]
+    assert results[0].values["late_maximum_ns"] == 1100
+    assert results[0].values["gap_error_p99_ns"] == pytest.approx(1100, rel=0.01)
+
+
+async def test_the_whole_of_its_time_is_foretold() -> None:
+    method = CaptureReplay("replay", CaptureReplay.Options(captures=({"file": "a.pcap"},), longest=5.0, settle=1.0))
+    assert method.estimate_s() == 9.0
