@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
+from pydantic import Field
+
 from nicbench.core.base import Frozen
 
 Way = tuple[int, int]
@@ -56,6 +58,16 @@ class Pattern(StrEnum):
             Pattern.SAME_PORT: "returned on the port it came from",
         }
         return f"{self.value} ({named[self]})"
+
+
+class WayLoad(Frozen):
+    """The load of one way in a trial."""
+
+    transmit: int
+    receive: int
+    load_frames_per_s: float = Field(gt=0.0)
+    frames: int | None = Field(default=None, ge=1)
+    """Exactly so many frames; without it the way ends with the trial."""
 
 
 class Ways(Frozen):
