@@ -153,6 +153,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self.bidirectional = offered.ways.bidirectional
         self.ports = maker.ports
         self.pattern = offered.traffic.pattern
+        self.ip: int = offered.traffic.ip
         self.streams = tuple(stream.name for stream in offered.traffic.port_streams())
         self.most_line_rates = offered.ways.most_line_rates
         self._offered = offered

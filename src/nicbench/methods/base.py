@@ -95,6 +95,8 @@ class Context(AnyContext, Protocol):
     """The number of the tester's ports that take part in the test."""
     pattern: Pattern
     """Which of the ports sends to which."""
+    ip: int
+    """The IP version of the traffic."""
     streams: tuple[str, ...]
     """The names of the streams of a port."""
     most_line_rates: float

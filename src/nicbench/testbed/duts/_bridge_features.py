@@ -29,7 +29,9 @@ _BUCKET_S: Final = 0.001
 """The kernel sends from a token bucket when a timer wakes it: so long it may be late."""
 _CENTISECONDS: Final = 100
 _QUERY_RESPONSE: Final = "10"
-"""In hundredths of a second: for so long a bridge that begins to ask floods everything."""
+"""In hundredths of a second: for so long a bridge that begins to ask floods everything. It must be set before the
+bridge is told to ask (``mcast_querier``), which takes the time that is set then.
+"""
 
 
 def _whole_frames(rate: float) -> float:
@@ -57,7 +59,7 @@ class Snooping(Frozen):
     def words(self) -> tuple[str, ...]:
         """Returns what follows the kind of the device in ``ip link add``."""
         return (
-            *("mcast_snooping", "1", "mcast_querier", "1", "mcast_hash_max", str(self.most_groups)),
+            *("mcast_snooping", "1", "mcast_hash_max", str(self.most_groups)),
             *("mcast_query_response_interval", _QUERY_RESPONSE),
             *("mcast_last_member_interval", str(round(self.last_member * _CENTISECONDS))),
             *("mcast_igmp_version", "3", "mcast_mld_version", "2"),
@@ -65,7 +67,7 @@ class Snooping(Frozen):
 
 
 class Output(Frozen):
-    """Ports that send slower than they receive, each from a queue of so many frames: a switch whose buffers are known."""
+    """Ports that send slower than they receive, each from a queue of its own: a switch whose buffers are known."""
 
     rate: Annotated[BitsPerSecond, Field(ge=8_000.0, le=1e11)]
     """The rate of each port on the line, with preamble, gap and FCS (tbf)."""

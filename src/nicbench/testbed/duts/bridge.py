@@ -108,6 +108,8 @@ class Bridge(FrameDut):
             host, DeleteLink(device=device), lambda: self._run(host, "ip", "link", "add", "name", device, *kind)
         )
         silent = f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6"
+        if snooping is not None:
+            await self._run(host, "ip", "link", "set", "dev", device, "type", "bridge", "mcast_querier", "1")
         asks_by_mld = snooping is not None and snooping.mld
         if not asks_by_mld and await host.read_file(silent) is not None:
             await host.write_file(silent, "1")
