@@ -29,9 +29,9 @@ _BUCKET_S: Final = 0.001
 """The kernel sends from a token bucket when a timer wakes it: so long it may be late."""
 _CENTISECONDS: Final = 100
 _QUERY_RESPONSE: Final = "10"
-"""In hundredths of a second: for so long a bridge that begins to ask floods everything. It must be set before the
-bridge is told to ask (``mcast_querier``), which takes the time that is set then.
-"""
+"""In hundredths of a second: for so long a bridge that begins to ask floods everything."""
+ASKING: Final = ("type", "bridge", "mcast_querier", "1")
+"""What follows the name of the device in ``ip link set``: it asks from then on, with the times that it has then."""
 
 
 def _whole_frames(rate: float) -> float:

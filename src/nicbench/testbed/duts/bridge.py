@@ -16,7 +16,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import MOST_PORTS, tester_macs, transparent_addressing
-from nicbench.testbed.duts._bridge_features import Output, Policing, Snooping, police, slow_down
+from nicbench.testbed.duts._bridge_features import ASKING, Output, Policing, Snooping, police, slow_down
 from nicbench.testbed.duts._ports import dut_devices, require_host
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.labs.base import Testbed
@@ -80,6 +80,8 @@ class Bridge(FrameDut):
         if self.options.police:
             await police(host, changes, self.options.police)
         await self._run(host, "ip", "link", "set", "dev", self.options.device, "up")
+        if self.options.snooping is not None:
+            await self._run(host, "ip", "link", "set", "dev", self.options.device, *ASKING)
 
     async def begin_trial(self, number: int) -> None:
         """Lets it forget all groups, and snoop again where it had too many: both come with the end of snooping."""
@@ -108,10 +110,11 @@ class Bridge(FrameDut):
             host, DeleteLink(device=device), lambda: self._run(host, "ip", "link", "add", "name", device, *kind)
         )
         silent = f"/proc/sys/net/ipv6/conf/{device}/disable_ipv6"
-        if snooping is not None:
-            await self._run(host, "ip", "link", "set", "dev", device, "type", "bridge", "mcast_querier", "1")
-        asks_by_mld = snooping is not None and snooping.mld
-        if not asks_by_mld and await host.read_file(silent) is not None:
+        if await host.read_file(silent) is None:
+            return
+        if snooping is not None and snooping.mld:
+            await host.write_file(f"/proc/sys/net/ipv6/conf/{device}/accept_dad", "0")  # it asks from its address
+        else:
             await host.write_file(silent, "1")
 
     async def _limit_learned(self, host: Host, most: int) -> None:
