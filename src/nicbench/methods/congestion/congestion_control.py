@@ -1,9 +1,9 @@
-"""Congestion control (RFC 2889 section 5.5): whether a congested port costs frames for another one, and whom it holds back.
+"""Congestion control (RFC 2889 section 5.5): whether a congested port costs frames for another, and who is held back.
 
 Steps, for each frame size: the first port sends half of its load to the third and half to the fourth, the second all of
-its load to the fourth, which is sent one and a half times what a port carries. Frames lost on the way to the third port,
-which is not congested, are head-of-line blocking (RFC 8239 section 5 asks for the same). Without a lost frame on the way
-to the fourth the senders were held back: back pressure. Verified: every frame by its signature and its payload.
+its load to the fourth, which is sent one and a half times what a port carries. Frames lost on the way to the third, a
+port that is free, are head-of-line blocking (RFC 8239 section 5 asks for the same). Without a lost frame on the way to
+the fourth the senders were held back: back pressure. Verified: every frame by its signature and its payload.
 """
 
 from __future__ import annotations

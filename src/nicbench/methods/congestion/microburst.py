@@ -2,7 +2,7 @@
 
 Steps, for each frame size and number of receiving ports: all other ports send at once, each an equal part of a burst to
 each receiving port, as fast as the `rate` says; a binary search for the longest burst at a port of which every frame
-arrives; after each burst a pause in which buffers empty. What a port sent while the burst came in was not in its buffer:
+arrives; after each burst a pause in which buffers empty. What a port sent while the burst came in was not in a buffer:
 the rest is how many frames the buffer held. With more receiving ports at once a buffer that ports share holds less for
 each. Verified: every frame by its signature and its payload.
 """
@@ -189,6 +189,7 @@ class Microburst(FrameMethod):
                 _BURST.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
                 Column(value="of_all_ports_frames", head="At all ports", unit="frames", form="whole"),
                 _BUFFER,
+                _BUFFER.model_copy(update={"head": "Interval", "aspect": "interval"}),
                 Column(value="burst_rate_frames_per_s", head="Rate to a port"),
                 Column(value="trials", head="Trials", form="whole"),
             ),
@@ -206,7 +207,10 @@ def _bounded(lower: int, upper: int | None) -> Bounded:
 
 
 def _buffer(longest: Bounded, trial: Trial | None, of: Senders) -> Bounded:
-    """Returns what a buffer held: the burst without what its port sent meanwhile (as in RFC 9004 section 6.4)."""
+    """Returns what a buffer held: the burst without what its port sent meanwhile (as in RFC 9004 section 6.4).
+
+    A port that the DUT served late sent less than its rate allows meanwhile: the buffer held at most the whole burst.
+    """
     if longest.value is None or trial is None:
         return Bounded(value=None, reason_null=longest.reason_null or "no burst passed")
     rates = [rate for port in range(of.receivers) if (rate := drained_frames_per_s(trial, port)) is not None]
@@ -216,7 +220,7 @@ def _buffer(longest: Bounded, trial: Trial | None, of: Senders) -> Bounded:
     held, upper = longest.value * (1.0 - meanwhile), longest.upper
     if upper is None:
         return Bounded(value=held, lower=held, limited_by=LimitedBy.MAXIMUM_LOAD)
-    return Bounded(value=held, lower=held, upper=upper * (1.0 - meanwhile), limited_by=LimitedBy.DUT)
+    return Bounded(value=held, lower=held, upper=upper, limited_by=LimitedBy.DUT)
 
 
 def drained_frames_per_s(trial: Trial, port: int) -> float | None:

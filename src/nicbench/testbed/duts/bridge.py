@@ -113,7 +113,9 @@ class Bridge(FrameDut):
         if await host.read_file(silent) is None:
             return
         if snooping is not None and snooping.mld:
-            await host.write_file(f"/proc/sys/net/ipv6/conf/{device}/accept_dad", "0")  # it asks from its address
+            # It asks from its address, at once.
+            await host.write_file(f"/proc/sys/net/ipv6/conf/{device}/accept_dad", "0")
+            await host.write_file(silent, "0")
         else:
             await host.write_file(silent, "1")
 
