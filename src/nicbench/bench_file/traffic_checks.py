@@ -16,6 +16,7 @@ from nicbench.core.frame_size import IMIX, STREAMS
 from nicbench.core.pattern import Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec, Traffic
+from nicbench.methods.base import FrameMethod
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.interfaces.options import Port
 
@@ -51,6 +52,11 @@ def check_traffic(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield from _check_fields(bench.traffic.ip, stream, root, own)
         yield from _check_whole_frames(stream, root, own)
         yield from _check_size(bench.traffic, stream, root, own)
+    names = tuple(stream.name for stream in streams)
+    for index, test in enumerate(bench.tests):
+        method = test.build()
+        for one in method.find_stream_misfits(names) if isinstance(method, FrameMethod) else ():
+            yield Problem(root.position_of(("tests", index, *one.option)), one.message, one.next_step)
 
 
 def _check_fields(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
