@@ -23,7 +23,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
     "a service on a stream that the traffic has not": (
         "lab: {kind: veth}\ndut: {kind: policer}\ntraffic: {" + TWO_STREAMS + "}\n"
         "tests:\n  - {name: s, method: service-activation, services: [{name: a, cir: 1 Mb/s, excess_stream: c}]}\n",
-        (7, 82),
+        (7, 92),
         "`traffic` has no stream c, which a service of s names",
         "`excess_stream`",
     ),

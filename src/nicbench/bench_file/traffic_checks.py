@@ -5,7 +5,7 @@ they do not have.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
@@ -13,7 +13,7 @@ from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Step
 from nicbench.bench_file.wiring import TESTER, check_wiring
 from nicbench.core.frame_size import IMIX, STREAMS
-from nicbench.core.pattern import Pattern, Ways, ways_of
+from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.methods.base import FrameMethod
@@ -119,10 +119,6 @@ def _position(root: Node, own: tuple[Step, ...], *path: Step) -> Position:
 # The traffic's pattern: enough ports, a DUT that can forward it, and an engine that can send it.
 
 
-MOST_STREAMS: Final = 64
-"""The engine sends at most so many streams at once, over all ways together."""
-
-
 def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields where the pattern, the number of ports and the DUT do not fit together."""
     if any(check_wiring(bench, root)):
@@ -165,11 +161,11 @@ def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _check_loads(bench, root, ways)
     yield from _check_flows(bench, root)
     streams = len(ways.every) * max(1, len(bench.traffic.streams))
-    if streams > MOST_STREAMS:
+    if streams > MOST_STREAMS_AT_ONCE:
         yield Problem(
             position,
             f"{pattern.value} between {ports} ports comes to {streams} streams, and the tester sends at most "
-            f"{MOST_STREAMS} at once",
+            f"{MOST_STREAMS_AT_ONCE} at once",
             "use fewer ports, or fewer `streams`",
         )
 

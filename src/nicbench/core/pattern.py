@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
 
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 
 Way = tuple[int, int]
+
+MOST_STREAMS_AT_ONCE: Final = 64
+"""The engine sends at most so many streams at once, over all ways together."""
 
 
 class Pattern(StrEnum):

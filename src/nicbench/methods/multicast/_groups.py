@@ -9,15 +9,13 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.multicast import MOST_GROUPS, RECORDS_OF_A_REPORT, Groups
-from nicbench.core.pattern import Pattern
+from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import StreamReading, Trial
 from nicbench.methods._trial_times import Pause
 from nicbench.methods.base import Objection
 
 ABILITIES: Final = frozenset({Ability.COPIES, Ability.FRAME_COUNT})
-MOST_STREAMS: Final = 64
-"""So many streams a tester takes: the frames at each receiving port are one, and so is each report."""
 
 
 class Joining(Frozen):
@@ -64,11 +62,11 @@ def ports_objection(context: Any, groups: Groups) -> Objection | None:
             next_step="leave `bidirectional` out under `traffic`",
         )
     copies, reports = context.ports - 1, 2 * groups.members * groups.reports(context.ip)
-    if copies + reports > MOST_STREAMS:
+    if copies + reports > MOST_STREAMS_AT_ONCE:
         each = "one report for each" if groups.older else f"reports of {RECORDS_OF_A_REPORT[context.ip]}"
         return Objection(
             message=f"{groups.groups} groups at {groups.members} ports take {reports} frames to join and to leave "
-            f"({each}), and with {copies} ports that receive the tester has room for {MOST_STREAMS - copies}",
+            f"({each}), and with {copies} ports that receive the tester has room for {MOST_STREAMS_AT_ONCE - copies}",
             next_step="try fewer groups or ports" + (", or leave `older` out" if groups.older else ""),
         )
     return None
