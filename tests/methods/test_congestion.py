@@ -77,7 +77,7 @@ async def test_what_a_congested_port_costs_another_is_told(switch: Switch, block
     result = await congested(switch)
     assert (result.values["head_of_line_blocking"], result.values["back_pressure"]) == (blocking, back_pressure)
     (section,) = sections([result], {})
-    lost = "33.334" if blocking == "yes" else "0"
+    lost = "33.3" if blocking == "yes" else "0"
     assert section.sentence == (f"loses {lost}\u00a0% of the frames to a port that is free when another is congested")
 
 

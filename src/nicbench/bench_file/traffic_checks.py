@@ -201,6 +201,9 @@ def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:
     if pattern is Pattern.ONE_TO_ONE:
         message = f"one-to-one joins pairs of ports, and {ports} is an odd number of them"
         return Problem(position, message, "add or remove a port, or choose a `pattern` under `traffic`")
+    if pattern is Pattern.GROUP_TO_GROUP and ports > pattern.fewest_ports:
+        message = f"group-to-group sends from one half of the ports to the other, and {ports} is an odd number of them"
+        return Problem(position, message, "add or remove a port")
     message = f"{pattern.value} needs {pattern.fewest_ports} ports or more, and there {_are(ports)}"
     two = ", or write `bidirectional: true` for two ports that send to each other" if ports == 2 else ""
     return Problem(position, message, f"add ports (in a lab: `ports: {pattern.fewest_ports}`){two}")
