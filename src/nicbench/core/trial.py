@@ -49,6 +49,7 @@ class Purpose(StrEnum):
     RESET = "reset"  # how long the DUT forwards nothing when it is reset
     RECOVERY = "recovery"  # when the last frame is lost after an overload
     CONNECTIONS = "connections"  # whether the DUT takes an exact number of flows that it does not know
+    MEMBERSHIP = "membership"  # when frames come and end by what a port asks for: those before and after are no loss
     SERVED = "served"  # what a client of `nicbench serve` had sent
 
 

@@ -329,6 +329,8 @@ class FrameMethod(Method):
     """Base of methods that send frames by a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
 
     measures = "frames"
+    chooses_ways: ClassVar[bool] = False
+    """Whether its trials load other ways than all of the pattern alike."""
 
     @abstractmethod
     def frame_sizes(self) -> tuple[int | str, ...]: ...

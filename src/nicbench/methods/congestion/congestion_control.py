@@ -38,6 +38,7 @@ class CongestionControl(FrameMethod):
     """What a congested port costs another one."""
 
     kind: ClassVar[str] = "congestion-control"
+    chooses_ways: ClassVar[bool] = True
     question: ClassVar[str] = "Does a congested port of {subject} cost frames for another port?"
 
     class Options(Frozen):

@@ -57,6 +57,7 @@ class Microburst(FrameMethod):
     """The longest burst of several senders without loss."""
 
     kind: ClassVar[str] = "microburst"
+    chooses_ways: ClassVar[bool] = True
     question: ClassVar[str] = "How long a burst of several senders at once does {subject} pass to a port without loss?"
 
     class Options(Frozen):

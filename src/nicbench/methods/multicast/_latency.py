@@ -43,6 +43,8 @@ class LatencyOptions(Frozen):
 class PortsLatency(FrameMethod):
     """The latency at each port, and how far ports are apart."""
 
+    chooses_ways = True
+
     options: Any
     """``LatencyOptions``, or options that extend them."""
 

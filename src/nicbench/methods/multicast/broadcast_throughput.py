@@ -22,6 +22,7 @@ class BroadcastThroughput(Throughput):
     """The throughput of frames to all stations."""
 
     kind: ClassVar[str] = "broadcast-throughput"
+    chooses_ways: ClassVar[bool] = True
     question: ClassVar[str] = "How many broadcast frames a second does {subject} pass to every port, by frame size?"
 
     class Options(Throughput.Options):

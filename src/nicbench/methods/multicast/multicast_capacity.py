@@ -49,6 +49,7 @@ class MulticastCapacity(FrameMethod):
     """The number of multicast groups that a switch keeps."""
 
     kind: ClassVar[str] = "multicast-capacity"
+    chooses_ways: ClassVar[bool] = True
     question: ClassVar[str] = "How many multicast groups does {subject} keep?"
 
     class Options(Frozen):

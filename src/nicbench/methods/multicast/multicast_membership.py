@@ -65,6 +65,7 @@ class MulticastMembership(FrameMethod):
     """How soon frames to a group come and end."""
 
     kind: ClassVar[str] = "multicast-membership"
+    chooses_ways: ClassVar[bool] = True
     question: ClassVar[str] = "How soon does {subject} forward to a port that joins a group, and how soon does it end?"
 
     class Options(Frozen):
@@ -137,7 +138,7 @@ class MulticastMembership(FrameMethod):
             duration_s=times.duration_s,
             drain_s=times.drain,
             settle_s=times.settle,
-            purpose=Purpose.RECOVERY,
+            purpose=Purpose.MEMBERSHIP,
             groups=self._groups,
         )
 

@@ -24,6 +24,7 @@ class MulticastThroughput(Throughput):
     """The throughput of frames to multicast groups."""
 
     kind: ClassVar[str] = "multicast-throughput"
+    chooses_ways: ClassVar[bool] = True
     question: ClassVar[str] = "How many multicast frames a second does {subject} pass to every port, by frame size?"
 
     class Options(Throughput.Options, GroupOptions):
