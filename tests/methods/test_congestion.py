@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.core.pattern import Pattern
+from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.congestion.congestion_control import CongestionControl
 from nicbench.methods.congestion.microburst import Microburst
+from nicbench.methods.throughput import Throughput
 from nicbench.report.tables import sections
+from nicbench.stages.plan import statements_of
 
 from .known import KnownContext, reading_of, run
 
@@ -134,3 +136,14 @@ def test_what_does_not_suit_is_refused_with_a_way_out() -> None:
     other = Microburst("b", Microburst.Options()).objection(switch)
     assert other is not None
     assert "full-mesh" in other.next_step
+
+
+def test_a_report_does_not_say_that_every_way_is_loaded_where_tests_choose_theirs() -> None:
+    mesh = ways_of(Pattern.FULL_MESH, 4)
+    assert statements_of(Pattern.FULL_MESH, mesh, [Microburst]) == (
+        "The tests choose themselves which ports of full-mesh (fully meshed, RFC 2285 section 3.3.3) send to which, "
+        "as their sections say.",
+    )
+    chosen, *usual = statements_of(Pattern.FULL_MESH, mesh, [Microburst, Throughput])
+    assert chosen.startswith("Some tests choose themselves")
+    assert tuple(usual) == statements_of(Pattern.FULL_MESH, mesh, [Throughput])
