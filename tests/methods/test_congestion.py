@@ -140,12 +140,8 @@ def test_what_does_not_suit_is_refused_with_a_way_out() -> None:
 
 def test_a_report_does_not_say_that_every_way_is_loaded_where_tests_choose_theirs() -> None:
     mesh = ways_of(Pattern.FULL_MESH, 4)
-    assert statements_of(Pattern.FULL_MESH, mesh, [Microburst]) == (
-        (
-            "The tests choose themselves which ports of full-mesh (fully meshed, RFC 2285 section 3.3.3) send to which, "
-            "as their sections say."
-        ),
-    )
+    (only,) = statements_of(Pattern.FULL_MESH, mesh, [Microburst])
+    assert only.startswith("The tests choose themselves which ports of full-mesh (fully meshed, ")
     chosen, *usual = statements_of(Pattern.FULL_MESH, mesh, [Microburst, Throughput])
     assert chosen.startswith("Some tests choose themselves")
     assert tuple(usual) == statements_of(Pattern.FULL_MESH, mesh, [Throughput])
