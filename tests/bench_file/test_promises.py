@@ -77,7 +77,7 @@ class DryFrames(DryContext):
 
     def __init__(self, bench: BenchFile) -> None:
         super().__init__(bench)
-        self.pattern = bench.traffic.pattern
+        self.pattern, self.ip = bench.traffic.pattern, bench.traffic.ip
         self.ports = 2
         self.bidirectional = False
         self.streams = tuple(stream.name for stream in bench.traffic.port_streams())

@@ -20,6 +20,13 @@ TWO_STREAMS = "streams: [{name: a, share: 50 %}, {name: b, share: 50 %}]"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
 WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
+    "a service on a stream that the traffic has not": (
+        "lab: {kind: veth}\ndut: {kind: policer}\ntraffic: {" + TWO_STREAMS + "}\n"
+        "tests:\n  - {name: s, method: service-activation, services: [{name: a, cir: 1 Mb/s, excess_stream: c}]}\n",
+        (7, 92),
+        "`traffic` has no stream c, which a service of s names",
+        "`excess_stream`",
+    ),
     "many to one between two ports": (
         "lab: {kind: veth}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one}\n",
         (5, 20),

@@ -21,6 +21,7 @@ from nicbench.core.errors import (
     ThresholdError,
     UsageError,
 )
+from nicbench.core.result import Summary
 
 ERRORS = {
     "our own fault": (NicbenchError("the plan contradicts itself"), 1),
@@ -74,6 +75,20 @@ def test_what_was_measured_before_an_error_is_in_the_json(
     document = json.loads(nicbench("run", "bench.yaml", "--json").stdout)
     assert document["title"] == "A bench file of the tests"
     assert [result["id"] for result in document["results"]] == ["throughput/64"]
+
+
+def test_a_valid_result_that_is_not_accepted_ends_a_run_with_6(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+) -> None:
+    async def refused(bench: Any, folder: Any, bus: Any) -> Summary:
+        summary: Summary = await finished_run(bench, folder, bus)
+        (result,) = summary.results
+        values = {**result.values, "accepted": "no"}
+        return summary.model_copy(update={"results": (result.model_copy(update={"values": values}),)})
+
+    run_is(refused)
+    ended = nicbench("run", "bench.yaml")
+    assert (ended.status, "not accepted: throughput/64" in ended.stderr) == (6, True)
 
 
 def test_a_good_run_ends_with_0_a_table_and_the_place_of_the_report(

@@ -34,7 +34,9 @@ def frame_bench(draw: random.Random, method: str) -> tuple[dict[str, object], st
         if kind != "throughput":
             tests.append(_test(draw, kind, f"{kind}-{number}" if number else kind, sizes, goals, bool(tests)))
     ports = draw.choice((2, 2, 2, 2, 4))
-    patterns = ["one-to-one"] if ports == 2 else ["one-to-one", "full-mesh", "many-to-one", "one-to-many"]
+    patterns = (
+        ["one-to-one"] if ports == 2 else ["one-to-one", "full-mesh", "many-to-one", "one-to-many", "group-to-group"]
+    )
     pattern = "one-to-one" if "service-activation" in more else draw.choice(patterns)
     bench: dict[str, object] = {
         "nicbench": 1,

@@ -18,10 +18,11 @@ from nicbench.core.pattern import (
     ways_of,
 )
 
-ONE, MANY, SPREAD, MESH, SAME = (
+ONE, MANY, SPREAD, HALVES, MESH, SAME = (
     Pattern.ONE_TO_ONE,
     Pattern.MANY_TO_ONE,
     Pattern.ONE_TO_MANY,
+    Pattern.GROUP_TO_GROUP,
     Pattern.FULL_MESH,
     Pattern.SAME_PORT,
 )
@@ -45,6 +46,15 @@ def test_many_send_to_the_first_and_the_first_to_many() -> None:
     assert ways_of(SPREAD, 4).basis == "per port, of the one that sends to 3"
 
 
+def test_every_port_of_one_half_sends_to_every_port_of_the_other() -> None:
+    assert ways_of(HALVES, 4).loaded == ((0, 2), (0, 3), (1, 2), (1, 3))
+    both = ways_of(HALVES, 4, bidirectional=True)
+    assert both.loaded[4:] == ((2, 0), (3, 0), (2, 1), (3, 1))
+    assert both.times_load == 4
+    with pytest.raises(ValueError, match="two halves of the ports, and 5 is odd"):
+        ways_of(HALVES, 5)
+
+
 def test_in_a_full_mesh_every_port_sends_to_every_other() -> None:
     ways = ways_of(MESH, 3)
     assert set(ways.loaded) == {(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)}
@@ -58,7 +68,7 @@ def test_one_port_alone_gets_its_frames_back() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "ports", "times"),
-    [(ONE, 2, 1), (ONE, 6, 3), (MANY, 8, 1), (SPREAD, 8, 1), (MESH, 8, 8), (SAME, 4, 4)],
+    [(ONE, 2, 1), (ONE, 6, 3), (MANY, 8, 1), (SPREAD, 8, 1), (HALVES, 8, 4), (MESH, 8, 8), (SAME, 4, 4)],
 )
 def test_what_goes_through_the_dut_in_loads(pattern: Pattern, ports: int, times: int) -> None:
     assert ways_of(pattern, ports).times_load == times

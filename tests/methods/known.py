@@ -31,7 +31,7 @@ class KnownContext(ABC):
 
     seed = 1
     bidirectional, ports = False, 2
-    pattern, most_line_rates = Pattern.ONE_TO_ONE, 1.0
+    pattern, most_line_rates, ip = Pattern.ONE_TO_ONE, 1.0, 4
     streams: tuple[str, ...] = ("all",)
 
     def __init__(

@@ -179,11 +179,12 @@ def test_ten_errored_seconds_begin_unavailable_time_and_ten_others_end_it() -> N
 
 def test_a_service_needs_its_stream_and_pairs_of_ports() -> None:
     method = ServiceActivation("sat", ServiceActivation.Options(services=(GOLD,)))
-    path = PolicedPath(1.0, streams=("silver", "bronze"))
-    objection = method.objection(path)
-    assert objection is not None
-    assert objection.message == "`traffic` has no stream gold, which a service of sat names"
-    assert method.objection(PolicedPath(1.0)) is None  # one stream is the service's, whatever it is called
+    (misfit,) = method.find_stream_misfits(("silver", "bronze"))
+    assert (misfit.message, misfit.option) == (
+        "`traffic` has no stream gold, which a service of sat names", ("services", 0, "name"),
+    )  # fmt: skip
+    assert not list(method.find_stream_misfits(("all",)))  # one stream is the service's, whatever it is called
+    path = PolicedPath(1.0, streams=("gold", "bronze"))
     path.pattern = Pattern.FULL_MESH
     meshed = method.objection(path)
     assert meshed is not None

@@ -98,7 +98,7 @@ def test_an_egress_port_that_saturates_under_many_to_one_loses_exactly_what_it_c
 
 @pytest.mark.parametrize(
     ("pattern", "times"),
-    [("one-to-one", 2), ("one-to-many", 1), ("full-mesh", 4), ("same-port", 4)],
+    [("one-to-one", 2), ("one-to-many", 1), ("group-to-group", 2), ("full-mesh", 4), ("same-port", 4)],
 )
 def test_where_no_port_gets_more_than_the_load_nothing_is_lost(pattern: str, times: int, tmp_path: Path) -> None:
     lab = "egress_capacity: 60 kpps, egress_queue_frames: 16"
@@ -159,6 +159,7 @@ CASES = {
     "two pairs, both ways, IPv6": ("kernel-forward", 4, 6, "one-to-one", True, 4, 1),
     "many to one": ("kernel-forward", 4, 4, "many-to-one", False, 3, 1),
     "one to many, over a bridge": ("bridge", 4, 4, "one-to-many", False, 3, 1),
+    "one half to the other, both ways, over a bridge": ("bridge", 4, 4, "group-to-group", True, 8, 1),
     "a full mesh": ("kernel-forward", 4, 4, "full-mesh", True, 12, 1),
     "a full mesh over a bridge of three": ("bridge", 3, 6, "full-mesh", True, 6, 1),
     "returned on the port they came from": ("kernel-forward", 2, 4, "same-port", True, 2, 1),

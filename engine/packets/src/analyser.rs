@@ -5,6 +5,7 @@
 //! from the flows or the histograms are computed at the reading, not per frame.
 
 mod arrivals;
+mod copies;
 mod counted;
 mod detail;
 mod intervals;
@@ -31,6 +32,7 @@ use crate::signature::{SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::sys::prefetch::prefetch;
 use crate::template::{AddressCheck, Template};
 use crate::traffic::OtherSearches;
+use copies::Copies;
 use detail::{Grouping, check_memory, groupings};
 use intervals::Intervals;
 
@@ -45,6 +47,8 @@ pub struct Expected {
     /// The number of the stream's first flow; flows are numbered over all streams.
     pub first_flow: u32,
     pub flows: u32,
+    /// The stream whose frames, with its numbers of flows, arrive at this one's port too.
+    pub copy_of: Option<usize>,
 }
 
 impl Expected {
@@ -66,6 +70,7 @@ pub struct Analyser {
     /// Where signatures may be other than in the payload of UDP or TCP.
     other_searches: OtherSearches,
     expected: Vec<Expected>,
+    copies: Copies,
     /// By stream: how its frames are addressed.
     addresses: Vec<AddressCheck>,
     flows: FlowTable,
@@ -114,6 +119,7 @@ impl Analyser {
         Ok(Self {
             signer,
             other_searches,
+            copies: Copies::new(&expected, ports),
             addresses: expected.iter().map(|stream| AddressCheck::new(&stream.template)).collect(),
             flows: FlowTable::new(flows, detail.reordering_n as usize),
             streams: vec![StreamTally::default(); expected.len()],
@@ -265,13 +271,17 @@ impl Analyser {
     }
 
     #[inline(always)]
-    fn analyse_ours(&mut self, port: usize, frame: &[u8], signature: Signature, now_ns: u64) {
-        let Some(index) = self.stream_of(signature.flow) else { return self.count_foreign(port) };
-        let expected = &self.expected[index];
-        if expected.receive_port != port {
-            // A stray frame is no proof that the stream's own port got it.
-            return self.count_foreign(port);
+    fn analyse_ours(&mut self, port: usize, frame: &[u8], mut signature: Signature, now_ns: u64) {
+        let Some(mut index) = self.stream_of(signature.flow) else { return self.count_foreign(port) };
+        if self.expected[index].receive_port != port {
+            let Some(copy) = self.copies.of(index, port) else {
+                // A stray frame is no proof that the stream's own port got it.
+                return self.count_foreign(port);
+            };
+            signature.flow += self.expected[copy].first_flow - self.expected[index].first_flow;
+            index = copy;
         }
+        let expected = &self.expected[index];
         if !expected.template.is_intact(frame, signature.flow - expected.first_flow, signature.sequence) {
             return self.count_corrupted(index, port, signature, now_ns);
         }

@@ -104,7 +104,8 @@ fn all_analysed() -> Result<Report, EngineError> {
 fn analyse(clock: &TscClock, name: &str, flows: u32, frame_bytes: u32, flow_groups: u32) -> Result<Row, EngineError> {
     let template = Template::new(&request(frame_bytes, flows)?)?;
     let signer = Signer::new(1, 1);
-    let expected = Expected { template: template.clone(), sent: None, receive_port: 0, first_flow: 0, flows };
+    let expected =
+        Expected { template: template.clone(), sent: None, receive_port: 0, first_flow: 0, flows, copy_of: None };
     let detail = Detail { flow_groups, flow_histograms: false, ..Detail::default() };
     let mut analyser = Analyser::with_detail(signer, vec![expected], 1, detail)?;
     let mut pool = FramePool::default();

@@ -37,7 +37,8 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
     }
     let mut first_flow: u64 = 0;
     let mut expected = Vec::new();
-    for stream in &start.streams {
+    for (number, stream) in start.streams.iter().enumerate() {
+        check_copy(stream, &start.streams[..number])?;
         check_frames(stream, start.duration_s)?;
         let (transmit, receive) = check_stream(stream, ports)?;
         let (template, sent) = match Template::received(stream)? {
@@ -56,6 +57,7 @@ pub fn check(start: &Start, ports: &[PortFacts]) -> Result<Vec<Expected>, Engine
             receive_port: stream.receive_port,
             first_flow: first_flow as u32,
             flows,
+            copy_of: stream.copy_of,
         });
         first_flow += u64::from(flows);
     }
@@ -125,6 +127,22 @@ fn check_stream<'a>(
         check_frame_size(stream, bounds, transmit, receive)?;
     }
     Ok((transmit, receive))
+}
+
+/// A copy has the frames of an earlier stream, which is none itself, and another port.
+fn check_copy(stream: &StreamRequest, earlier: &[StreamRequest]) -> Result<(), EngineError> {
+    let Some(number) = stream.copy_of else { return Ok(()) };
+    let original = earlier.get(number).filter(|original| original.copy_of.is_none());
+    let is_whole = original.is_some_and(|original| {
+        let copy = StreamRequest { name: stream.name.clone(), receive_port: stream.receive_port, ..original.clone() };
+        StreamRequest { copy_of: Some(number), ..copy } == *stream && original.receive_port != stream.receive_port
+    });
+    if is_whole {
+        return Ok(());
+    }
+    let message = format!("stream {}: copy_of is {number}, and there is no such stream before it", stream.name);
+    let next = "name an earlier stream that is no copy, and repeat all of its fields but `name` and `receive_port`";
+    Err(EngineError::new(ErrorKind::BadRequest, message, next))
 }
 
 /// A late beginning, bursts and a fixed number of frames must go together with rate and duration.
@@ -286,6 +304,24 @@ mod tests {
         assert!(
             refused(&[("begins_s", json!(0.5)), ("rate_frames_per_s", json!(0))]).unwrap().contains("without a rate")
         );
+    }
+
+    #[test]
+    fn a_copy_repeats_an_earlier_stream_at_another_port() {
+        use serde_json::json;
+        let with_copy = |field: &str, to: serde_json::Value| {
+            let start = start(|value| {
+                let mut copy = value["streams"][0].clone();
+                (copy["name"], copy["receive_port"], copy["copy_of"]) = (json!("copy"), json!(0), json!(0));
+                copy[field] = to.clone();
+                value["streams"].as_array_mut().unwrap().push(copy);
+            });
+            check(&start, &ports()).map(|expected| expected[1].copy_of)
+        };
+        assert_eq!(with_copy("name", json!("copy")).unwrap(), Some(0));
+        for (field, to) in [("copy_of", json!(1)), ("receive_port", json!(1)), ("frame_bytes", json!(128))] {
+            assert!(with_copy(field, to).unwrap_err().message.contains("copy_of"), "{field}");
+        }
     }
 
     #[test]

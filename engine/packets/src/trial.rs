@@ -30,6 +30,8 @@ pub struct Trial {
     names: Vec<String>,
     /// The receiving port of each stream.
     receive_ports: Vec<usize>,
+    /// The stream that sends the frames of each stream: itself, or that of which it is a copy.
+    senders_of: Vec<usize>,
     latency_from: LatencyFrom,
     details: Details,
     /// By worker, the first one's first. While the others work, theirs are with them.
@@ -66,6 +68,7 @@ impl Trial {
             number: start.trial,
             names: start.streams.iter().map(|stream| stream.name.clone()).collect(),
             receive_ports: start.streams.iter().map(|stream| stream.receive_port).collect(),
+            senders_of: start.streams.iter().enumerate().map(|(own, stream)| stream.copy_of.unwrap_or(own)).collect(),
             latency_from: start.latency_from,
             parts: (0..workers.len()).map(part).collect::<Result<_, _>>()?,
             details,
@@ -185,7 +188,8 @@ impl Trial {
     /// Completed frames of a stream. Exact where its port has one stream; otherwise what the port did not complete is
     /// shared out in proportion, for the port does not say whose it was.
     fn sent(&self, stream: usize, changes: &[PortCounters]) -> u64 {
-        let mut senders = self.senders().filter(|sender| sender.stream == stream).peekable();
+        let sending = self.senders_of[stream];
+        let mut senders = self.senders().filter(|sender| sender.stream == sending).peekable();
         let Some(port) = senders.peek().map(|sender| sender.transmit_port) else { return 0 };
         let accepted: u64 = senders.map(|sender| sender.counts().accepted).sum();
         let of_port: u64 = self.parts.iter().map(|part| part.accepted(port)).sum();
@@ -205,7 +209,7 @@ impl Trial {
         let tally = &analyser.streams()[stream];
         let (mut counts, mut gaps, mut intended) = (SenderCounts::default(), TransmitGaps::new()?, 0);
         let mut lateness = Lateness::new()?;
-        for sender in self.senders().filter(|sender| sender.stream == stream) {
+        for sender in self.senders().filter(|sender| sender.stream == self.senders_of[stream]) {
             counts.add(&sender.counts());
             gaps.absorb(sender.gaps())?;
             lateness.absorb(sender.lateness())?;

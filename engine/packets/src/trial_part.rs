@@ -79,6 +79,9 @@ impl TrialPart {
         for (stream, expected) in expected.iter().enumerate() {
             let Some(share) = Share::of(start, expected, slot.workers, stream, slot.worker)? else { continue };
             let request = &start.streams[stream];
+            if request.copy_of.is_some() {
+                continue;
+            }
             let (rate, burst_frames) = (request.rate_frames_per_s, request.burst_frames.unwrap_or(1));
             let sending_s = start.duration_s - request.begins_s;
             let pacer = Pacer::in_bursts(burst_frames, rate, sending_s, start.catch_up_s, hz);
@@ -204,7 +207,7 @@ mod tests {
         let mut stream = request(4, 64);
         (stream.flows, stream.receive_port) = (flows, 0);
         let template = Template::new(&stream).unwrap();
-        let expected = Expected { template, sent: None, receive_port: 0, first_flow: 0, flows };
+        let expected = Expected { template, sent: None, receive_port: 0, first_flow: 0, flows, copy_of: None };
         let start: Start = serde_json::from_value(serde_json::json!({
             "trial": 1, "duration_s": 1, "streams": [serde_json::to_value(&stream).unwrap()]}))
         .unwrap();

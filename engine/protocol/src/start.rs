@@ -198,6 +198,9 @@ pub struct StreamRequest {
     /// Where the signature begins in each frame of `pcap`; at the end of the payload where it is left out.
     #[serde(default)]
     pub signature_offset: Option<u32>,
+    /// The number of an earlier stream whose frames arrive at this one's `receive_port` too; this one sends nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy_of: Option<usize>,
 }
 
 /// When the frames of a capture are sent.

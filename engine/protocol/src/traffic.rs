@@ -184,6 +184,9 @@ pub struct Varied {
     /// Each flow's value is drawn with this seed; without it the values are taken in turn.
     #[serde(default)]
     pub seed: Option<u64>,
+    /// In step with the varied field before, which has as many values: a group's MAC address and its IP address.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub together: bool,
 }
 
 /// The first of a field's values.

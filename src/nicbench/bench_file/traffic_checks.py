@@ -5,7 +5,7 @@ they do not have.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
@@ -13,10 +13,11 @@ from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Step
 from nicbench.bench_file.wiring import TESTER, check_wiring
 from nicbench.core.frame_size import IMIX, STREAMS
-from nicbench.core.pattern import Pattern, Ways, ways_of
+from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec, Traffic
 from nicbench.core.tunnels import OverIp, inner_version
+from nicbench.methods.base import FrameMethod
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.interfaces.options import Port
 
@@ -55,6 +56,11 @@ def check_traffic(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield from _check_whole_frames(stream, root, own)
         yield from _check_tunnels(stream, root, own)
         yield from _check_size(bench.traffic, stream, root, own)
+    names = tuple(stream.name for stream in streams)
+    for index, test in enumerate(bench.tests):
+        method = test.build()
+        for one in method.find_stream_misfits(names) if isinstance(method, FrameMethod) else ():
+            yield Problem(root.position_of(("tests", index, *one.option)), one.message, one.next_step)
 
 
 def _check_fields(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
@@ -138,10 +144,6 @@ def _position(root: Node, own: tuple[Step, ...], *path: Step) -> Position:
 # The traffic's pattern: enough ports, a DUT that can forward it, and an engine that can send it.
 
 
-MOST_STREAMS: Final = 64
-"""The engine sends at most so many streams at once, over all ways together."""
-
-
 def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
     """Yields where the pattern, the number of ports and the DUT do not fit together."""
     if any(check_wiring(bench, root)):
@@ -184,11 +186,11 @@ def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _check_loads(bench, root, ways)
     yield from _check_flows(bench, root)
     streams = len(ways.every) * max(1, len(bench.traffic.streams))
-    if streams > MOST_STREAMS:
+    if streams > MOST_STREAMS_AT_ONCE:
         yield Problem(
             position,
             f"{pattern.value} between {ports} ports comes to {streams} streams, and the tester sends at most "
-            f"{MOST_STREAMS} at once",
+            f"{MOST_STREAMS_AT_ONCE} at once",
             "use fewer ports, or fewer `streams`",
         )
 
@@ -224,6 +226,9 @@ def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:
     if pattern is Pattern.ONE_TO_ONE:
         message = f"one-to-one joins pairs of ports, and {ports} is an odd number of them"
         return Problem(position, message, "add or remove a port, or choose a `pattern` under `traffic`")
+    if pattern is Pattern.GROUP_TO_GROUP and ports > pattern.fewest_ports:
+        message = f"group-to-group sends from one half of the ports to the other, and {ports} is an odd number of them"
+        return Problem(position, message, "add or remove a port")
     message = f"{pattern.value} needs {pattern.fewest_ports} ports or more, and there {_are(ports)}"
     two = ", or write `bidirectional: true` for two ports that send to each other" if ports == 2 else ""
     return Problem(position, message, f"add ports (in a lab: `ports: {pattern.fewest_ports}`){two}")

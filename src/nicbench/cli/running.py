@@ -86,7 +86,7 @@ def conduct(
     finally:
         folder.journal.close()
     report = build_report(folder) if with_report else None
-    missed = _missed_known_rate(summary)
+    missed = _missed(summary)
     if not as_json:
         print_summary(results(), summary)
     elif missed is None:  # an error has the summary in the document that it prints
@@ -115,6 +115,23 @@ def _tell_watchers(bench: BenchFile, folder: RunFolder) -> Callable[[Event], Non
         now.note(event, left.estimate)
 
     return tell
+
+
+def _missed(summary: Summary) -> ThresholdError | None:
+    """The error where a valid result is not what it must be: a known rate, or what a bench file accepts."""
+    return _missed_known_rate(summary) or _not_accepted(summary)
+
+
+def _not_accepted(summary: Summary) -> ThresholdError | None:
+    """The error where a device does not do what the bench file accepts, as a method says by its value ``accepted``."""
+    tests = [
+        result.id
+        for result in summary.counted
+        if result.verdict is ResultVerdict.VALID and result.values.get("accepted") == "no"
+    ]
+    if not tests:
+        return None
+    return ThresholdError(f"not accepted: {', '.join(tests)}", next_step="read the reasons in the report")
 
 
 def _missed_known_rate(summary: Summary) -> ThresholdError | None:

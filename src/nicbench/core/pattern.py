@@ -10,10 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Final
+
+from pydantic import Field
 
 from nicbench.core.base import Frozen
 
 Way = tuple[int, int]
+
+MOST_STREAMS_AT_ONCE: Final = 64
+"""The engine sends at most so many streams at once, over all ways together."""
 
 
 class Pattern(StrEnum):
@@ -25,6 +31,8 @@ class Pattern(StrEnum):
     """Partially meshed (RFC 2285 3.3.2, RFC 2889 5.2): all others send to the first port. Also called incast."""
     ONE_TO_MANY = "one-to-many"
     """Partially meshed (RFC 2285 3.3.2, RFC 2889 5.2): the first port sends to all others."""
+    GROUP_TO_GROUP = "group-to-group"
+    """Partially meshed (RFC 2889 5.3, 5.4): each port of the first half sends to every port of the second half."""
     FULL_MESH = "full-mesh"
     """Fully meshed (RFC 2285 3.3.3, RFC 2889 5.1): every port sends to every other."""
     SAME_PORT = "same-port"
@@ -33,6 +41,8 @@ class Pattern(StrEnum):
     @property
     def fewest_ports(self) -> int:
         """The smallest number of ports that the pattern is defined for."""
+        if self is Pattern.GROUP_TO_GROUP:
+            return 4
         return 1 if self in (Pattern.ONE_TO_ONE, Pattern.SAME_PORT) else 3
 
     @property
@@ -52,10 +62,21 @@ class Pattern(StrEnum):
             Pattern.ONE_TO_ONE: "non-meshed, RFC 2285 section 3.3.1",
             Pattern.MANY_TO_ONE: "partially meshed, RFC 2285 section 3.3.2",
             Pattern.ONE_TO_MANY: "partially meshed, RFC 2285 section 3.3.2",
+            Pattern.GROUP_TO_GROUP: "partially meshed, RFC 2889 sections 5.3 and 5.4",
             Pattern.FULL_MESH: "fully meshed, RFC 2285 section 3.3.3",
             Pattern.SAME_PORT: "returned on the port it came from",
         }
         return f"{self.value} ({named[self]})"
+
+
+class WayLoad(Frozen):
+    """The load of one way in a trial."""
+
+    transmit: int
+    receive: int
+    load_frames_per_s: float = Field(gt=0.0)
+    frames: int | None = Field(default=None, ge=1)
+    """Exactly so many frames; without it the way ends with the trial."""
 
 
 class Ways(Frozen):
@@ -120,9 +141,12 @@ def ways_of(pattern: Pattern, ports: int, *, bidirectional: bool = False) -> Way
     if pattern is Pattern.FULL_MESH:
         every = tuple((here, there) for here in range(ports) for there in range(ports) if here != there)
         return Ways(forward=every, bidirectional=True)
-    if pattern is Pattern.ONE_TO_ONE:
-        if ports % 2:
-            raise ValueError(f"one-to-one needs pairs of ports, and {ports} is odd")
+    if ports % 2 and pattern in (Pattern.ONE_TO_ONE, Pattern.GROUP_TO_GROUP):
+        needs = "pairs of ports" if pattern is Pattern.ONE_TO_ONE else "two halves of the ports"
+        raise ValueError(f"{pattern.value} needs {needs}, and {ports} is odd")
+    if pattern is Pattern.GROUP_TO_GROUP:
+        forward = tuple((here, there) for here in range(ports // 2) for there in range(ports // 2, ports))
+    elif pattern is Pattern.ONE_TO_ONE:
         forward = tuple((port, port + 1) for port in range(0, ports, 2))
     elif pattern is Pattern.MANY_TO_ONE:
         forward = tuple((port, 0) for port in others)

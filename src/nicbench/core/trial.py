@@ -8,7 +8,10 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.dut_work import DutWork
 from nicbench.core.frame_size import Mix, Size
+from nicbench.core.multicast import Groups
+from nicbench.core.pattern import WayLoad
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -46,6 +49,7 @@ class Purpose(StrEnum):
     RESET = "reset"  # how long the DUT forwards nothing when it is reset
     RECOVERY = "recovery"  # when the last frame is lost after an overload
     CONNECTIONS = "connections"  # whether the DUT takes an exact number of flows that it does not know
+    MEMBERSHIP = "membership"  # when frames come and end by what a port asks for: those before and after are no loss
     SERVED = "served"  # what a client of `nicbench serve` had sent
 
 
@@ -88,6 +92,10 @@ class TrialRequest(Frozen):
     """MAC addresses to learn and to find again in place of the traffic's streams; the load is that of the latter."""
     replay: Replay | None = Field(default=None, exclude_if=lambda replay: replay is None)
     """Captures in place of the traffic's streams; ``duration_s`` is the most that they may take."""
+    groups: Groups | None = Field(default=None, exclude_if=lambda groups: groups is None)
+    """Groups, or all stations, to which the first port sends the load in place of the traffic's streams."""
+    ways: tuple[WayLoad, ...] = Field(default=(), exclude_if=lambda ways: not ways)
+    """Loads of single ways, the others send nothing; ``load_frames_per_s`` is that of the busiest port."""
     interruption: Interruption | None = None
     """A command to run on the DUT during the transmission."""
     adjusts: bool = Field(default=False, exclude_if=lambda adjusts: not adjusts)
@@ -297,47 +305,6 @@ class LossBeside(Frozen):
     why: str
 
 
-class DutWork(Frozen):
-    """The work of the DUT's forwarding cores over a trial, by the DUT's own account (``source``).
-
-    Cycles are of the time-stamp counter, spent while packets were handled; ``counts_empty_polls`` says whether polls
-    that found nothing are included. ``core_clock_hz`` is the clock of the DUT's core, probed before and after.
-    """
-
-    source: str
-    packets: int
-    tsc_cycles: int
-    tsc_hz: float | None = None
-    counts_empty_polls: bool = False
-    core_clock_hz: tuple[float, ...] = ()
-
-    def subtract(self, before: DutWork) -> DutWork:
-        """Returns the difference of two cumulative accounts."""
-        return self.model_copy(
-            update={
-                "packets": self.packets - before.packets,
-                "tsc_cycles": self.tsc_cycles - before.tsc_cycles,
-                "core_clock_hz": (*before.core_clock_hz, *self.core_clock_hz),
-            }
-        )
-
-    @property
-    def tsc_cycles_per_packet(self) -> float | None:
-        """Returns the time-stamp counter's cycles per packet; None where no packet was handled."""
-        return self.tsc_cycles / self.packets if self.packets > 0 else None
-
-    @property
-    def mean_core_clock_hz(self) -> float | None:
-        """Returns the mean of the probed core clocks; None where the clock was not probed."""
-        return sum(self.core_clock_hz) / len(self.core_clock_hz) if self.core_clock_hz else None
-
-    @property
-    def core_cycles_per_packet(self) -> float | None:
-        """Returns the core's own cycles per packet, as the core's clock differs from the time-stamp counter's."""
-        tsc, clock = self.tsc_cycles_per_packet, self.mean_core_clock_hz
-        return None if tsc is None or clock is None or not self.tsc_hz else tsc * clock / self.tsc_hz
-
-
 class InterruptionTimes(Frozen):
     """When the command of an interruption ran, in seconds since the transmission began, by the controller's clock."""
 
@@ -362,6 +329,8 @@ class Reading(Frozen):
     """What came back of every stream's flows before the trial, when the DUT was taught them last."""
     counts: Counts
     streams: tuple[StreamReading, ...]
+    beside: tuple[StreamReading, ...] = Field(default=(), exclude_if=lambda streams: not streams)
+    """Streams that are no load and in no count: reports of membership, and copies at ports that should get none."""
     ports: tuple[PortReading, ...]
     latency: Latency | None
     health: Health

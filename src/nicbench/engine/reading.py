@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -141,6 +141,20 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
         latency=merge([stream.latency for stream in streams if stream.latency]),
         health=parse_health(drain["health"]),
         **parse_recorded(drain),
+    )
+
+
+def set_aside(reading: Reading, names: Collection[str]) -> Reading:
+    """Returns the reading with these streams ``beside`` it, and in no count."""
+    kept = tuple(stream for stream in reading.streams if stream.name not in names)
+    of_ports = {name: getattr(reading.counts, name) for name in ("foreign", "stale", "corrupted_unattributed")}
+    return reading.model_copy(
+        update={
+            "streams": kept,
+            "beside": tuple(stream for stream in reading.streams if stream.name in names),
+            "counts": Counts.sum_of(stream.counts for stream in kept).model_copy(update=of_ports),
+            "latency": merge([stream.latency for stream in kept if stream.latency]),
+        }
     )
 
 

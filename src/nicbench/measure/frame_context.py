@@ -153,6 +153,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self.bidirectional = offered.ways.bidirectional
         self.ports = maker.ports
         self.pattern = offered.traffic.pattern
+        self.ip: int = offered.traffic.ip
         self.streams = tuple(stream.name for stream in offered.traffic.port_streams())
         self.most_line_rates = offered.ways.most_line_rates
         self._offered = offered
@@ -219,7 +220,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
     def _raise_to_send(self, request: TrialRequest) -> TrialRequest:
         """The request for so much that its load is sent, as far as the line carries what is asked for."""
         share, load = self._shares.share_of(request.size), request.load_frames_per_s
-        if share == 1.0 or load is None or request.frames is not None or request.phases or request.streams:
+        if share == 1.0 or load is None or request.frames is not None or _has_loads(request):
             return request
         most = self.line_rate_frames_per_s(request.size) * self.most_line_rates
         return request.model_copy(update={"load_frames_per_s": min(load / share, max(load, most))})
@@ -332,7 +333,7 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
     """
     load = trial.request.load_frames_per_s
     unsent = next((finding for finding in trial.verdict.findings if finding.reason is Reason.UNSENT), None)
-    if load is None or unsent is None or trial.request.phases or trial.request.streams:
+    if load is None or unsent is None or _has_loads(trial.request):
         return None  # where there are several loads the counts do not say which of them was too high
     reading = trial.reading
     paused_share = (reading.health.total_gap_ns or 0) / reading.transmit_ns if reading.transmit_ns else 1.0
@@ -340,6 +341,11 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
         return None
     counts = reading.counts
     return load * (counts.sent + counts.unsent_backpressure) / counts.intended
+
+
+def _has_loads(request: TrialRequest) -> bool:
+    """Whether a trial has several loads: phases, or those of single streams or ways."""
+    return bool(request.phases or request.streams or request.ways)
 
 
 def _times_its_limit(finding: Finding) -> float:

@@ -9,7 +9,8 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from nicbench.core.trial import DutWork, Purpose, Reading
+from nicbench.core.dut_work import DutWork
+from nicbench.core.trial import Purpose, Reading
 from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.learning import OF_THE_TESTER
 from nicbench.measure.ledger.base import Side

@@ -69,9 +69,9 @@ class Objection(Frozen):
 
 
 class Misfit(Objection):
-    """An option of a test that does not fit the hosts and ports of the bench file; ``option`` is its path."""
+    """An option of a test that does not fit other parts of the bench file; ``option`` is its path."""
 
-    option: tuple[str, ...]
+    option: tuple[str | int, ...]
 
 
 class AnyContext(Protocol):
@@ -95,10 +95,12 @@ class Context(AnyContext, Protocol):
     """The number of the tester's ports that take part in the test."""
     pattern: Pattern
     """Which of the ports sends to which."""
+    ip: int
+    """The IP version of the traffic."""
     streams: tuple[str, ...]
     """The names of the streams of a port."""
     most_line_rates: float
-    """The highest load that can be offered, in line rates of a port: above 1 where several send to one."""
+    """The highest load, in line rates of a port: above 1 where several send to one."""
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """Returns the frame sizes of a test's options, with mixes in place of their names."""
@@ -151,10 +153,7 @@ class RoundContext(AnyContext, Protocol):
         """Plays one judged round (repeated where invalid), and says whether it had to be used although wrong."""
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
-        """Makes a file on this endpoint's host and returns its path.
-
-        The file is ``filled`` with ``size_bytes`` bytes, or there is room for them.
-        """
+        """Makes a file on this host, ``filled`` with so many bytes or with room for them, and returns its path."""
 
     async def remove_file(self, endpoint: str, path: str) -> None:
         """Removes a file that ``make_file`` made; otherwise it is removed at the end of the run."""
@@ -173,7 +172,7 @@ class Method(DescribedPlugin, ABC):
     of_sessions: ClassVar[bool] = False
     """Whether `nicbench serve` makes its results; a bench file cannot ask for it."""
     sees_faults: ClassVar[bool] = False
-    """Whether its values show what a DUT with known faults does to frames, so that both can be compared."""
+    """Whether its values show what a DUT with known faults does to frames."""
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name
@@ -201,10 +200,7 @@ class Method(DescribedPlugin, ABC):
         return ()
 
     def objection(self, context: Any) -> Objection | None:
-        """Returns why this testbed does not suit the method.
-
-        Every test is asked, with its context, before the first test begins.
-        """
+        """Returns why this testbed does not suit the method; every test is asked before the first begins."""
         return None
 
     def promises(self, result: Result) -> tuple[Promise, ...]:
@@ -333,9 +329,15 @@ class FrameMethod(Method):
     """Base of methods that send frames by a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
 
     measures = "frames"
+    chooses_ways: ClassVar[bool] = False
+    """Whether its trials load other ways than all of the pattern alike."""
 
     @abstractmethod
     def frame_sizes(self) -> tuple[int | str, ...]: ...
+
+    def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
+        """Yields a misfit for each option that names a stream which is not among those of the traffic."""
+        yield from ()
 
     @abstractmethod
     async def run(self, context: Context) -> tuple[Result, ...]:

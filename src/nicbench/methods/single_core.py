@@ -16,12 +16,13 @@ from typing import ClassVar, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
 from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ImportColumn, ImportTable, Plot, ResultTable
-from nicbench.core.trial import DutWork, Purpose, Trial
+from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._results import PER_PORT, measure_sizes, result_at, sending_ports, verdict_of

@@ -22,7 +22,7 @@ from nicbench.core.table import (
     ResultTable,
     SearchedRates,
 )
-from nicbench.core.trial import Purpose, Trial
+from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._rate_columns import (
@@ -138,7 +138,7 @@ class Throughput(FrameMethod):
         )
 
     @classmethod
-    def imports(cls) -> ImportTable:
+    def imports(cls) -> ImportTable | None:
         """Returns the columns of the zero-loss table in card makers' reports, with PDR and intervals where present."""
         return ImportTable(
             columns=(SIZE, *interval_columns(_NDR), *interval_columns(_PDR), LINE_RATE, _NDR_SHARE, _PDR_SHARE, LOSS),
@@ -229,7 +229,7 @@ class Throughput(FrameMethod):
             maximum_trials=options.maximum_trials,
         )
         goals = tuple(SearchGoal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
-        request = times.request(size, None, Purpose.SEARCH)
+        request = self._request(size)
         found = await context.search(options.build(), size_parameters(size), request, goals, limits)
         if found.ceiling_frames_per_s is not None:  # the ceiling as learnt in the search, which the report uses
             ceiling = found.ceiling_frames_per_s
@@ -254,6 +254,10 @@ class Throughput(FrameMethod):
             disturbances=_notes(found.outcomes),
             trials=found.trial_ids,
         )
+
+    def _request(self, size: Size) -> TrialRequest:
+        """Returns the request of which the search changes load and duration."""
+        return self.options.trial.request(size, None, Purpose.SEARCH)
 
     def _without_tester(self, size: Size, line_rate: float) -> Result:
         """Returns the result of a tester that can send nothing: no trial is made."""

@@ -227,7 +227,7 @@ def ledger_table(trials: Iterable[Trial]) -> LedgerTable | None:
     lossy = [
         trial
         for trial in trials
-        if trial.request.purpose not in _OF_THE_TESTER
+        if trial.request.purpose not in (*_OF_THE_TESTER, Purpose.MEMBERSHIP)
         and trial.reading.unexplained is not None
         and (trial.reading.counts.lost > 0 or trial.reading.ledger_faults)
     ]

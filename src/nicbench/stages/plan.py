@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from nicbench import __version__
@@ -14,6 +15,7 @@ from nicbench.core.pattern import Pattern, Ways, share_of_load
 from nicbench.core.plan import Plan, PlannedTest, PlannedTurn
 from nicbench.core.turn import Turn
 from nicbench.hosts.kinds.local import LocalHost
+from nicbench.methods.base import FrameMethod, Method
 from nicbench.stages.tester import estimate_s
 from nicbench.store.folder import RunFolder
 from nicbench.system.inventory.collect import collect, host_name
@@ -105,10 +107,15 @@ def plan_of_turns(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
     return first.model_copy(update={"others": tuple(others.values()), **shared})
 
 
-def statements_of(pattern: Pattern, ways: Ways) -> tuple[str, ...]:
-    """What rates and loss mean where more than one way carries traffic."""
+def statements_of(pattern: Pattern, ways: Ways, methods: Iterable[type[Method]] = ()) -> tuple[str, ...]:
+    """What rates and loss mean where more than one way carries traffic, and where methods choose ways themselves."""
     if len(ways.loaded) == 1:
         return ()
+    choosing = [issubclass(method, FrameMethod) and method.chooses_ways for method in methods]
+    if any(choosing):
+        which = "The tests choose" if all(choosing) else "Some tests choose"
+        chosen = f"{which} themselves which ports of {pattern.words} send to which, as their sections say."
+        return (chosen,) if all(choosing) else (chosen, *statements_of(pattern, ways))
     directions = "both directions" if ways.bidirectional else "one direction"
     share = round(1.0 / share_of_load(ways.loaded))
     of_load = "the whole load" if share == 1 else f"1/{share} of the load"

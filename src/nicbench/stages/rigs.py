@@ -252,7 +252,8 @@ class FrameRig(Rig[LiveFrameContext]):
         }
 
     def _traffic_statements(self) -> tuple[str, ...]:
-        return statements_of(self.setting.bench.traffic.pattern, self._ways)
+        bench = self.setting.bench
+        return statements_of(bench.traffic.pattern, self._ways, [test.plugin for test in bench.tests])
 
     async def make_maker(self, monitors: Monitors) -> None:
         setting, testbed = self.setting, self._testbed

@@ -21,14 +21,34 @@ fn analyser(trial: u32) -> Analyser {
 }
 
 fn with_flows(trial: u32, flows: u32, detail: Detail) -> Analyser {
-    let expected = Expected { template: template(128), sent: None, receive_port: 1, first_flow: 0, flows };
+    let expected =
+        Expected { template: template(128), sent: None, receive_port: 1, first_flow: 0, flows, copy_of: None };
     Analyser::with_detail(Signer::new(RUN_KEY, trial), vec![expected], 2, detail).unwrap()
 }
 
 /// Two streams between the same addresses, to port 1.
 fn twins() -> Analyser {
-    let expected = |first_flow| Expected { template: template(128), sent: None, receive_port: 1, first_flow, flows: 1 };
+    let expected = |first_flow| Expected {
+        template: template(128),
+        sent: None,
+        receive_port: 1,
+        first_flow,
+        flows: 1,
+        copy_of: None,
+    };
     Analyser::new(Signer::new(RUN_KEY, 2), vec![expected(0), expected(1)], 2).unwrap()
+}
+
+/// A stream to port 1 whose frames arrive at port 0 too.
+fn copied() -> Analyser {
+    let expected = |receive_port, first_flow, copy_of| Expected {
+        template: template(128),
+        receive_port,
+        first_flow,
+        flows: 2,
+        copy_of,
+    };
+    Analyser::new(Signer::new(RUN_KEY, 2), vec![expected(1, 0, None), expected(0, 2, Some(0))], 3).unwrap()
 }
 
 /// With a bit of the signature flipped.
@@ -51,6 +71,18 @@ fn frame(trial: u32, flow: u32, sequence: u32, time_ns: u64) -> Vec<u8> {
     let writer = FrameWriter::new(template, Signer::new(RUN_KEY, trial), 0, 1, 1);
     writer.patch(&mut frame, 0, Signature { flow, sequence, time_ns });
     frame
+}
+
+#[test]
+fn each_port_counts_its_own_copy_of_a_frame() {
+    let mut analyser = copied();
+    for (port, flow, sequence) in [(1, 0, 0), (0, 0, 0), (1, 1, 0), (0, 0, 0), (2, 1, 0)] {
+        analyser.analyse(port, &frame(2, flow, sequence, 0), 10);
+    }
+    let seen: Vec<_> = analyser.streams().iter().map(|tally| (tally.received, tally.duplicated)).collect();
+    assert_eq!(seen, [(2, 0), (1, 1)]);
+    assert_eq!(analyser.ports().iter().map(|tally| tally.foreign).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!(analyser.losses(&[2, 2]).iter().map(|losses| losses.lost).collect::<Vec<_>>(), [0, 1]);
 }
 
 #[test]
@@ -262,7 +294,8 @@ fn groups_of_flows_have_histograms_of_their_own_that_add_up() {
 
 #[test]
 fn histograms_of_single_flows_are_refused_over_their_limit_with_the_memory_they_need() {
-    let expected = Expected { template: template(128), sent: None, receive_port: 1, first_flow: 0, flows: 20_000 };
+    let expected =
+        Expected { template: template(128), sent: None, receive_port: 1, first_flow: 0, flows: 20_000, copy_of: None };
     let detail = Detail { flow_groups: 1, flow_histograms: true, ..Detail::default() };
     let error = Analyser::with_detail(Signer::new(1, 1), vec![expected], 2, detail).unwrap_err();
     assert!(error.kind == ErrorKind::BadRequest && error.message.contains("1024 MiB"), "{error}");

@@ -66,7 +66,7 @@ pub fn run() -> Result<Report, EngineError> {
 
 fn measure(clock: &TscClock, name: &str, step: Step, frame_bytes: u32, flows: u32) -> Result<Row, EngineError> {
     let template = Template::new(&request(frame_bytes, flows)?)?;
-    let expected = [Expected { template, sent: None, receive_port: 0, first_flow: 0, flows }];
+    let expected = [Expected { template, sent: None, receive_port: 0, first_flow: 0, flows, copy_of: None }];
     let mut receiver = Receiver::for_measurement(0, step == Step::Signature)?;
     let frame = frame(step, &expected[0]);
     if step != Step::Call {

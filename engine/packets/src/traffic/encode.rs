@@ -206,6 +206,13 @@ impl<'a> Encoder<'a> {
         let order = match varied.seed {
             // Fields with the same seed are not to have values that go together.
             Some(seed) => Order::Drawn { seed: scramble(seed ^ (self.places.len() as u64 + 1)) },
+            None if varied.together => {
+                if self.places.is_empty() || self.flows_per_value % varied.count != 0 {
+                    let message = format!("{name} goes together with a field of as many values, and there is none");
+                    return Err(self.refuse(&message, "give the varied field before it the same count, and no seed"));
+                }
+                Order::InTurn { flows_per_value: self.flows_per_value / varied.count }
+            }
             None => {
                 self.flows_per_value = self.flows_per_value.saturating_mul(varied.count);
                 in_turn

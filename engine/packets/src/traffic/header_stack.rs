@@ -301,6 +301,23 @@ mod tests {
     }
 
     #[test]
+    fn fields_that_go_together_have_the_same_digit_of_the_flow() {
+        let group = |count: u32| {
+            let link = r#"{"layer":"ethernet","source":"02:00:00:00:00:01",
+                "destination":{"first":"01:00:5e:40:00:01","count":9}}"#;
+            let network = format!(
+                r#"{{"layer":"ipv4","source":"10.0.0.1",
+                "destination":{{"first":"239.192.0.1","count":{count},"together":true}}}}"#
+            );
+            build("s", &layers(&format!("[{link},{network},{UDP_LAYER}]")))
+        };
+        let stack = group(9).unwrap();
+        let low = |place: usize, flow| stack.places[place].values.of(flow) & 0xFF;
+        assert!((0..30).all(|flow| low(0, flow) == low(1, flow) && low(0, flow) == u128::from(flow % 9) + 1));
+        assert!(group(8).err().unwrap().message.contains("goes together"));
+    }
+
+    #[test]
     fn a_layer_in_the_wrong_place_is_refused_by_name() {
         for (text, words) in [
             (format!("[{IPV4_LAYER}]"), ["`ipv4`", "first layer", "`ethernet`"]),

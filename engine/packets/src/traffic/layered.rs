@@ -203,7 +203,9 @@ fn layers(request: &StreamRequest) -> Vec<Layer> {
         return request.layers.clone();
     }
     let text = |text: &String| Field::Text(text.clone());
-    let varied = |first: First, count: u32| Field::Varied(Varied { first, count: count.into(), step: 1, seed: None });
+    let varied = |first: First, count: u32| {
+        Field::Varied(Varied { first, count: count.into(), step: 1, seed: None, together: false })
+    };
     let source = varied(First::Text(request.source_address.clone()), request.source_address_count);
     let destination = varied(First::Text(request.destination_address.clone()), request.destination_address_count);
     let hop_limit = Field::Number(request.hop_limit.into());

@@ -43,7 +43,14 @@ fn streams() -> Vec<Expected> {
         let template = Template::new(&request).expect("a template");
         let flows = template.flows(&request);
         first_flow += flows;
-        Expected { template, sent: None, receive_port: index % PORTS, first_flow: first_flow - flows, flows }
+        Expected {
+            template,
+            sent: None,
+            receive_port: index % PORTS,
+            first_flow: first_flow - flows,
+            flows,
+            copy_of: None,
+        }
     });
     expected.collect()
 }

@@ -98,7 +98,8 @@ pub fn compare(random: &mut Random) -> u64 {
     let template = template(random);
     let most = [1, 4, 300][random.below(3) as usize];
     let flows = 1 + random.below(most) as u32;
-    let expected = Expected { template: template.clone(), sent: None, receive_port: 1, first_flow: 0, flows };
+    let expected =
+        Expected { template: template.clone(), sent: None, receive_port: 1, first_flow: 0, flows, copy_of: None };
     let groups = 1 + random.below(64) as u32;
     let detail = Detail { flow_groups: groups, flow_histograms: false, ..Detail::default() };
     let mut analyser =

@@ -36,7 +36,7 @@ impl Case {
                 let receive_port = if number > 0 && random.below(5) == 0 { 0 } else { PORT };
                 let template = template(random, number, flows);
                 first_flow += flows;
-                Expected { template, sent: None, receive_port, first_flow: first_flow - flows, flows }
+                Expected { template, sent: None, receive_port, first_flow: first_flow - flows, flows, copy_of: None }
             })
             .collect();
         let writers = expected.iter().zip(1..).map(|(stream, tag)| {

@@ -160,7 +160,14 @@ fn a_card_s_stamp_says_when_a_frame_arrived() {
         "source_mac": "02:00:00:00:00:01", "destination_mac": "02:00:00:00:00:02", "frame_bytes": 64, "flows": 1,
         "source_address": "198.18.0.2", "destination_address": "198.19.0.2"});
     let template = Template::new(&serde_json::from_value(request).expect("a stream")).expect("a template");
-    let expected = [Expected { template: template.clone(), sent: None, receive_port: PORT, first_flow: 0, flows: 1 }];
+    let expected = [Expected {
+        template: template.clone(),
+        sent: None,
+        receive_port: PORT,
+        first_flow: 0,
+        flows: 1,
+        copy_of: None,
+    }];
     let signer = Signer::new(RUN_KEY, TRIAL);
     receiver.begin(TRIAL, &signer, &expected, Detail::default(), 20_000_000_000, None).expect("a trial");
     receiver.set_epoch(EPOCH_NS);

@@ -89,6 +89,8 @@ def _describe_missed(result: ExportedResult) -> str | None:
         target = known.get("target_frames_per_s")
         asked = "" if target is None or target.value is None else f" of {target.value!r} frames/s"
         return f"the target{asked} was missed"
+    if "accepted" in known and known["accepted"].text == "no":
+        return (known["answer"].text if "answer" in known else None) or "it is not accepted"
     if "agreement" in known and known["agreement"].text == Agreement.DISAGREE.value:
         return (known["answer"].text if "answer" in known else None) or "the tools do not agree within the bound"
     return None

@@ -78,9 +78,14 @@ class Service(Frozen):
             )
         return self
 
+    def named_streams(self) -> tuple[tuple[str, str], ...]:
+        """Returns the key that names each stream of the traffic that carries it, and the stream's name."""
+        own = ("name", self.name) if self.stream is None else ("stream", self.stream)
+        return (own, *((("excess_stream", self.excess_stream),) if self.excess_stream else ()))
+
     def streams(self) -> tuple[str, ...]:
         """Returns the names of the streams of the traffic that carry it."""
-        return ((self.stream or self.name), *((self.excess_stream,) if self.excess_stream else ()))
+        return tuple(name for _, name in self.named_streams())
 
     @property
     def words(self) -> str:

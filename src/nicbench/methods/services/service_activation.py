@@ -10,7 +10,7 @@ itself. Verified: every frame by its signature and its payload; every frame is t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -27,7 +27,7 @@ from nicbench.core.verdict import Reason
 from nicbench.methods._loads import highest_frames_per_s
 from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, Validation
-from nicbench.methods.base import Context, FrameMethod, Objection
+from nicbench.methods.base import Context, FrameMethod, Misfit, Objection
 from nicbench.methods.services._judging import failures_of, performance_failures, unjudged
 from nicbench.methods.services._seen import policed_rate, seen_of, values_of, ways_of_trial
 from nicbench.methods.services._service import Service, Step, bounds_of, loads_of, shortest_policing_s, steps_of
@@ -38,6 +38,7 @@ SHORTEST_STEP_S, LONGEST_STEP_S = 1.0, 60.0
 CONFIGURATION, PERFORMANCE = "configuration", "performance"
 PASS, FAIL, UNKNOWN = "pass", "fail", "not judged"
 ALL: Final = "all services"
+_ACCEPTED: Final = {PASS: "yes", FAIL: "no"}
 # Loads that differ by less, relatively, are the same load: only rounding lies between them.
 _CLOSE: Final = 1e-6
 
@@ -139,15 +140,21 @@ class ServiceActivation(FrameMethod):
                 message=f"services run between two ports each, and the pattern is {context.pattern.value}",
                 next_step="write `pattern: one-to-one` under `traffic`",
             )
-        named = [name for service in self.options.services for name in service.streams()]
-        missing = [name for name in named if name not in context.streams]
-        if not missing or (len(named) == 1 and len(context.streams) == 1):
-            return None
-        return Objection(
-            message=f"`traffic` has no stream {missing[0]}, which a service of {self.name} names",
-            next_step=f"add it under `traffic: {{streams: ...}}` (there: {', '.join(context.streams)}), "
-            "or name another with `stream`",
-        )
+        return None
+
+    def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
+        named = [(number, key, name) for number, service in enumerate(self.options.services)
+                 for key, name in service.named_streams()]  # fmt: skip
+        if len(named) == 1 and len(streams) == 1:
+            return
+        for number, key, name in named:
+            if name not in streams:
+                yield Misfit(
+                    option=("services", number, key),
+                    message=f"`traffic` has no stream {name}, which a service of {self.name} names",
+                    next_step=f"add it under `traffic: {{streams: ...}}` (there: {', '.join(streams)}), or name "
+                    f"another with `{'stream' if key == 'name' else key}`",
+                )
 
     def _steps(self) -> list[tuple[Service, Step]]:
         every = self.options.services
@@ -253,7 +260,7 @@ class ServiceActivation(FrameMethod):
         why = "; ".join(unsent or (*failures, *(f"{name} is not known" for name in open_)))
         verdict = ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
         result = self._result(
-            parameters, {**values, "outcome": outcome, "why": why or None},
+            parameters, {**values, "outcome": outcome, "accepted": _ACCEPTED.get(outcome), "why": why or None},
             ResultVerdict.INCOMPLETE if outcome == UNKNOWN and not disturbed else verdict,
             (trial.id,), (finding.text for finding in trial.verdict.findings if disturbed),
         )  # fmt: skip

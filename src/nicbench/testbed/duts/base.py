@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import DescribedPlugin
+from nicbench.core.dut_work import DutWork
 from nicbench.core.endpoint import Mount
 from nicbench.core.pattern import Pattern
 from nicbench.core.traffic import Name
-from nicbench.core.trial import DutWork
 from nicbench.testbed.labs.base import EndpointTestbed, Queues, Testbed
 from nicbench.tuning.changes import Changes
 

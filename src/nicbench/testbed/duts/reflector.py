@@ -14,10 +14,10 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit, Words
+from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
-from nicbench.core.trial import DutWork
 from nicbench.engine.binaries import deploy_binary
 from nicbench.testbed.duts._dpdk import (
     MOST_PORTS,

@@ -17,9 +17,9 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
+from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.pattern import Pattern
-from nicbench.core.trial import DutWork
 from nicbench.engine.binaries import deploy_binary
 from nicbench.engine.client import EngineClient
 from nicbench.hosts.base import Host

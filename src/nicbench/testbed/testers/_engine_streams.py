@@ -48,7 +48,7 @@ def stream_requests(
             "rate_frames_per_s": rate_frames_per_s,
             **_bounds(stream, rate_frames_per_s, duration_s, part),
             **_frames(stream, way),
-            **_sizes(traffic.size_of(stream) or size),
+            **sizes_of(traffic.size_of(stream) or size),
         }
         for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)
         if part != 0 and rate_frames_per_s is not None  # a burst may be too short for all of the streams
@@ -123,7 +123,7 @@ def mac_requests(
             "begins_s": begins_s,
             "flows": macs.addresses,
             "layers": [{"layer": "ethernet", **addresses}, *_plain_packet(way)],
-            **_sizes(size),
+            **sizes_of(size),
         }
         for name, way, rate, begins_s, addresses in (
             ("learning", there, macs.learning_frames_per_s, 0.0,
@@ -138,7 +138,7 @@ def _plain_packet(way: Addressing) -> list[dict[str, Any]]:
     """IP and UDP between the first addresses of a way."""
     plain = StreamSpec(name="all", share=1.0)
     source, destination = ({"first": first, "count": 1} for first in (way.source_address, way.destination_address))
-    return [_ip(way.ip, source, destination, plain), _transport(plain)]
+    return [ip_layer(way.ip, source, destination, plain), transport_layer(plain)]
 
 
 def phase_requests(
@@ -200,7 +200,8 @@ def _bounds(stream: StreamSpec, rate_frames_per_s: float, duration_s: float, par
     }
 
 
-def _sizes(size: Size) -> dict[str, Any]:
+def sizes_of(size: Size) -> dict[str, Any]:
+    """Returns the fields for a frame size, or for those of a mix."""
     if isinstance(size, int):
         return {"frame_bytes": size}
     if size.sweep is not None:
@@ -249,15 +250,15 @@ def layers(
     destination = {"first": way.destination_address, "count": way.destination_address_count}
     link = {"layer": "ethernet", "source": way.source_mac, "destination": way.destination_mac}
     around, version, (source, destination) = tunnel_layers(tunnels, way, (source, destination), sent=sent)
-    outer = [link, *_tags(frames), *around, _ip(version, source, destination, frames)]
+    outer = [link, *_tags(frames), *around, ip_layer(version, source, destination, frames)]
     raw = [{"layer": "raw", "hex": frames.raw}] if frames.raw else []
     if frames.vxlan is None:
-        return [*outer, _transport(frames), *raw]
+        return [*outer, transport_layer(frames), *raw]
     carried_link = {"layer": "ethernet", "source": CARRIED["source_mac"], "destination": CARRIED["destination_mac"]}
     carried_ip = {"layer": "ipv4", "source": CARRIED_ADDRESSES[0], "destination": CARRIED_ADDRESSES[1]}
     carrier = {"layer": "udp", "source": value_of(VXLAN_SOURCE_PORTS), "destination": frames.vxlan.port}
     vxlan = {"layer": "vxlan", "vni": value_of(fields.vni if fields.vni is not None else frames.vxlan.vni)}
-    return [*outer, carrier, vxlan, carried_link, carried_ip, _transport(frames), *raw]
+    return [*outer, carrier, vxlan, carried_link, carried_ip, transport_layer(frames), *raw]
 
 
 def _tags(frames: Frames) -> list[dict[str, Any]]:
@@ -271,7 +272,8 @@ def _tags(frames: Frames) -> list[dict[str, Any]]:
     return [*outer, inner]
 
 
-def _ip(version: int, source: Any, destination: Any, frames: Frames) -> dict[str, Any]:
+def ip_layer(version: int, source: dict[str, Any], destination: dict[str, Any], frames: Frames) -> dict[str, Any]:
+    """Returns the layer of IP, with the fields that are given."""
     names = ("traffic_class", "identification") if version == 4 else ("traffic_class", "flow_label")
     hop_limit = frames.fields.hop_limit if frames.fields.hop_limit is not None else frames.hop_limit
     return {
@@ -283,7 +285,8 @@ def _ip(version: int, source: Any, destination: Any, frames: Frames) -> dict[str
     }
 
 
-def _transport(frames: Frames) -> dict[str, Any]:
+def transport_layer(frames: Frames) -> dict[str, Any]:
+    """Returns the layer of UDP or TCP."""
     source = frames.fields.source_port if frames.fields.source_port is not None else frames.source_port
     destination = (
         frames.fields.destination_port if frames.fields.destination_port is not None else frames.destination_port

@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nicbench.core.errors import EngineError
 from nicbench.core.frame_size import Size
-from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
+from nicbench.core.pattern import Way, frames_of_ways, share_of_load
 from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.binaries import deploy_file
 from nicbench.engine.client import EngineClient
 from nicbench.engine.conversation import Conversation
-from nicbench.engine.reading import parse_reading
+from nicbench.engine.reading import parse_reading, set_aside
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_groups import beside_streams, group_requests
 from nicbench.testbed.testers._engine_streams import (
     learning_requests,
     phase_requests,
@@ -28,18 +29,25 @@ from nicbench.testbed.testers._engine_streams import (
     stream_requests,
     with_own_loads,
 )
+from nicbench.testbed.testers._engine_transmissions import (
+    BURST_ROOM,
+    LEARNING_S,
+    between_two_ports,
+    forward_ways,
+    transmission_s,
+    with_phases,
+    without_clock,
+    without_early_link,
+)
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
 # RFC 2544 section 23: "learning frames" teach bridges and caches both ends before the transmission.
 LEARNING_FRAMES = 8
-LEARNING_S = 0.01
 # The engine takes each number once. Those of trials and their learning frames count upwards from 1; further learning
 # frames before a trial have the numbers from this on, which the engine knows as earlier ones (protocol: ``start``).
 _FURTHER_LEARNING = 2**30
 # The time beyond its duration that a transmission may take before the engine counts as dead.
 GRACE_S = 15.0
-# The time that a burst may take, as a multiple of what its rate needs.
-BURST_ROOM = 1.25
 # What is said of DPDK alone: of the engine, of a port, and of the options.
 _DPDK_ENGINE = frozenset({"dpdk", "drivers"})
 _DPDK_PORT = frozenset({"transmit_descriptors", "receive_descriptors", "send_buffer_bytes", "lossless"})
@@ -122,7 +130,7 @@ class PacketsTester(Tester):
             timestamps=options.timestamps,
             ports=list(options.ports),
         )
-        ports = [_without_clock(_without_early_link(port)) for port in configured["ports"]]
+        ports = [without_clock(without_early_link(port)) for port in configured["ports"]]
         speeds = [port["link_bits_per_s"] for port in ports if port.get("link_bits_per_s")]
         return TesterFacts(
             description=self._describe(hello, configured, ports),
@@ -159,7 +167,7 @@ class PacketsTester(Tester):
         if request.purpose is Purpose.CEILING:
             return frozenset()
         if request.purpose is Purpose.TESTER_LATENCY:
-            addressing = _between_two_ports(addressing)
+            addressing = between_two_ports(addressing)
         own_number = 2 * number - 1
         if self._learnt_for == number:
             own_number = self._further_number()
@@ -170,7 +178,7 @@ class PacketsTester(Tester):
         self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
     ) -> tuple[LearntFlows, ...]:
         self._learnt_for = number
-        counted = addressing if request.bidirectional else _forward(addressing)
+        counted = addressing if request.bidirectional else forward_ways(addressing)
         others = tuple(way for way in addressing if way not in counted)
         streams = learning_requests(self._options.traffic, counted, request.size, frames_per_flow, LEARNING_FRAMES)
         if not any("flows" in one for one in streams):  # frames of files, whose flows nobody has counted
@@ -202,8 +210,8 @@ class PacketsTester(Tester):
         if self._learnt_for != number:
             await self.learn(number, request, addressing)
         if request.purpose is Purpose.TESTER_LATENCY:
-            addressing = _between_two_ports(addressing)
-        loaded = addressing if request.bidirectional else _forward(addressing)
+            addressing = between_two_ports(addressing)
+        loaded = addressing if request.bidirectional else forward_ways(addressing)
         duration_s = transmission_s(request)
         streams, phases = self._trial_streams(loaded, request, duration_s)
         await client.request(
@@ -228,7 +236,8 @@ class PacketsTester(Tester):
         finally:
             if beside is not None:
                 beside.cancel()
-        return _with_phases(parse_reading(drained, settled.get("late", ())), phases)
+        reading = parse_reading(drained, settled.get("late", ()))
+        return set_aside(reading, beside_streams(streams)) if request.groups else with_phases(reading, phases)
 
     async def _drain_and_settle(
         self, number: int, request: TrialRequest, duration_s: float
@@ -250,6 +259,10 @@ class PacketsTester(Tester):
 
         if (own := requests_of_its_own(ways, request)) is not None:
             return own, []
+        if request.groups is not None:
+            return group_requests(ways, request.size, request.groups, request), []
+        if request.ways:
+            return self._streams_of_ways(ways, request, duration_s), []
         if request.streams:
             return self._streams_of_own_loads(ways, request, duration_s), []
         if not request.phases:
@@ -265,6 +278,25 @@ class PacketsTester(Tester):
         share = share_of_load([(way.transmit, way.receive) for way in ways])
         own = tuple(None if rate is None else share * rate for rate in rates)
         return [one for way in ways for one in stream_requests(traffic, way, request.size, own, duration_s)]
+
+    def _streams_of_ways(
+        self, ways: tuple[Addressing, ...], request: TrialRequest, duration_s: float
+    ) -> list[dict[str, Any]]:
+        """The streams of a trial in which each way has a load of its own, or none."""
+        traffic, loads = self._options.traffic, {(load.transmit, load.receive): load for load in request.ways}
+        return [
+            one
+            for way in ways
+            if (load := loads.get((way.transmit, way.receive))) is not None
+            for one in stream_requests(
+                traffic,
+                way,
+                request.size,
+                stream_rates_frames_per_s(traffic, load.load_frames_per_s),
+                duration_s,
+                load.frames,
+            )
+        ]
 
     def _files(self, number: int, purpose: Purpose) -> dict[str, Any]:
         """The files that this trial writes; trials of the tester itself write none."""
@@ -357,44 +389,3 @@ class PacketsTester(Tester):
         if self._client is None:
             raise EngineError("the tester is not running", place=self._host.name)
         return self._client
-
-
-def _forward(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
-    """The forward ways of the traffic: those whose reverse does not come before them."""
-    forward = set(forward_of([(way.transmit, way.receive) for way in addressing]))
-    return tuple(way for way in addressing if (way.transmit, way.receive) in forward)
-
-
-def _between_two_ports(addressing: tuple[Addressing, ...]) -> tuple[Addressing, ...]:
-    """The first way and its reverse: the tester's own latency is measured over one cable."""
-    ends = {addressing[0].transmit, addressing[0].receive}
-    return tuple(replace(way, is_direct=True) for way in addressing if {way.transmit, way.receive} == ends)
-
-
-def transmission_s(request: TrialRequest) -> float:
-    """The longest time that the engine may send; bursts and phases end with their last frame and are not cut off."""
-    if request.phases:
-        return request.duration_s + LEARNING_S
-    if request.frames is None or not request.load_frames_per_s:
-        return request.duration_s
-    return max(request.duration_s, BURST_ROOM * request.frames / request.load_frames_per_s + LEARNING_S)
-
-
-def _with_phases(reading: Reading, phases: Sequence[int]) -> Reading:
-    """The reading with the number of its phase in each stream; unchanged without phases."""
-    if not phases:
-        return reading
-    pairs = zip(reading.streams, phases, strict=True)
-    return reading.model_copy(
-        update={"streams": tuple(stream.model_copy(update={"phase": phase}) for stream, phase in pairs)}
-    )
-
-
-def _without_early_link(port: dict[str, Any]) -> dict[str, Any]:
-    """The port with an unknown link state where it is a memif that is down: it connects a moment after the reply."""
-    return {**port, "link_up": None} if port.get("driver") == "net_memif" and not port.get("link_up") else port
-
-
-def _without_clock(port: dict[str, Any]) -> dict[str, Any]:
-    """The port without the key ``timestamps`` where its value is None, as with stamps of the time-stamp counter."""
-    return {name: value for name, value in port.items() if name != "timestamps" or value is not None}

@@ -27,6 +27,7 @@ _OTHER_KINDS = {"xdp": "xdp", "net_af_packet": "af_packet", "net_pcap": "pcap"}
 # What programs in the kernel do not do.
 _NOT_BY_XDP = {
     Ability.CARRIED_MIX: "the kernel checks the inner checksums of frames of one size",
+    Ability.COPIES: "the kernel knows one port for each flow",
     Ability.FILE: "the kernel checks received frames of headers and a pattern",
     Ability.NEIGHBOURS: "the interface stays with its kernel, which answers for the addresses that it has itself",
 }

@@ -15,6 +15,9 @@ const FRONT_BYTES: usize = 256;
 /// The entry of a stream that arrives at `port`; where its flows, groups and lengths are is for the caller to fill in.
 /// Also the lengths that its frames may have, where there are several.
 pub fn entry(expected: &Expected, port: usize) -> Result<(Stream, Vec<usize>), EngineError> {
+    if expected.copy_of.is_some() {
+        return Err(refuse("frames that arrive at several ports", "use another driver"));
+    }
     let mut stream: Stream = zeroed();
     stream.first_flow = expected.first_flow;
     stream.flows = expected.flows;

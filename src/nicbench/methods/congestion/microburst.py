@@ -1,0 +1,234 @@
+"""Microbursts (RFC 8239 sections 3 and 4): the longest burst of several senders to a port of which no frame is lost.
+
+Steps, for each frame size and number of receiving ports: all other ports send at once, each an equal part of a burst to
+each receiving port, as fast as the `rate` says; a binary search for the longest burst at a port of which every frame
+arrives; after each burst a pause in which buffers empty. What a port sent while the burst came in was not in a buffer:
+the rest is how many frames the buffer held. With more receiving ports at once a buffer that ports share holds less for
+each. Verified: every frame by its signature and its payload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, size_parameters
+from nicbench.core.pattern import WayLoad, way_of_stream
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.table import Column, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Purpose, Trial, TrialRequest
+from nicbench.methods._loads import HIGHEST, FullRate, full_rate
+from nicbench.methods._results import Values, result_at
+from nicbench.methods._trial_times import BurstPauses, TrialTimes
+from nicbench.methods.base import Context, FrameMethod, Objection
+from nicbench.methods.congestion._ways import ABILITIES, counts_to, mesh_objection, with_ways
+from nicbench.methods.tables.connection_capacity import Fill, most_held
+
+_SHORTEST_S = 0.001
+_ROOM = 1.25  # a burst ends with its frames, and is not cut off where the tester is late
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_BURST = Column(
+    value="burst_frames", head="Longest burst at a port", unit="frames", form="whole", is_main=True, better="higher"
+)
+_BUFFER = Column(value="buffer_frames", head="Held by the buffer", unit="frames", form="whole")
+
+
+@dataclass(frozen=True, slots=True)
+class Senders:
+    """How many ports send to how many, the rate of each sender, and the frame size."""
+
+    senders: int
+    receivers: int
+    rate_frames_per_s: float
+    size: Size
+
+    @property
+    def at_a_port_frames_per_s(self) -> float:
+        """Returns what all senders together send to a port."""
+        return self.senders * self.rate_frames_per_s / self.receivers
+
+
+class Microburst(FrameMethod):
+    """The longest burst of several senders without loss."""
+
+    kind: ClassVar[str] = "microburst"
+    chooses_ways: ClassVar[bool] = True
+    question: ClassVar[str] = "How long a burst of several senders at once does {subject} pass to a port without loss?"
+
+    class Options(Frozen):
+        """Options of the bench file."""
+
+        most: int = Field(default=65_536, ge=2, le=10_000_000)
+        """The longest burst to try: frames at one receiving port."""
+        receivers: tuple[int, ...] = Field(default=(1,), min_length=1)
+        """How many ports receive a burst at once, each number by itself: `[1, 2]` shows whether ports share a
+        buffer.
+        """
+        frame_bytes: tuple[FrameSize, ...] = Field(default=(64,), min_length=1)
+        """Frame sizes, and mixes by name."""
+        rate: FullRate = HIGHEST
+        """The rate of each sender in a burst; all together must send more to a port than it carries."""
+        loss_verification: int = Field(default=1, ge=0, le=10)
+        """A burst with loss is sent so many times more before it counts."""
+        trial: BurstPauses = BurstPauses()
+        """Pauses of a burst."""
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes) * len(self.options.receivers)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def abilities(self) -> frozenset[Ability]:
+        return ABILITIES | {Ability.FRAME_COUNT, Ability.ARRIVALS}
+
+    def estimate_s(self) -> float:
+        trials = self.points() * (1 + self.options.loss_verification) * (1 + (self.options.most - 1).bit_length())
+        return self._times(_SHORTEST_S).estimate_s(trials)
+
+    def objection(self, context: Any) -> Objection | None:
+        return mesh_objection(context, 2 + max(self.options.receivers))
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results = []
+        for size in context.sizes(self.options.frame_bytes):
+            for receivers in self.options.receivers:
+                full = await full_rate(context, size, self.options.rate)
+                of = Senders(context.ports - receivers, receivers, full.rate_frames_per_s, size)
+                if full.carries(100.0):
+                    result = await self._measure(context, of)
+                else:
+                    result = self._without_rate(of, full.why_not_more)
+                context.publish(result)
+                results.append(result)
+        return tuple(results)
+
+    async def _measure(self, context: Context, of: Senders) -> Result:
+        passed: dict[int, Trial] = {}
+        trials: list[str] = []
+        disturbances: list[str] = []
+
+        async def burst(frames: int) -> Fill:
+            """Has each sender send so many frames to each receiving port."""
+            for attempt in range(1, 2 + self.options.loss_verification):
+                at_a_port = frames * of.senders
+                point = {**size_parameters(of.size), "receivers": of.receivers, "frames": at_a_port, "attempt": attempt}
+                trial, disturbed = await context.measure(point, self._request(of, frames))
+                trials.append(trial.id)
+                disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
+                if trial.reading.counts.failed == 0 and trial.reading.counts.unsent == 0:
+                    passed[frames] = trial
+                    return Fill(frames, True)
+            return Fill(frames, False)
+
+        lower, upper = await most_held(burst, max(1, self.options.most // of.senders), 0.0)
+        longest = _bounded(lower * of.senders, None if upper is None else upper * of.senders)
+        values: Values = {
+            _BURST.value: longest,
+            _BUFFER.value: _buffer(longest, passed.get(lower), of),
+            "of_all_ports_frames": None if longest.value is None else longest.value * of.receivers,
+            "burst_rate_frames_per_s": of.at_a_port_frames_per_s,
+            "trials": len(trials),
+        }
+        verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
+        return self._result(of, values, verdict, trials, disturbances)
+
+    def _request(self, of: Senders, frames: int) -> TrialRequest:
+        """Returns the request for a burst of so many frames of each sender to each receiving port."""
+        each = of.rate_frames_per_s / of.receivers
+        request = self._times(frames / each).request(of.size, of.rate_frames_per_s, Purpose.BURST)
+        ways = tuple(
+            WayLoad(transmit=sender, receive=receiver, load_frames_per_s=each, frames=frames)
+            for sender in range(of.receivers, of.receivers + of.senders)
+            for receiver in range(of.receivers)
+        )
+        return with_ways(request, ways)
+
+    def _times(self, sent_s: float) -> TrialTimes:
+        return TrialTimes(duration=max(_SHORTEST_S, _ROOM * sent_s), **self.options.trial.model_dump())
+
+    def _without_rate(self, of: Senders, why: str) -> Result:
+        values: Values = {_BURST.value: Bounded(value=None, reason_null=why)}
+        return self._result(of, values, ResultVerdict.INCOMPLETE, (), (why,))
+
+    def _result(
+        self, of: Senders, values: Values, verdict: ResultVerdict, trials: Iterable[str], disturbances: Iterable[str]
+    ) -> Result:
+        return result_at(
+            self,
+            of.size,
+            values,
+            verdict,
+            trials=trials,
+            disturbances=disturbances,
+            parameters={"receivers": of.receivers, "senders": of.senders},
+            point=str(of.receivers),
+            scope="at each receiving port",
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Microbursts",
+            caption=(
+                "RFC 8239 sections 3 and 4: the longest burst, of all senders together, of which every frame came to "
+                "its port. Held by the buffer is what the port had not sent when the burst ended. Ports that share a "
+                "buffer take shorter bursts where several receive at once."
+            ),
+            columns=(
+                _SIZE,
+                Column(value="receivers", head="Receiving ports", form="whole"),
+                Column(value="senders", head="Senders", form="whole"),
+                _BURST,
+                _BURST.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
+                Column(value="of_all_ports_frames", head="At all ports", unit="frames", form="whole"),
+                _BUFFER,
+                _BUFFER.model_copy(update={"head": "Interval", "aspect": "interval"}),
+                Column(value="burst_rate_frames_per_s", head="Rate to a port"),
+                Column(value="trials", head="Trials", form="whole"),
+            ),
+            sentences=("passes {burst_frames} to {receivers} port at once without loss",),
+            has_basis=False,
+        )
+
+
+def _bounded(lower: int, upper: int | None) -> Bounded:
+    if upper is None:
+        return Bounded(value=lower, lower=lower, limited_by=LimitedBy.MAXIMUM_LOAD)
+    if lower == 0:
+        return Bounded(value=None, upper=upper, limited_by=LimitedBy.DUT, reason_null="even the shortest burst lost")
+    return Bounded(value=lower, lower=lower, upper=upper, limited_by=LimitedBy.DUT)
+
+
+def _buffer(longest: Bounded, trial: Trial | None, of: Senders) -> Bounded:
+    """Returns what a buffer held: the burst without what its port sent meanwhile (as in RFC 9004 section 6.4).
+
+    A port that the DUT served late sent less than its rate allows meanwhile: the buffer held at most the whole burst.
+    """
+    if longest.value is None or trial is None:
+        return Bounded(value=None, reason_null=longest.reason_null or "no burst passed")
+    rates = [rate for port in range(of.receivers) if (rate := drained_frames_per_s(trial, port)) is not None]
+    if not rates:
+        return Bounded(value=None, reason_null="it is not known when frames arrived")
+    meanwhile = min(1.0, max(rates) * trial.reading.offering_ns / 1e9 / longest.value)
+    held, upper = longest.value * (1.0 - meanwhile), longest.upper
+    if upper is None:
+        return Bounded(value=held, lower=held, limited_by=LimitedBy.MAXIMUM_LOAD)
+    return Bounded(value=held, lower=held, upper=upper, limited_by=LimitedBy.DUT)
+
+
+def drained_frames_per_s(trial: Trial, port: int) -> float | None:
+    """Returns the rate at which frames of a burst came to a port; None where it is not known."""
+    to = [one for one in trial.reading.streams if (way := way_of_stream(one.name)) is not None and way[1] == port]
+    times = [stream.arrivals for stream in to if stream.arrivals is not None]
+    if not times:
+        return None
+    lasted_ns = max(one.last_ns for one in times) - min(one.first_ns for one in times)
+    return (counts_to(trial, port).received - 1) * 1e9 / lasted_ns if lasted_ns > 0 else None

@@ -1,0 +1,39 @@
+"""Multicast latency (RFC 3918 sections 6.1 and 6.2): how long frames to groups take to each of the ports that joined.
+
+Steps, for each frame size: all ports but the first join the groups, and frames go to each group in turn, at a share of
+the rate that an earlier `multicast-throughput` found, for a trial. Every frame is timed at every port; how far ports
+are apart is the range of their means. Verified: every frame at every port by its signature and its payload.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from nicbench.core.multicast import Groups
+from nicbench.core.table import ResultTable
+from nicbench.methods.base import Context, Objection
+from nicbench.methods.multicast._groups import GroupOptions, ports_objection
+from nicbench.methods.multicast._latency import LatencyOptions, PortsLatency, latency_table
+
+
+class MulticastLatency(PortsLatency):
+    """The latency of frames to groups, at each port."""
+
+    kind: ClassVar[str] = "multicast-latency"
+    times_one_way: ClassVar[bool] = True
+    question: ClassVar[str] = "How long does {subject} delay multicast frames to each port?"
+
+    class Options(LatencyOptions, GroupOptions):
+        """Options of the bench file."""
+
+    options: Options
+
+    def objection(self, context: Any) -> Objection | None:
+        return ports_objection(context, self.groups_of(context))
+
+    def groups_of(self, context: Context) -> Groups:
+        return self.options.request_groups(context.ports)
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return latency_table("Multicast latency", "RFC 3918 sections 6.1 and 6.2")

@@ -1,0 +1,223 @@
+"""Multicast join and leave delay (RFC 3918 sections 7.1, 7.2): how soon frames come after a join, end after a leave.
+
+Steps, for each frame size: the first port sends to a group at a steady rate; the second joins it, and leaves it again
+in the same trial; several trials. The join delay is the time from the join to the first frame that comes, the leave
+delay from the leave to the last one. Both are known as exactly as frames follow one another: the interval says so, and
+has the tester's own pauses. Frames before the join, none after it, and frames at the end of the trial are told.
+Verified: every frame by its signature and its payload; other ports, which joined nothing, must get none.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, mean_bytes
+from nicbench.core.multicast import Groups
+from nicbench.core.quantity import FramesPerSecond
+from nicbench.core.result import Bounded, Result
+from nicbench.core.table import Column, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Purpose, Trial, TrialRequest
+from nicbench.methods._results import Values, measure_sizes, reason_of, repeat_trial, result_at
+from nicbench.methods._trial_times import Duration, Pause
+from nicbench.methods.base import Context, FrameMethod, Objection
+from nicbench.methods.multicast._groups import ABILITIES, ports_objection, unsent_reports, watched
+
+_JOIN_S: Final = 0.3
+"""So long frames must not come before the join."""
+_JOIN, _LEAVE = "join_delay_ns", "leave_delay_ns"
+
+
+class MembershipTimes(Frozen):
+    """The times of a trial."""
+
+    member: Duration = 1.0
+    """From the join to the leave."""
+    after: Duration = 5.0
+    """From the leave to the end: longer than the leave delay."""
+    drain: Pause = 2.0
+    """How long frames may arrive after the last was sent."""
+    settle: Pause = 2.0
+    """Pause before and after a trial."""
+
+    @property
+    def duration_s(self) -> float:
+        """Returns how long frames are sent."""
+        return _JOIN_S + self.member + self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A delay between the two times that contain it, in nanoseconds; or why there is none."""
+
+    lower_ns: float = 0.0
+    upper_ns: float = 0.0
+    why_not: str | None = None
+
+
+class MulticastMembership(FrameMethod):
+    """How soon frames to a group come and end."""
+
+    kind: ClassVar[str] = "multicast-membership"
+    chooses_ways: ClassVar[bool] = True
+    question: ClassVar[str] = "How soon does {subject} forward to a port that joins a group, and how soon does it end?"
+
+    class Options(Frozen):
+        """Options of the bench file."""
+
+        frame_bytes: tuple[FrameSize, ...] = Field(default=(128,), min_length=1)
+        """Frame sizes, and mixes by name."""
+        rate: FramesPerSecond = Field(default=10_000.0, gt=0.0)
+        """Rate of the frames to the group; delays are known to its interval."""
+        repetitions: int = Field(default=10, ge=1, le=1000)
+        """Trials. The delays are their means."""
+        older: bool = False
+        """IGMPv2 and MLDv1 in place of IGMPv3 and MLDv2."""
+        trial: MembershipTimes = MembershipTimes()
+        """Times of a trial."""
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes)
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def abilities(self) -> frozenset[Ability]:
+        return ABILITIES | {Ability.ARRIVALS}
+
+    def estimate_s(self) -> float:
+        times = self.options.trial
+        each = times.duration_s + times.drain + 2 * times.settle
+        return self.points() * self.options.repetitions * each
+
+    def objection(self, context: Any) -> Objection | None:
+        return ports_objection(context, self._groups)
+
+    @property
+    def _groups(self) -> Groups:
+        leave_s = _JOIN_S + self.options.trial.member
+        return Groups(groups=1, members=1, older=self.options.older, join_s=_JOIN_S, leave_s=leave_s)
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
+
+    async def _measure_size(self, context: Context, size: Size) -> Result:
+        made = await repeat_trial(context, size, self._request(size), self.options.repetitions)
+        values: Values = {
+            **_summary(_JOIN, [join_delay(trial) for trial in made.trials]),
+            **_summary(_LEAVE, [leave_delay(trial) for trial in made.trials]),
+            "rate_frames_per_s": self.options.rate,
+            "repetitions": len(made.trials),
+            "flooded_frames": sum(stream.counts.received for trial in made.trials for stream in watched(trial)),
+        }
+        reasons = [reason for name in (_JOIN, _LEAVE) if (reason := reason_of(values, name)) is not None]
+        return result_at(
+            self,
+            size,
+            {**values, "limit": "; ".join(dict.fromkeys(reasons)) or None},
+            made.verdict,
+            trials=made.trial_ids,
+            disturbances=made.disturbances(None),
+            scope="one port joins",
+        )
+
+    def _request(self, size: Size) -> TrialRequest:
+        times = self.options.trial
+        return TrialRequest(
+            frame_bytes=mean_bytes(size),
+            mix=None if isinstance(size, int) else size,
+            load_frames_per_s=self.options.rate,
+            duration_s=times.duration_s,
+            drain_s=times.drain,
+            settle_s=times.settle,
+            purpose=Purpose.MEMBERSHIP,
+            groups=self._groups,
+        )
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Multicast join and leave delay",
+            caption=(
+                "RFC 3918 sections 7.1 and 7.2: from the join to the first frame, and from the leave to the last one, "
+                "means over the trials. An interval contains the mean: frames come at the rate beside it."
+            ),
+            columns=(
+                Column(value="size", head="Frame", unit="bytes", form="text"),
+                Column(value=_JOIN, head="Join delay", is_main=True, better="lower"),
+                Column(value=_JOIN, head="Interval", aspect="interval", is_minor=True),
+                Column(value="join_delay_maximum_ns", head="Longest"),
+                Column(value=_LEAVE, head="Leave delay", is_main=True, better="lower"),
+                Column(value=_LEAVE, head="Interval", aspect="interval", is_minor=True),
+                Column(value="leave_delay_maximum_ns", head="Longest"),
+                Column(value="rate_frames_per_s", head="Rate"),
+                Column(value="repetitions", head="Trials", form="whole"),
+                Column(value="flooded_frames", head="At other ports", unit="frames", form="whole"),
+            ),
+            sentences=(
+                "forwards {join_delay_ns} after a join, and until {leave_delay_ns} after a leave",
+                "forwards {join_delay_ns} after a join",
+            ),
+            notes=(("limit", "Limit"),),
+            has_basis=False,
+        )
+
+
+def join_delay(trial: Trial) -> Delay:
+    """Returns the time from the join to the first frame: the DUT forwards at some time since the frame before that."""
+    if (why_not := _unknown(trial)) is not None:
+        return Delay(why_not=why_not)
+    arrivals, groups = trial.reading.streams[0].arrivals, trial.request.groups
+    if arrivals is None or groups is None:
+        return Delay(why_not="no frame came after the join")
+    upper_ns = arrivals.first_ns - 1e9 * groups.join_s
+    if upper_ns < 0.0:
+        return Delay(why_not="frames came before the join: they are flooded")
+    return Delay(max(0.0, upper_ns - _interval_ns(trial) - trial.reading.health.held_up_ns), upper_ns)
+
+
+def leave_delay(trial: Trial) -> Delay:
+    """Returns the time from the leave to the last frame: the DUT forwards until some time before the next is due."""
+    if (why_not := _unknown(trial)) is not None:
+        return Delay(why_not=why_not)
+    arrivals, groups = trial.reading.streams[0].arrivals, trial.request.groups
+    if arrivals is None or groups is None or groups.leave_s is None:
+        return Delay(why_not="no frame came after the join")
+    wavers_ns = _interval_ns(trial) + trial.reading.health.held_up_ns
+    ended_ns = 1e9 * (groups.send_s + trial.request.duration_s)
+    if arrivals.last_ns > ended_ns - 2.0 * wavers_ns:
+        return Delay(why_not=f"frames still came {trial.request.duration_s - groups.leave_s:g} s after the leave")
+    seen_ns = arrivals.last_ns - 1e9 * groups.leave_s
+    if seen_ns < -wavers_ns:
+        return Delay(why_not="frames ended before the leave")
+    return Delay(max(0.0, seen_ns - trial.reading.health.held_up_ns), max(0.0, seen_ns + wavers_ns))
+
+
+def _unknown(trial: Trial) -> str | None:
+    return "a report of membership did not leave the tester" if unsent_reports(trial) else None
+
+
+def _interval_ns(trial: Trial) -> float:
+    return 1e9 / (trial.request.sent_frames_per_s or 1e9)
+
+
+def _summary(name: str, delays: Sequence[Delay]) -> Values:
+    """Returns the mean with the interval that contains it, and the longest; a reason where one is missing."""
+    reasons = [delay.why_not for delay in delays if delay.why_not is not None]
+    if reasons or not delays:
+        words = f"in {len(reasons)} of {len(delays)} trials: {reasons[0]}" if reasons else "there is no trial"
+        return {name: Bounded(value=None, n=len(delays), reason_null=words)}
+    lower, upper = (
+        statistics.fmean(ends) for ends in zip(*((one.lower_ns, one.upper_ns) for one in delays), strict=True)
+    )
+    longest = name.replace("_ns", "_maximum_ns")
+    mean = Bounded(value=(lower + upper) / 2.0, lower=lower, upper=upper, n=len(delays))
+    return {name: mean, longest: max(one.upper_ns for one in delays)}

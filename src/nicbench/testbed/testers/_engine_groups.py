@@ -1,0 +1,112 @@
+"""The streams of frames to multicast groups or to all stations, and of the reports by which ports join and leave. Pure.
+
+The frames are one stream of the engine, which arrives at the first receiving port; each further port has its copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from nicbench.core.frame_size import Size
+from nicbench.core.multicast import Groups, group_address, group_mac
+from nicbench.core.traffic import StreamSpec
+from nicbench.core.trial import TrialRequest
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_streams import ip_layer, sizes_of, transport_layer
+from nicbench.testbed.testers._membership import reports
+
+JOIN, LEAVE, WATCHED = "join", "leave", "watched"
+_LEAVE_AFTER_S: Final = 0.05
+"""So long after the last frame the ports leave, where nothing else was asked for."""
+_REPORTS_PER_S: Final = 1000.0
+_ALL_STATIONS: Final = {4: "255.255.255.255", 6: "ff02::1"}
+_BROADCAST: Final = "ff:ff:ff:ff:ff:ff"
+_SIGNATURE_BYTES, _FCS_BYTES, _SMALLEST_FRAME = 16, 4, 64
+
+
+def last_s(groups: Groups, request: TrialRequest) -> float:
+    """Returns when the last frame of a trial is due, its reports included."""
+    return max(_leave_s(groups, request), groups.send_s + request.duration_s)
+
+
+def _leave_s(groups: Groups, request: TrialRequest) -> float:
+    if groups.leave_s is not None:
+        return groups.leave_s
+    return groups.send_s + request.duration_s + (_LEAVE_AFTER_S if groups.groups else 0.0)
+
+
+def beside_streams(streams: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Returns the names of those streams that are no load."""
+    return frozenset(one["name"] for one in streams if one["name"].endswith((JOIN, LEAVE, WATCHED)))
+
+
+def group_requests(
+    ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
+) -> list[dict[str, Any]]:
+    """Returns the streams: the load and its copies, then the reports of each member."""
+    there = [way for way in ways if way.transmit == ways[0].transmit]
+    members = there[: groups.members] if groups.groups else there
+    load = _load(there[0], size, groups, request)
+    copies = [
+        {**load, "name": _name(way, way in members), "receive_port": way.receive, "copy_of": 0} for way in there[1:]
+    ]
+    if not groups.groups:
+        return [load, *copies]
+    joins = [one for way in members for one in _reports(way, there[0].transmit, groups, groups.join_s, leave=False)]
+    leave_s = _leave_s(groups, request)
+    leaves = [one for way in members for one in _reports(way, there[0].transmit, groups, leave_s, leave=True)]
+    return [load, *copies, *joins, *leaves]
+
+
+def _name(way: Addressing, is_member: bool) -> str:
+    return f"{way.transmit}->{way.receive}" + ("" if is_member else f" {WATCHED}")
+
+
+def _load(way: Addressing, size: Size, groups: Groups, request: TrialRequest) -> dict[str, Any]:
+    """One flow for each group, or a single one to all stations."""
+    rate, plain = request.load_frames_per_s or 0.0, StreamSpec(name="all", share=1.0)
+    frames = request.frames or max(1, math.floor(rate * request.duration_s))
+    mac: dict[str, Any] | str
+    if groups.groups:
+        first = str(group_address(way.ip))
+        mac = {"first": group_mac(first), "count": groups.groups}
+        destination = {"first": first, "count": groups.groups, "together": groups.groups > 1}
+    else:
+        mac, destination = _BROADCAST, {"first": _ALL_STATIONS[way.ip], "count": 1}
+    source = {"first": way.source_address, "count": 1}
+    return {
+        "name": _name(way, True),
+        "transmit_port": way.transmit,
+        "receive_port": way.receive,
+        "rate_frames_per_s": rate,
+        "begins_s": groups.send_s,
+        **({"frames": frames} if rate else {}),
+        "flows": max(1, groups.groups),
+        "layers": [
+            {"layer": "ethernet", "source": way.source_mac, "destination": mac},
+            ip_layer(way.ip, source, destination, plain),
+            transport_layer(plain),
+        ],
+        **sizes_of(size),
+    }
+
+
+def _reports(way: Addressing, to: int, groups: Groups, begins_s: float, *, leave: bool) -> Iterator[dict[str, Any]]:
+    """The reports that the receiving port of a way sends; what becomes of them is the DUT's affair."""
+    every = [group_address(way.ip, number) for number in range(groups.groups)]
+    source = way.destination_address if way.ip == 4 else "0.0.0.0"  # noqa: S104 - no address of IPv4 is needed
+    frames = reports(way.destination_mac, source, every, leave=leave, older=groups.older)
+    for number, frame in enumerate(frames):
+        yield {
+            "name": f"{way.receive}->{to} {number} {LEAVE if leave else JOIN}",
+            "transmit_port": way.receive,
+            "receive_port": to,
+            "rate_frames_per_s": _REPORTS_PER_S,
+            "begins_s": begins_s + number / _REPORTS_PER_S,
+            "frames": 1,
+            "flows": 1,
+            "frame_bytes": max(_SMALLEST_FRAME, len(frame) // 2 + _SIGNATURE_BYTES + _FCS_BYTES),
+            "layers": [{"layer": "raw", "hex": frame}],
+        }
