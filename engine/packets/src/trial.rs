@@ -39,6 +39,10 @@ pub struct Trial {
     /// When the last frame had been handed over, and how many had left their ports by then.
     pub sending_ticks: u64,
     pub sent_while_sending: u64,
+    /// When the first frame is due, by the engine's time; `None`: as soon as all is ready.
+    at_ns: Option<u64>,
+    /// What another engine sent of each stream, where it sends it; empty where none does.
+    sent_elsewhere: Vec<Option<u64>>,
     /// Programs in the kernel stamp frames, each when it is made and when it is received.
     pub is_stamped_in_kernel: bool,
 }
@@ -58,6 +62,9 @@ impl Trial {
         let part = |worker| {
             let mut analyser = Analyser::with_detail(signer, expected.clone(), facts.len(), details.detail)?;
             analyser.set_capture(details.new_capture());
+            if start.streams.iter().any(|stream| stream.sender_drift != 0.0) {
+                analyser.set_sender_drifts(start.streams.iter().map(|stream| stream.sender_drift).collect());
+            }
             TrialPart::new(start, signer, &expected, facts, WorkerSlot { workers, worker }, analyser, clock)
         };
         Ok(Self {
@@ -71,6 +78,8 @@ impl Trial {
             transmit_ticks: 0,
             sending_ticks: 0,
             sent_while_sending: 0,
+            at_ns: start.at_ns,
+            sent_elsewhere: Vec::new(),
             is_stamped_in_kernel: false,
         })
     }
@@ -78,6 +87,24 @@ impl Trial {
     /// The first worker's part.
     pub fn lead(&mut self) -> &mut TrialPart {
         &mut self.parts[0]
+    }
+
+    /// The tick at which the first frame is due.
+    pub fn first_tick(&self, clock: &impl Clock) -> u64 {
+        let asked = self.at_ns.zip(clock.counter());
+        asked.map_or_else(|| clock.now(), |(at_ns, counter)| counter.tick_at(at_ns))
+    }
+
+    /// Notes what another engine sent of each stream, for the reading.
+    pub fn set_sent_elsewhere(&mut self, sent: Vec<Option<u64>>) {
+        self.sent_elsewhere = sent;
+    }
+
+    /// What left the ports of this engine, in the order of the streams.
+    pub fn sent_by_stream(&self, counters: &[PortCounters]) -> Vec<u64> {
+        let changes: Vec<PortCounters> =
+            counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
+        (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect()
     }
 
     /// Frames that each port has taken, from the workers whose parts are here.
@@ -115,7 +142,9 @@ impl Trial {
         facts.iter().zip(counters).try_for_each(|(facts, counters)| counters.check_present(&facts.name))?;
         let changes: Vec<PortCounters> =
             counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
-        let sent: Vec<u64> = (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect();
+        let elsewhere = |stream: usize| self.sent_elsewhere.get(stream).copied().flatten();
+        let sent = |stream| elsewhere(stream).unwrap_or_else(|| self.sent(stream, &changes));
+        let sent: Vec<u64> = (0..self.names.len()).map(sent).collect();
         let analyser = &self.parts[0].analyser;
         let losses = analyser.losses(&sent);
         let stamps = self.stamps();
@@ -234,7 +263,7 @@ impl Trial {
             intended,
             sent,
             // Taken by the port and never completed: the tester's shortfall.
-            unsent_tester: counts.unsent_tester + (counts.accepted - sent),
+            unsent_tester: counts.unsent_tester + counts.accepted.saturating_sub(sent),
             unsent_backpressure: counts.unsent_backpressure,
             received: tally.received,
             lost: losses.lost,
