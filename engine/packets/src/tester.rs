@@ -1,6 +1,6 @@
 //! The workers as the session sees them, whatever their number and clock.
 
-use nicbench_protocol::{ClockReply, Reading, Start};
+use nicbench_protocol::{ClockReply, Reading, SentReply, Start};
 
 use crate::clock::TscClock;
 use crate::error::EngineError;
@@ -20,9 +20,9 @@ pub trait Tester {
 
     fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order;
 
-    /// What has left its ports, in the order of the streams, after the transmission; `None` where another engine cannot be
+    /// What has left its ports, after the transmission; `None` where another engine cannot be
     /// its other half.
-    fn sent(&mut self, _trial: &Trial) -> Option<Vec<u64>> {
+    fn sent(&mut self, _trial: &Trial) -> Option<SentReply> {
         None
     }
 
@@ -63,8 +63,8 @@ impl<C: Clock> Tester for Worker<C> {
         Worker::receive_for(self, trial.lead(), seconds, orders)
     }
 
-    fn sent(&mut self, trial: &Trial) -> Option<Vec<u64>> {
-        Some(trial.sent_by_stream(&self.counters()))
+    fn sent(&mut self, trial: &Trial) -> Option<SentReply> {
+        Some(trial.sent_reply(&self.counters(), &*self.clock))
     }
 
     fn counter(&self) -> Option<TscClock> {

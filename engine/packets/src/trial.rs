@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicbench_protocol::{
-    HealthReading, LatencyFrom, PortReading, Reading, Start, StreamProgress, StreamReading, WorkerReading,
+    HealthReading, LatencyFrom, PortReading, Reading, SentReply, Start, StreamProgress, StreamReading, WorkerReading,
 };
 
 use crate::analyser::{Analyser, Losses};
@@ -100,11 +100,23 @@ impl Trial {
         self.sent_elsewhere = sent;
     }
 
-    /// What left the ports of this engine, in the order of the streams.
-    pub fn sent_by_stream(&self, counters: &[PortCounters]) -> Vec<u64> {
+    /// What left the ports of this engine, for `sent`.
+    pub fn sent_reply(&self, counters: &[PortCounters], clock: &impl Clock) -> SentReply {
         let changes: Vec<PortCounters> =
             counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
-        (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect()
+        let streams = 0..self.names.len();
+        SentReply {
+            trial: self.number,
+            sent: streams.clone().map(|stream| self.sent(stream, &changes)).collect(),
+            burst_ns: streams.map(|stream| burst_ns(&self.counts_of(stream), clock)).collect(),
+        }
+    }
+
+    /// What all workers sent of a stream.
+    fn counts_of(&self, stream: usize) -> SenderCounts {
+        let mut counts = SenderCounts::default();
+        self.senders().filter(|sender| sender.stream == stream).for_each(|sender| counts.add(&sender.counts()));
+        counts
     }
 
     /// Frames that each port has taken, from the workers whose parts are here.
@@ -230,21 +242,19 @@ impl Trial {
     ) -> Result<StreamReading, EngineError> {
         let analyser = &self.parts[0].analyser;
         let tally = &analyser.streams()[stream];
-        let (mut counts, mut gaps, mut intended) = (SenderCounts::default(), TransmitGaps::new()?, 0);
+        let (counts, mut gaps, mut intended) = (self.counts_of(stream), TransmitGaps::new()?, 0);
         for sender in self.senders().filter(|sender| sender.stream == stream) {
-            counts.add(&sender.counts());
             gaps.absorb(sender.gaps())?;
             intended += sender.intended();
         }
         let resolution_ns = 1e9 / clock.hz();
-        let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64;
         let received_by = if self.is_stamped_in_kernel { "program" } else { "tsc" };
         let source = match self.latency_from {
             LatencyFrom::Software if self.is_stamped_in_kernel => "program",
             LatencyFrom::Software => "software",
             LatencyFrom::Scheduled => "scheduled",
         };
-        let software_ns = burst_ns.max(resolution_ns);
+        let software_ns = burst_ns(&counts, clock).max(resolution_ns);
         let stamping = match stamps {
             None => Stamping { source, received_by, resolution_ns, uncertainty_ns: software_ns },
             Some((facts, tally)) => {
@@ -308,6 +318,11 @@ impl Trial {
             workers: if workers.len() > 1 { workers } else { Vec::new() },
         }
     }
+}
+
+/// The mean time that a burst needed.
+fn burst_ns(counts: &SenderCounts, clock: &impl Clock) -> f64 {
+    clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64
 }
 
 fn worker_reading(part: &TrialPart, clock: &impl Clock) -> WorkerReading {

@@ -23,7 +23,8 @@ mod start;
 mod traffic;
 
 pub use configure::{
-    AddressRange, ClockError, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, SimulatedEgress, WorkerRequest,
+    AddressRange, ClockError, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, SimulatedEgress,
+    WorkerRequest,
 };
 pub use detail::{
     ArrivalsReading, CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading,

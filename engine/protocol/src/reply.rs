@@ -165,6 +165,8 @@ pub struct SentReply {
     pub trial: u32,
     /// Frames that left the ports of this engine, in the order of the streams.
     pub sent: Vec<u64>,
+    /// The mean time of a burst of each stream, by which the stamps of its frames are uncertain.
+    pub burst_ns: Vec<f64>,
 }
 
 /// The reply to `clock`.

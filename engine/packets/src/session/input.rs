@@ -52,7 +52,9 @@ fn dispatch(request: Request, shared: &Shared, mailbox: &MailboxSender) {
     }
     lease.renew(match &request.command {
         Command::Start(start) => start.duration_s,
-        Command::Drain { duration_s, .. } | Command::Settle { duration_s } | Command::Renew { duration_s } => *duration_s,
+        Command::Drain { duration_s, .. } | Command::Settle { duration_s } | Command::Renew { duration_s } => {
+            *duration_s
+        }
         _ => 0.0,
     });
     match request.command {

@@ -1,9 +1,9 @@
 //! Where requests wait for the worker, and which of them are answered while it is busy.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nicbench_protocol::{Command, Reply, Request};

@@ -11,8 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nicbench_protocol::{
-    Command, Configure, EventKind, HelloReply, LateReply, PROTOCOL_VERSION, Reply, Request, SentReply, Start, StartReply,
-    major,
+    Command, Configure, EventKind, HelloReply, LateReply, PROTOCOL_VERSION, Reply, Request, Start, StartReply, major,
 };
 
 use crate::clock::TscClock;
@@ -200,8 +199,7 @@ impl Session {
         let running = self.running.as_ref().filter(|running| running.stage == Stage::Transmitted);
         let trial = &running.ok_or_else(|| bad_state("no transmission has ended", "ask for `start` first"))?.trial;
         let cannot = || bad_state("with such ports or workers another engine cannot share a trial", "use one engine");
-        let sent = tester.sent(trial).ok_or_else(cannot)?;
-        Ok(Some(Reply::Sent(SentReply { trial: trial.number, sent })))
+        tester.sent(trial).map(|sent| Some(Reply::Sent(sent))).ok_or_else(cannot)
     }
 
     fn drain(&mut self, duration_s: f64, sent: Vec<Option<u64>>) -> Result<Option<Reply>, EngineError> {

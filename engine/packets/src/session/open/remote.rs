@@ -1,8 +1,8 @@
 //! Ports of another engine among those of this one: they have their numbers, and are not opened.
 
-use nicbench_protocol::{Configure, PortKind, Timestamps};
 #[cfg(feature = "dpdk")]
 use nicbench_protocol::PortRequest;
+use nicbench_protocol::{Configure, PortKind, Timestamps};
 
 use super::bad_request;
 use crate::error::EngineError;
