@@ -1,0 +1,97 @@
+"""The tester on two machines: one engine on each, which share every trial, and whose clocks are mapped around it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from nicbench.core.clock_mapping import ClockMapping
+from nicbench.core.pattern import Way
+from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest
+from nicbench.engine.pair import EnginePair, PairStart
+from nicbench.hosts.base import Host
+from nicbench.stats.latency import merge
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_facts import PacketsOptions
+from nicbench.testbed.testers._packet_engine import Engine, PacketsTester
+from nicbench.testbed.testers.base import During
+
+# Before the first trial the clocks are watched for so long, in so many steps: their drift is then known to a millionth
+# where the fastest frames differ by a microsecond.
+WATCHED_S: Final = 1.0
+WATCHED_STEP_S: Final = 0.25
+# Numbers of the transmissions that compare the clocks; those of trials and learning frames are far below.
+_COMPARING: Final = 2**29
+
+
+class PairTester(PacketsTester):
+    """Two engine processes on two hosts; ``far_ports`` are the numbers of the second one's ports."""
+
+    learning_frames: ClassVar[int] = 32
+
+    def __init__(
+        self,
+        hosts: tuple[Host, Host],
+        binary: str,
+        options: PacketsOptions,
+        far_ports: frozenset[int],
+        far_configure: Mapping[str, Any],
+    ) -> None:
+        super().__init__(hosts[0], binary, options)
+        self._far = hosts[1]
+        self._far_ports = far_ports
+        self._far_configure = far_configure
+        self._comparisons = 0
+        self._measured: PairStart | None = None
+
+    async def _connect(self) -> Engine:
+        near, far = await self._start_engine(self._host), await self._start_engine(self._far)
+        self._pair = EnginePair(near, far, self._far_ports, self._far_configure)
+        return self._pair
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        while self._pair.watched_s < WATCHED_S:
+            await self._compare_clocks(request, addressing)
+            await asyncio.sleep(WATCHED_STEP_S)
+        return await super().learn(number, request, addressing)
+
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
+        reading = await super().trial(number, request, addressing, during)
+        self._measured = self._pair.last_start
+        return reading
+
+    async def complete(self, reading: Reading, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+        """The reading with how the clocks were mapped, once they were compared after the trial too."""
+        await self._compare_clocks(request, addressing)
+        mapping = None if self._measured is None else self._pair.mapping(self._measured)
+        return self._with_clocks(reading, mapping)
+
+    async def _compare_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """Sends a few frames both ways, which nobody counts: the fastest of each way tell how the clocks differ."""
+        self._comparisons += 1
+        await self._learn(_COMPARING + self._comparisons, request, addressing)
+
+    def _with_clocks(self, reading: Reading, mapping: ClockMapping | None) -> Reading:
+        """The reading with the mapping; latencies between the machines are as uncertain as it is, or unknown."""
+        streams = tuple(self._map_stream(one, mapping) for one in reading.streams)
+        latency = merge([one.latency for one in streams if one.latency])
+        return reading.model_copy(update={"streams": streams, "latency": latency, "clocks": mapping})
+
+    def _map_stream(self, stream: StreamReading, mapping: ClockMapping | None) -> StreamReading:
+        transmit, receive = (int(port) for port in stream.name.split(" ")[0].split("->"))
+        if stream.latency is None or (transmit in self._far_ports) == (receive in self._far_ports):
+            return stream
+        return stream.model_copy(update={"latency": _map_latency(stream.latency, mapping)})
+
+
+def _map_latency(latency: Latency, mapping: ClockMapping | None) -> Latency | None:
+    if mapping is None:
+        return None
+    return latency.model_copy(update={"uncertainty_ns": (latency.uncertainty_ns or 0.0) + mapping.uncertainty_ns})
