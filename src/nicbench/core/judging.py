@@ -64,7 +64,7 @@ class Thresholds(Frozen):
     peer_clock_step_ms: float = _threshold(
         0.1,
         "ms",
-        "of a tester on two machines: by so much more than a comparison of their clocks allows they were apart from the "
+        "of a tester on two machines: by so much more than comparisons of their clocks allow they were apart from the "
         "line that latencies were taken by: one was set, or its drift was not known",
     )
     unsent_share: float = _threshold(

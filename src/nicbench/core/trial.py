@@ -175,7 +175,7 @@ class CpuTime(Frozen):
     slow_samples: int | None = None
     """The number of samples slower than 80 % of its best speed: a neighbour on the other hyperthread. None as above."""
     clock_hz: float | None = None
-    """The mean clock of its core while the samples found it unshared (of all, where under a tenth did). None as above."""
+    """The mean clock of its core while samples found it unshared (of all, where under a tenth did). None as above."""
     highest_clock_hz: float | None = None
     """The 99th percentile of the clocks of all samples since the engine began; None as above."""
     longest_pause_ns: int | None = None

@@ -117,6 +117,11 @@ class EnginePair:
         return (max(times) - min(times)) / 1e9 if times else 0.0
 
     @property
+    def compared_over_links(self) -> int:
+        """How often the clocks were compared by frames."""
+        return sum(one.by == TEST_LINKS for one in self._comparisons)
+
+    @property
     def last_start(self) -> PairStart | None:
         """How the last transmission was begun; None before the first."""
         return self._last

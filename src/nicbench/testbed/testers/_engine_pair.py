@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from nicbench.core.clock_mapping import ClockMapping
 from nicbench.core.pattern import Way
+from nicbench.core.reading import LearntFlows
 from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest
 from nicbench.engine.pair import EnginePair, PairStart
 from nicbench.hosts.base import Host
@@ -21,6 +23,9 @@ from nicbench.testbed.testers.base import During
 # where the fastest frames differ by a microsecond.
 WATCHED_S: Final = 1.0
 WATCHED_STEP_S: Final = 0.25
+# Where no frames come back there is nothing to watch: the control path has to do.
+LONGEST_WATCH_S: Final = 3.0
+MOST_TRIES: Final = 3
 # Numbers of the transmissions that compare the clocks; those of trials and learning frames are far below.
 _COMPARING: Final = 2**29
 
@@ -51,10 +56,17 @@ class PairTester(PacketsTester):
         return self._pair
 
     async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
-        while self._pair.watched_s < WATCHED_S:
-            await self._compare_clocks(request, addressing)
-            await asyncio.sleep(WATCHED_STEP_S)
+        await self._watch_clocks(request, addressing)
         return await super().learn(number, request, addressing)
+
+    async def teach(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
+    ) -> tuple[LearntFlows, ...]:
+        await self._watch_clocks(request, addressing)
+        learnt = await super().teach(number, request, addressing, frames_per_flow)
+        # Learning frames at a high rate wait for one another.
+        await self._compare_clocks(request, addressing)
+        return learnt
 
     async def trial(
         self,
@@ -73,10 +85,24 @@ class PairTester(PacketsTester):
         mapping = None if self._measured is None else self._pair.mapping(self._measured)
         return self._with_clocks(reading, mapping)
 
+    async def _watch_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """Compares the clocks until their drift is known; once it is, nothing is sent."""
+        began = time.monotonic()
+        while self._pair.watched_s < WATCHED_S and time.monotonic() - began < LONGEST_WATCH_S:
+            await self._compare_clocks(request, addressing)
+            await asyncio.sleep(WATCHED_STEP_S)
+
     async def _compare_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
-        """Sends a few frames both ways, which nobody counts: the fastest of each way tell how the clocks differ."""
-        self._comparisons += 1
-        await self._learn(_COMPARING + self._comparisons, request, addressing)
+        """Sends a few frames both ways, which nobody counts: the fastest of each way tell how the clocks differ.
+
+        Again where none came one of the ways: a machine that is busy may send none in so short a time.
+        """
+        known = self._pair.compared_over_links
+        for _ in range(MOST_TRIES):
+            self._comparisons += 1
+            await self._learn(_COMPARING + self._comparisons, request, addressing)
+            if self._pair.compared_over_links > known:
+                return
 
     def _with_clocks(self, reading: Reading, mapping: ClockMapping | None) -> Reading:
         """The reading with the mapping; latencies between the machines are as uncertain as it is, or unknown."""

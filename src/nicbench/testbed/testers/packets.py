@@ -72,7 +72,7 @@ class Worker(Frozen):
 class PeerClock(Frozen):
     """An error that the clock of the second machine is given."""
 
-    ahead: Annotated[float, Unit.SECONDS] = Field(default=0.0, ge=-10.0, le=10.0)
+    ahead: Seconds = Field(default=0.0, le=10.0)
     """By how much it is ahead of the machine's own when the run begins."""
     drift_ppm: float = Field(default=0.0, ge=-1000.0, le=1000.0)
     """By how many millionths it gains on the machine's own."""
@@ -179,6 +179,19 @@ class Packets(TesterKind):
         self.timestamps = self.options.timestamps
         # Programs in the kernel take none.
         self.huge_pages_bytes = self.options.memory if self.options.huge_pages and self.driver != "xdp" else 0
+
+    def statements(self) -> tuple[str, ...]:
+        if self.peer is None:
+            return ()
+        said = (
+            f"The tester is on two machines, tester and {self.peer}: a one-way latency between them is no more certain "
+            "than the comparison of their clocks."
+        )
+        error = self.options.peer_clock
+        if error is None:
+            return (said,)
+        wrong = f"{error.ahead * 1e3:g} ms and {error.drift_ppm:g} ppm"
+        return (said, f"The clock of {self.peer} was given an error of {wrong}, to see whether it is found again.")
 
     def make(self, setting: Setting) -> PacketsTester:
         testbed, own = setting.testbed, self.options
