@@ -55,11 +55,12 @@ def _say(mappings: Sequence[ClockMapping]) -> str:
     drifts = [mapping.drift_ppm for mapping in mappings]
     bounds = [mapping.asymmetry_bound_ns for mapping in mappings]
     misses = [mapping.fit_error_ns for mapping in mappings]
+    gained, asymmetry = _range(drifts, 1, "ppm"), _range(bounds, 1000, "µs")
     return (
-        "Frames are sent by one machine and received by the other, which have a clock each. These were compared "
-        f"before and after each trial, {how}. The second clock gained {_range(drifts, 1, 'ppm')} on the first. Latencies are "
-        f"wrong by at most {_range(bounds, 1000, 'µs')} because both ways may differ, and by "
-        f"{_range(misses, 1000, 'µs')} because the clocks did not follow their line."
+        "Frames are sent by one machine and received by the other, which have a clock each. These were compared before "
+        f"and after each trial, {how}. The second clock gained {gained} on the first. Latencies are wrong by at most "
+        f"{asymmetry} because both ways may differ, and by {_range(misses, 1000, 'µs')} because the clocks did not "
+        "follow their line."
     )
 
 
