@@ -165,6 +165,11 @@ pub trait Clock {
         None
     }
 
+    /// Converts ticks to nanoseconds of the machine's own clock, which a test may have made another.
+    fn machine_nanoseconds(&self, ticks: u64) -> u64 {
+        self.nanoseconds(ticks)
+    }
+
     /// Converts ticks to nanoseconds.
     fn nanoseconds(&self, ticks: u64) -> u64 {
         (ticks as f64 * (1e9 / self.hz())) as u64
