@@ -47,7 +47,7 @@ WRONG: dict[str, tuple[str, str, tuple[int, int, str, str]]] = {
     "a driver of a port that makes frames in the kernel": (
         PORT,
         "t1: {host: far, device: e0, driver: xdp}",
-        (6, 40, "two machines cannot share a trial with `driver: xdp`", "net_af_xdp"),
+        (6, 39, "two machines cannot share a trial with `driver: xdp`", "net_af_xdp"),
     ),
     "workers": (
         "{peer: far}",
