@@ -32,6 +32,7 @@ LONGEST_COMPARED_S: Final = 1.0
 """In a longer transmission the fastest frames of both ways may be of times between which the clocks drifted."""
 TEST_LINKS: Final = "test links"
 CONTROL_PATH: Final = "control path"
+PTP: Final = "ptp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,12 @@ class EnginePair:
         near = await _ask_time(self._near)
         far = await _ask_time(self._far)
         self._comparisons.append(compare_questions(CONTROL_PATH, near, far))
+
+    async def compare_by_ptp(self, bound_ns: float) -> None:
+        """Compares the clocks by the times of day of both machines, which PTP keeps equal to within ``bound_ns``."""
+        near, far = await self._ask_both("clock", REPLY_TIMEOUT_S, {})
+        ahead_ns = (far["now_ns"] - far["realtime_ns"]) - (near["now_ns"] - near["realtime_ns"])
+        self._comparisons.append(Comparison(PTP, near["now_ns"], ahead_ns, bound_ns))
 
     @property
     def watched_s(self) -> float:

@@ -29,6 +29,7 @@ def clocks(groups: Sequence[TrialGroup]) -> Iterator[Block]:
         return
     yield heading(3, "Clocks of the two tester machines")
     yield paragraph(_say([mapping for _, mapping in mapped]))
+    yield from (paragraph(said) for said in _say_ptp([mapping for _, mapping in mapped]))
     yield caption(
         "Half of the difference between the fastest frame there and the fastest one back is the offset; half of their "
         "sum bounds its error, for a slower way there cannot be told from a slower way back. The offset at the trial’s "
@@ -62,6 +63,21 @@ def _say(mappings: Sequence[ClockMapping]) -> str:
         f"{asymmetry} because both ways may differ, and by {_range(misses, 1000, 'µs')} because the clocks did not "
         "follow their line."
     )
+
+
+def _say_ptp(mappings: Sequence[ClockMapping]) -> Iterator[str]:
+    """A sentence for each machine that PTP synchronises, with the extremes over all trials."""
+    states = [state for mapping in mappings for state in mapping.ptp]
+    for host in dict.fromkeys(state.host for state in states):
+        own = [state for state in states if state.host == host]
+        offset = max((state.offset_ns for state in own), key=abs)
+        system = max((state.system_ns or 0.0 for state in own), key=abs)
+        path = max(state.path_delay_ns for state in own)
+        yield (
+            f"PTP on {host}: {own[0].state} of {own[0].grandmaster}, {own[0].stamping.lower()} stamps. In the trials "
+            f"its clock was off its master’s by {offset:g} ns at most, over a path of {path:g} ns, and the system’s "
+            f"clock off its own by {system:g} ns."
+        )
 
 
 def _range(values: Sequence[float], scale: int, unit: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from nicbench.core.clock_mapping import ClockMapping
@@ -17,7 +18,8 @@ from nicbench.stats.latency import merge
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_facts import PacketsOptions
 from nicbench.testbed.testers._packet_engine import Engine, PacketsTester
-from nicbench.testbed.testers.base import During
+from nicbench.testbed.testers._ptp_watch import PtpWatch
+from nicbench.testbed.testers.base import During, TesterFacts
 
 # Before the first trial the clocks are watched for so long, in so many steps: their drift is then known to a millionth
 # where the fastest frames differ by a microsecond.
@@ -49,11 +51,17 @@ class PairTester(PacketsTester):
         self._far_configure = far_configure
         self._comparisons = 0
         self._measured: PairStart | None = None
+        self._ptp = PtpWatch((("tester", hosts[0]), ("peer", hosts[1])))
 
     async def _connect(self) -> Engine:
         near, far = await self._start_engine(self._host), await self._start_engine(self._far)
         self._pair = EnginePair(near, far, self._far_ports, self._far_configure)
         return self._pair
+
+    async def start(self) -> TesterFacts:
+        facts = await super().start()
+        await self._ptp.look()
+        return replace(facts, description={**facts.description, "ptp": self._ptp.describe()})
 
     async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
         await self._watch_clocks(request, addressing)
@@ -75,7 +83,9 @@ class PairTester(PacketsTester):
         addressing: tuple[Addressing, ...],
         during: During | None = None,
     ) -> Reading:
-        reading = await super().trial(number, request, addressing, during)
+        self._ptp.forget()
+        async with self._ptp.going_on():
+            reading = await super().trial(number, request, addressing, during)
         self._measured = self._pair.last_start
         return reading
 
@@ -83,6 +93,8 @@ class PairTester(PacketsTester):
         """The reading with how the clocks were mapped, once they were compared after the trial too."""
         await self._compare_clocks(request, addressing)
         mapping = None if self._measured is None else self._pair.mapping(self._measured)
+        if mapping is not None and self._ptp.bound_ns is not None:
+            mapping = mapping.model_copy(update={"ptp": self._ptp.worst})
         return self._with_clocks(reading, mapping)
 
     async def _watch_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
@@ -97,6 +109,10 @@ class PairTester(PacketsTester):
 
         Again where none came one of the ways: a machine that is busy may send none in so short a time.
         """
+        if self._ptp.is_running:
+            await self._ptp.look()
+        if self._ptp.bound_ns is not None:
+            await self._pair.compare_by_ptp(self._ptp.bound_ns)
         known = self._pair.compared_over_links
         for _ in range(MOST_TRIES):
             self._comparisons += 1
