@@ -150,7 +150,7 @@ class EnginePair:
         )
         await self.compare_by_questions()
         joined = [(far if self._is_far(number) else near)["ports"][number] for number, _ in ports]
-        return {**near, "ports": joined, "far_clock": far.get("clock")}
+        return {**near, "ports": joined}
 
     async def _start(self, within_s: float, fields: Mapping[str, Any]) -> dict[str, Any]:
         self._streams = fields["streams"]

@@ -10,7 +10,7 @@ from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
 from nicbench.report.document.inlines import inlines
 from nicbench.report.document.tables import caption, cell, head, heading, heads, name, paragraph, table
 from nicbench.report.model import TrialGroup
-from nicbench.report.numbers import microseconds
+from nicbench.report.numbers import microseconds, whole
 
 _BY: Mapping[str, str] = MappingProxyType(
     {
@@ -40,7 +40,7 @@ def clocks(groups: Sequence[TrialGroup]) -> Iterator[Block]:
     titles = (
         head("Trial"),
         *heads("Compared by"),
-        head("Offset", "µs"),
+        head("Offset", "ns"),
         head("Drift", "ppm"),
         head("Asymmetry at most", "µs"),
         head("Line missed by", "µs"),
@@ -88,7 +88,7 @@ def _range(values: Sequence[float], scale: int, unit: str) -> str:
 def _row(trial: str, mapping: ClockMapping) -> Iterator[Cell]:
     yield name(trial)
     yield cell(mapping.by)
-    yield cell(microseconds(mapping.offset_ns))
+    yield cell(whole(mapping.offset_ns))
     yield cell(f"{mapping.drift_ppm:.2f}")
     yield cell(f"± {microseconds(mapping.asymmetry_bound_ns)}")
     yield cell(f"± {microseconds(mapping.fit_error_ns)}")

@@ -61,7 +61,10 @@ class PairTester(PacketsTester):
     async def start(self) -> TesterFacts:
         facts = await super().start()
         await self._ptp.look()
-        return replace(facts, description={**facts.description, "ptp": self._ptp.describe()})
+        names = [str(port["name"]) for port in self._options.ports]
+        second = {"host": self._far.name, "ports": [names[number] for number in sorted(self._far_ports)]}
+        told = {"second_machine": second, "ptp": self._ptp.describe()}
+        return replace(facts, description={**facts.description, **told})
 
     async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
         await self._watch_clocks(request, addressing)
