@@ -36,6 +36,8 @@ class PairTester(PacketsTester):
     """Two engine processes on two hosts; ``far_ports`` are the numbers of the second one's ports."""
 
     learning_frames: ClassVar[int] = 32
+    # Both begin at a moment that was agreed upon, which an engine may miss that waits for a processor.
+    learning_catch_up_s: ClassVar[float] = 0.1
 
     def __init__(
         self,

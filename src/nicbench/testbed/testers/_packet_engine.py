@@ -53,6 +53,8 @@ class PacketsTester(Tester):
 
     learning_frames: ClassVar[int] = LEARNING_FRAMES
     """How many frames teach each way; fewer would leave its least latency to chance where that matters."""
+    learning_catch_up_s: ClassVar[float] = 0.001
+    """How late a learning frame may be sent; later ones are not."""
 
     def __init__(self, host: Host, binary: str, options: PacketsOptions) -> None:
         self._host = host
@@ -262,7 +264,8 @@ class PacketsTester(Tester):
     ) -> tuple[StreamReading, ...]:
         """Sends streams that no trial counts, waits the settle time, and gives what came of each."""
         client = self._require_client()
-        await client.request("start", trial=number, duration_s=duration_s, streams=streams)
+        late_s = self.learning_catch_up_s
+        await client.request("start", trial=number, duration_s=duration_s, catch_up_s=late_s, streams=streams)
         await client.wait_for("transmitted", within_s=duration_s + GRACE_S, trial=number)
         drained = await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
         return parse_reading(drained, [0] * len(streams)).streams
