@@ -115,6 +115,8 @@ class Machine(Process):
             "lost": 10,
             "reordered": 3,
             "latency": latency,
+            "arrivals": {"first_ns": 10**9, "last_ns": 2 * 10**9, "silence": {"from_ns": 10**9, "to_ns": 2 * 10**9}},
+            "last_jump_ns": 10**9,
         }
 
     def stamped(self) -> dict[str, int]:
@@ -201,6 +203,23 @@ async def test_the_clocks_are_found_to_differ_as_they_do(ahead_ns: int, drift: f
     assert abs(mapping.offset_ns - true_ns) <= mapping.uncertainty_ns
     assert (mapping.by, mapping.step_ns) == ("test links", 0.0)
     assert mapping.asymmetry_bound_ns == pytest.approx(WAY_NS, abs=2)
+
+
+async def test_times_since_the_beginning_are_those_of_the_first_machines_clock() -> None:
+    pair, _, _ = await make_pair(0, 100e-6)
+    for trial in (2, 4, 6):
+        await transmit(pair, trial)
+    drained, settled = await transmit(pair, 8)
+    start = pair.last_start
+    assert start is not None
+    there, back = parse_reading(drained, settled["late"]).streams
+    gained_ns = round(1e9 - 1e9 / (1.0 + start.line.drift))
+    assert there.arrivals is not None
+    assert back.arrivals is not None
+    assert (there.arrivals.first_ns, there.last_jump_ns) == (10**9 - gained_ns, 10**9)
+    assert there.arrivals.silence is not None
+    assert there.arrivals.silence.length_ns == pytest.approx(10**9 - gained_ns, abs=1)
+    assert (back.arrivals.first_ns, back.last_jump_ns) == (10**9, 10**9 - gained_ns)
 
 
 async def test_both_begin_at_one_moment_and_what_is_received_is_timed_by_the_senders_clock() -> None:

@@ -186,7 +186,8 @@ class EnginePair:
         self._compare_by_frames(*least_ways(near, far, self._streams, self._far_ports))
         await self.compare_by_questions()
         bursts = [near_sent["burst_ns"], far_sent["burst_ns"]]
-        return join_readings(near, far, self._streams, self._far_ports, bursts)
+        drift = 0.0 if self._last is None else self._last.line.drift
+        return join_readings(near, far, self._streams, self._far_ports, bursts, drift)
 
     def _compare_by_frames(self, there_ns: float | None, back_ns: float | None) -> None:
         """Adds the comparison by the least times of both ways of the last transmission, where frames went both."""

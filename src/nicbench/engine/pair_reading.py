@@ -13,11 +13,17 @@ Raw = Mapping[str, Any]
 
 
 def join_readings(
-    near: Raw, far: Raw, streams: Sequence[Raw], far_ports: Collection[int], bursts_ns: Sequence[Sequence[float]]
+    near: Raw,
+    far: Raw,
+    streams: Sequence[Raw],
+    far_ports: Collection[int],
+    bursts_ns: Sequence[Sequence[float]],
+    drift: float,
 ) -> dict[str, Any]:
     """The reply to ``drain`` as one engine would give it, from those of both.
 
-    ``streams`` are those of ``start``, ``bursts_ns`` the mean times of bursts by engine and stream.
+    ``streams`` are those of ``start``, ``bursts_ns`` the mean times of bursts by engine and stream. By ``drift`` the
+    far engine's clock gains on the near one's, by which all times since the trial began are given.
     """
     both = (near, far)
     joined = []
@@ -33,7 +39,8 @@ def join_readings(
             burst_ns = bursts_ns[sender][number]
             uncertain_ns = max(burst_ns, one["latency"].get("uncertainty_ns") or 0.0)
             one["latency"] = {**one["latency"], "uncertainty_ns": uncertain_ns}
-        joined.append(one)
+        rates = (1.0, 1.0 / (1.0 + drift))
+        joined.append(_by_near_clock(one, sending=rates[sender], receiving=rates[receiver]))
     sending = {int(stream["transmit_port"] in far_ports) for stream in streams}
     return {
         **near,
@@ -43,6 +50,23 @@ def join_readings(
         "sending_ns": max(both[one]["sending_ns"] for one in sending),
         "sent_while_sending": sum(one["sent_while_sending"] for one in both),
         "health": _join_health(near, far),
+    }
+
+
+def _by_near_clock(stream: Raw, *, sending: float, receiving: float) -> dict[str, Any]:
+    """The stream with its times multiplied by what the clock of the engine is worth that took them."""
+    arrivals, jump_ns = stream.get("arrivals"), stream.get("last_jump_ns")
+    return {
+        **stream,
+        "arrivals": arrivals and _scaled(arrivals, receiving),
+        "last_jump_ns": None if jump_ns is None else round(jump_ns * sending),
+    }
+
+
+def _scaled(times: Raw, rate: float) -> dict[str, Any]:
+    return {
+        name: _scaled(value, rate) if isinstance(value, Mapping) else value if value is None else round(value * rate)
+        for name, value in times.items()
     }
 
 
