@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from nicbench.core.clock_mapping import ClockMapping
 from nicbench.core.judging import Thresholds
 from nicbench.core.reading import Counts, Stamps
 from nicbench.core.trial import CpuTime, Health, PortReading, Reading
@@ -54,6 +55,26 @@ def test_one_disturbance_gives_one_finding_in_plain_words(
     verdict = verdict_on(reading(**change))
     assert verdict.reasons == (reason,)
     assert says in verdict.findings[0].text
+
+
+@pytest.mark.parametrize(("step_ns", "is_valid"), [(0.0, True), (90_000.0, True), (1_000_000.0, False)])
+def test_a_clock_of_two_tester_machines_that_left_its_line_makes_a_trial_invalid(
+    reading: MakeReading, step_ns: float, is_valid: bool
+) -> None:
+    mapping = ClockMapping(
+        by="test links",
+        offset_ns=0,
+        drift_ppm=0.0,
+        asymmetry_bound_ns=5000.0,
+        fit_error_ns=step_ns,
+        step_ns=step_ns,
+        comparisons=4,
+    )
+    verdict = verdict_on(reading().model_copy(update={"clocks": mapping}))
+    assert verdict.valid == is_valid
+    if not is_valid:
+        assert verdict.reasons == (Reason.CLOCK_STEP,)
+        assert "left the line between them by 1.000 ms" in verdict.findings[0].text
 
 
 @pytest.mark.parametrize("link_changed", [True, False])

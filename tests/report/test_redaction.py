@@ -69,9 +69,10 @@ async def test_no_identifier_survives_in_a_run_folder_or_its_report(tmp_path: Pa
 
 def test_one_value_has_one_token_in_all_its_forms() -> None:
     redact = Redactor()
-    found = redact({"mac": "0c:42:a1:65:8e:3e", "text": "fe80::e42:a1ff:fe65:8e3e 0C-42-A1-65-8E-3E enx0c42a1658e3e"})
+    text = "fe80::e42:a1ff:fe65:8e3e 0C-42-A1-65-8E-3E enx0c42a1658e3e 0c42a1.fffe.658e3e"
+    found = redact({"mac": "0c:42:a1:65:8e:3e", "text": text})
     token = found["mac"]
-    assert found["text"] == f"fe80::{token} {token} enx-{token}"
+    assert found["text"] == f"fe80::{token} {token} enx-{token} {token}"
 
 
 def test_another_run_gives_another_token() -> None:

@@ -95,6 +95,8 @@ pub struct Analyser {
     last_stream: usize,
     after_drain: bool,
     capture: Option<Capture>,
+    /// By stream: the share by which the clock of the engine that sends it gains on this one's; empty where none does.
+    sender_drifts: Vec<f64>,
 }
 
 impl Analyser {
@@ -136,6 +138,7 @@ impl Analyser {
             last_stream: 0,
             after_drain: false,
             capture: None,
+            sender_drifts: Vec::new(),
             expected,
         })
     }
@@ -143,6 +146,20 @@ impl Analyser {
     /// Frames are also kept as `capture` asks; to be called before the first one.
     pub fn set_capture(&mut self, capture: Option<Capture>) {
         self.capture = capture;
+    }
+
+    /// Streams come from engines whose clocks gain such shares on this one's, in the order of the streams.
+    pub fn set_sender_drifts(&mut self, drifts: Vec<f64>) {
+        self.sender_drifts = drifts;
+    }
+
+    /// The time that the sender's clock shows when this one shows `now_ns`; both are 0 when the trial begins.
+    #[inline(always)]
+    fn senders_time_ns(&self, stream: usize, now_ns: u64) -> u64 {
+        match self.sender_drifts.get(stream) {
+            None => now_ns,
+            Some(drift) => now_ns.saturating_add_signed((now_ns as f64 * drift) as i64),
+        }
     }
 
     /// For how long the DUT's cores have not been shared: a frame that was sent before that was under way meanwhile.
@@ -297,10 +314,11 @@ impl Analyser {
                 None => return,
             }
         };
+        let arrived_ns = self.senders_time_ns(index, now_ns);
         let (Some(line), Some(tally)) = (self.flows.line_mut(signature.flow), self.streams.get_mut(index)) else {
             return;
         };
-        let latency_ns = match elapsed(signature.time_ns, now_ns) {
+        let latency_ns = match elapsed(signature.time_ns, arrived_ns) {
             Ok(latency_ns) => latency_ns,
             Err(before_ns) => tally.record_negative(before_ns),
         };

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use nicbench_protocol::ClockError;
+
 use crate::port::Clock;
 use crate::sys::{thread, tsc};
 
@@ -11,6 +13,10 @@ use crate::sys::{thread, tsc};
 pub struct TscClock {
     hz: f64,
     ns_per_tick: f64,
+    /// A tick, and the engine's time then.
+    anchor: (u64, u64),
+    /// By what share it gains on the machine's own; 0 but in tests.
+    gains: f64,
 }
 
 /// Long enough for less than one part in a million of error: reading both clocks takes under 0.1 us.
@@ -23,7 +29,28 @@ impl TscClock {
         std::thread::sleep(CALIBRATION);
         let (last_ticks, last_ns) = simultaneous();
         let ns_per_tick = (last_ns - first_ns) as f64 / (last_ticks - first_ticks) as f64;
-        Self { hz: 1e9 / ns_per_tick, ns_per_tick }
+        Self { hz: 1e9 / ns_per_tick, ns_per_tick, anchor: (last_ticks, last_ns), gains: 0.0 }
+    }
+
+    /// The same clock as another machine's would be: ahead, and gaining on this machine's.
+    pub fn with_error(self, error: ClockError) -> Self {
+        let gains = error.ppm / 1e6;
+        let ns_per_tick = self.ns_per_tick * (1.0 + gains);
+        let (ticks, ns) = self.anchor;
+        let anchor = (ticks, ns.saturating_add_signed(error.offset_ns));
+        Self { hz: 1e9 / ns_per_tick, ns_per_tick, anchor, gains }
+    }
+
+    /// The engine's time at a tick: nanoseconds of this clock, from the monotonic clock's time of its calibration on.
+    pub fn time_ns(&self, ticks: u64) -> u64 {
+        let (anchor, ns) = self.anchor;
+        ns.saturating_add_signed((ticks.wrapping_sub(anchor) as i64 as f64 * self.ns_per_tick) as i64)
+    }
+
+    /// The tick at which the engine's time will be, or was, so much.
+    pub fn tick_at(&self, time_ns: u64) -> u64 {
+        let (anchor, ns) = self.anchor;
+        anchor.saturating_add_signed((time_ns.wrapping_sub(ns) as i64 as f64 / self.ns_per_tick) as i64)
     }
 }
 
@@ -64,6 +91,14 @@ impl Clock for TscClock {
     #[inline(always)]
     fn nanoseconds(&self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick) as u64
+    }
+
+    fn machine_nanoseconds(&self, ticks: u64) -> u64 {
+        (ticks as f64 * self.ns_per_tick / (1.0 + self.gains)) as u64
+    }
+
+    fn counter(&self) -> Option<TscClock> {
+        Some(*self)
     }
 }
 
@@ -141,6 +176,17 @@ mod tests {
         clock.wait_until(10_000);
         clock.wait_until(5_000);
         assert_eq!(clock.now(), 10_000);
+    }
+
+    #[test]
+    fn a_clock_with_an_error_is_ahead_and_gains() {
+        let clock = TscClock::calibrated();
+        let wrong = clock.with_error(ClockError { offset_ns: 1_000_000, ppm: 100.0 });
+        let (begin, second) = (clock.now(), clock.hz() as u64);
+        let ahead = |tick| wrong.time_ns(tick) as f64 - clock.time_ns(tick) as f64;
+        assert!((ahead(begin) - 1e6).abs() < 1e3, "{}", ahead(begin));
+        assert!((ahead(begin + second) - ahead(begin) - 1e5).abs() < 10.0);
+        assert!(wrong.tick_at(wrong.time_ns(begin)).abs_diff(begin) < 10);
     }
 
     #[test]

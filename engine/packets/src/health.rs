@@ -47,7 +47,7 @@ impl HealthProbe {
     /// Reads the state again, right after the transmission, and gives the differences.
     pub fn finish(&self, clock: &(impl Clock + ?Sized)) -> HealthChange {
         let after = Moment::read(&self.watched);
-        let tsc_ns = clock.nanoseconds(after.ticks.saturating_sub(self.before.ticks)) as i64;
+        let tsc_ns = clock.machine_nanoseconds(after.ticks.saturating_sub(self.before.ticks)) as i64;
         let monotonic_ns = after.monotonic_ns as i64 - self.before.monotonic_ns as i64;
         let switches = after.switches.zip(self.before.switches);
         HealthChange {

@@ -1,7 +1,10 @@
 //! The one thing the engine knows of packet I/O: a port that hands out, takes and returns bursts of frames.
 
+pub mod remote;
+
 use std::collections::BTreeMap;
 
+use crate::clock::TscClock;
 use crate::error::{EngineError, ErrorKind};
 use crate::stamps::StampFacts;
 pub use crate::sys::frame::Frame;
@@ -35,6 +38,13 @@ pub struct PortFacts {
     pub lossless: bool,
     /// The clock that stamps received frames, where one was asked for; `None`: the worker's own.
     pub stamps: Option<StampFacts>,
+}
+
+impl PortFacts {
+    /// Whether it is a port of another engine.
+    pub fn is_remote(&self) -> bool {
+        self.driver == remote::DRIVER
+    }
 }
 
 /// Cumulative counters since the port was configured.
@@ -148,6 +158,16 @@ pub trait Clock {
     /// Whether time is computed: then it stands still unless somebody moves it.
     fn is_virtual(&self) -> bool {
         false
+    }
+
+    /// The clock as the processor's counter, where it is that: only such an engine tells its time to another.
+    fn counter(&self) -> Option<TscClock> {
+        None
+    }
+
+    /// Converts ticks to nanoseconds of the machine's own clock, which a test may have made another.
+    fn machine_nanoseconds(&self, ticks: u64) -> u64 {
+        self.nanoseconds(ticks)
     }
 
     /// Converts ticks to nanoseconds.

@@ -1,7 +1,8 @@
 //! The workers as the session sees them, whatever their number and clock.
 
-use nicbench_protocol::{ClockReply, Reading, Start};
+use nicbench_protocol::{ClockReply, Reading, SentReply, Start};
 
+use crate::clock::TscClock;
 use crate::error::EngineError;
 use crate::generator::Bench;
 use crate::orders::{Order, Orders};
@@ -18,6 +19,17 @@ pub trait Tester {
     fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order;
 
     fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order;
+
+    /// What has left its ports, after the transmission; `None` where another engine cannot be
+    /// its other half.
+    fn sent(&mut self, _trial: &Trial) -> Option<SentReply> {
+        None
+    }
+
+    /// Its clock, where it tells its time to others.
+    fn counter(&self) -> Option<TscClock> {
+        None
+    }
 
     /// Ends the drain and makes the reading; frames that come from now on are late.
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError>;
@@ -49,6 +61,14 @@ impl<C: Clock> Tester for Worker<C> {
 
     fn receive_for(&mut self, trial: &mut Trial, seconds: f64, orders: &mut dyn Orders) -> Order {
         Worker::receive_for(self, trial.lead(), seconds, orders)
+    }
+
+    fn sent(&mut self, trial: &Trial) -> Option<SentReply> {
+        Some(trial.sent_reply(&self.counters(), &*self.clock))
+    }
+
+    fn counter(&self) -> Option<TscClock> {
+        self.clock.counter()
     }
 
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicbench_protocol::{
-    HealthReading, LatencyFrom, PortReading, Reading, Start, StreamProgress, StreamReading, WorkerReading,
+    HealthReading, LatencyFrom, PortReading, Reading, SentReply, Start, StreamProgress, StreamReading, WorkerReading,
 };
 
 use crate::analyser::{Analyser, Losses};
@@ -43,6 +43,10 @@ pub struct Trial {
     /// When the last frame had been handed over, and how many had left their ports by then.
     pub sending_ticks: u64,
     pub sent_while_sending: u64,
+    /// When the first frame is due, by the engine's time; `None`: as soon as all is ready.
+    at_ns: Option<u64>,
+    /// What another engine sent of each stream, where it sends it; empty where none does.
+    sent_elsewhere: Vec<Option<u64>>,
     /// Programs in the kernel stamp frames, each when it is made and when it is received.
     pub is_stamped_in_kernel: bool,
 }
@@ -62,6 +66,9 @@ impl Trial {
         let part = |worker| {
             let mut analyser = Analyser::with_detail(signer, expected.clone(), facts.len(), details.detail)?;
             analyser.set_capture(details.new_capture());
+            if start.streams.iter().any(|stream| stream.sender_drift != 0.0) {
+                analyser.set_sender_drifts(start.streams.iter().map(|stream| stream.sender_drift).collect());
+            }
             TrialPart::new(start, signer, &expected, facts, WorkerSlot { workers, worker }, analyser, clock)
         };
         Ok(Self {
@@ -76,6 +83,8 @@ impl Trial {
             transmit_ticks: 0,
             sending_ticks: 0,
             sent_while_sending: 0,
+            at_ns: start.at_ns,
+            sent_elsewhere: Vec::new(),
             is_stamped_in_kernel: false,
         })
     }
@@ -83,6 +92,37 @@ impl Trial {
     /// The first worker's part.
     pub fn lead(&mut self) -> &mut TrialPart {
         &mut self.parts[0]
+    }
+
+    /// The tick at which the first frame is due.
+    pub fn first_tick(&self, clock: &impl Clock) -> u64 {
+        let asked = self.at_ns.zip(clock.counter());
+        asked.map_or_else(|| clock.now(), |(at_ns, counter)| counter.tick_at(at_ns))
+    }
+
+    /// Notes what another engine sent of each stream, for the reading.
+    pub fn set_sent_elsewhere(&mut self, sent: Vec<Option<u64>>) {
+        self.sent_elsewhere = sent;
+    }
+
+    /// What left the ports of this engine, for `sent`.
+    pub fn sent_reply(&self, counters: &[PortCounters], clock: &impl Clock) -> SentReply {
+        let changes: Vec<PortCounters> =
+            counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
+        let streams = 0..self.names.len();
+        SentReply {
+            trial: self.number,
+            sent: streams.clone().map(|stream| self.sent(stream, &changes)).collect(),
+            burst_ns: streams.map(|stream| burst_ns(&self.counts_of(stream), clock)).collect(),
+        }
+    }
+
+    /// What all workers sent of a stream.
+    fn counts_of(&self, stream: usize) -> SenderCounts {
+        let mut counts = SenderCounts::default();
+        let sending = self.senders_of[stream];
+        self.senders().filter(|sender| sender.stream == sending).for_each(|sender| counts.add(&sender.counts()));
+        counts
     }
 
     /// Frames that each port has taken, from the workers whose parts are here.
@@ -120,7 +160,9 @@ impl Trial {
         facts.iter().zip(counters).try_for_each(|(facts, counters)| counters.check_present(&facts.name))?;
         let changes: Vec<PortCounters> =
             counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
-        let sent: Vec<u64> = (0..self.names.len()).map(|stream| self.sent(stream, &changes)).collect();
+        let elsewhere = |stream: usize| self.sent_elsewhere.get(stream).copied().flatten();
+        let sent = |stream| elsewhere(stream).unwrap_or_else(|| self.sent(stream, &changes));
+        let sent: Vec<u64> = (0..self.names.len()).map(sent).collect();
         let analyser = &self.parts[0].analyser;
         let losses = analyser.losses(&sent);
         let stamps = self.stamps();
@@ -207,16 +249,14 @@ impl Trial {
     ) -> Result<StreamReading, EngineError> {
         let analyser = &self.parts[0].analyser;
         let tally = &analyser.streams()[stream];
-        let (mut counts, mut gaps, mut intended) = (SenderCounts::default(), TransmitGaps::new()?, 0);
+        let (counts, mut gaps, mut intended) = (self.counts_of(stream), TransmitGaps::new()?, 0);
         let mut lateness = Lateness::new()?;
         for sender in self.senders().filter(|sender| sender.stream == self.senders_of[stream]) {
-            counts.add(&sender.counts());
             gaps.absorb(sender.gaps())?;
             lateness.absorb(sender.lateness())?;
             intended += sender.intended();
         }
         let resolution_ns = 1e9 / clock.hz();
-        let burst_ns = clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64;
         let received_by = if self.is_stamped_in_kernel { "program" } else { "tsc" };
         let captured = analyser.expected()[stream].template.captured();
         let has_times = captured.is_none_or(Captured::has_times);
@@ -227,7 +267,7 @@ impl Trial {
             LatencyFrom::Software => "software",
             LatencyFrom::Scheduled => "scheduled",
         };
-        let software_ns = burst_ns.max(resolution_ns);
+        let software_ns = burst_ns(&counts, clock).max(resolution_ns);
         let stamping = match stamps {
             None => Stamping { source, received_by, resolution_ns, uncertainty_ns: software_ns },
             Some((facts, tally)) => {
@@ -247,7 +287,7 @@ impl Trial {
             intended,
             sent,
             // Taken by the port and never completed: the tester's shortfall.
-            unsent_tester: counts.unsent_tester + (counts.accepted - sent),
+            unsent_tester: counts.unsent_tester + counts.accepted.saturating_sub(sent),
             unsent_backpressure: counts.unsent_backpressure,
             received: tally.received,
             lost: losses.lost,
@@ -294,6 +334,11 @@ impl Trial {
             workers: if workers.len() > 1 { workers } else { Vec::new() },
         }
     }
+}
+
+/// The mean time that a burst needed.
+fn burst_ns(counts: &SenderCounts, clock: &impl Clock) -> f64 {
+    clock.nanoseconds(counts.burst_ticks) as f64 / counts.timed_bursts.max(1) as f64
 }
 
 fn worker_reading(part: &TrialPart, clock: &impl Clock) -> WorkerReading {

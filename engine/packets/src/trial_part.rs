@@ -77,11 +77,14 @@ impl TrialPart {
         let hz = clock.hz();
         let mut senders = Vec::new();
         for (stream, expected) in expected.iter().enumerate() {
-            let Some(share) = Share::of(start, expected, slot.workers, stream, slot.worker)? else { continue };
             let request = &start.streams[stream];
             if request.copy_of.is_some() {
                 continue;
             }
+            if facts[request.transmit_port].is_remote() {
+                continue;
+            }
+            let Some(share) = Share::of(start, expected, slot.workers, stream, slot.worker)? else { continue };
             let (rate, burst_frames) = (request.rate_frames_per_s, request.burst_frames.unwrap_or(1));
             let sending_s = start.duration_s - request.begins_s;
             let pacer = Pacer::in_bursts(burst_frames, rate, sending_s, start.catch_up_s, hz);
@@ -106,11 +109,12 @@ impl TrialPart {
             epoch: 0,
             duration_ticks: ticks(start.duration_s),
             catch_up_ticks: ticks(start.catch_up_s),
-            shared: Transmission { epoch: 0, burst: start.burst as usize, latency_from: start.latency_from },
+            shared: Transmission { burst: start.burst as usize, latency_from: start.latency_from },
+            // One that only receives cannot know when the last was sent.
+            ends_with_frames: !senders.is_empty() && start.streams.iter().all(|stream| stream.frames.is_some() || stream.timing.is_some()),
             senders,
             analyser,
             pause_receive: start.fault.map(pause),
-            ends_with_frames: start.streams.iter().all(|stream| stream.frames.is_some() || stream.timing.is_some()),
             transmit_ticks: 0,
             gaps: Gaps::default(),
             iterations: 0,

@@ -118,7 +118,8 @@ impl<C: Clock> Worker<C> {
         self.read_baselines(trial, load);
         let probe = self.probe();
         self.begin_watch();
-        trial.lead().begin(self.clock.now(), &*self.clock);
+        let epoch = trial.first_tick(&*self.clock);
+        trial.lead().begin(epoch, &*self.clock);
         let order = self.transmission_loop(trial.lead(), snapshot, orders);
         self.finish_senders(trial.lead());
         if order == Order::Quit {

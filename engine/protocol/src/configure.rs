@@ -32,8 +32,21 @@ pub struct Configure {
     /// By what received frames are stamped.
     #[serde(default)]
     pub timestamps: Timestamps,
+    /// An error that the clock `tsc` is given, to try whether it is found; `None` in every measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error: Option<ClockError>,
     /// In order: the index is the port's number.
     pub ports: Vec<PortRequest>,
+}
+
+/// By how much a clock is another than the machine's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ClockError {
+    /// It is ahead by so much when it begins.
+    pub offset_ns: i64,
+    /// It gains so many millionths.
+    pub ppm: f64,
 }
 
 /// One worker: a core with queues of its own at the ports that it serves.
@@ -147,6 +160,9 @@ pub enum PortKind {
         /// The interface.
         device: String,
     },
+    /// A port of another engine, whose frames the two of them send and receive together: it has a number, and nothing
+    /// goes or comes here.
+    Remote,
     /// Takes every frame.
     Null,
     /// Looped to itself.

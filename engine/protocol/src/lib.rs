@@ -23,7 +23,8 @@ mod start;
 mod traffic;
 
 pub use configure::{
-    AddressRange, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, SimulatedEgress, WorkerRequest,
+    AddressRange, ClockError, ClockSource, Configure, PortKind, PortRequest, SimulatedDut, SimulatedEgress,
+    WorkerRequest,
 };
 pub use detail::{
     ArrivalsReading, CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading,
@@ -61,8 +62,8 @@ pub use reflect::{
     ReflectStats, WhenFull,
 };
 pub use reply::{
-    ClockReply, ConfigureReply, Event, EventKind, HelloReply, LateReply, PortReply, Reply, StartReply, StatsReply,
-    StreamProgress,
+    ClockReply, ClockTimeReply, ConfigureReply, Event, EventKind, HelloReply, LateReply, PortReply, Reply, SentReply,
+    StartReply, StatsReply, StreamProgress,
 };
 pub use request::{Command, Refusal, Request, parse};
 pub use stamps::{CardClock, StampClockReply, StampReading, Timestamps, TransmitDelayReading};
@@ -71,7 +72,7 @@ pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused by both sides. The minor one rises with every field
 /// or command that a controller may rely on; a controller refuses an engine whose minor number is below its own.
-pub const PROTOCOL_VERSION: &str = "1.2";
+pub const PROTOCOL_VERSION: &str = "1.3";
 
 /// The first number of a version, `None` where the text is not a version.
 pub fn major(version: &str) -> Option<u32> {

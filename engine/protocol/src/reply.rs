@@ -19,6 +19,10 @@ pub enum Reply {
     Start(StartReply),
     /// The reply to `settle`.
     Late(LateReply),
+    /// The reply to `sent`.
+    Sent(SentReply),
+    /// The reply to `clock`.
+    Clock(ClockTimeReply),
     /// The reply to `stats`.
     Stats(StatsReply),
     /// The reply to `load`.
@@ -154,6 +158,26 @@ pub struct StartReply {
     pub started_ns: u64,
 }
 
+/// The reply to `sent`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SentReply {
+    /// The number of the trial.
+    pub trial: u32,
+    /// Frames that left the ports of this engine, in the order of the streams.
+    pub sent: Vec<u64>,
+    /// The mean time of a burst of each stream, by which the stamps of its frames are uncertain.
+    pub burst_ns: Vec<f64>,
+}
+
+/// The reply to `clock`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClockTimeReply {
+    /// The engine's time: by its worker's clock, from the monotonic clock's when it was configured.
+    pub now_ns: u64,
+    /// The machine's time of the day at the same moment.
+    pub realtime_ns: u64,
+}
+
 /// The reply to `settle`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LateReply {
@@ -245,7 +269,7 @@ mod tests {
     #[test]
     fn an_event_survives_a_round_trip() {
         let event = Event { kind: EventKind::Ready { protocol: PROTOCOL_VERSION.into() }, seq: 0, time_ns: 12 };
-        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.2","seq":0,"time_ns":12}"#);
+        assert_eq!(event.line(), r#"{"event":"ready","protocol":"1.3","seq":0,"time_ns":12}"#);
         assert_eq!(serde_json::from_str::<Event>(&event.line()).unwrap(), event);
     }
 

@@ -30,7 +30,13 @@ pub enum Command {
     Drain {
         /// Seconds.
         duration_s: f64,
+        /// What another engine sent of each stream; `None` for those that this one sends, empty where it sends all.
+        sent: Vec<Option<u64>>,
     },
+    /// What this engine has sent of each stream, after the transmission.
+    Sent,
+    /// The engine's time.
+    Clock,
     /// Receive for this long after the drain, then end the trial.
     Settle {
         /// Seconds.
@@ -82,6 +88,13 @@ struct DurationFields {
     duration_s: f64,
 }
 
+#[derive(Deserialize)]
+struct DrainFields {
+    duration_s: f64,
+    #[serde(default)]
+    sent: Vec<Option<u64>>,
+}
+
 /// Characters of an unknown command that its refusal repeats.
 const MOST_SHOWN: usize = 100;
 
@@ -92,7 +105,11 @@ pub fn parse(line: &str) -> Result<Request, Refusal> {
         "hello" => fields::<HelloFields>(value).map(|fields| Command::Hello { protocol: fields.protocol }),
         "configure" => fields(value).map(Command::Configure),
         "start" => fields(value).map(Command::Start),
-        "drain" => fields::<DurationFields>(value).map(|fields| Command::Drain { duration_s: fields.duration_s }),
+        "drain" => {
+            fields::<DrainFields>(value).map(|DrainFields { duration_s, sent }| Command::Drain { duration_s, sent })
+        }
+        "sent" => Ok(Command::Sent),
+        "clock" => Ok(Command::Clock),
         "settle" => fields::<DurationFields>(value).map(|fields| Command::Settle { duration_s: fields.duration_s }),
         "stats" => Ok(Command::Stats),
         "stop" => Ok(Command::Stop),
@@ -103,7 +120,8 @@ pub fn parse(line: &str) -> Result<Request, Refusal> {
         "renew" => fields::<RenewFields>(value).map(|fields| Command::Renew { duration_s: fields.duration_s }),
         "close" => Ok(Command::Close),
         _ => {
-            let next = "use hello, configure, start, drain, settle, stats, stop, load, control, tally, capture, renew or close";
+            let next = "use hello, configure, start, sent, drain, settle, stats, stop, clock, load, control, tally, \
+                        capture, renew or close";
             let message = format!("unknown command {:?}", name.chars().take(MOST_SHOWN).collect::<String>());
             return Err(refusal(Some(id), ErrorKind::UnknownCommand, message, next));
         }
@@ -163,7 +181,7 @@ mod tests {
     #[test]
     fn a_request_keeps_its_id_and_ignores_unknown_fields() {
         let request = parse(r#"{"id": 7, "command": "drain", "duration_s": 0.2, "colour": "green"}"#).unwrap();
-        assert_eq!(request, Request { id: 7, command: Command::Drain { duration_s: 0.2 } });
+        assert_eq!(request, Request { id: 7, command: Command::Drain { duration_s: 0.2, sent: vec![] } });
     }
 
     #[test]

@@ -14,6 +14,9 @@ pub struct Start {
     pub streams: Vec<StreamRequest>,
     /// Length of the transmission.
     pub duration_s: f64,
+    /// When the first frame is due, by the engine's time (`clock`); `None`: at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<u64>,
     /// After a gap at most this much traffic is caught up.
     #[serde(default = "default_catch_up_s")]
     pub catch_up_s: f64,
@@ -201,6 +204,15 @@ pub struct StreamRequest {
     /// The number of an earlier stream whose frames arrive at this one's `receive_port` too; this one sends nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy_of: Option<usize>,
+    /// The clock of the engine that sends this stream gains such a share on this engine's; 0 where it is the same.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sender_drift: f64,
+}
+
+/// For what is left out of the text when it is zero.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// When the frames of a capture are sent.

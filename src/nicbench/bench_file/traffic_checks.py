@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.peer_checks import is_testers
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Step
-from nicbench.bench_file.wiring import TESTER, check_wiring
+from nicbench.bench_file.wiring import check_wiring
 from nicbench.core.frame_size import IMIX, STREAMS
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
@@ -235,12 +236,12 @@ def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:
 
 
 def _count_ports(bench: BenchFile) -> int:
-    """The number of the tester's ports: its own, the lab's, or those of the host ``tester``."""
+    """The number of the tester's ports: its own, the lab's, or those of the host ``tester`` and its peer."""
     if own := bench.tester_kind().own_ports():
         return len(own)
     if bench.lab is not None:
         return int(getattr(bench.lab.options, "ports", 2))
-    return sum(1 for port in bench.ports.values() if port.host == TESTER)
+    return sum(1 for port in bench.ports.values() if is_testers(bench, port.host))
 
 
 def _pattern_position(root: Node) -> Position:

@@ -7,6 +7,7 @@ from typing import Final
 
 from nicbench.bench_file.guest_checks import check_guests
 from nicbench.bench_file.models import BenchFile
+from nicbench.bench_file.peer_checks import TESTER, check_peer, check_peer_in_lab, is_testers
 from nicbench.bench_file.port_checks import check_devices, check_dut_cards, check_made_ports, check_virtual_functions
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
@@ -15,9 +16,6 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import Method
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.labs.base import EndpointLab, Lab
-
-TESTER: Final = "tester"
-"""The name of the host that the engine runs on; every other host belongs to the DUT."""
 
 BY_HAND: Final = ("hosts", "ports", "links")
 
@@ -34,12 +32,14 @@ def check_wiring(bench: BenchFile, root: Node) -> Iterator[Problem]:
         for objection in lab.objections(tester_has_huge_pages=has_huge_pages, pattern=bench.traffic.pattern):
             yield Problem(root.position_of(("lab", objection.key)), objection.message, objection.next_step)
         yield from check_lab_keys(bench, root)
+        yield from check_peer_in_lab(bench, root)
         return
     if not written:
         step = "add `lab: {kind: veth}`, or `hosts`, `ports` and `links` for real machines"
         yield Problem(root.position, "neither a lab nor hosts and ports are given", step)
         return
     yield from _check_hosts(bench, root)
+    yield from check_peer(bench, root)
     yield from _check_ports(bench, root)
     yield from check_devices(bench, root)
     yield from check_made_ports(bench, root)
@@ -165,10 +165,10 @@ def _check_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(
                 position, "`bind` gives a card to DPDK, which then sends by its own driver", "remove the other driver"
             )
-        if port.given_ip is not None and port.host == TESTER:
+        if port.given_ip is not None and is_testers(bench, port.host):
             message = "the tester receives every frame of its ports, so its interfaces need no addresses"
             yield Problem(root.position_of((*path, "ip")), message, "remove `ip`")
-        if port.vdev is not None and port.host != TESTER:
+        if port.vdev is not None and not is_testers(bench, port.host):
             position = root.position_of((*path, "vdev"))
             yield Problem(position, "only the tester's ports can be virtual devices of DPDK", "write `device: ...`")
 
@@ -185,12 +185,12 @@ def _check_links(bench: BenchFile, root: Node) -> Iterator[Problem]:
                 yield Problem(position, f"the port {quote(end)} has two links", "remove one: a port has one cable")
                 break
             linked.add(end)
-        sides = [bench.ports[end].host == TESTER for end in link if end in bench.ports]
+        sides = [is_testers(bench, bench.ports[end].host) for end in link if end in bench.ports]
         if not unknown and sides.count(True) != 1:
             step = "write `tester_port <-> dut_port`"
             yield Problem(position, f"{quote(' <-> '.join(link))} does not join the tester and the DUT", step)
     for name in bench.ports:
-        is_dut_port = bench.ports[name].host != TESTER
+        is_dut_port = not is_testers(bench, bench.ports[name].host)
         if is_dut_port and name not in linked:
             yield Problem(
                 root.position_of_key(("ports", name)), f"no link leads to the port {quote(name)}", "add it to `links`"

@@ -203,7 +203,7 @@ def _combine(one: Shape, other: Shape) -> Shape:
 _ACRONYMS: Final = frozenset(
     {
         *("bios", "cpu", "dns", "dpdk", "dut", "eal", "fec", "gro", "id", "iommu", "ip", "irq", "lldp", "mac", "mtu"),
-        *("nic", "numa", "os", "pci", "ram", "rps", "rss", "smt", "tsc", "udp", "uuid", "vm", "xdp", "xps"),
+        *("nic", "numa", "os", "pci", "ptp", "ram", "rps", "rss", "smt", "tsc", "udp", "uuid", "vm", "xdp", "xps"),
     }
 )
 _SPELLINGS: Final = MappingProxyType(

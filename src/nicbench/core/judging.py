@@ -61,6 +61,12 @@ class Thresholds(Frozen):
         "ms",
         "the monotonic clock moved against the time-stamp counter: rates and latencies of the trial are in doubt",
     )
+    peer_clock_step_ms: float = _threshold(
+        0.1,
+        "ms",
+        "of a tester on two machines: by so much more than comparisons of their clocks allow they were apart from the "
+        "line that latencies were taken by: one was set, or its drift was not known",
+    )
     unsent_share: float = _threshold(
         0.001,
         "share of the intended frames",

@@ -15,6 +15,8 @@ _MAC = re.compile(
     rf"(?<![0-9A-Fa-f:.-])(?:{_HEX}{{2}}:){{5}}{_HEX}{{2}}(?![0-9A-Fa-f:])|(?<![\w.-])(?:{_HEX}{{2}}-){{5}}{_HEX}{{2}}(?![\w-])"
 )
 _DOTTED_MAC = re.compile(rf"(?<![\w.])({_HEX}{{4}})\.({_HEX}{{4}})\.({_HEX}{{4}})(?![\w.])")
+_CLOCK_IDENTITY = re.compile(rf"(?<![\w.])({_HEX}{{6}})\.{_HEX}{{4}}\.({_HEX}{{6}})(?![\w.])")
+"""Matches the identity of a PTP clock as linuxptp writes it, which is made of a MAC address (IEEE 1588, 7.5.2.2)."""
 _LONG_ADDRESS = re.compile(rf"(?<![0-9A-Fa-f:])(?:{_HEX}{{2}}:){{7,31}}{_HEX}{{2}}(?![0-9A-Fa-f:])")
 """Matches an InfiniBand address, a world-wide name or a fingerprint."""
 _INTERFACE_NAME = re.compile(rf"\b(enx|wlx|ibx|wwx|ethx)({_HEX}{{12}})\b")
@@ -44,7 +46,7 @@ _WITHIN: Final[Mapping[str, Mapping[str, str]]] = {
 """Names of fields whose values are identifiers only below another field."""
 _NO_SECRETS = frozenset(
     {
-        *("", "unknown", "none", "n/a", "localhost", "localhost.localdomain", "local", "tester", "dut"),
+        *("", "unknown", "none", "n/a", "localhost", "localhost.localdomain", "local", "tester", "peer", "dut"),
         *("net", "kernel", "linux", "debian", "ubuntu", "fedora", "server", "host"),
     }
 )
@@ -102,6 +104,7 @@ class Redactor:
         text = _LONG_ADDRESS.sub(lambda found: self._token("address", found[0]), text)
         text = _MAC.sub(lambda found: self._mac_token(found[0]), text)
         text = _DOTTED_MAC.sub(lambda found: self._mac_token("".join(found.groups())), text)
+        text = _CLOCK_IDENTITY.sub(lambda found: self._mac_token("".join(found.groups())), text)
         text = _INTERFACE_NAME.sub(lambda found: f"{found[1]}-{self._mac_token(found[2])}", text)
         text = _EUI64.sub(self._redact_derived, text)
         text = _WORLD_WIDE_NAME.sub(lambda found: self._token("serial", found[0]), text)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.dut_work import DutWork
+from nicbench.core.clock_mapping import ClockMapping
 from nicbench.core.frame_size import Mix, Size
 from nicbench.core.multicast import Groups
 from nicbench.core.pattern import WayLoad
@@ -184,10 +185,7 @@ class CpuTime(Frozen):
     slow_samples: int | None = None
     """The number of samples slower than 80 % of its best speed: a neighbour on the other hyperthread. None as above."""
     clock_hz: float | None = None
-    """The mean clock of its core over the samples that found the core unshared (over all, where under a tenth did).
-
-    None where sampling is impossible or the clock cannot be measured, and in trials from before it was measured.
-    """
+    """The mean clock of its core while samples found it unshared (of all, where under a tenth did). None as above."""
     highest_clock_hz: float | None = None
     """The 99th percentile of the clocks of all samples since the engine began; None as above."""
     longest_pause_ns: int | None = None
@@ -349,6 +347,8 @@ class Reading(Frozen):
     interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
     """The hardware health of the hosts; None where it was not read."""
+    clocks: ClockMapping | None = Field(default=None, exclude_if=lambda mapping: mapping is None)
+    """Of a tester on two machines: how their clocks were mapped; None where they have one, or it was not possible."""
 
     @property
     def offering_ns(self) -> int:

@@ -13,7 +13,6 @@ from nicbench.core.dut_work import DutWork
 from nicbench.core.trial import Purpose, Reading
 from nicbench.measure.health.reader import HealthReader, Snapshot, compare
 from nicbench.measure.learning import OF_THE_TESTER
-from nicbench.measure.ledger.base import Side
 from nicbench.measure.ledger.losses import add_ledger, add_left_to_kernel, add_overruns
 from nicbench.measure.ledger.reader import Counters, LedgerReader
 from nicbench.testbed.duts.base import FrameDut
@@ -70,8 +69,8 @@ class Surroundings:
         reading = reading.model_copy(update={"dut_waiting_share": waiting})
         reading = add_overruns(reading, before.overruns, await dut.overruns())
         counters = (before.counters, await self._read_counters(purpose))
-        view = self._ledger.view(Side.TESTER)
-        reading = add_ledger(reading, before.drops, await dut.drops(), counters, view, receivers)
+        view_of = self._ledger.view_of_port
+        reading = add_ledger(reading, before.drops, await dut.drops(), counters, view_of, receivers)
         reading = add_left_to_kernel(reading, before.left, await dut.left_to_kernel())
         reading = reading.model_copy(update={"dut_queues": _subtract(before.queues, await dut.queue_frames())})
         if before.hardware is not None and (later := await self._read_hardware()) is not None:

@@ -41,6 +41,7 @@ class Evidence(Frozen):
     longest_gap_ns: int | None = None
     total_gap_ns: int | None = None
     clock_step_ns: int | None = None
+    peer_clock_step_ns: float | None = None
     cpu_share: float | None = None
     queue_full: int | None = None
     overtime_ns: int | None = None
@@ -84,6 +85,7 @@ class Evidence(Frozen):
             longest_gap_ns=health.longest_gap_ns,
             total_gap_ns=health.total_gap_ns,
             clock_step_ns=health.clock_step_ns,
+            peer_clock_step_ns=reading.clocks.step_ns if reading.clocks is not None else None,
             cpu_share=health.cpu_share,
             queue_full=health.queue_full,
             overtime_ns=None if link_was_down else health.overtime_ns,
@@ -130,6 +132,7 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
         yield from _dut_core(cpu, thresholds)
     yield from _dut_process(evidence, thresholds)
     yield from _clock(evidence, thresholds)
+    yield from _peer_clock(evidence, thresholds)
     yield from _tester(evidence, thresholds)
     yield from _hardware(evidence, thresholds)
     if evidence.unlearnt_share > thresholds.unlearnt_flow_share:
@@ -260,6 +263,18 @@ def _clock(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             value=step_ms,
             limit=thresholds.clock_step_ms,
             text=f"the monotonic clock moved by {step_ms:.3f} ms against the time-stamp counter",
+        )
+
+
+def _peer_clock(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    step_ms = (evidence.peer_clock_step_ns or 0.0) / 1e6
+    if step_ms > thresholds.peer_clock_step_ms:
+        yield Finding(
+            reason=Reason.CLOCK_STEP,
+            threshold="peer_clock_step_ms",
+            value=step_ms,
+            limit=thresholds.peer_clock_step_ms,
+            text=f"the clocks of the tester's two machines left the line between them by {step_ms:.3f} ms",
         )
 
 

@@ -108,7 +108,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             return reading, failure
         receivers = self._receivers(request)
         reading = await self._surroundings.add(reading, before, request.purpose, receivers)
-        return reading, None
+        return await self._setup.tester.complete(reading, request, self._setup.addressing), None
 
     async def _send(self, slot: Slot, request: TrialRequest) -> Reading:
         """The transmission itself, with whatever is done to the DUT meanwhile."""

@@ -77,6 +77,9 @@ class WatchedTester(Tester):
         finally:
             await self._monitors.end_trial()
 
+    async def complete(self, reading: Reading, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+        return await self._tester.complete(reading, request, addressing)
+
     async def close(self) -> None:
         await self._tester.close()
 

@@ -91,7 +91,7 @@ def _options(package: str, kind: str) -> Shapes:
     return NOTHING.fields if found is None else shape_of(found.Options).fields
 
 
-_ROLES: Final = frozenset({"dut", "tester"})
+_ROLES: Final = frozenset({"dut", "peer", "tester"})
 _MASKS: Final = Shape(unit=Unit.CPU_MASK, one_line=OneLine(), entries=Shape(unit=Unit.CPU_MASK))
 _UNDECLARED: Final[Mapping[str, Shape]] = MappingProxyType(
     {
@@ -99,6 +99,7 @@ _UNDECLARED: Final[Mapping[str, Shape]] = MappingProxyType(
         "bus": Shape(is_everywhere=False),
         "commands": Shape(entries=NOTHING),
         "dut": Shape(label="DUT"),
+        "peer": Shape(label="Second tester"),
         "firmware": Shape(is_everywhere=False),
         "hz": Shape(label="Frequency", unit=Unit.HERTZ),
         "housekeeping": Shape(label="CPUs kept for other work"),

@@ -134,7 +134,7 @@ def _host(bench: BenchFile, name: str) -> Host:
 
 def _sends_frames(bench: BenchFile, name: str) -> bool:
     """Whether our own engine does so from there."""
-    return bench.measures == "frames" and name == _TESTER
+    return bench.measures == "frames" and name in (_TESTER, bench.tester_kind().peer)
 
 
 def _is_set_up(bench: BenchFile, name: str) -> bool:

@@ -50,6 +50,8 @@ async def make_testbed(
     if tester.huge_pages_bytes:
         of_tester = hosts[TESTER].machine if TESTER in hosts and bench.lab is None else machine
         await raise_huge_pages(changes, of_tester, tester.huge_pages_bytes)
+        if tester.peer is not None:
+            await raise_huge_pages(changes, hosts[tester.peer].machine, tester.huge_pages_bytes)
     if own := tester.own_ports():
         return None, make_testbed_of_own_ports(own, machine, bench.tester.kind)
     if bench.lab is None:

@@ -79,15 +79,16 @@ async def start_tester(
 ) -> tuple[TesterFacts, Testbed]:
     """Starts it and checks that its ports hold the frames; the testbed comes back with the speed the ports told."""
     for port in testbed.tester_ports:
+        host = testbed.host_of(port)
         if port.device is not None and port.engine.get("kind") == "xdp":
-            await _require_xdp(testbed.tester, port.device)
+            await _require_xdp(host, port.device)
             if bench.tester_kind().timestamps == "card":
-                await _stamp_by_card(changes, testbed.tester, port.device)
+                await _stamp_by_card(changes, host, port.device)
         # In a lab the program ends with its interface; on a real one a killed engine would leave it behind.
         if bench.lab is None and port.device is not None and port.engine.get("kind") == "af_xdp":
-            await expect_program(changes, testbed.tester, port.device)
+            await expect_program(changes, host, port.device)
         if bench.lab is None and port.device is not None:
-            await expect_promiscuity(changes, testbed.tester, port.device)
+            await expect_promiscuity(changes, host, port.device)
     if (folder := tester.folder_elsewhere) is not None:
         machine, command = testbed.tester.machine, ("mkdir", "-m", "700", folder)
         await changes.make(machine, RemovePath(path=folder), lambda: _run(machine, command))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from nicbench.core.errors import HostError, UsageError
@@ -42,10 +42,12 @@ class PortChoice(Protocol):
 
 
 class TesterChoice(Protocol):
-    """The tester's options that matter here: the driver for interfaces that name none."""
+    """The tester's options that matter here: the driver for interfaces that name none, and its second machine."""
 
     @property
     def driver(self) -> str: ...
+    @property
+    def peer(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +66,31 @@ async def make_wired_testbed(
     links: Sequence[tuple[str, str]],
     tester: TesterChoice,
 ) -> Testbed:
-    """The testbed, with the ports of the host ``tester`` as the tester's; NotReadyError where one cannot be used."""
-    joined = [(one, other) if ports[one].host == TESTER else (other, one) for one, other in links]
-    loose = [name for name, port in ports.items() if port.host == TESTER and name not in dict(joined)]
+    """The testbed, with the ports of the host ``tester``, and of its peer, as the tester's.
+
+    NotReadyError where one cannot be used.
+    """
+    own = {TESTER, tester.peer}
+    joined = [(one, other) if ports[one].host in own else (other, one) for one, other in links]
+    loose = [name for name, port in ports.items() if port.host in own and name not in dict(joined)]
     tester_names = [near for near, _ in joined] + loose
     dut_names = [far for _, far in joined]
-    tester_host = _one_host(hosts, ports, tester_names, "tester")
+    peer = None if tester.peer is None else hosts[tester.peer]
+    tester_host = _one_host(hosts, ports, [name for name in tester_names if ports[name].host == TESTER], "tester")
     if tester_host is None:
         raise UsageError("the tester has no port", place="ports", next_step="name its ports under `ports`")
     dut_host = _one_host(hosts, ports, dut_names, "DUT")
-    near = [await _check_port(tester_host, name, ports[name], for_tester=True) for name in tester_names]
+    near = [await _check_port(hosts[ports[name].host], name, ports[name], for_tester=True) for name in tester_names]
     far = [await _check_port(dut_host, name, ports[name], for_tester=False) for name in dut_names if dut_host]
     speeds = [seen.bits_per_s for seen in (*near, *far) if seen.bits_per_s]
     here = await tester_host.machine.read_file("/proc/self/status")
+    peer_cpu = None if peer is None else await _cpu_of_peer(peer, tester_host, dut_host)
     return Testbed(
         tester=tester_host,
         dut=dut_host,
         tester_ports=tuple(
-            _tester_port(name, ports[name], seen, tester.driver) for name, seen in zip(tester_names, near, strict=True)
+            replace(_tester_port(name, ports[name], seen, tester.driver), on_peer=ports[name].host == tester.peer)
+            for name, seen in zip(tester_names, near, strict=True)
         ),
         dut_ports=tuple(
             DutPort(name=name, device=ports[name].device, address=ports[name].address, mac=seen.mac)
@@ -92,7 +101,19 @@ async def make_wired_testbed(
         link_is_nominal=not speeds or any(seen.nominal for seen in (*near, *far)),
         statements=_statements((*near, *far), known_speed=bool(speeds)),
         facts={"links": [f"{near_name} <-> {far_name}" for near_name, far_name in joined]},
+        peer=peer,
+        peer_cpu=peer_cpu,
     )
+
+
+async def _cpu_of_peer(peer: Host, tester: Host, dut: Host | None) -> int:
+    """The CPU of the worker on the second machine: the first; where that is the tester's machine, another if any."""
+    cpus = cpus_of_status(await peer.machine.read_file("/proc/self/status") or "")
+    if peer.machine.spec() != tester.machine.spec():
+        return cpus[0]
+    # The tester's worker has the first, the DUT the second.
+    taken = 2 if dut is not None and dut.machine.spec() == tester.machine.spec() else 1
+    return cpus[min(taken, len(cpus) - 1)]
 
 
 def make_testbed_of_own_ports(ports: tuple[TesterPort, ...], host: Host, tester: str) -> Testbed:

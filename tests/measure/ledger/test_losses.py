@@ -55,7 +55,7 @@ def test_a_socket_that_is_full_is_counted_by_the_interface_again() -> None:
         for frames in (0, 41)
     )
     full = reading(lost=41, receive_overrun=40, counters={"xdp_rx_dropped": 40})
-    judged = add_ledger(full, {}, {}, (before, after), view)
+    judged = add_ledger(full, {}, {}, (before, after), lambda _: view)
     assert [(row.place, row.frames) for row in judged.ledger] == [("poller", 1), ("tester, receive ring of t1", 40)]
 
 

@@ -94,6 +94,18 @@ fn an_intact_frame_is_received_with_its_latency() {
 }
 
 #[test]
+fn a_frame_of_a_sender_whose_clock_gains_has_the_latency_by_that_clock() {
+    let mut analyser = analyser(2);
+    analyser.set_sender_drifts(vec![100e-6]);
+    // After a second of this clock the sender's shows 100 us more; of a clock that loses it would be less.
+    analyser.analyse(1, &frame(2, 0, 0, 1_000_090_000), 1_000_000_000);
+    assert_eq!(analyser.outcome(0).latency.minimum_ns, 10_000);
+    analyser.set_sender_drifts(vec![-100e-6]);
+    analyser.analyse(1, &frame(2, 0, 1, 999_890_000), 1_000_000_000);
+    assert_eq!(analyser.outcome(0).latency.maximum_ns, 10_000);
+}
+
+#[test]
 fn a_frame_that_was_under_way_while_the_core_was_shared_is_counted_apart_too() {
     let mut analyser = analyser(2);
     for (sequence, quiet_ns, latency_ns) in [(0, u64::MAX, 900), (1, 300, 299), (2, 300, 300), (3, 0, 10)] {

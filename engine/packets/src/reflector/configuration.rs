@@ -65,6 +65,7 @@ fn ports(reflect: &Reflect) -> Configure {
         memory_mib: reflect.memory_mib,
         eal: reflect.eal.clone(),
         timestamps: Timestamps::Tsc,
+        clock_error: None,
         ports: reflect.ports.clone(),
     }
 }

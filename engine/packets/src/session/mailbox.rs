@@ -1,15 +1,16 @@
 //! Where requests wait for the worker, and which of them are answered while it is busy.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use nicbench_protocol::{Command, Reply, Request};
 
 use super::lease::Lease;
 use super::{bad_state, input};
+use crate::clock::TscClock;
 use crate::error::{EngineError, ErrorKind};
 use crate::orders::{Order, Orders};
 use crate::output::Output;
@@ -55,13 +56,13 @@ pub struct Mailbox {
 
 impl Mailbox {
     /// Starts the threads that read stdin and watch the lease.
-    pub fn open(output: Arc<Output>, snapshot: Arc<Snapshot>) -> Self {
+    pub fn open(output: Arc<Output>, snapshot: Arc<Snapshot>, counter: Arc<OnceLock<TscClock>>) -> Self {
         let (sender, receiver) = channel();
         let waiting = Arc::new(AtomicBool::new(false));
         let mailbox = MailboxSender { sender, waiting: Arc::clone(&waiting) };
         let lease = Arc::new(Lease::new());
         lease.watch(mailbox.clone());
-        input::read(Arc::clone(&output), snapshot, lease, mailbox);
+        input::read(input::Shared { output: Arc::clone(&output), snapshot, lease, counter }, mailbox);
         Self {
             output,
             receiver,

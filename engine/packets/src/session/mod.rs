@@ -7,13 +7,14 @@ mod mailbox;
 pub mod open;
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use nicbench_protocol::{
     Command, Configure, EventKind, HelloReply, LateReply, PROTOCOL_VERSION, Reply, Request, Start, StartReply, major,
 };
 
+use crate::clock::TscClock;
 use crate::error::{EngineError, ErrorKind};
 use crate::generator::Generator;
 use crate::orders::Order;
@@ -48,6 +49,8 @@ pub struct Session {
     output: Arc<Output>,
     snapshot: Arc<Snapshot>,
     mailbox: Mailbox,
+    /// The clock that tells the engine's time, once it is configured; the thread that reads requests has it too.
+    counter: Arc<OnceLock<TscClock>>,
     run_key: u64,
     tester: Option<Box<dyn Tester>>,
     /// EAL starts once per process, even if that failed.
@@ -63,11 +66,13 @@ pub fn run() -> i32 {
     let output = Arc::new(Output::default());
     let snapshot = Arc::new(Snapshot::default());
     output.event(EventKind::Ready { protocol: PROTOCOL_VERSION.into() });
-    let mailbox = Mailbox::open(Arc::clone(&output), Arc::clone(&snapshot));
+    let counter = Arc::new(OnceLock::new());
+    let mailbox = Mailbox::open(Arc::clone(&output), Arc::clone(&snapshot), Arc::clone(&counter));
     let mut session = Session {
         output,
         snapshot,
         mailbox,
+        counter,
         run_key: 0,
         tester: None,
         configured: false,
@@ -122,7 +127,8 @@ impl Session {
             Command::Hello { protocol } => hello(&protocol),
             Command::Configure(configure) => self.configure(&configure),
             Command::Start(start) => return self.start(id, &start),
-            Command::Drain { duration_s } => self.drain(duration_s),
+            Command::Sent => self.sent(),
+            Command::Drain { duration_s, sent } => self.drain(duration_s, sent),
             Command::Settle { duration_s } => self.settle(duration_s),
             Command::Stop => Err(bad_state("no transmission is running", "ask for `start` first")),
             Command::Load(load) => return self.load(id, &load),
@@ -137,7 +143,7 @@ impl Session {
             }
             Command::Close => return self.mailbox.close(id),
             // The reading thread answers these at once, so that they never wait for the worker.
-            Command::Stats | Command::Renew { .. } => Ok(Some(Reply::Done {})),
+            Command::Stats | Command::Clock | Command::Renew { .. } => Ok(Some(Reply::Done {})),
         };
         match result {
             Ok(Some(reply)) => self.output.reply(id, &reply),
@@ -154,6 +160,10 @@ impl Session {
         self.configured = true;
         let (tester, reply) = open::open(configure, &self.snapshot)?;
         self.run_key = run_key;
+        if let Some(counter) = tester.counter() {
+            // It is configured once.
+            let _ = self.counter.set(counter);
+        }
         self.tester = Some(tester);
         Ok(Some(Reply::Configure(reply)))
     }
@@ -184,7 +194,15 @@ impl Session {
         self.running = Some(Running { trial, stage: Stage::Transmitted, transmitted: Instant::now() });
     }
 
-    fn drain(&mut self, duration_s: f64) -> Result<Option<Reply>, EngineError> {
+    fn sent(&mut self) -> Result<Option<Reply>, EngineError> {
+        let tester = self.tester.as_mut().ok_or_else(not_configured)?;
+        let running = self.running.as_ref().filter(|running| running.stage == Stage::Transmitted);
+        let trial = &running.ok_or_else(|| bad_state("no transmission has ended", "ask for `start` first"))?.trial;
+        let cannot = || bad_state("with such ports or workers another engine cannot share a trial", "use one engine");
+        tester.sent(trial).map(|sent| Some(Reply::Sent(sent))).ok_or_else(cannot)
+    }
+
+    fn drain(&mut self, duration_s: f64, sent: Vec<Option<u64>>) -> Result<Option<Reply>, EngineError> {
         plan::duration("duration_s", duration_s, MAXIMUM_WAIT_S)?;
         let tester = self.tester.as_mut().ok_or_else(not_configured)?;
         let running = self.running.as_mut().filter(|running| running.stage == Stage::Transmitted);
@@ -193,6 +211,7 @@ impl Session {
             return Ok(None);
         }
         running.stage = Stage::Drained;
+        running.trial.set_sent_elsewhere(sent);
         Ok(Some(Reply::Reading(Box::new(tester.end_drain(&mut running.trial)?))))
     }
 
@@ -224,6 +243,9 @@ fn new_trial(
         let message = format!("trial {} was already run in this process", start.trial);
         // Its late frames could not be told from new ones.
         return Err(EngineError::new(ErrorKind::BadRequest, message, "number trials upwards"));
+    }
+    if start.at_ns.is_some() && tester.counter().is_none() {
+        return Err(bad_state("the engine has no clock by which a trial could begin at a time", "leave `at_ns` out"));
     }
     tester.new_trial(start, run_key)
 }

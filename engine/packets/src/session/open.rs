@@ -39,6 +39,7 @@ const SIMULATED_RATES: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
 
 #[cfg(feature = "dpdk")]
 mod dpdk;
+mod remote;
 #[cfg(feature = "xdp")]
 mod xdp;
 
@@ -75,6 +76,7 @@ pub fn check(configure: &Configure) -> Result<u64, EngineError> {
     }
     check_workers(configure)?;
     check_sources(configure.timestamps, &configure.ports)?;
+    remote::check(configure)?;
     let simulated = configure.ports.iter().filter(|port| is_simulated(port)).count();
     if simulated != 0 && simulated != configure.ports.len() {
         let next = "make all ports simulated, or none";
@@ -234,10 +236,12 @@ pub fn open(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Teste
 
 #[cfg(feature = "dpdk")]
 fn open_real(configure: &Configure, snapshot: &Snapshot) -> Result<(Box<dyn Tester>, ConfigureReply), EngineError> {
-    let (mut workers, eal_arguments) = dpdk::open_workers(configure)?;
-    let (clock, watched) = (TscClock::calibrated(), configure.watch_cpus.clone());
+    let (mut workers, eal_arguments) = dpdk::open_workers(&remote::without(configure))?;
+    let clock = TscClock::calibrated().with_error(configure.clock_error.unwrap_or_default());
+    let watched = configure.watch_cpus.clone();
     if configure.workers.len() < 2 {
         let ports = workers.remove(0).into_iter().map(|port| port as Box<dyn Port>).collect();
+        let ports = remote::with(configure, ports);
         let ports = wrap_answering_ports(configure, ports)?;
         let worker = match configure.workers.first() {
             Some(only) => {

@@ -52,6 +52,7 @@ fn what(kind: &PortKind) -> &str {
         PortKind::Xdp { .. } => "xdp",
         PortKind::AfPacket { .. } => "net_af_packet",
         PortKind::Pcap { .. } => "net_pcap: its stamps are the kernel's",
+        PortKind::Remote => "another engine's",
         PortKind::Null => "net_null",
         PortKind::Ring => "net_ring",
         PortKind::Pci { .. } => "a card that the kernel does not see",

@@ -30,8 +30,17 @@ pub fn ticks() -> u64 {
 
 /// The time of CLOCK_MONOTONIC.
 pub fn monotonic_ns() -> u64 {
+    time_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// The time of CLOCK_REALTIME: UNIX time.
+pub fn realtime_ns() -> u64 {
+    time_ns(libc::CLOCK_REALTIME)
+}
+
+fn time_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec for the call to fill.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -124,8 +124,11 @@ class HealthReader:
         """Both sides; a simulated testbed has no hardware."""
         if testbed.simulated:
             return cls()
-        tester = await _view("tester", testbed.tester, testbed.tester_ports)
-        hosts = [(testbed.tester, tester)]
+        near = tuple(port for port in testbed.tester_ports if not port.on_peer)
+        hosts = [(testbed.tester, await _view("tester", testbed.tester, near))]
+        if testbed.peer is not None:
+            far = tuple(port for port in testbed.tester_ports if port.on_peer)
+            hosts.append((testbed.peer, await _view("peer", testbed.peer, far)))
         if testbed.dut is not None:
             hosts.append((testbed.dut, await _view("DUT", testbed.dut, testbed.dut_ports)))
         return cls(tuple(hosts))

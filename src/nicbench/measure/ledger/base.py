@@ -13,6 +13,8 @@ class Side(StrEnum):
     """Whose host a counter is on."""
 
     TESTER = "tester"
+    PEER = "peer"
+    """The tester's second machine."""
     DUT = "DUT"
 
 
@@ -96,7 +98,7 @@ class View:
 
     def stage(self, tester: Stage, dut: Stage) -> Stage:
         """The stage on the path that a counter of this side belongs to."""
-        return tester if self.side is Side.TESTER else dut
+        return dut if self.side is Side.DUT else tester
 
 
 class Source(ABC):

@@ -13,11 +13,11 @@ off the wider ones.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from nicbench.core.trial import LossBeside, LossPlace, PortReading, Reading
-from nicbench.measure.ledger.base import Count, Side, Stage, View, key_of
+from nicbench.measure.ledger.base import Count, Stage, View
 from nicbench.measure.ledger.reader import Counters
 from nicbench.measure.ledger.sources.drivers import EXCESS
 
@@ -128,10 +128,11 @@ def add_ledger(
     before: Mapping[str, int],
     after: Mapping[str, int],
     counters: tuple[Counters, Counters] = (Counters(), Counters()),
-    tester: View | None = None,
+    view_of: Callable[[str], View | None] = lambda _: None,
     receivers: Collection[int] | None = None,
 ) -> Reading:
     """``reading`` with its ledger. ``receivers`` are the ports, by number, at which frames were to arrive; None: all.
+    ``view_of`` gives what is known of the host of a port, by the port's name.
 
     ``before`` and ``after`` are the DUT's own cumulative counters by name, ``counters`` those of the hosts. Nothing
     lost gives no row but what was not sent, and 0 unexplained.
@@ -144,7 +145,7 @@ def add_ledger(
     ports = [
         count
         for number, port in enumerate(reading.ports)
-        for count in _port_counters(port, tester, receives=receivers is None or number in receivers)
+        for count in _port_counters(port, view_of(port.name), receives=receivers is None or number in receivers)
     ]
     zeros = [_zero_count(count) for count in ports]
     found = account((*own_before, *zeros, *counters[0].counts), (*own_after, *ports, *counters[1].counts))
@@ -222,7 +223,7 @@ def _port_counters(port: PortReading, tester: View | None, *, receives: bool) ->
         device = tester.ports.get(port.name, "") if tester is not None and _SOCKET in port.counters else ""
         # The poller of a veth counts each frame that finds the socket full once more.
         is_veth = tester is not None and tester.kinds.get(device) == "veth"
-        also_in = (key_of(Side.TESTER, device, EXCESS),) if is_veth else ()
+        also_in = (tester.key(device, EXCESS),) if tester is not None and is_veth else ()
         counts.append(
             Count(
                 key=f"{port.name} overrun",

@@ -15,10 +15,17 @@ from nicbench.hosts.kinds.netns import outermost
 from nicbench.measure.ledger.base import Count, Side, Source, View
 from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.system.kernel_driver import driver_of
-from nicbench.testbed.labs.base import Testbed
+from nicbench.testbed.labs.base import Testbed, TesterPort
 
 _PACKAGE = "nicbench.measure.ledger.sources"
 _TIMEOUT_S = 20.0
+
+
+_OF_THE_TESTER = (Side.TESTER, Side.PEER)
+
+
+def _side(port: TesterPort) -> Side:
+    return Side.PEER if port.on_peer else Side.TESTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +42,31 @@ class LedgerReader:
     def __init__(self, hosts: tuple[tuple[Host, View], ...] = ()) -> None:
         self._hosts = hosts
         self._sources = {kind: source() for kind, source in find(_PACKAGE, Source).items()}
-        machines = [outermost(host).spec() for host, _ in hosts]
-        # Of two sides on one machine the DUT's is asked for what the machine counts as a whole.
-        self._one_machine = len(machines) == 2 and machines[0] == machines[1]
+        machines = [(outermost(host).spec(), view.side) for host, view in hosts]
+        # Of sides on one machine the last, the DUT's if it is one of them, is asked for what it counts as a whole.
+        last = {str(machine): side for machine, side in machines}
+        self._asked_as_a_whole = set(last.values())
 
     @classmethod
     async def of(cls, testbed: Testbed) -> LedgerReader:
         """Looks at the interfaces of both sides; a testbed without any has nothing to read."""
         ports = zip(testbed.tester_ports, testbed.dut_ports, strict=False)
-        links = [(near.device, far.device) for near, far in ports if near.device and far.device]
+        links = [(_side(near), near.device, far.device) for near, far in ports if near.device and far.device]
         sides = [
-            (Side.TESTER, testbed.tester, {port.name: port.device for port in testbed.tester_ports if port.device})
+            (
+                side,
+                host,
+                {port.name: port.device for port in testbed.tester_ports if port.device and _side(port) is side},
+            )
+            for side, host in ((Side.TESTER, testbed.tester), (Side.PEER, testbed.peer))
+            if host is not None
         ]
         if testbed.dut is not None:
             names = {port.name: port.device for port in testbed.dut_ports if port.device}
             sides.append((Side.DUT, testbed.dut, names))
         peers: dict[Side, dict[str, tuple[Side, str]]] = {
-            Side.TESTER: {near: (Side.DUT, far) for near, far in links},
-            Side.DUT: {far: (Side.TESTER, near) for near, far in links},
+            **{own: {near: (Side.DUT, far) for side, near, far in links if side is own} for own in _OF_THE_TESTER},
+            Side.DUT: {far: (side, near) for side, near, far in links},
         }
         views = [
             (host, await _view_of(host, side, ports, peers[side]))
@@ -85,12 +99,12 @@ class LedgerReader:
                 faults.append(f"{kind} on {host.name} was not understood: {type(error).__name__}: {error}")
         return Counters(tuple(counts), tuple(faults))
 
-    def view(self, side: Side) -> View | None:
-        """What is known of the interfaces on a side of the path."""
-        return next((view for _, view in self._hosts if view.side is side), None)
+    def view_of_port(self, port: str) -> View | None:
+        """What is known of the interfaces on the side of a port of the tester."""
+        return next((view for _, view in self._hosts if view.side is not Side.DUT and port in view.ports), None)
 
     def _applies(self, source: Source, view: View) -> bool:
-        if source.once_per_machine and self._one_machine and view.side is not Side.DUT:
+        if source.once_per_machine and view.side not in self._asked_as_a_whole:
             return False
         return view.side in source.sides
 

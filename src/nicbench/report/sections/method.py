@@ -29,6 +29,7 @@ from nicbench.report.endpoints import EndpointRow
 from nicbench.report.facts import label_of
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, microseconds, mpps, mpps_decimals, share, threshold
+from nicbench.report.sections.clocks import clocks
 from nicbench.report.study.sentences import procedures
 from nicbench.report.testbed.picture import pictures
 from nicbench.report.testbed.wiring import wirings
@@ -54,6 +55,7 @@ def method(report: Report) -> Iterator[Block]:
             )
     yield heading(2, "Reliability")
     yield from trust_rounds(report) if report.rounds else trust_trials(report)
+    yield from clocks(report.groups)
     yield from thresholds(report)
     yield from tester_limits(report)
     if report.notes:

@@ -102,7 +102,9 @@ def _of_frames(plan: Plan) -> Wiring | None:
     if not names:
         return None
     sending, receiving = _used_ports(plan, len(names))
+    second = plan.tester.get("second_machine") or {}
     tester = MachinePart("Tester", _told(_program(plan), _space(plan, "tester")))
+    peer = MachinePart("Second tester", _told(_program(plan), _space(plan, str(second.get("host", "")))))
     dut = MachinePart("Device under test (DUT)", _told(dut_name(plan), _space(plan, "dut")))
     links = []
     for number, name in enumerate(names):
@@ -111,7 +113,8 @@ def _of_frames(plan: Plan) -> Wiring | None:
         direction = _direction(to_the_right=number in sending, to_the_left=number in receiving)
         here = PortPart(name, _told(port.get("driver")))
         there = PortPart(joined.get(name) or f"its port {number + 1}")
-        links.append(LinkPart(tester, here, dut, there, _rate(plan, speed), direction))
+        near = peer if name in second.get("ports", ()) else tester
+        links.append(LinkPart(near, here, dut, there, _rate(plan, speed), direction))
     return Wiring(tuple(links), _frame_words(plan, names), _around(plan))
 
 
@@ -191,7 +194,10 @@ def _frame_words(plan: Plan, names: Sequence[str]) -> str:
     loaded = [
         (names[here], names[there]) for here, there in _loaded_ways(plan, len(names)) if max(here, there) < len(names)
     ]
-    said = f"Tester with {_counted(len(names), 'port')} ({', '.join(names)}), DUT: {dut_name(plan) or 'not named'}."
+    there = (plan.tester.get("second_machine") or {}).get("ports", ())
+    second = f", {' and '.join(there)} on a second machine" if there else ""
+    ports = f"{_counted(len(names), 'port')} ({', '.join(names)}{second})"
+    said = f"Tester with {ports}, DUT: {dut_name(plan) or 'not named'}."
     if not loaded:
         return f"{said} Clients say which ways frames go." if is_of_session(plan) else said
     ways = ", ".join(

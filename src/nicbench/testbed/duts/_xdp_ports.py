@@ -187,11 +187,12 @@ async def open_receive_queues(testbed: Testbed, changes: Changes) -> tuple[str, 
     A veth accepts redirected frames only while its peer polls a receive queue (the kernel's veth_xdp_xmit). AF_XDP's
     program causes that; for a packet socket an XDP program that passes everything does.
     """
-    needing = [port.device for port in testbed.tester_ports if port.device and port.engine.get("kind") == "af_packet"]
+    needing = [port for port in testbed.tester_ports if port.device and port.engine.get("kind") == "af_packet"]
     opened = []
-    for device in needing:
-        if await bpf.attached_program(testbed.tester, device) is None:
-            program = await bpf.deploy_program(testbed.tester, _PASSING)
-            await xdp.attach(changes, testbed.tester, device, program)
+    for port in needing:
+        host, device = testbed.host_of(port), port.device or ""
+        if await bpf.attached_program(host, device) is None:
+            program = await bpf.deploy_program(host, _PASSING)
+            await xdp.attach(changes, host, device, program)
             opened.append(device)
     return tuple(opened)

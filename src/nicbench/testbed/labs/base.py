@@ -28,6 +28,8 @@ class TesterPort:
     engine: dict[str, Any]
     device: str | None = None
     mac: str | None = None
+    on_peer: bool = False
+    """Whether it is a port of the tester's second machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +92,30 @@ class Testbed:
     """Whether frames come back on the port that they were sent on; with a single port they always do."""
     promised_bytes: int = 0
     """Huge pages that are reserved for the tester, which has not taken them yet."""
+    peer: Host | None = None
+    """The tester's second machine."""
+    peer_cpu: int | None = None
+    """The CPU of its worker."""
 
     @property
     def test_hosts(self) -> tuple[TestHost, ...]:
-        """The host of the tester and, where there is one, that of the DUT."""
-        near = tuple(port.device for port in self.tester_ports if port.device is not None)
-        far = tuple(port.device for port in self.dut_ports if port.device is not None)
-        tester = TestHost("tester", "tester", self.tester, near)
-        return (tester,) if self.dut is None else (tester, TestHost("dut", "dut", self.dut, far))
+        """The hosts of the tester and, where there is one, that of the DUT."""
+        hosts = [TestHost("tester", "tester", self.tester, self.devices_of_tester(on_peer=False))]
+        if self.peer is not None:
+            hosts.append(TestHost("peer", "peer", self.peer, self.devices_of_tester(on_peer=True)))
+        if self.dut is not None:
+            devices = tuple(port.device for port in self.dut_ports if port.device is not None)
+            hosts.append(TestHost("dut", "dut", self.dut, devices))
+        return tuple(hosts)
+
+    def devices_of_tester(self, *, on_peer: bool) -> tuple[str, ...]:
+        """The kernel interfaces of the tester's ports on one of its machines."""
+        ports = [port for port in self.tester_ports if port.on_peer == on_peer]
+        return tuple(port.device for port in ports if port.device is not None)
+
+    def host_of(self, port: TesterPort) -> Host:
+        """The machine of a port of the tester."""
+        return self.peer if port.on_peer and self.peer is not None else self.tester
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,13 +47,3 @@ def with_phases(reading: Reading, phases: Sequence[int]) -> Reading:
     return reading.model_copy(
         update={"streams": tuple(stream.model_copy(update={"phase": phase}) for stream, phase in pairs)}
     )
-
-
-def without_early_link(port: dict[str, Any]) -> dict[str, Any]:
-    """The port with an unknown link state where it is a memif that is down: it connects a moment after the reply."""
-    return {**port, "link_up": None} if port.get("driver") == "net_memif" and not port.get("link_up") else port
-
-
-def without_clock(port: dict[str, Any]) -> dict[str, Any]:
-    """The port without the key ``timestamps`` where its value is None, as with stamps of the time-stamp counter."""
-    return {name: value for name, value in port.items() if name != "timestamps" or value is not None}

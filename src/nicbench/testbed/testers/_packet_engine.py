@@ -5,22 +5,23 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from nicbench.core.errors import EngineError
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Way, frames_of_ways, share_of_load
 from nicbench.core.reading import LearntFlows
-from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
+from nicbench.core.traffic import stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.binaries import deploy_file
 from nicbench.engine.client import EngineClient
 from nicbench.engine.conversation import Conversation
+from nicbench.engine.pair import EnginePair
 from nicbench.engine.reading import parse_reading, set_aside
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_facts import PacketsOptions, facts_of
 from nicbench.testbed.testers._engine_groups import beside_streams, group_requests
 from nicbench.testbed.testers._engine_streams import (
     learning_requests,
@@ -36,8 +37,6 @@ from nicbench.testbed.testers._engine_transmissions import (
     forward_ways,
     transmission_s,
     with_phases,
-    without_clock,
-    without_early_link,
 )
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
 
@@ -48,58 +47,26 @@ LEARNING_FRAMES = 8
 _FURTHER_LEARNING = 2**30
 # The time beyond its duration that a transmission may take before the engine counts as dead.
 GRACE_S = 15.0
-# What is said of DPDK alone: of the engine, of a port, and of the options.
-_DPDK_ENGINE = frozenset({"dpdk", "drivers"})
-_DPDK_PORT = frozenset({"transmit_descriptors", "receive_descriptors", "send_buffer_bytes", "lossless"})
-_DPDK_OPTIONS = frozenset({"eal_arguments", "timestamps"})
 # Latency trials have histograms by groups of flows (protocol: ``start``).
 FLOW_GROUPS = 64
 
-
-@dataclass(frozen=True, slots=True)
-class Recording:
-    """Files that trials write beside their readings, into ``folder`` on the engine's host."""
-
-    folder: Path
-    capture: dict[str, int] | None = None
-    per_flow: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PacketsOptions:
-    """The parameters of the protocol's ``configure`` and ``start`` that are the same for a whole run."""
-
-    run_key: int
-    ports: tuple[dict[str, Any], ...]
-    worker_cpu: int | None
-    watch_cpus: tuple[int, ...]
-    virtual_clock: bool
-    huge_pages: bool
-    memory_mib: int
-    burst: int
-    catch_up_s: float
-    latency_from: str
-    timestamps: str
-    traffic: Traffic
-    reordering_n: int = 3
-    eal: tuple[str, ...] = ()
-    recording: Recording | None = None
-    workers: tuple[dict[str, Any], ...] = ()
-    """The workers as in the protocol's `configure`; without any a single one on ``worker_cpu`` does everything."""
-    generates: bool = False
-    """Whether flows begin and end on their own; what ports receive may then be captured at any time."""
-    fault: dict[str, float] | None = None
-    """For tests only: a fault of the tester itself, e.g. a pause of its receiver (protocol: ``start``)."""
+Engine = EngineClient | EnginePair
+"""One engine, or two that answer as one."""
 
 
 class PacketsTester(Tester):
     """One engine process on one host (one process per network namespace)."""
 
+    learning_frames: ClassVar[int] = LEARNING_FRAMES
+    """How many frames teach each way; fewer would leave its least latency to chance where that matters."""
+    learning_catch_up_s: ClassVar[float] = 0.001
+    """How late a learning frame may be sent; later ones are not."""
+
     def __init__(self, host: Host, binary: str, options: PacketsOptions) -> None:
         self._host = host
         self._binary = binary
         self._options = options
-        self._client: EngineClient | None = None
+        self._client: Engine | None = None
         self._conversation: Conversation | None = None
         self._learnt_for: int | None = None
         self._further_learning = 0
@@ -112,12 +79,10 @@ class PacketsTester(Tester):
         return f"/run/nicbench-files-{self._options.run_key:016x}"
 
     async def start(self) -> TesterFacts:
-        binary = await deploy_file(self._host, Path(self._binary))
-        process = await self._host.start([binary])
-        self._client = EngineClient(process, f"nicbench-packets on {self._host.name}")
-        hello = await self._client.greet()
+        client = self._client = await self._connect()
+        hello = await client.greet()
         options = self._options
-        configured = await self._client.request(
+        configured = await client.request(
             "configure",
             run_key=f"{options.run_key:016x}",
             clock="virtual" if options.virtual_clock else "tsc",
@@ -130,38 +95,14 @@ class PacketsTester(Tester):
             timestamps=options.timestamps,
             ports=list(options.ports),
         )
-        ports = [without_clock(without_early_link(port)) for port in configured["ports"]]
-        speeds = [port["link_bits_per_s"] for port in ports if port.get("link_bits_per_s")]
-        return TesterFacts(
-            description=self._describe(hello, configured, ports),
-            minimum_frame_bytes=max(port["min_frame_bytes"] for port in ports),
-            maximum_frame_bytes=min(port["max_frame_bytes"] for port in ports),
-            link_bits_per_s=min(speeds) if speeds else None,
-        )
+        return facts_of(options, self._binary, hello, configured)
 
-    def _describe(
-        self, hello: Mapping[str, Any], configured: Mapping[str, Any], ports: Sequence[dict[str, Any]]
-    ) -> dict[str, Any]:
-        """What the plan says of the engine; of ports in the kernel nothing that is DPDK's, which is not started."""
-        options = self._options
-        engine = {key: value for key, value in hello.items() if key not in ("id", "ok")}
-        told = {
-            "engine": engine,
-            "ports": list(ports),
-            "clock": configured.get("clock"),
-            "eal_arguments": configured.get("eal_arguments"),
-            "command": [self._binary],
-            "workers": list(options.workers),
-            "burst": options.burst,
-            "catch_up_s": options.catch_up_s,
-            "latency_from": options.latency_from,
-            "timestamps": options.timestamps,
-        }
-        if all(port["kind"] == "xdp" for port in options.ports):
-            told["engine"] = {key: value for key, value in engine.items() if key not in _DPDK_ENGINE}
-            told["ports"] = [{key: port[key] for key in port if key not in _DPDK_PORT} for port in ports]
-            return {key: value for key, value in told.items() if key not in _DPDK_OPTIONS}
-        return told
+    async def _connect(self) -> Engine:
+        return await self._start_engine(self._host)
+
+    async def _start_engine(self, host: Host) -> EngineClient:
+        binary = await deploy_file(host, Path(self._binary))
+        return EngineClient(await host.start([binary]), f"nicbench-packets on {host.name}")
 
     async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
         if request.purpose is Purpose.CEILING:
@@ -345,7 +286,7 @@ class PacketsTester(Tester):
         return frozenset(ways) - passed
 
     def _few_frames(self, ways: Sequence[Addressing], size: Size) -> list[dict[str, Any]]:
-        rates = [LEARNING_FRAMES / LEARNING_S for _ in self._options.traffic.port_streams()]
+        rates = [self.learning_frames / LEARNING_S for _ in self._options.traffic.port_streams()]
         return self._streams(ways, size, rates, LEARNING_S)
 
     async def _send_learning(
@@ -353,7 +294,8 @@ class PacketsTester(Tester):
     ) -> tuple[StreamReading, ...]:
         """Sends streams that no trial counts, waits the settle time, and gives what came of each."""
         client = self._require_client()
-        await client.request("start", trial=number, duration_s=duration_s, streams=streams)
+        late_s = self.learning_catch_up_s
+        await client.request("start", trial=number, duration_s=duration_s, catch_up_s=late_s, streams=streams)
         await client.wait_for("transmitted", within_s=duration_s + GRACE_S, trial=number)
         drained = await client.request("drain", duration_s=request.settle_s, within_s=request.settle_s + GRACE_S)
         return parse_reading(drained, [0] * len(streams)).streams
@@ -385,7 +327,7 @@ class PacketsTester(Tester):
             for one in stream_requests(traffic, way, size, rates_frames_per_s, duration_s, part)
         ]
 
-    def _require_client(self) -> EngineClient:
+    def _require_client(self) -> Engine:
         if self._client is None:
             raise EngineError("the tester is not running", place=self._host.name)
         return self._client

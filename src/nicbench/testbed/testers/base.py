@@ -95,6 +95,13 @@ class Tester(ABC):
         tester does not know is None, never 0. EngineError where the tester died or refused.
         """
 
+    async def complete(self, reading: Reading, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+        """Adds to the reading of the last trial what is measured once the counters of the path were read again.
+
+        Frames that it sends are in none of their differences.
+        """
+        return reading
+
     def converse(self, on_event: Callable[[dict[str, Any]], None]) -> Conversation:
         """Begins a conversation in which flows start and end on their own; no trial can be made after it.
 
@@ -145,6 +152,8 @@ class TesterKind(DescribedPlugin, ABC):
     """Whether the bench file leaves the choice of ``driver`` to the run (``stages/tester_driver.py``)."""
     timestamps: str = "tsc"
     """The source of receive time stamps, for testers that use the ports of labs and bench files."""
+    peer: str | None = None
+    """The host of its second machine, by its name in the bench file; None where it is on one."""
     huge_pages_bytes: int = 0
     """The size of the huge pages that it needs on its machine."""
 

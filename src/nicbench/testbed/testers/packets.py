@@ -14,8 +14,10 @@ from nicbench.core.quantity import Bytes, Seconds
 from nicbench.core.traffic import Ability, KernelDriver, Name
 from nicbench.engine.binaries import find_binary
 from nicbench.engine.reading import RAW
-from nicbench.testbed.labs.base import TesterPort
-from nicbench.testbed.testers._packet_engine import PacketsOptions, PacketsTester, Recording
+from nicbench.testbed.labs.base import Testbed, TesterPort
+from nicbench.testbed.testers._engine_facts import PacketsOptions, Recording
+from nicbench.testbed.testers._engine_pair import PairTester
+from nicbench.testbed.testers._packet_engine import PacketsTester
 from nicbench.testbed.testers.base import Setting, TesterKind
 
 ALWAYS: Final[KernelDriver] = "net_af_xdp"
@@ -23,6 +25,9 @@ ALWAYS: Final[KernelDriver] = "net_af_xdp"
 
 # The protocol's kinds of ports with these drivers; a lab makes its ports for AF_XDP.
 _OTHER_KINDS = {"xdp": "xdp", "net_af_packet": "af_packet", "net_pcap": "pcap"}
+
+# Options of one engine that two do not share.
+_NOT_WITH_A_PEER = ("workers", "worker_cpu", "capture", "per_flow")
 
 # What programs in the kernel do not do.
 _NOT_BY_XDP = {
@@ -65,6 +70,15 @@ class Worker(Frozen):
         return self
 
 
+class PeerClock(Frozen):
+    """An error that the clock of the second machine is given."""
+
+    ahead: Seconds = Field(default=0.0, le=10.0)
+    """By how much it is ahead of the machine's own when the run begins."""
+    drift_ppm: float = Field(default=0.0, ge=-1000.0, le=1000.0)
+    """By how many millionths it gains on the machine's own."""
+
+
 class EngineOptions(Frozen):
     """How the engine sends and receives. With None nicbench chooses, and the plan says what it chose."""
 
@@ -98,6 +112,10 @@ class EngineOptions(Frozen):
     """`software`: from the time at which the burst was sent. `scheduled`: from the time at which the frame was due."""
     timestamps: Literal["tsc", "card", "kernel"] = "tsc"
     """What stamps received frames: `tsc` (software), `card` or `kernel`."""
+    peer: Name | None = None
+    """The host, of `hosts`, of the tester's second machine: frames that the one sends the other receives."""
+    peer_clock: PeerClock | None = None
+    """An error for the clock of `peer`, to see whether it is found again. Leave it out to measure."""
     capture: Capture | None = None
     """Received frames of each measuring trial as pcapng in the run folder's `raw/`, at most 64 MiB a trial."""
     reordering_n: int = Field(default=3, ge=3, le=64)
@@ -116,6 +134,21 @@ class EngineOptions(Frozen):
             )
         if len(set(cpus)) < len(cpus):
             raise ValueError("each worker polls on a CPU of its own: write a different `cpu` for each")
+        return self
+
+    @model_validator(mode="after")
+    def _check_peer(self) -> Self:
+        if self.peer is None:
+            if self.peer_clock is not None:
+                raise ValueError("`peer_clock` is of the machine that `peer` names: add `peer`, or remove it")
+            return self
+        for name in _NOT_WITH_A_PEER:
+            if getattr(self, name):
+                raise ValueError(f"with `peer` the tester has one worker on each machine: remove `{name}`")
+        if self.timestamps != "tsc":
+            raise ValueError("with `peer` frames are stamped by `tsc`: remove `timestamps`")
+        if self.driver in ("xdp", "net_pcap"):
+            raise ValueError("with `peer` the driver is `net_af_xdp` or `net_af_packet`, or a card's: change `driver`")
         return self
 
     @model_validator(mode="after")
@@ -140,12 +173,26 @@ class Packets(TesterKind):
     def __init__(self, options: Frozen) -> None:
         super().__init__(options)
         self.driver = self.options.driver or ALWAYS
-        self.leaves_driver = self.options.driver is None
+        self.peer = self.options.peer
+        self.leaves_driver = self.options.driver is None and self.peer is None
         if self.driver == "xdp":
             self.cannot = _NOT_BY_XDP
         self.timestamps = self.options.timestamps
         # Programs in the kernel take none.
         self.huge_pages_bytes = self.options.memory if self.options.huge_pages and self.driver != "xdp" else 0
+
+    def statements(self) -> tuple[str, ...]:
+        if self.peer is None:
+            return ()
+        said = (
+            f"The tester is on two machines, tester and {self.peer}: a one-way latency between them is no more certain "
+            "than the comparison of their clocks."
+        )
+        error = self.options.peer_clock
+        if error is None:
+            return (said,)
+        wrong = f"{error.ahead * 1e3:g} ms and {error.drift_ppm:g} ppm"
+        return (said, f"The clock of {self.peer} was given an error of {wrong}, to see whether it is found again.")
 
     def make(self, setting: Setting) -> PacketsTester:
         testbed, own = setting.testbed, self.options
@@ -174,7 +221,24 @@ class Packets(TesterKind):
             generates=setting.generates,
             fault=setting.fault,
         )
-        return PacketsTester(testbed.tester, str(find_binary("nicbench-packets", setting.engine_folder)), options)
+        binary = str(find_binary("nicbench-packets", setting.engine_folder))
+        if testbed.peer is None:
+            return PacketsTester(testbed.tester, binary, options)
+        if setting.generates:
+            raise BenchFileError(
+                "flows that begin and end on their own are sent by one machine",
+                place=f"{setting.place}, tester",
+                next_step="remove `peer` under `tester`",
+            )
+        far_ports = frozenset(number for number, port in enumerate(testbed.tester_ports) if port.on_peer)
+        hosts = (testbed.tester, testbed.peer)
+        return PairTester(hosts, binary, options, far_ports, self._far_configure(testbed))
+
+    def _far_configure(self, testbed: Testbed) -> dict[str, Any]:
+        """The fields of ``configure`` in which the second engine differs from the first."""
+        error = self.options.peer_clock
+        told = error and {"offset_ns": round(error.ahead * 1e9), "ppm": error.drift_ppm}
+        return {"worker_cpu": testbed.peer_cpu, "watch_cpus": [], **({"clock_error": told} if told else {})}
 
     def _workers(self, setting: Setting) -> tuple[dict[str, Any], ...]:
         """The workers as in the protocol, with numbers of ports in place of names."""

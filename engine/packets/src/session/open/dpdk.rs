@@ -79,6 +79,10 @@ fn port_options(port: &PortRequest, timestamps: Timestamps) -> Result<PortOption
             let message = format!("port {}: ports of the kind `xdp` cannot be mixed with others", port.name);
             return Err(EngineError::new(ErrorKind::BadRequest, message, "make all ports `xdp`, or none"));
         }
+        Asked::Remote => {
+            let message = format!("port {} is another engine's, and this one would open it", port.name);
+            return Err(EngineError::new(ErrorKind::BadRequest, message, "configure it for trials only"));
+        }
         Asked::Simulated { .. } => {
             let message = format!("port {}: simulated ports cannot be mixed with real ones", port.name);
             return Err(EngineError::new(ErrorKind::BadRequest, message, "make all ports simulated, or none"));

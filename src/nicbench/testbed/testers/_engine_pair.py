@@ -1,0 +1,144 @@
+"""The tester on two machines: one engine on each, which share every trial, and whose clocks are mapped around it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+from nicbench.core.clock_mapping import ClockMapping
+from nicbench.core.pattern import Way
+from nicbench.core.reading import LearntFlows
+from nicbench.core.trial import Latency, Reading, StreamReading, TrialRequest
+from nicbench.engine.pair import EnginePair, PairStart
+from nicbench.hosts.base import Host
+from nicbench.stats.latency import merge
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers._engine_facts import PacketsOptions
+from nicbench.testbed.testers._packet_engine import Engine, PacketsTester
+from nicbench.testbed.testers._ptp_watch import PtpWatch
+from nicbench.testbed.testers.base import During, TesterFacts
+
+# Before the first trial the clocks are watched for so long, in so many steps: their drift is then known to a millionth
+# where the fastest frames differ by a microsecond.
+WATCHED_S: Final = 1.0
+WATCHED_STEP_S: Final = 0.25
+# Where no frames come back there is nothing to watch: the control path has to do.
+LONGEST_WATCH_S: Final = 3.0
+MOST_TRIES: Final = 3
+# Numbers of the transmissions that compare the clocks; those of trials and learning frames are far below.
+_COMPARING: Final = 2**29
+
+
+class PairTester(PacketsTester):
+    """Two engine processes on two hosts; ``far_ports`` are the numbers of the second one's ports."""
+
+    learning_frames: ClassVar[int] = 32
+    # Both begin at a moment that was agreed upon, which an engine may miss that waits for a processor.
+    learning_catch_up_s: ClassVar[float] = 0.1
+
+    def __init__(
+        self,
+        hosts: tuple[Host, Host],
+        binary: str,
+        options: PacketsOptions,
+        far_ports: frozenset[int],
+        far_configure: Mapping[str, Any],
+    ) -> None:
+        super().__init__(hosts[0], binary, options)
+        self._far = hosts[1]
+        self._far_ports = far_ports
+        self._far_configure = far_configure
+        self._comparisons = 0
+        self._measured: PairStart | None = None
+        self._ptp = PtpWatch((("tester", hosts[0]), ("peer", hosts[1])))
+
+    async def _connect(self) -> Engine:
+        near, far = await self._start_engine(self._host), await self._start_engine(self._far)
+        self._pair = EnginePair(near, far, self._far_ports, self._far_configure)
+        return self._pair
+
+    async def start(self) -> TesterFacts:
+        facts = await super().start()
+        await self._ptp.look()
+        names = [str(port["name"]) for port in self._options.ports]
+        second = {"host": self._far.name, "ports": [names[number] for number in sorted(self._far_ports)]}
+        told = {"second_machine": second, "ptp": self._ptp.describe()}
+        return replace(facts, description={**facts.description, **told})
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        await self._watch_clocks(request, addressing)
+        return await super().learn(number, request, addressing)
+
+    async def teach(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], frames_per_flow: int
+    ) -> tuple[LearntFlows, ...]:
+        await self._watch_clocks(request, addressing)
+        learnt = await super().teach(number, request, addressing, frames_per_flow)
+        # Learning frames at a high rate wait for one another.
+        await self._compare_clocks(request, addressing)
+        return learnt
+
+    async def trial(
+        self,
+        number: int,
+        request: TrialRequest,
+        addressing: tuple[Addressing, ...],
+        during: During | None = None,
+    ) -> Reading:
+        self._ptp.forget()
+        async with self._ptp.going_on():
+            reading = await super().trial(number, request, addressing, during)
+        self._measured = self._pair.last_start
+        return reading
+
+    async def complete(self, reading: Reading, request: TrialRequest, addressing: tuple[Addressing, ...]) -> Reading:
+        """The reading with how the clocks were mapped, once they were compared after the trial too."""
+        await self._compare_clocks(request, addressing)
+        mapping = None if self._measured is None else self._pair.mapping(self._measured)
+        if mapping is not None and self._ptp.bound_ns is not None:
+            mapping = mapping.model_copy(update={"ptp": self._ptp.worst})
+        return self._with_clocks(reading, mapping)
+
+    async def _watch_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """Compares the clocks until their drift is known; once it is, nothing is sent."""
+        began = time.monotonic()
+        while self._pair.watched_s < WATCHED_S and time.monotonic() - began < LONGEST_WATCH_S:
+            await self._compare_clocks(request, addressing)
+            await asyncio.sleep(WATCHED_STEP_S)
+
+    async def _compare_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
+        """Sends a few frames both ways, which nobody counts: the fastest of each way tell how the clocks differ.
+
+        Again where none came one of the ways: a machine that is busy may send none in so short a time.
+        """
+        if self._ptp.is_running:
+            await self._ptp.look()
+        if self._ptp.bound_ns is not None:
+            await self._pair.compare_by_ptp(self._ptp.bound_ns)
+        known = self._pair.compared_over_links
+        for _ in range(MOST_TRIES):
+            self._comparisons += 1
+            await self._learn(_COMPARING + self._comparisons, request, addressing)
+            if self._pair.compared_over_links > known:
+                return
+
+    def _with_clocks(self, reading: Reading, mapping: ClockMapping | None) -> Reading:
+        """The reading with the mapping; latencies between the machines are as uncertain as it is, or unknown."""
+        streams = tuple(self._map_stream(one, mapping) for one in reading.streams)
+        latency = merge([one.latency for one in streams if one.latency])
+        return reading.model_copy(update={"streams": streams, "latency": latency, "clocks": mapping})
+
+    def _map_stream(self, stream: StreamReading, mapping: ClockMapping | None) -> StreamReading:
+        transmit, receive = (int(port) for port in stream.name.split(" ")[0].split("->"))
+        if stream.latency is None or (transmit in self._far_ports) == (receive in self._far_ports):
+            return stream
+        return stream.model_copy(update={"latency": _map_latency(stream.latency, mapping)})
+
+
+def _map_latency(latency: Latency, mapping: ClockMapping | None) -> Latency | None:
+    if mapping is None:
+        return None
+    return latency.model_copy(update={"uncertainty_ns": (latency.uncertainty_ns or 0.0) + mapping.uncertainty_ns})
