@@ -9,6 +9,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Mix, Size
+from nicbench.core.power import PowerOver
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -46,6 +47,8 @@ class Purpose(StrEnum):
     RESET = "reset"  # how long the DUT forwards nothing when it is reset
     RECOVERY = "recovery"  # when the last frame is lost after an overload
     CONNECTIONS = "connections"  # whether the DUT takes an exact number of flows that it does not know
+    IDLE = "idle"  # what the machines draw while nothing is sent
+    POWER = "power"  # what they draw at a given load
     SERVED = "served"  # what a client of `nicbench serve` had sent
 
 
@@ -378,6 +381,8 @@ class Reading(Frozen):
     interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
     """The hardware health of the hosts; None where it was not read."""
+    power: tuple[PowerOver, ...] = Field(default=(), exclude_if=lambda power: not power)
+    """What each meter said of the time in which frames passed; empty where no method asked for it."""
 
     @property
     def offering_ns(self) -> int:

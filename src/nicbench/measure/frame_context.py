@@ -155,6 +155,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self.pattern = offered.traffic.pattern
         self.streams = tuple(stream.name for stream in offered.traffic.port_streams())
         self.most_line_rates = offered.ways.most_line_rates
+        self.power = maker.power
         self._offered = offered
         self._reference_clock = reference_clock
         self._maker = maker

@@ -18,6 +18,7 @@ from nicbench.core.described import DescribedPlugin
 from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Pattern
+from nicbench.core.power import PowerFacts
 from nicbench.core.registry import find, find_one
 from nicbench.core.result import Bounded, Result, Value
 from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
@@ -99,6 +100,8 @@ class Context(AnyContext, Protocol):
     """The names of the streams of a port."""
     most_line_rates: float
     """The highest load that can be offered, in line rates of a port: above 1 where several send to one."""
+    power: PowerFacts
+    """The meters that say what the machines draw; none where no test asks for them (``Method.reads_power``)."""
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """Returns the frame sizes of a test's options, with mixes in place of their names."""
@@ -174,6 +177,9 @@ class Method(DescribedPlugin, ABC):
     """Whether `nicbench serve` makes its results; a bench file cannot ask for it."""
     sees_faults: ClassVar[bool] = False
     """Whether its values show what a DUT with known faults does to frames, so that both can be compared."""
+
+    reads_power: ClassVar[bool] = False
+    """Whether its trials read what the machines draw, so that their meters are looked for before the run."""
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name

@@ -39,6 +39,7 @@ from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import statements_of, traffic_disclosure
+from nicbench.stages.power import find_meter
 from nicbench.stages.reference_clock import MachineClock
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
@@ -264,6 +265,7 @@ class FrameRig(Rig[LiveFrameContext]):
             hosts={"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester},
             ledger=await LedgerReader.of(testbed),
             health=await HealthReader.of(testbed),
+            meter=await find_meter(setting.bench, testbed, setting.folder.journal.trials().values()),
             port_names=tuple(port.name for port in testbed.tester_ports),
             smallest_frame_bytes=max(64, self._facts.minimum_frame_bytes),
             learning=setting.bench.traffic.learning,

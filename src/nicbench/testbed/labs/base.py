@@ -17,6 +17,7 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern
 from nicbench.hosts.base import Host
 from nicbench.testbed.interfaces.rdma import RdmaPort
+from nicbench.testbed.simulated_power import SimulatedPower
 from nicbench.tuning.changes import Changes
 
 
@@ -90,6 +91,10 @@ class Testbed:
     """Whether frames come back on the port that they were sent on; with a single port they always do."""
     promised_bytes: int = 0
     """Huge pages that are reserved for the tester, which has not taken them yet."""
+    power: SimulatedPower | None = None
+    """What the machine of a simulated lab draws; None where it has no meters, and on real machines."""
+    seed: int = 0
+    """The seed of what a simulated lab draws by chance."""
 
     @property
     def test_hosts(self) -> tuple[TestHost, ...]:
