@@ -55,6 +55,8 @@ class PowerSource(Frozen):
     averaging_s: float
     averaging_is_told: bool = True
     resolution_watts: float = 0.0
+    has_dut: bool = True
+    """Whether the DUT is on this machine."""
 
     @property
     def row(self) -> str:
@@ -73,6 +75,13 @@ class PowerOver(Frozen):
     readings: int
     watts: float | None
     why: str | None = None
+
+
+class PowerWish(Frozen):
+    """What a test asks of meters: their methods in lower case, and the averaging time of those that tell none."""
+
+    methods: tuple[str, ...]
+    averaging_s: float
 
 
 class PowerFacts(Frozen):

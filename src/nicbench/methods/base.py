@@ -18,7 +18,7 @@ from nicbench.core.described import DescribedPlugin
 from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Pattern
-from nicbench.core.power import PowerFacts
+from nicbench.core.power import PowerFacts, PowerWish
 from nicbench.core.registry import find, find_one
 from nicbench.core.result import Bounded, Result, Value
 from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
@@ -101,7 +101,7 @@ class Context(AnyContext, Protocol):
     most_line_rates: float
     """The highest load that can be offered, in line rates of a port: above 1 where several send to one."""
     power: PowerFacts
-    """The meters that say what the machines draw; none where no test asks for them (``Method.reads_power``)."""
+    """The meters that say what the machines draw; none where no test asks for them (``Method.power_wish``)."""
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """Returns the frame sizes of a test's options, with mixes in place of their names."""
@@ -177,9 +177,6 @@ class Method(DescribedPlugin, ABC):
     """Whether `nicbench serve` makes its results; a bench file cannot ask for it."""
     sees_faults: ClassVar[bool] = False
     """Whether its values show what a DUT with known faults does to frames, so that both can be compared."""
-
-    reads_power: ClassVar[bool] = False
-    """Whether its trials read what the machines draw, so that their meters are looked for before the run."""
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name
@@ -329,6 +326,10 @@ class Method(DescribedPlugin, ABC):
     def frame_sizes(self) -> tuple[int | str, ...]:
         """Returns every frame size, or name of a mix, to be sent, so that validation can refuse what cannot be sent."""
         return ()
+
+    def power_wish(self) -> PowerWish | None:
+        """Returns by which meters its trials read what the machines draw, which are then found before the run."""
+        return None
 
     def abilities(self) -> frozenset[Ability]:
         """Returns what the method needs of the tester beyond frames sent at a load and counted."""

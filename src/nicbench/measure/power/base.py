@@ -34,7 +34,7 @@ class Sensed:
         """What tells a machine's meters apart."""
         return self.method, self.part.value, self.name
 
-    def source(self, machine: str, assumed_s: float) -> PowerSource:
+    def source(self, machine: str, assumed_s: float, has_dut: bool = True) -> PowerSource:
         """The meter itself; ``assumed_s`` is its averaging time where it tells none."""
         return PowerSource(
             machine=machine,
@@ -45,6 +45,7 @@ class Sensed:
             averaging_s=assumed_s if self.averaging_s is None else self.averaging_s,
             averaging_is_told=self.averaging_s is not None,
             resolution_watts=self.resolution_watts,
+            has_dut=has_dut,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,14 +26,13 @@ from nicbench.system.inventory.base import NOT_UNDERSTOOD
 from nicbench.system.redfish.power import PowerOfSystem
 from nicbench.testbed.testers.base import During
 
-ASSUMED_AVERAGING_S: Final = 5.0
-"""For meters that do not tell over how long they average: management controllers filter over a few seconds."""
 EDGE_SHARE: Final = 0.05
 """So much of a transmission is left out at each end, in which it may not have begun or have ended already ..."""
 LONGEST_EDGE_S: Final = 1.0
 """... but no more than this."""
 _SHORTEST_STEP_S, _LONGEST_STEP_S = 1.0, 20.0
 _TIMEOUT_S: Final = 20.0
+REDFISH: Final = "Redfish"
 _SCRIPTS: Final = {rapl.METHOD: rapl.SCRIPT, hwmon.METHOD: hwmon.SCRIPT, ipmi.METHOD: ipmi.SCRIPT}
 _PARSERS: Final[dict[str, Callable[[str], tuple[Sensed, ...]]]] = {
     rapl.METHOD: rapl.parse_rapl,
@@ -76,16 +75,21 @@ class MeteredMachine:
     name: str
     host: Host
     controller: Controller | None = None
+    has_dut: bool = True
 
 
 class _Reader:
     """One machine: after ``find`` only what it has is read."""
 
-    def __init__(self, machine: MeteredMachine, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, machine: MeteredMachine, methods: Collection[str], assumed_s: float, clock: Callable[[], float]
+    ) -> None:
         self._machine = machine
         self._clock = clock
-        self._system = None if machine.controller is None else PowerOfSystem(machine.controller)
-        self._scripts = dict(_SCRIPTS)
+        self._assumed_s = assumed_s
+        asked = machine.controller if REDFISH.lower() in methods else None
+        self._system = None if asked is None else PowerOfSystem(asked)
+        self._scripts = {method: script for method, script in _SCRIPTS.items() if method.lower() in methods}
         self.sources: tuple[PowerSource, ...] = ()
         self.unread: tuple[str, ...] = ()
 
@@ -94,7 +98,7 @@ class _Reader:
         unread, sensed = list[str](), list[Sensed]()
         name = self._machine.name
         try:
-            printed = await self._print()
+            printed = await self._print() if self._scripts else {}
         except NicbenchError as error:
             printed = {}
             unread.append(f"{name}: {error.message}")
@@ -115,7 +119,7 @@ class _Reader:
             except NicbenchError as error:
                 self._system = None
                 unread.append(f"{name}: Redfish: {error.message}")
-        self.sources = tuple(each.source(name, ASSUMED_AVERAGING_S) for each in sensed)
+        self.sources = tuple(each.source(name, self._assumed_s, self._machine.has_dut) for each in sensed)
         self.unread = tuple(unread)
 
     async def look(self) -> Look:
@@ -135,7 +139,7 @@ class _Reader:
 
     async def _ask(self, system: PowerOfSystem) -> Sensed:
         watts = await system.watts()
-        return Sensed("Redfish", PowerPart.MACHINE, system.resource, watts=watts if is_plausible(watts) else None)
+        return Sensed(REDFISH, PowerPart.MACHINE, system.resource, watts=watts if is_plausible(watts) else None)
 
 
 async def _nothing() -> dict[str, str]:
@@ -153,6 +157,8 @@ class LiveMeter(Meter):
         self,
         machines: tuple[MeteredMachine, ...],
         *,
+        methods: Collection[str],
+        assumed_s: float,
         is_one_machine: bool = False,
         clock: Callable[[], float] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -160,7 +166,7 @@ class LiveMeter(Meter):
         # Seconds since 1970, which go on in a run that is resumed, by a clock that nobody sets meanwhile.
         offset_s = time.time() - time.monotonic()
         clock = clock or (lambda: offset_s + time.monotonic())
-        self._readers = tuple(_Reader(machine, clock) for machine in machines)
+        self._readers = tuple(_Reader(machine, methods, assumed_s, clock) for machine in machines)
         self._clock = clock
         self._sleep = sleep
         self._is_one_machine = is_one_machine
