@@ -10,8 +10,8 @@ from nicbench.core.traffic import Learning
 from nicbench.core.trial import TrialRequest
 from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader
-from nicbench.measure.power.meter import Meter
 from nicbench.measure.ledger.reader import LedgerReader
+from nicbench.measure.power.meter import Meter
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.testers.base import Tester
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ def _by_energy(source: PowerSource, seen: Sequence[tuple[float, Sensed]], began_
     if len(known) < 2 or known[-1][0] <= known[0][0]:
         return None, len(known), "it was not read at both ends of the window"
     used_j = 0.0
-    for (_, before_j, _), (_, after_j, range_j) in zip(known, known[1:], strict=False):
+    for (_, before_j, _), (_, after_j, range_j) in itertools.pairwise(known):
         step_j = after_j - before_j
         if step_j < 0.0:
             if not range_j or range_j < before_j:

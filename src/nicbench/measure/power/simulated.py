@@ -1,4 +1,4 @@
-"""The meters of a simulated lab. Its time is computed, as that of its frames, and every window is read as a real one."""
+"""The meters of a simulated lab. Its time is computed, as that of its frames; windows are read as real ones are."""
 
 from __future__ import annotations
 

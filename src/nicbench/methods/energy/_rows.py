@@ -51,12 +51,12 @@ class Measured:
 
 
 def results_of(method: FrameMethod, measured: Measured) -> Iterator[Result]:
-    """The results of a frame size: idle first, then each load, the widest row of the DUT's machine first."""
+    """The results of a frame size: idle first, then the loads, rising; the widest row of the DUT's machine first."""
     rows = rows_of(measured.sources)
     main = widest(rows)
     for meters in rows:
         yield _idle_result(method, measured, meters, meters is main.get(meters.machine))
-    for at_load in measured.loads:
+    for at_load in sorted(measured.loads, key=lambda each: each.percent):
         for meters in rows:
             yield _load_result(method, measured, at_load, meters, meters is main.get(meters.machine))
 
@@ -75,7 +75,11 @@ def _result(
             "machine": meters.machine,
             "meter": meters.row,
         },
-        values={**values, **_words(measured, meters)},
+        values={
+            **values,
+            "row": f"{measured.parameters['size']} bytes, {percent:g} %, {meters.machine}, {meters.row}",
+            **_words(measured, meters),
+        },
         **more,
     )
 
@@ -126,9 +130,7 @@ def _idle_result(method: FrameMethod, measured: Measured, meters: Meters, is_wid
     )
 
 
-def _load_result(
-    method: FrameMethod, measured: Measured, at_load: AtLoad, meters: Meters, is_widest: bool
-) -> Result:
+def _load_result(method: FrameMethod, measured: Measured, at_load: AtLoad, meters: Meters, is_widest: bool) -> Result:
     passes = [
         Pass(meters.read(before.reading.power), meters.read(trial.reading.power), meters.read(after.reading.power))
         for (before, after), trial in zip(measured.idle, at_load.trials, strict=False)
@@ -154,7 +156,6 @@ def _load_result(
         at_load.percent,
         {
             COVERS: WIDEST if is_widest else _PART,
-            "load_frames_per_s": at_load.load_frames_per_s,
             "forwarded_bits_per_s": forwarded,
             **_values(found, None if stands_still else forwarded, meters.has_dut, knows_above=not stands_still),
             "passes": len(passes),
@@ -176,21 +177,32 @@ def _forwarded_bits_per_s(measured: Measured, at_load: AtLoad) -> float | None:
 
 
 def _values(found: LoadPower | None, forwarded: float | None, has_dut: bool, *, knows_above: bool) -> Values:
+    unknown: Values = dict.fromkeys(("watts", "idle_watts", "above_idle_watts", "joules_per_gigabit"))
     if found is None:
-        return dict.fromkeys(
-            ("watts", "idle_watts", "above_idle_watts", "joules_per_gigabit", "joules_per_gigabit_above_idle")
-        )
+        return unknown
     gigabits_per_s = (forwarded or 0.0) / _GIGABIT
-    has_joules = has_dut and gigabits_per_s > 0.0
     return {
+        **unknown,
         "watts": found.total.value,
         "watts_lower": found.total.lower,
         "watts_upper": found.total.upper,
         "idle_watts": found.idle_watts,
         "idle_drift_watts": found.drift_watts,
-        "above_idle_watts": _bounded(found.above) if knows_above else None,
-        "joules_per_gigabit": found.total.value / gigabits_per_s if has_joules else None,
-        "joules_per_gigabit_above_idle": _bounded(found.above.divide(gigabits_per_s)) if has_joules else None,
+        **(
+            {"above_idle_watts": found.above.value, "above_idle_interval_watts": _bounded(found.above)}
+            if knows_above
+            else {}
+        ),
+        **(_joules(found, gigabits_per_s) if has_dut and gigabits_per_s > 0.0 else {}),
+    }
+
+
+def _joules(found: LoadPower, gigabits_per_s: float) -> Values:
+    above = found.above.divide(gigabits_per_s)
+    return {
+        "joules_per_gigabit": found.total.value / gigabits_per_s,
+        "joules_per_gigabit_above_idle": above.value,
+        "joules_per_gigabit_above_idle_interval": _bounded(above),
     }
 
 
@@ -205,10 +217,8 @@ def _whys(windows: Sequence[Drawn], meters: Meters) -> list[str]:
 def _doubts(found: LoadPower | None, meters: Meters) -> list[str]:
     if found is None or abs(found.drift_watts) <= max(found.above.value, 0.0):
         return []
-    return [
-        f"{meters.row}: the idle power drifted by {found.drift_watts:+.3g} W over a pass, and the load adds "
-        f"{found.above.value:.3g} W"
-    ]
+    drifted = f"{meters.row}: the idle power drifted by {found.drift_watts:+.3g} W over a pass"
+    return [f"{drifted}, and the load adds {found.above.value:.3g} W"]
 
 
 def _verdict(whys: Sequence[str], doubts: Sequence[str]) -> ResultVerdict:

@@ -38,10 +38,20 @@ _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
 _MACHINE = Column(value="machine", head="Machine", form="text")
 _METER = Column(value="meter", head="Measured", form="text")
-_WATTS = Column(value="watts", head="Power", unit="W")
-_ABOVE = "above_idle_watts"
+_WATTS = Column(value="watts", head="Power", unit="W", form="trimmed")
+_EACH = "Energy of a gigabit"
 _JOULES = Column(
-    value="joules_per_gigabit", head="All of it", unit="J/Gb", group="For each gigabit", is_main=True, better="lower"
+    value="joules_per_gigabit",
+    head="Total",
+    name="energy of a gigabit",
+    unit="J/Gb",
+    group=_EACH,
+    is_main=True,
+    better="lower",
+)
+_SENTENCE = (
+    "draws {watts} at {load_percent} with {size} frames, {above_idle_watts} above idle: {joules_per_gigabit}, of which "
+    "{joules_per_gigabit_above_idle} are above idle"
 )
 
 
@@ -173,10 +183,6 @@ class Power(FrameMethod):
 
     @classmethod
     def table(cls) -> ResultTable:
-        above = Column(value=_ABOVE, head="Above idle", unit="W", group="Power")
-        joules = Column(
-            value="joules_per_gigabit_above_idle", head="Above idle", unit="J/Gb", group="For each gigabit"
-        )
         return ResultTable(
             title="Power against load",
             caption=(
@@ -189,19 +195,17 @@ class Power(FrameMethod):
                 *(_SIZE, _LOAD, _MACHINE, _METER),
                 Column(value="forwarded_bits_per_s", head="Forwarded"),
                 _WATTS.model_copy(update={"group": "Power", "head": "Total"}),
-                Column(value="idle_watts", head="Idle", unit="W", group="Power"),
-                above,
-                above.model_copy(update={"head": "Interval", "aspect": "span", "is_minor": True}),
+                Column(value="idle_watts", head="Idle", unit="W", form="trimmed", group="Power"),
+                Column(value="above_idle_watts", head="Above idle", unit="W", form="trimmed", group="Power"),
+                Column(value="above_idle_interval_watts", head="Interval", unit="W", form="trimmed", aspect="interval"),
                 _JOULES,
-                joules,
-                joules.model_copy(update={"head": "Interval", "aspect": "span", "is_minor": True}),
-                Column(value="idle_drift_watts", head="Drift of idle", unit="W", is_minor=True),
+                Column(value="joules_per_gigabit_above_idle", head="Above idle", unit="J/Gb", group=_EACH),
+                Column(value="joules_per_gigabit_above_idle_interval", head="Interval", unit="J/Gb", aspect="interval"),
+                Column(value="idle_drift_watts", head="Drift of idle", unit="W", form="trimmed", is_minor=True),
                 Column(value="passes", head="Passes", form="whole", is_minor=True),
             ),
-            sentences=(
-                "draws {watts} at {load_percent} with {size} frames: {joules_per_gigabit} for each gigabit, of which "
-                "{joules_per_gigabit_above_idle} are above idle",
-            ),
+            sentences=(_SENTENCE,),
+            row_name="{row}",
             sums=(COVERS, WIDEST),
             notes=(("meters", "Meters"), ("shared", "Machines")),
             plots=(

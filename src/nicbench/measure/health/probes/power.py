@@ -16,4 +16,6 @@ class Power(Probe):
         return SCRIPT
 
     def read(self, text: str, view: HealthView) -> tuple[Energy, ...]:
-        return tuple(Energy(zone.where, zone.joules, zone.range_j) for zone in read_zones(text) if zone.joules is not None)
+        return tuple(
+            Energy(zone.where, zone.joules, zone.range_j) for zone in read_zones(text) if zone.joules is not None
+        )
