@@ -15,7 +15,7 @@ from nicbench.measure.power.meter import Meter, window_s
 from nicbench.testbed.simulated_power import SimulatedPower
 from nicbench.testbed.testers.base import During
 
-MACHINE: Final = "simulated machine"
+MACHINE: Final = "tester and DUT"
 _METHOD: Final = "simulated"
 _STEP_S: Final = 1.0
 

@@ -77,7 +77,7 @@ def _result(
         },
         values={
             **values,
-            "row": f"{measured.parameters['size']} bytes, {percent:g} %, {meters.machine}, {meters.row}",
+            "row": f"{measured.parameters['size']} bytes, {percent:g} %, {meters.row}, {meters.machine}",
             **_words(measured, meters),
         },
         **more,
@@ -116,7 +116,6 @@ def _idle_result(method: FrameMethod, measured: Measured, meters: Meters, is_wid
         "watts_upper": max(known, default=None),
         "idle_watts": mean,
         "idle_drift_watts": max(drifts, key=abs, default=None),
-        "passes": len(measured.idle),
     }
     return _result(
         method,
@@ -158,7 +157,6 @@ def _load_result(method: FrameMethod, measured: Measured, at_load: AtLoad, meter
             COVERS: WIDEST if is_widest else _PART,
             "forwarded_bits_per_s": forwarded,
             **_values(found, None if stands_still else forwarded, meters.has_dut, knows_above=not stands_still),
-            "passes": len(passes),
         },
         verdict=_verdict(whys, [*doubts, *at_load.disturbances]),
         disturbances=tuple(dict.fromkeys((*whys, *doubts, *at_load.disturbances))),
@@ -188,13 +186,13 @@ def _values(found: LoadPower | None, forwarded: float | None, has_dut: bool, *, 
         "watts_upper": found.total.upper,
         "idle_watts": found.idle_watts,
         "idle_drift_watts": found.drift_watts,
-        **(
-            {"above_idle_watts": found.above.value, "above_idle_interval_watts": _bounded(found.above)}
-            if knows_above
-            else {}
-        ),
+        **(_above(found) if knows_above else {}),
         **(_joules(found, gigabits_per_s) if has_dut and gigabits_per_s > 0.0 else {}),
     }
+
+
+def _above(found: LoadPower) -> Values:
+    return {"above_idle_watts": found.above.value, "above_idle_interval_watts": _bounded(found.above)}
 
 
 def _joules(found: LoadPower, gigabits_per_s: float) -> Values:

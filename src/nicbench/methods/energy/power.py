@@ -13,7 +13,6 @@ stands still or falls, and idle power that drifts by more than a load adds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -35,7 +34,7 @@ _SIMULATED = "simulated"
 _AVERAGES = 3.0
 """A window must be so many averaging times of a meter long: of the first nothing counts."""
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
-_LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
+_LOAD = Column(value="load_percent", head="Load", unit="%", form="trimmed")
 _MACHINE = Column(value="machine", head="Machine", form="text")
 _METER = Column(value="meter", head="Measured", form="text")
 _WATTS = Column(value="watts", head="Power", unit="W", form="trimmed")
@@ -50,7 +49,7 @@ _JOULES = Column(
     better="lower",
 )
 _SENTENCE = (
-    "draws {watts} at {load_percent} with {size} frames, {above_idle_watts} above idle: {joules_per_gigabit}, of which "
+    "draws {watts} at {load} with {size} frames, {above_idle_watts} above idle: {joules_per_gigabit}, of which "
     "{joules_per_gigabit_above_idle} are above idle"
 )
 
@@ -202,11 +201,9 @@ class Power(FrameMethod):
                 Column(value="joules_per_gigabit_above_idle", head="Above idle", unit="J/Gb", group=_EACH),
                 Column(value="joules_per_gigabit_above_idle_interval", head="Interval", unit="J/Gb", aspect="interval"),
                 Column(value="idle_drift_watts", head="Drift of idle", unit="W", form="trimmed", is_minor=True),
-                Column(value="passes", head="Passes", form="whole", is_minor=True),
             ),
             sentences=(_SENTENCE,),
             row_name="{row}",
-            sums=(COVERS, WIDEST),
             notes=(("meters", "Meters"), ("shared", "Machines")),
             plots=(
                 Plot(
@@ -222,10 +219,17 @@ class Power(FrameMethod):
         )
 
     @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """Returns the energy of a gigabit, in rows that measure most of a machine."""
+        return (_JOULES.value,) if result.values.get(COVERS) == WIDEST else ()
+
+    @classmethod
     def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """Returns of each machine the row that measures most of it."""
-        return tuple(_widest(results)) or results
+        """Returns of each machine the row that measures most of it, the highest load first, without idle."""
+        chosen = [result for result in results if result.values.get(COVERS) == WIDEST and _percent(result) > 0.0]
+        return tuple(sorted(chosen, key=_percent, reverse=True)) or results
 
 
-def _widest(results: Iterable[Result]) -> Iterable[Result]:
-    return (result for result in results if result.values.get(COVERS) == WIDEST)
+def _percent(result: Result) -> float:
+    percent = result.parameters.get(_LOAD.value)
+    return percent if isinstance(percent, int | float) else 0.0
