@@ -82,10 +82,9 @@ async def test_what_a_gigabit_costs_is_found_ten_of_ten_by_both_meters_though_th
 
 
 async def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
-    found = [
-        holds(at(await run(method(), machine(seed)), percent), JOULES) for seed in range(100) for percent in (50.0,)
-    ]
-    assert 89 <= sum(found) <= 100  # of 100 at 95 %: fewer, once in a hundred tries
+    test = method(loads=(50.0,), confidence=0.9)
+    found = [holds(at(await run(test, machine(seed)), 50.0), JOULES) for seed in range(50)]
+    assert 39 <= sum(found) <= 49  # of 50 at 90 %: more or fewer, once in a hundred tries
 
 
 async def test_idle_is_measured_around_each_pass_and_subtracted() -> None:
@@ -105,7 +104,7 @@ async def test_the_report_answers_by_the_widest_meter_at_the_highest_load() -> N
     (section,) = sections(list(await run(method(), machine(noise_watts=0.0))), {})
     assert section.sentence == (
         "draws 102\u00a0W at 100 % of the line rate with 1518-byte frames, 11.8\u00a0W above idle: 103\u00a0J/Gb, of "
-        "which 12\u00a0J/Gb are above idle"
+        "which 12.0\u00a0J/Gb are above idle"
     )
     assert ("Machines", "tester and DUT are one machine: every figure is what both draw") in [
         tuple(note.split(": ", 1)) for note in section.notes
@@ -140,11 +139,11 @@ async def test_idle_power_that_drifts_by_more_than_the_load_adds_is_told() -> No
 async def test_windows_that_are_short_for_a_meter_and_machines_without_one_are_refused() -> None:
     short = method(idle=10.0).objection(machine(averaging=5.0))
     assert short is not None
-    assert (short.message, short.next_step) == (
+    assert short.message == (
         "tester and DUT, whole machine (simulated): it averages over 5 s, as it tells, and windows of 10 s are too "
-        "short for that",
-        "write `idle` and `duration` of at least 15 s, or leave it out of `meters`",
+        "short for that"
     )
+    assert short.next_step == "write `idle` and `duration` of at least 15 s, or leave it out of `meters`"
     assert method().objection(machine()) is None
     bare = machine()
     bare.power = PowerFacts(unread=("DUT: it has RAPL, which only root may read",))
