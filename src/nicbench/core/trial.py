@@ -17,6 +17,7 @@ from nicbench.core.reading import (
     FlowGroup,
     FlowReport,
     Flows,
+    InterruptionTimes,
     Intervals,
     LearntFlows,
     MachineHealth,
@@ -337,13 +338,6 @@ class DutWork(Frozen):
         """Returns the core's own cycles per packet, as the core's clock differs from the time-stamp counter's."""
         tsc, clock = self.tsc_cycles_per_packet, self.mean_core_clock_hz
         return None if tsc is None or clock is None or not self.tsc_hz else tsc * clock / self.tsc_hz
-
-
-class InterruptionTimes(Frozen):
-    """When the command of an interruption ran, in seconds since the transmission began, by the controller's clock."""
-
-    began_s: float
-    ended_s: float
 
 
 class Reading(Frozen):

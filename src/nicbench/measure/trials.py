@@ -14,8 +14,8 @@ from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.power import PowerFacts
-from nicbench.core.reading import Counts
-from nicbench.core.trial import Health, Interruption, InterruptionTimes, Purpose, Reading, Trial, TrialRequest
+from nicbench.core.reading import Counts, InterruptionTimes
+from nicbench.core.trial import Health, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
 from nicbench.measure.learning import Learner, dead_dut_error
 from nicbench.measure.samples import Maker, SampleLog, Slot

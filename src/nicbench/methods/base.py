@@ -154,10 +154,7 @@ class RoundContext(AnyContext, Protocol):
         """Plays one judged round (repeated where invalid), and says whether it had to be used although wrong."""
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
-        """Makes a file on this endpoint's host and returns its path.
-
-        The file is ``filled`` with ``size_bytes`` bytes, or there is room for them.
-        """
+        """Makes a file of ``size_bytes`` on this endpoint's host, ``filled`` or with room for them; returns its path."""
 
     async def remove_file(self, endpoint: str, path: str) -> None:
         """Removes a file that ``make_file`` made; otherwise it is removed at the end of the run."""
@@ -204,10 +201,7 @@ class Method(DescribedPlugin, ABC):
         return ()
 
     def objection(self, context: Any) -> Objection | None:
-        """Returns why this testbed does not suit the method.
-
-        Every test is asked, with its context, before the first test begins.
-        """
+        """Returns why this testbed does not suit the method; every test is asked before the first test begins."""
         return None
 
     def promises(self, result: Result) -> tuple[Promise, ...]:

@@ -97,6 +97,7 @@ def _words(measured: Measured, meters: Meters) -> Values:
     both = "tester and DUT are one machine: every figure is what both draw"
     return {
         "meters": f"{meters.machine}, {meters.row}: {', '.join(told)}",
+        "full_load": f"100 % is {measured.parameters['load_of']}",
         "shared": both if measured.is_one_machine else None,
     }
 

@@ -204,7 +204,7 @@ class Power(FrameMethod):
             ),
             sentences=(_SENTENCE,),
             row_name="{row}",
-            notes=(("meters", "Meters"), ("shared", "Machines")),
+            notes=(("full_load", "Load"), ("meters", "Meters"), ("shared", "Machines")),
             plots=(
                 Plot(
                     x=_LOAD,
