@@ -154,7 +154,7 @@ class RoundContext(AnyContext, Protocol):
         """Plays one judged round (repeated where invalid), and says whether it had to be used although wrong."""
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
-        """Makes a file of ``size_bytes`` on this endpoint's host, ``filled`` or with room for them; returns its path."""
+        """Makes a file of ``size_bytes`` on this endpoint's host, ``filled`` or with room for it; returns its path."""
 
     async def remove_file(self, endpoint: str, path: str) -> None:
         """Removes a file that ``make_file`` made; otherwise it is removed at the end of the run."""

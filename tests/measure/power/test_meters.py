@@ -6,12 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from nicbench.core.events import Bus
+from nicbench.core.judging import Thresholds
 from nicbench.core.power import PowerPart
+from nicbench.core.trial import Purpose, TrialRequest
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.power import hwmon, ipmi, rapl
 from nicbench.measure.power.base import Look, Sensed, over_window
 from nicbench.measure.power.meter import LiveMeter, MeteredMachine
+from nicbench.measure.samples import SampleLog
+from nicbench.measure.trial_setup import TrialSetup
+from nicbench.measure.trials import TrialMaker
+from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
+from nicbench.testbed.fake_tester import FakeTester
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -139,3 +147,21 @@ async def test_counters_alone_are_left_alone_between_the_ends_of_a_window() -> N
     (packages,) = await meter.idle(1, 25.0)
     assert packages.watts == pytest.approx(60.0)
     assert len(machine.host.commands) - asked_before == 2
+
+
+async def test_power_is_read_beside_a_transmission_and_while_nothing_is_sent() -> None:
+    machine, tester = Machine(IPMI=golden("dcmi")), FakeTester(1e6)
+    meter = await machine.meter("rapl", "ipmi")
+    setup = TrialSetup(tester, Simulated(SimulatedOptions()), meter=meter)
+    maker = TrialMaker(setup, Thresholds(), SampleLog({}, Bus()))
+    request = TrialRequest(
+        frame_bytes=64, load_frames_per_s=1000.0, duration_s=60.0, drain_s=0.1, settle_s=0.1, purpose=Purpose.POWER
+    )
+    loaded = await maker.make("p/0/0", "p", {}, request, 0)
+    assert [over.source.method for over in loaded.reading.power] == ["RAPL", "IPMI"]
+    assert [over.window_s for over in loaded.reading.power] == pytest.approx([58.0, 58.0])  # without its two ends
+    idle_request = request.model_copy(update={"purpose": Purpose.IDLE, "load_frames_per_s": 0.0, "duration_s": 30.0})
+    idle = await maker.make("p/1/0", "p", {}, idle_request, 0)
+    assert len(tester.requests) == 1
+    assert (idle.reading.counts.sent, idle.verdict.valid) == (0, True)
+    assert [over.watts for over in idle.reading.power] == [pytest.approx(60.0), 214.0]
