@@ -25,6 +25,7 @@ from nicbench.core.cpus import NumaNode
 from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size, size_parameters
 from nicbench.core.pattern import Pattern
+from nicbench.core.power import PowerFacts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.units import line_rate_frames_per_s
 from nicbench.stages.presence import Presence
@@ -80,6 +81,7 @@ class DryFrames(DryContext):
         self.pattern, self.ip = bench.traffic.pattern, bench.traffic.ip
         self.ports = 2
         self.bidirectional = False
+        self.power = PowerFacts()
         self.streams = tuple(stream.name for stream in bench.traffic.port_streams())
         self.most_line_rates = 2.0 if self.pattern is not Pattern.ONE_TO_ONE else 1.0
 

@@ -90,3 +90,24 @@ async def test_an_image_that_was_not_pulled_is_named(tmp_path: Path) -> None:
     assert "hosts.client: there is no folder /no/such/root; write the folder of a root file system" in map(
         str, found.absent
     )
+
+
+POWER = """\
+nicbench: 1
+title: t
+lab: {kind: veth}
+dut: {kind: bridge}
+tests: [{name: a, method: power}]
+"""
+
+
+async def test_a_machine_without_a_meter_is_named_before_a_run_of_power(tmp_path: Path) -> None:
+    path, root = tmp_path / "power.yaml", tmp_path / "root"
+    path.write_text(POWER)
+    (absent,) = (await look_for_named(load(path), root)).absent
+    assert str(absent) == (
+        "test a: there is no meter of power (rapl, hwmon, ipmi, redfish); a virtual machine seldom has one; name the "
+        "machine's management controller under `redfish`"
+    )
+    (root / "sys/class/powercap/intel-rapl:0").mkdir(parents=True)
+    assert not (await look_for_named(load(path), root)).absent

@@ -9,6 +9,7 @@ from typing import Any
 
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Pattern
+from nicbench.core.power import PowerFacts
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
 from nicbench.core.trial import Health, Latency, Reading, StreamReading, Trial, TrialRequest
@@ -33,6 +34,7 @@ class KnownContext(ABC):
     bidirectional, ports = False, 2
     pattern, most_line_rates, ip = Pattern.ONE_TO_ONE, 1.0, 4
     streams: tuple[str, ...] = ("all",)
+    power = PowerFacts()
 
     def __init__(
         self,

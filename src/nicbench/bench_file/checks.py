@@ -288,6 +288,16 @@ def _check_controllers(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield Problem(root.position_of_key(("redfish",)), message, "name it once, under `tester`")
 
 
+def _check_power(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """A lab without a machine has no meters, unless it says what it draws."""
+    if bench.lab is None or bench.lab.plugin.touches_machine or bench.lab.options.model_dump().get("power"):
+        return
+    for number, test in enumerate(bench.tests):
+        if test.build().power_wish() is not None:
+            message = f"the {bench.lab.kind} lab does not say what its machine draws"
+            yield Problem(root.position_of(("tests", number, "method")), message, "write `power: {}` under `lab`")
+
+
 _Checks = tuple[tuple[str, Callable[[BenchFile, Node], Iterator[Problem]]], ...]
 _COMMON_CHECKS: Final[_Checks] = (
     ("test names are unique", _check_test_names),
@@ -304,6 +314,7 @@ _FRAME_CHECKS: Final[_Checks] = (
     ("there are ports for every way of the traffic, and the DUT has them", check_pattern),
     ("the tester can do what the tests and the traffic need", check_tester),
     ("no port lacks the time stamps that are asked for, as far as its kind tells", check_time_stamps),
+    ("a machine that is simulated has a meter where one is asked for", _check_power),
 )
 _ROUND_CHECKS: Final[_Checks] = (
     ("hosts, ports and links fit together, or a lab makes them", check_endpoints),

@@ -291,6 +291,13 @@ class WayFrames(PassedFrames):
     receive_port: str
 
 
+class InterruptionTimes(Frozen):
+    """When the command of an interruption ran, in seconds since the transmission began, by the controller's clock."""
+
+    began_s: float
+    ended_s: float
+
+
 class PortFrames(Frozen):
     """The frames at one port of the tester: those it sent, what became of those sent to it, and foreign frames."""
 

@@ -8,11 +8,12 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.dut_work import DutWork
 from nicbench.core.clock_mapping import ClockMapping
+from nicbench.core.dut_work import DutWork
 from nicbench.core.frame_size import Mix, Size
 from nicbench.core.multicast import Groups
 from nicbench.core.pattern import WayLoad
+from nicbench.core.power import PowerOver
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -20,6 +21,7 @@ from nicbench.core.reading import (
     FlowGroup,
     FlowReport,
     Flows,
+    InterruptionTimes,
     Intervals,
     LearntFlows,
     MachineHealth,
@@ -51,6 +53,8 @@ class Purpose(StrEnum):
     RECOVERY = "recovery"  # when the last frame is lost after an overload
     CONNECTIONS = "connections"  # whether the DUT takes an exact number of flows that it does not know
     MEMBERSHIP = "membership"  # when frames come and end by what a port asks for: those before and after are no loss
+    IDLE = "idle"  # what the machines draw while nothing is sent
+    POWER = "power"  # what they draw at a given load
     SERVED = "served"  # what a client of `nicbench serve` had sent
 
 
@@ -303,13 +307,6 @@ class LossBeside(Frozen):
     why: str
 
 
-class InterruptionTimes(Frozen):
-    """When the command of an interruption ran, in seconds since the transmission began, by the controller's clock."""
-
-    began_s: float
-    ended_s: float
-
-
 class Reading(Frozen):
     """What the tester read in one trial, before the verdict. ``counts`` sums all streams and ports.
 
@@ -349,6 +346,8 @@ class Reading(Frozen):
     """The hardware health of the hosts; None where it was not read."""
     clocks: ClockMapping | None = Field(default=None, exclude_if=lambda mapping: mapping is None)
     """Of a tester on two machines: how their clocks were mapped; None where they have one, or it was not possible."""
+    power: tuple[PowerOver, ...] = Field(default=(), exclude_if=lambda power: not power)
+    """What each meter said of the time in which frames passed; empty where no method asked for it."""
 
     @property
     def offering_ns(self) -> int:

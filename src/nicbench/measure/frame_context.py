@@ -156,6 +156,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self.ip: int = offered.traffic.ip
         self.streams = tuple(stream.name for stream in offered.traffic.port_streams())
         self.most_line_rates = offered.ways.most_line_rates
+        self.power = maker.power
         self._offered = offered
         self._reference_clock = reference_clock
         self._maker = maker

@@ -11,6 +11,7 @@ from nicbench.core.trial import TrialRequest
 from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
+from nicbench.measure.power.meter import Meter
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.testers.base import Tester
 
@@ -29,6 +30,8 @@ class TrialSetup:
     """Those on which a command may run in the midst of a trial: ``dut``, ``tester``, ``local``."""
     ledger: LedgerReader = field(default_factory=LedgerReader)
     health: HealthReader | None = None
+    meter: Meter | None = None
+    """What reads the power of the machines; None where no test asks for it."""
     port_names: tuple[str, ...] = ()
     """The names of the tester's ports, by their numbers in ``addressing``."""
     smallest_frame_bytes: int = 64

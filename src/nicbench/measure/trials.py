@@ -13,7 +13,9 @@ from collections.abc import Collection
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
 from nicbench.core.judging import Thresholds
-from nicbench.core.trial import Interruption, InterruptionTimes, Reading, Trial, TrialRequest
+from nicbench.core.power import PowerFacts
+from nicbench.core.reading import Counts, InterruptionTimes
+from nicbench.core.trial import Health, Interruption, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
 from nicbench.measure.learning import Learner, dead_dut_error
 from nicbench.measure.samples import Maker, SampleLog, Slot
@@ -63,7 +65,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         if self._drain_s > request.drain_s:
             reading = reading.model_copy(update={"drain_s": self._drain_s})
         broken = failure and f"the DUT {failure}"
-        if failure is None:
+        if failure is None and request.purpose is not Purpose.IDLE:
             broken = await self._learner.find_broken_path(slot, request, reading)
         evidence = Evidence.of(
             reading,
@@ -81,7 +83,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
             verdict=judge(evidence, self._thresholds, adjusts=request.adjusts),
         )
         self._drain_s = max(self._drain_s, _drain_after(trial))
-        self._learner.note(trial)
+        if request.purpose is not Purpose.IDLE:
+            self._learner.note(trial)
         return trial, None if failure is None else dead_dut_error(failure, f"{slot.test}, trial {trial.id}")
 
     def _with_longer_drain(self, request: TrialRequest) -> TrialRequest:
@@ -91,6 +94,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     async def _read(self, slot: Slot, request: TrialRequest) -> tuple[Reading, str | None]:
         """What was read of the trial; and how the DUT died in it, whose counters are then gone."""
         dut = self._setup.dut
+        if request.purpose is Purpose.IDLE:
+            return await self._wait(slot, request), await dut.failure()
         await dut.begin_trial(slot.number)
         learnt = await self._learner.learn(slot, request)
         before = await self._surroundings.look(request.purpose)
@@ -110,11 +115,29 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         reading = await self._surroundings.add(reading, before, request.purpose, receivers)
         return await self._setup.tester.complete(reading, request, self._setup.addressing), None
 
+    async def _wait(self, slot: Slot, request: TrialRequest) -> Reading:
+        """A window in which nothing is sent."""
+        power = () if self._setup.meter is None else await self._setup.meter.idle(slot.number, request.duration_s)
+        return Reading(
+            transmit_ns=round(1e9 * request.duration_s),
+            counts=Counts.sum_of(()),
+            streams=(),
+            ports=(),
+            latency=None,
+            health=Health(),
+            power=power,
+        )
+
     async def _send(self, slot: Slot, request: TrialRequest) -> Reading:
-        """The transmission itself, with whatever is done to the DUT meanwhile."""
+        """The transmission itself, with whatever is done to the DUT or read meanwhile."""
+        tester, addressing = self._setup.tester, self._setup.addressing
         if request.interruption is not None:
             return await self._send_and_interrupt(slot, request, request.interruption)
-        return await self._setup.tester.trial(slot.number, request, self._setup.addressing)
+        meter = self._setup.meter if request.purpose is Purpose.POWER else None
+        if meter is None:
+            return await tester.trial(slot.number, request, addressing)
+        reading = await tester.trial(slot.number, request, addressing, meter.beside(slot.number, request))
+        return reading.model_copy(update={"power": meter.of_trial(slot.number, request, reading)})
 
     def _receivers(self, request: TrialRequest) -> set[int]:
         """The ports at which frames of the trial are to arrive."""
@@ -147,6 +170,11 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     def looks(self, trial: Trial) -> CoreLooks:
         """Returns what the looks at the DUT's cores found in a trial."""
         return looks_at(trial, self._setup.dut_cpus)
+
+    @property
+    def power(self) -> PowerFacts:
+        """The meters of the machines; none where no test asked for them."""
+        return PowerFacts() if self._setup.meter is None else self._setup.meter.facts
 
     @property
     def dut(self) -> FrameDut:

@@ -18,6 +18,7 @@ from nicbench.core.described import DescribedPlugin
 from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Pattern
+from nicbench.core.power import PowerFacts, PowerWish
 from nicbench.core.registry import find, find_one
 from nicbench.core.result import Bounded, Result, Value
 from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
@@ -101,6 +102,8 @@ class Context(AnyContext, Protocol):
     """The names of the streams of a port."""
     most_line_rates: float
     """The highest load, in line rates of a port: above 1 where several send to one."""
+    power: PowerFacts
+    """The meters that say what the machines draw; none where no test asks for them (``Method.power_wish``)."""
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """Returns the frame sizes of a test's options, with mixes in place of their names."""
@@ -319,6 +322,10 @@ class Method(DescribedPlugin, ABC):
     def frame_sizes(self) -> tuple[int | str, ...]:
         """Returns every frame size, or name of a mix, to be sent, so that validation can refuse what cannot be sent."""
         return ()
+
+    def power_wish(self) -> PowerWish | None:
+        """Returns by which meters its trials read what the machines draw, which are then found before the run."""
+        return None
 
     def abilities(self) -> frozenset[Ability]:
         """Returns what the method needs of the tester beyond frames sent at a load and counted."""

@@ -84,7 +84,32 @@ async def look_for_named(bench: BenchFile, root: Path = ROOT) -> Presence:
                 await _look_for_interfaces(found, f"ports.{name}", port, host, port.host in created)
         if each.measures == "frames" and each.tester_kind().own_ports():
             found.not_looked_at[f"the ports of the tester {each.tester.kind}: only its server knows them"] = None
+        _look_for_meters(found, each, hosts, root)
     return found
+
+
+_METERS: Final = {
+    "rapl": ("sys/class/powercap/*-rapl:*",),
+    "hwmon": ("sys/class/hwmon/hwmon*/power*_average", "sys/class/hwmon/hwmon*/power*_input"),
+    "ipmi": ("dev/ipmi*",),
+}
+"""Where the meters of a machine are, by the words of ``power``."""
+
+
+def _look_for_meters(found: Presence, bench: BenchFile, hosts: Mapping[str, Host], root: Path) -> None:
+    """A meter of this machine, where the DUT is on it and a test asks for one; `redfish` is on the network."""
+    is_real_lab = bench.lab is not None and bench.lab.plugin.touches_machine
+    is_here = is_real_lab or any(
+        isinstance(host.machine, LocalHost) for name, host in hosts.items() if bench.role_of(name) == "dut"
+    )
+    for test in bench.tests:
+        wish = test.build().power_wish()
+        if wish is None or not is_here or (bench.redfish and "redfish" in wish.methods):
+            continue
+        places = [place for method in wish.methods for place in _METERS.get(method, ())]
+        there = any(next(iter(root.glob(place)), None) is not None for place in places)
+        step = "a virtual machine seldom has one; name the machine's management controller under `redfish`"
+        found.expect(f"meter of power ({', '.join(wish.methods)})", there, f"test {test.name}", step)
 
 
 async def _look_for_host(found: Presence, place: str, host: Host, is_created: bool, root: Path) -> None:

@@ -40,6 +40,7 @@ from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import statements_of, traffic_disclosure
+from nicbench.stages.power import find_meter
 from nicbench.stages.reference_clock import MachineClock
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
@@ -266,6 +267,7 @@ class FrameRig(Rig[LiveFrameContext]):
             hosts={"local": LocalHost("local"), "tester": testbed.tester, "dut": testbed.dut or testbed.tester},
             ledger=await LedgerReader.of(testbed),
             health=await HealthReader.of(testbed),
+            meter=await find_meter(setting.bench, testbed, setting.folder.journal.trials().values()),
             port_names=tuple(port.name for port in testbed.tester_ports),
             smallest_frame_bytes=max(smallest_frame_bytes(setting.bench.traffic), self._facts.minimum_frame_bytes),
             learning=setting.bench.traffic.learning,

@@ -91,6 +91,14 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("system.redfish.answers:parse_members", "system/redfish/golden/*/systems.json"),
     ("system.redfish.answers:parse_system", "system/redfish/golden/*/system.json"),
     ("system.redfish.answers:parse_bios", "system/redfish/golden/*/bios.json"),
+    ("system.redfish.power:parse_chassis_of_system", "system/redfish/golden/*/system.json"),
+    ("system.redfish.power:parse_chassis", "system/redfish/golden/*/chassis.json"),
+    ("system.redfish.power:parse_watts", "system/redfish/golden/*/power.json"),
+    # power
+    ("measure.power.rapl:read_zones", "measure/power/golden/rapl*.txt"),
+    ("measure.power.rapl:parse_rapl", "measure/power/golden/rapl*.txt"),
+    ("measure.power.hwmon:parse_hwmon", "measure/power/golden/hwmon*.txt"),
+    ("measure.power.ipmi:parse_dcmi", "measure/power/golden/dcmi*.txt"),
     # inventory, of network adapters
     ("system.adapters.ethtool_queues:parse_hash_fields", "system/adapters/golden/*/n_udp4.txt"),
     ("system.adapters.ethtool_link:parse_driver", "system/adapters/golden/*/i.txt"),
@@ -192,6 +200,7 @@ WHERE_PARSERS_LIVE = (
     "nicbench.doctor",
     "nicbench.measure.ledger",
     "nicbench.measure.health",
+    "nicbench.measure.power",
     "nicbench.testbed.labs",
     "nicbench.monitor",
     "nicbench.tuning",

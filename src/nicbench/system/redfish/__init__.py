@@ -1,1 +1,1 @@
-"""BIOS settings as a machine's management controller tells them (Redfish, DMTF DSP0266): read, never changed."""
+"""What a machine's management controller tells (Redfish, DMTF DSP0266): BIOS settings and power, never changed."""

@@ -72,24 +72,24 @@ class RedfishError(HostError):
 
 def parse_service(text: str) -> dict[str, Any]:
     """The service root: where its systems are (``/redfish/v1/Systems`` where it does not say)."""
-    root = _object(text)
+    root = json_object(text)
     return {
-        "systems": _link(root.get("Systems")) or "/redfish/v1/Systems",
+        "systems": link_of(root.get("Systems")) or "/redfish/v1/Systems",
         "version": _text(root.get("RedfishVersion")),
     }
 
 
 def parse_members(text: str) -> list[str]:
     """Paths of a collection's members."""
-    members = _object(text).get("Members")
-    links = [_link(member) for member in members[:_MOST_MEMBERS]] if isinstance(members, list) else []
+    members = json_object(text).get("Members")
+    links = [link_of(member) for member in members[:_MOST_MEMBERS]] if isinstance(members, list) else []
     return [link for link in links if link is not None]
 
 
 def parse_system(text: str) -> dict[str, Any]:
     """A ComputerSystem: what it is, ``bios`` as the path of its settings, and which specimen under ``identity``."""
-    found = _object(text)
-    processors, memory = _part(found, "ProcessorSummary"), _part(found, "MemorySummary")
+    found = json_object(text)
+    processors, memory = part_of(found, "ProcessorSummary"), part_of(found, "MemorySummary")
     gib = _number(memory.get("TotalSystemMemoryGiB"))
     identity = {
         # Dell gives the service tag as the SKU.
@@ -99,7 +99,7 @@ def parse_system(text: str) -> dict[str, Any]:
         "host_name": [tag for tag in (_text(found.get("HostName")),) if tag],
     }
     return {
-        "bios": _link(found.get("Bios")),
+        "bios": link_of(found.get("Bios")),
         "machine": {
             "vendor": _text(found.get("Manufacturer")),
             "model": _text(found.get("Model")),
@@ -119,10 +119,10 @@ def parse_bios(text: str) -> dict[str, Any]:
 
     ``settings`` is the path of what is pending until a reboot, None where nothing can be.
     """
-    found = _object(text)
+    found = json_object(text)
     attributes: dict[str, Any] = {}
     identity: dict[str, list[str]] = {}
-    for name, value in list(_part(found, "Attributes").items())[:_MOST_ATTRIBUTES]:
+    for name, value in list(part_of(found, "Attributes").items())[:_MOST_ATTRIBUTES]:
         name = _clean(name)
         if not name or len(name) > _LONGEST_NAME or _SECRET.search(name) or name.startswith("@"):
             continue
@@ -136,11 +136,11 @@ def parse_bios(text: str) -> dict[str, Any]:
             attributes[name] = _clean(value)
         elif _number(value) is not None:
             attributes[name] = value
-    settings = _part(found, "@Redfish.Settings")
+    settings = part_of(found, "@Redfish.Settings")
     return {
         "attributes": sort_by_relevance(attributes),
         "registry": _text(found.get("AttributeRegistry")),
-        "settings": _link(settings.get("SettingsObject")),
+        "settings": link_of(settings.get("SettingsObject")),
         "identity": identity,
     }
 
@@ -150,20 +150,22 @@ def pending(attributes: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str
     return {name: value for name, value in asked.items() if value is not None and attributes.get(name) != value}
 
 
-def _object(text: str) -> dict[str, Any]:
-    """ValueError where it is none."""
+def json_object(text: str) -> dict[str, Any]:
+    """The resource of an answer; ValueError where it is none."""
     found = json.loads(text)
     if not isinstance(found, dict):
         raise ValueError("the answer is no JSON object")
     return found
 
 
-def _part(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def part_of(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The object of this name in a resource; empty where there is none."""
     found = content.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def _link(value: Any) -> str | None:
+def link_of(value: Any) -> str | None:
+    """The path that a link names, below ``/redfish/`` of the same controller; None where it names no such path."""
     path = value.get("@odata.id") if isinstance(value, Mapping) else None
     sound = isinstance(path, str) and len(path) <= _LONGEST_PATH and _PATH.fullmatch(path) and ".." not in path
     return path.partition("#")[0] if isinstance(path, str) and sound else None

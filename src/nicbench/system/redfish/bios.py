@@ -43,7 +43,7 @@ async def _read(controller: Controller, patience_s: float) -> dict[str, Any]:
 
     client = Client(controller, patience_s)
     service = parse_service(await client.get(ROOT))
-    chosen = _choose_system(parse_members(await client.get(service["systems"])), controller.system)
+    chosen = choose_system(parse_members(await client.get(service["systems"])), controller.system)
     system = parse_system(await client.get(chosen))
     if system["bios"] is None:
         raise RedfishError("the management controller tells no BIOS settings of this system")
@@ -74,7 +74,8 @@ async def _pending(client: Client, bios: dict[str, Any]) -> dict[str, Any] | Non
         return None
 
 
-def _choose_system(systems: Sequence[str], name: str | None) -> str:
+def choose_system(systems: Sequence[str], name: str | None) -> str:
+    """The path of the system that the bench file means; RedfishError where that is not one."""
     by_name = {path.rstrip("/").rpartition("/")[2]: path for path in systems}
     if name is not None and name in by_name:
         return by_name[name]

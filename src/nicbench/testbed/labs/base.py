@@ -17,6 +17,7 @@ from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern
 from nicbench.hosts.base import Host
 from nicbench.testbed.interfaces.rdma import RdmaPort
+from nicbench.testbed.simulated_power import SimulatedPower
 from nicbench.tuning.changes import Changes
 
 
@@ -96,6 +97,10 @@ class Testbed:
     """The tester's second machine."""
     peer_cpu: int | None = None
     """The CPU of its worker."""
+    power: SimulatedPower | None = None
+    """What the machine of a simulated lab draws; None where it has no meters, and on real machines."""
+    seed: int = 0
+    """The seed of what a simulated lab draws by chance."""
 
     @property
     def test_hosts(self) -> tuple[TestHost, ...]:

@@ -16,6 +16,7 @@ from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Ratio, Second
 from nicbench.hosts.base import Host
 from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac
 from nicbench.testbed.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort
+from nicbench.testbed.simulated_power import SimulatedPower
 from nicbench.tuning.changes import Changes
 
 _STATEMENTS = ("Everything here is simulated: no frame was sent, and no machine or card was measured.",)
@@ -76,8 +77,10 @@ class SimulatedOptions(Frozen):
     """No frame comes back."""
     card_clock_ppm: float | None = Field(default=None, ge=-1000.0, le=1000.0)
     """The cards have clocks that run this many parts per million too fast, for `timestamps: card`."""
+    power: SimulatedPower | None = None
+    """What the simulated machine draws and how its meters show it, for the method `power`; without it, it has none."""
     seed: int = Field(default=1, ge=0, le=2**62)
-    """The seed of the faults."""
+    """The seed of the faults, and of the noise of what is drawn."""
 
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
@@ -120,6 +123,8 @@ class SimulatedLab(FrameLab):
             simulated=True,
             statements=_STATEMENTS,
             facts={"lab": self.kind, **self.options.model_dump()},
+            power=self.options.power,
+            seed=self.options.seed,
         )
 
     @asynccontextmanager

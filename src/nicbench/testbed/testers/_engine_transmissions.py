@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from nicbench.core.pattern import forward_of
 from nicbench.core.trial import Reading, TrialRequest

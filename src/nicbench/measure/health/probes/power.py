@@ -1,13 +1,9 @@
-"""What processors and their memory drew over a trial (RAPL, ``/sys/class/powercap``).
-
-Only root may read it, since CVE-2020-8694.
-"""
+"""What processors and their memory drew over a trial (RAPL, see ``measure/power/rapl.py``)."""
 
 from __future__ import annotations
 
-from nicbench.measure.health.base import Energy, HealthView, Probe, number_of, paths_and_values
-
-_ZONE = "/sys/class/powercap/*-rapl:*"
+from nicbench.measure.health.base import Energy, HealthView, Probe
+from nicbench.measure.power.rapl import SCRIPT, read_zones
 
 
 class Power(Probe):
@@ -17,20 +13,9 @@ class Power(Probe):
     of_machine = True
 
     def script(self, view: HealthView) -> str:
-        return f'grep -sH "" {_ZONE}/name {_ZONE}/energy_uj {_ZONE}/max_energy_range_uj'
+        return SCRIPT
 
     def read(self, text: str, view: HealthView) -> tuple[Energy, ...]:
-        zones: dict[str, dict[str, list[str]]] = {}
-        for path, lines in paths_and_values(text).items():
-            folder, _, name = path.rpartition("/")
-            zones.setdefault(folder, {})[name] = lines
-        energies = []
-        for folder, files in zones.items():
-            name = (files.get("name") or [""])[0]
-            used, largest = number_of(files.get("energy_uj", [])), number_of(files.get("max_energy_range_uj", []))
-            if used is None or not name.startswith(("package", "dram", "psys")):
-                continue
-            package = folder.rpartition("/")[2].split(":")[1]
-            where = name if name.startswith("package") else f"{name} of package {package}"
-            energies.append(Energy(where, used / 1e6, largest / 1e6 if largest else None))
-        return tuple(energies)
+        return tuple(
+            Energy(zone.where, zone.joules, zone.range_j) for zone in read_zones(text) if zone.joules is not None
+        )

@@ -1,0 +1,215 @@
+"""The meters of a testbed, found once and read over windows; ``Meter`` is what a maker of trials knows of them.
+
+Energy counters are read at both ends of a window, and in long ones between, so that a counter never wraps twice
+unseen. Power readings are taken again and again. A controller (Redfish) is asked over its own network; all else is one
+short command on the machine itself each time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.core.controller import Controller
+from nicbench.core.errors import NicbenchError
+from nicbench.core.power import PowerFacts, PowerOver, PowerPart, PowerSource
+from nicbench.core.trial import Reading, TrialRequest
+from nicbench.hosts.asking import join_scripts, split_sections
+from nicbench.hosts.base import Host
+from nicbench.measure.power import hwmon, ipmi, rapl
+from nicbench.measure.power.base import Look, Sensed, is_plausible, over_window
+from nicbench.system.inventory.base import NOT_UNDERSTOOD
+from nicbench.system.redfish.power import PowerOfSystem
+from nicbench.testbed.testers.base import During
+
+EDGE_SHARE: Final = 0.05
+"""So much of a transmission is left out at each end, in which it may not have begun or have ended already ..."""
+LONGEST_EDGE_S: Final = 1.0
+"""... but no more than this."""
+_SHORTEST_STEP_S, _LONGEST_STEP_S = 1.0, 20.0
+_TIMEOUT_S: Final = 20.0
+REDFISH: Final = "Redfish"
+_SCRIPTS: Final = {rapl.METHOD: rapl.SCRIPT, hwmon.METHOD: hwmon.SCRIPT, ipmi.METHOD: ipmi.SCRIPT}
+_PARSERS: Final[dict[str, Callable[[str], tuple[Sensed, ...]]]] = {
+    rapl.METHOD: rapl.parse_rapl,
+    hwmon.METHOD: hwmon.parse_hwmon,
+    ipmi.METHOD: ipmi.parse_dcmi,
+}
+
+
+def window_s(duration_s: float) -> float:
+    """How much of a transmission of so long is read."""
+    return duration_s - 2.0 * _edge_s(duration_s)
+
+
+def _edge_s(duration_s: float) -> float:
+    return min(LONGEST_EDGE_S, EDGE_SHARE * duration_s)
+
+
+class Meter(ABC):
+    """Reads all sources of all machines over a window: while nothing is sent, or beside a transmission."""
+
+    facts: PowerFacts
+
+    @abstractmethod
+    async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
+        """What is drawn over so many seconds from now."""
+
+    @abstractmethod
+    def beside(self, number: int, request: TrialRequest) -> During | None:
+        """What is to run beside the transmission of a trial; None where its time is not that of a clock."""
+
+    @abstractmethod
+    def of_trial(self, number: int, request: TrialRequest, reading: Reading) -> tuple[PowerOver, ...]:
+        """What was drawn while the frames of the trial passed, which has just been made."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredMachine:
+    """A machine of the testbed: its name in tables, where its commands run, and its management controller."""
+
+    name: str
+    host: Host
+    controller: Controller | None = None
+    has_dut: bool = True
+
+
+class _Reader:
+    """One machine: after ``find`` only what it has is read."""
+
+    def __init__(
+        self, machine: MeteredMachine, methods: Collection[str], assumed_s: float, clock: Callable[[], float]
+    ) -> None:
+        self._machine = machine
+        self._clock = clock
+        self._assumed_s = assumed_s
+        asked = machine.controller if REDFISH.lower() in methods else None
+        self._system = None if asked is None else PowerOfSystem(asked)
+        self._scripts = {method: script for method, script in _SCRIPTS.items() if method.lower() in methods}
+        self.sources: tuple[PowerSource, ...] = ()
+        self.unread: tuple[str, ...] = ()
+
+    async def find(self) -> None:
+        """Looks once at everything; NicbenchErrors are among ``unread``."""
+        unread, sensed = list[str](), list[Sensed]()
+        name = self._machine.name
+        try:
+            printed = await self._print() if self._scripts else {}
+        except NicbenchError as error:
+            printed = {}
+            unread.append(f"{name}: {error.message}")
+        for method, text in printed.items():
+            try:
+                found = _PARSERS[method](text)
+            except NOT_UNDERSTOOD as error:
+                found = ()
+                unread.append(f"{name}: {method} not understood: {type(error).__name__}: {error}")
+            if not found:
+                del self._scripts[method]
+            sensed.extend(found)
+        if rapl.is_refused(printed.get(rapl.METHOD, "")):
+            unread.append(f"{name}: it has RAPL, which only root may read")
+        if self._system is not None:
+            try:
+                sensed.append(await self._ask(self._system))
+            except NicbenchError as error:
+                self._system = None
+                unread.append(f"{name}: Redfish: {error.message}")
+        self.sources = tuple(each.source(name, self._assumed_s, self._machine.has_dut) for each in sensed)
+        self.unread = tuple(unread)
+
+    async def look(self) -> Look:
+        """All that was found, read now; HostError where the machine or its controller does not answer."""
+        began_s = self._clock()
+        asked = self._print() if self._scripts else _nothing()
+        of_system = _none() if self._system is None else self._ask(self._system)
+        printed, controller = await asyncio.gather(asked, of_system)
+        sensed = [each for method, text in printed.items() for each in _PARSERS[method](text)]
+        return Look((began_s + self._clock()) / 2.0, (*sensed, *(() if controller is None else (controller,))))
+
+    async def _print(self) -> dict[str, str]:
+        script = join_scripts(self._scripts)
+        done = await self._machine.host.run(("sh", "-c", script), check=False, timeout_s=_TIMEOUT_S)
+        printed = split_sections(done.stdout)
+        return {method: printed.get(method, "") for method in self._scripts}
+
+    async def _ask(self, system: PowerOfSystem) -> Sensed:
+        watts = await system.watts()
+        return Sensed(REDFISH, PowerPart.MACHINE, system.resource, watts=watts if is_plausible(watts) else None)
+
+
+async def _nothing() -> dict[str, str]:
+    return {}
+
+
+async def _none() -> None:
+    return None
+
+
+class LiveMeter(Meter):
+    """The meters of real machines."""
+
+    def __init__(
+        self,
+        machines: tuple[MeteredMachine, ...],
+        *,
+        methods: Collection[str],
+        assumed_s: float,
+        is_one_machine: bool = False,
+        clock: Callable[[], float] | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        # Seconds since 1970, which go on in a run that is resumed, by a clock that nobody sets meanwhile.
+        offset_s = time.time() - time.monotonic()
+        clock = clock or (lambda: offset_s + time.monotonic())
+        self._readers = tuple(_Reader(machine, methods, assumed_s, clock) for machine in machines)
+        self._clock = clock
+        self._sleep = sleep
+        self._is_one_machine = is_one_machine
+        self._seen: tuple[PowerOver, ...] = ()
+        self.facts = PowerFacts(is_one_machine=is_one_machine)
+
+    async def find(self) -> PowerFacts:
+        """Finds what each machine has; said once, before the first trial."""
+        await asyncio.gather(*(reader.find() for reader in self._readers))
+        self.facts = PowerFacts(
+            sources=tuple(source for reader in self._readers for source in reader.sources),
+            unread=tuple(why for reader in self._readers for why in reader.unread),
+            is_one_machine=self._is_one_machine,
+        )
+        self._readers = tuple(reader for reader in self._readers if reader.sources)
+        return self.facts
+
+    async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
+        """Reads every machine over so many seconds; HostError where one does not answer."""
+        found = await asyncio.gather(*(self._watch(reader, seconds) for reader in self._readers))
+        return tuple(each for of_machine in found for each in of_machine)
+
+    def beside(self, number: int, request: TrialRequest) -> During:
+        """Reads in the midst of the transmission."""
+        self._seen = ()
+
+        async def during() -> None:
+            await self._sleep(_edge_s(request.duration_s))
+            self._seen = await self.idle(number, window_s(request.duration_s))
+
+        return during
+
+    def of_trial(self, number: int, request: TrialRequest, reading: Reading) -> tuple[PowerOver, ...]:
+        """What ``beside`` has read."""
+        return self._seen
+
+    async def _watch(self, reader: _Reader, seconds: float) -> tuple[PowerOver, ...]:
+        slowest_s = max((each.averaging_s for each in reader.sources if not each.counts_energy), default=None)
+        step_s = _LONGEST_STEP_S if slowest_s is None else max(_SHORTEST_STEP_S, min(_LONGEST_STEP_S, slowest_s))
+        end_s = self._clock() + seconds
+        looks = [await reader.look()]
+        while (left_s := end_s - self._clock()) > 0.0:
+            # The last look ends the window; one shortly before it would add nothing.
+            await self._sleep(left_s if left_s < 1.5 * step_s else step_s)
+            looks.append(await reader.look())
+        return over_window(reader.sources, looks)

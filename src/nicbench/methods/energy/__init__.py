@@ -1,0 +1,1 @@
+"""Methods that measure what forwarding costs in energy."""

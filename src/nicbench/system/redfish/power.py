@@ -1,0 +1,123 @@
+"""What a system draws, as its management controller tells it: EnvironmentMetrics (DSP0268), or the older Power.
+
+A chassis that holds several systems (an enclosure of blades) tells what all of them draw, and is not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nicbench.core.controller import Controller
+from nicbench.system.redfish.answers import RedfishError, json_object, link_of, parse_members, parse_service, part_of
+from nicbench.system.redfish.bios import PATIENCE_S, ROOT, choose_system
+
+if TYPE_CHECKING:
+    from nicbench.system.redfish.client import Client
+
+_ALTOGETHER: Final = 4
+_MOST_CHASSIS: Final = 8
+_LARGEST_WATTS: Final = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class ChassisLinks:
+    """Where a chassis has its power, the better resource first, and how many systems stand in it."""
+
+    paths: tuple[str, ...]
+    systems: int
+
+
+def parse_chassis_of_system(text: str) -> tuple[str, ...]:
+    """The chassis that hold a system."""
+    listed = part_of(json_object(text), "Links").get("Chassis")
+    links = [link_of(each) for each in listed[:_MOST_CHASSIS]] if isinstance(listed, list) else []
+    return tuple(link for link in links if link is not None)
+
+
+def parse_chassis(text: str) -> ChassisLinks:
+    """The links of a chassis to ``EnvironmentMetrics`` and ``Power``."""
+    found = json_object(text)
+    systems = part_of(found, "Links").get("ComputerSystems")
+    links = (link_of(found.get(name)) for name in ("EnvironmentMetrics", "Power"))
+    return ChassisLinks(
+        paths=tuple(link for link in links if link is not None),
+        systems=len(systems) if isinstance(systems, list) else 0,
+    )
+
+
+def parse_watts(text: str) -> float | None:
+    """The watts of now: ``PowerWatts.Reading``, or the sum of what ``PowerControl`` says of the chassis itself.
+
+    None where the resource has no such number. Some controllers list further entries for processors and memory, which
+    the first contains.
+    """
+    found = json_object(text)
+    reading = part_of(found, "PowerWatts").get("Reading")
+    if reading is None:
+        controls = found.get("PowerControl")
+        first = controls[0] if isinstance(controls, list) and controls else None
+        reading = first.get("PowerConsumedWatts") if isinstance(first, dict) else None
+    return _watts(reading)
+
+
+def _watts(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST_WATTS:
+        return None
+    return float(value)
+
+
+class PowerOfSystem:
+    """Reads one number again and again: the resource is looked for once."""
+
+    def __init__(self, controller: Controller, patience_s: float = PATIENCE_S) -> None:
+        self._controller = controller
+        self._patience_s = patience_s
+        self._client: Client | None = None
+        self._path: str | None = None
+
+    @property
+    def resource(self) -> str:
+        """What it reads, without names that the controller chose: ``EnvironmentMetrics`` or ``Power``."""
+        return (self._path or "").rstrip("/").rpartition("/")[2]
+
+    async def watts(self) -> float:
+        """What the system draws now; RedfishError with the reason where the controller does not tell it."""
+        try:
+            return await asyncio.wait_for(self._read(), _ALTOGETHER * self._patience_s)
+        except TimeoutError:
+            took = f"{_ALTOGETHER * self._patience_s:g} s"
+            raise RedfishError(f"the management controller did not tell its power within {took}") from None
+        except (ValueError, RecursionError):  # without its words, which quote the answer
+            raise RedfishError("the management controller's answer is no JSON of Redfish") from None
+
+    async def _read(self) -> float:
+        if self._client is None:
+            from nicbench.system.redfish.client import Client  # here: httpx takes long to load
+
+            self._client = Client(self._controller, self._patience_s)
+        if self._path is not None:
+            watts = parse_watts(await self._client.get(self._path))
+            if watts is None:
+                raise RedfishError("the management controller tells no power any more")
+            return watts
+        return await self._find(self._client)
+
+    async def _find(self, client: Client) -> float:
+        service = parse_service(await client.get(ROOT))
+        system = choose_system(parse_members(await client.get(service["systems"])), self._controller.system)
+        shared = False
+        for chassis in parse_chassis_of_system(await client.get(system)):
+            links = parse_chassis(await client.get(chassis))
+            if links.systems > 1:
+                shared = True
+                continue
+            for path in links.paths:
+                watts = parse_watts(await client.get(path))
+                if watts is not None:
+                    self._path = path
+                    return watts
+        if shared:
+            raise RedfishError("the management controller tells the power of a chassis with several systems only")
+        raise RedfishError("the management controller tells no power of this system")
