@@ -109,7 +109,7 @@ impl TrialPart {
             epoch: 0,
             duration_ticks: ticks(start.duration_s),
             catch_up_ticks: ticks(start.catch_up_s),
-            shared: Transmission { burst: start.burst as usize, latency_from: start.latency_from },
+            shared: Transmission { epoch: 0, burst: start.burst as usize, latency_from: start.latency_from },
             // One that only receives cannot know when the last was sent.
             ends_with_frames: !senders.is_empty()
                 && start.streams.iter().all(|stream| stream.frames.is_some() || stream.timing.is_some()),

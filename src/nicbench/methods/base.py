@@ -19,7 +19,7 @@ from nicbench.core.endpoint import EndpointFacts, Mount
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Pattern
 from nicbench.core.power import PowerFacts, PowerWish
-from nicbench.core.registry import find, find_one
+from nicbench.core.registry import find_one
 from nicbench.core.result import Bounded, Result, Value
 from nicbench.core.round import JobSpec, Preparation, Round, RoundRequest
 from nicbench.core.table import Column, ImportTable, ResultTable
@@ -394,14 +394,3 @@ def main_values(result: Result) -> tuple[str, ...]:
     """Returns the main values of a result according to its method; empty for an unknown method."""
     method = find_one("nicbench.methods", Method, result.method)
     return () if method is None else method.main_values(result)
-
-
-def restate_over_runs(results: Iterable[Result]) -> tuple[Result, ...]:
-    """Returns results over several runs, with the texts that their methods build from the medians."""
-    methods = find("nicbench.methods", Method)
-    return tuple(
-        result.model_copy(update={"values": methods[result.method].restate_values(result.values)})
-        if result.method in methods
-        else result
-        for result in results
-    )
