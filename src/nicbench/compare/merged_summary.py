@@ -13,15 +13,16 @@ from nicbench.compare.matching import MatchedEntries, point_of, rename_results
 from nicbench.compare.objections import list_names
 from nicbench.compare.points import seed_of
 from nicbench.core.plan import Plan, PlannedTest
+from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, name_of_test
 from nicbench.core.turn import ONCE, Runs
-from nicbench.methods.base import main_values, restate_over_runs
+from nicbench.methods.base import Method, main_values
 from nicbench.stats.runs import count_runs, summarise_over_runs
 
 
 def summarise_points(results: Sequence[Result], asked: Runs, run_id: str) -> tuple[Result, ...]:
     """Summarises each point over all runs of its configuration, with statistics of its main values."""
-    return restate_over_runs(summarise_over_runs(results, asked, main_values, seed_of(run_id)))
+    return _restate(summarise_over_runs(results, asked, main_values, seed_of(run_id)))
 
 
 def unfinished_summary(results: Sequence[Result], plan: Plan | None, run_id: str, title: str) -> Summary:
@@ -110,7 +111,7 @@ def _summarise_entries(results: Sequence[Result], names: Iterable[str]) -> tuple
     found: list[Result] = []
     for name in names:
         own = tuple(result for result in results if result.configuration == name)
-        found += restate_over_runs(summarise_over_runs(own)) or own
+        found += _restate(summarise_over_runs(own)) or own
     return tuple(found)
 
 
@@ -162,4 +163,15 @@ def plan_of_all(entries: Sequence[Entry], title: str) -> Plan:
             )
             for (name, method), own in goals.items()
         ),
+    )
+
+
+def _restate(results: Iterable[Result]) -> tuple[Result, ...]:
+    """Returns results over several runs, with the texts that their methods build from the medians."""
+    methods = find("nicbench.methods", Method)
+    return tuple(
+        result.model_copy(update={"values": methods[result.method].restate_values(result.values)})
+        if result.method in methods
+        else result
+        for result in results
     )
