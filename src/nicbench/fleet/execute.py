@@ -18,7 +18,7 @@ from nicbench.fleet.model import read_fleet
 from nicbench.store.files import make_folder, write_atomically
 from nicbench.store.folder import RunFolder, is_run_folder
 
-MOST_ATTEMPTS: Final = {NotReadyError: 20, HostError: 3}
+MOST_ATTEMPTS: Final = {NotReadyError: 100, HostError: 3}
 """How often Slurm is asked to try a run again: where somebody else has a machine, and where a machine failed."""
 
 

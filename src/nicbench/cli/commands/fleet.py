@@ -191,7 +191,7 @@ def _measure(work: Any) -> None:
     from nicbench.cli.commands.run import run
 
     if work.begun is not None:
-        resume(str(work.begun), no_progress=True)
+        resume(str(work.begun))
     else:
         tags = [f"{axis}-{value}" for axis, value in work.task.values.items() if axis != "bench"]
-        run(work.bench, runs_folder=work.folder, no_progress=True, tag=tags)
+        run(work.bench, runs_folder=work.folder, tag=tags)
