@@ -56,3 +56,12 @@ def test_a_dut_that_drops_or_damages_every_tenth_frame_is_told(fault: str, tmp_p
         told = counts.lost if fault == "drop_every" else counts.corrupted
         assert counts.sent // 10 <= told <= counts.sent // 10 + 1
         assert counts.received + told == counts.sent
+
+
+def test_the_kernel_itself_ends_and_begins_a_tunnel_and_every_frame_is_recognised(tmp_path: Path) -> None:
+    text = BENCH.format(tunnel=TUNNELS["vxlan"], fault="", driver="xdp", tolerant=TOLERANT)
+    text = text.replace(text.splitlines()[4], f"dut: {{kind: tunnel-end, tunnel: {TUNNELS['vxlan']}}}")
+    _, trials = run_bench(tmp_path, text)
+    for stream in trials[-1].reading.streams:
+        assert stream.counts.sent > 100
+        assert (stream.counts.received, stream.counts.corrupted) == (stream.counts.sent, 0)

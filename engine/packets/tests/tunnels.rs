@@ -108,6 +108,11 @@ fn what_enters_a_tunnel_is_recognised_whatever_port_its_entry_chose_and_what_it_
             })
             .collect();
         assert_eq!(counts(&request, &frames), (u64::from(FLOWS), 0), "{tunnel:?}");
+        // Routed before it entered: another hop limit, and the checksum that goes with it.
+        frames[7][14 + outer + 8] -= 1;
+        let checksum = u16::from_be_bytes([frames[7][14 + outer + 10], frames[7][14 + outer + 11]]) + 0x0100;
+        frames[7][14 + outer + 10..14 + outer + 12].copy_from_slice(&checksum.to_be_bytes());
+        assert_eq!(counts(&request, &frames), (u64::from(FLOWS), 0), "{tunnel:?}");
         // The carried destination address: not the router's to change.
         frames[2][14 + outer + 19] ^= 1;
         assert_eq!(counts(&request, &frames), (u64::from(FLOWS) - 1, 1), "{tunnel:?}");

@@ -1,5 +1,7 @@
 //! From layers to the header bytes of a stream: what is the same in every frame, and the places of what is not.
 
+use std::ops::Range;
+
 use nicbench_protocol::Layer;
 
 use super::encode::Encoder;
@@ -7,7 +9,7 @@ use super::signature_search::SignatureSearch;
 use super::varied_field::VariedField;
 use crate::error::{EngineError, ErrorKind};
 use crate::wire::headers::Ip;
-use crate::wire::{ethertype, ip_protocol};
+use crate::wire::{ethertype, ip_protocol, ipv4, ipv6};
 
 const MOST_LAYERS: usize = 32;
 
@@ -43,6 +45,8 @@ pub struct HeaderStack {
     pub header: Vec<u8>,
     pub parts: Vec<ComputedHeader>,
     pub places: Vec<VariedField>,
+    /// Bytes that the DUT may change although it does not forward by them.
+    pub free: Vec<Range<usize>>,
     /// The end of the outermost Ethernet header and its tags.
     pub link_bytes: usize,
     /// Where the payload begins for whoever forwards the frame: behind it nothing may change.
@@ -52,6 +56,19 @@ pub struct HeaderStack {
 }
 
 impl HeaderStack {
+    /// Whoever put these headers on may have routed the packet inside before: its hop limit is then another.
+    pub fn free_hop_limit(&mut self) {
+        let hop_limit = self.parts.iter().rev().find_map(|part| match *part {
+            ComputedHeader::Ipv4 { at } => Some(ipv4::HOP_LIMIT.range(at)),
+            ComputedHeader::Ipv6 { at } => Some(ipv6::HOP_LIMIT.range(at)),
+            _ => None,
+        });
+        if let Some(bytes) = hop_limit {
+            self.places.retain(|place| place.bytes != bytes);
+            self.free.push(bytes);
+        }
+    }
+
     /// Fields that are varied alike in the headers sent have the same value in the same flow: from the innermost one on,
     /// for a tunnel that begins or ends on the way adds or takes the outer ones.
     pub fn take_orders(&mut self, sent: &Self) {
@@ -95,7 +112,7 @@ pub fn build(stream: &str, layers: &[Layer]) -> Result<HeaderStack, EngineError>
     let untouched_from = carried.or(outermost).or(outermost_ip).unwrap_or(encoder.link_bytes.min(length));
     let (search, link_bytes) = (search(layers, length), encoder.link_bytes);
     let (parts, places) = (encoder.parts, encoder.places);
-    Ok(HeaderStack { header: encoder.bytes, parts, places, link_bytes, untouched_from, search })
+    Ok(HeaderStack { header: encoder.bytes, parts, places, free: Vec::new(), link_bytes, untouched_from, search })
 }
 
 /// Whether this layer is the first one that whoever forwards the frame leaves alone: a tunnel's header behind IP or UDP,

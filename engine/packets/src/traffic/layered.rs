@@ -46,7 +46,7 @@ impl Layered {
         bytes.resize(pattern_from, 0);
         let pattern = (0..).map(|index: usize| (index as u8).wrapping_mul(131).wrapping_add(89));
         bytes.extend(pattern.take((sizes.largest() - FCS_BYTES) as usize - pattern_from));
-        let varied: Vec<_> = stack.places.iter().map(|place| place.bytes.clone()).collect();
+        let varied: Vec<_> = stack.places.iter().map(|place| place.bytes.clone()).chain(stack.free.clone()).collect();
         let shape = |frame_bytes: &u32| {
             let length = (frame_bytes - FCS_BYTES) as usize;
             let signature = stack.header.len();
@@ -193,6 +193,7 @@ fn received_stack(request: &StreamRequest) -> Result<Option<(HeaderStack, i32)>,
     let sent = build(&request.name, &layers(request))?;
     let mut received = build(&request.name, &request.received_layers)?;
     received.take_orders(&sent);
+    received.free_hop_limit();
     let grows = received.header.len() as i32 - sent.header.len() as i32;
     Ok(Some((received, grows)))
 }

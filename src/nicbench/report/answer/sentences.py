@@ -22,6 +22,8 @@ _KINDS = {
     "nat": "kernel NAT",
     "xdp-forward": "XDP forwarding",
     "xdp-tx": "XDP mirror",
+    "xdp-tunnel": "XDP tunnel end",
+    "tunnel-end": "Linux tunnel end",
 }
 
 
