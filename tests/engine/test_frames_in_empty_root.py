@@ -32,7 +32,7 @@ def test_frames_are_written_and_read_in_an_empty_root(tmp_path: Path) -> None:
         assert (result["frames"], result["bytes"], result["ended_by"]) == (3, 3 << 20, "frames")
     hello = subprocess.run(
         ["chroot", str(tmp_path), f"/{NAME}"],
-        input='{"id": 1, "command": "hello", "protocol": "1.2"}\n',
+        input='{"id": 1, "command": "hello", "protocol": "1.3"}\n',
         capture_output=True,
         text=True,
         timeout=60,

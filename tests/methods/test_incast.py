@@ -62,6 +62,17 @@ def test_all_senders_load_one_port_while_a_probe_times_messages() -> None:
     assert result.verdict == "valid"
 
 
+def test_datagrams_are_timed_beside_connections_in_one_round() -> None:
+    laboratory, (result,) = results(loaded, probe_transport="udp")
+    (request,) = laboratory.requests
+    assert [(job.role, job.ask.transport) for job in request.jobs] == [
+        ("load", "tcp"),
+        ("load", "tcp"),
+        ("probe", "udp"),
+    ]
+    assert result.parameters["probe"] == "sockperf over udp, 64 bytes, c00 to s0"
+
+
 def test_messages_are_counted_in_the_bins_of_the_published_report() -> None:
     _, (result,) = results(loaded)
     bounds = (50, 100, 150, 200, 250)

@@ -92,6 +92,7 @@ def check_buffer(folder: Path, queue: int, receivers: int = 1) -> None:
     assert queue <= held.upper
 
 
+@pytest.mark.acceptance
 def test_the_buffer_of_a_port_is_found(draw: random.Random, tmp_path: Path) -> None:
     check_buffer(tmp_path, draw.randrange(50, 300))
 

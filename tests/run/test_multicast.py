@@ -80,6 +80,7 @@ def test_groups_of_ipv6_share_the_table_with_the_bridges_own(tmp_path: Path) -> 
     assert 196 <= found.value <= 200
 
 
+@pytest.mark.acceptance
 def test_a_bridge_that_does_not_snoop_keeps_no_group(tmp_path: Path) -> None:
     assert capacity(tmp_path, "{kind: bridge}", 2).reason_null == "not even one group went to its member alone"
 
@@ -96,7 +97,13 @@ def check_leave(result: Result, interval_s: float) -> None:
     assert result.values["flooded_frames"] == 0
 
 
-@pytest.mark.parametrize(("ip", "older"), [(4, False), (4, True), (6, False), (6, True)])
+_LONG = pytest.mark.acceptance
+
+
+@pytest.mark.parametrize(
+    ("ip", "older"),
+    [(4, False), (6, True), pytest.param(4, True, marks=_LONG), pytest.param(6, False, marks=_LONG)],
+)
 def test_frames_go_on_for_as_long_as_the_bridge_asks(ip: int, older: bool, tmp_path: Path) -> None:
     dut = f"{{kind: bridge, snooping: {{last_member: 200 ms, mld: {str(ip == 6).lower()}}}}}"
     more = "\n    older: true" if older else ""
@@ -111,6 +118,7 @@ def test_the_leave_delay_is_found_in_ten_of_ten_runs(repetition: int, draw: rand
     check_leave(membership(tmp_path, dut, f"{2.5 * interval_s + 0.5:g} s", repetitions=2), interval_s)
 
 
+@pytest.mark.acceptance
 def test_a_bridge_that_asks_nobody_ends_at_once_and_one_that_asks_for_long_is_told(tmp_path: Path) -> None:
     fast = membership(tmp_path / "fast", "{kind: bridge, snooping: {fast_leave: true}}", "300 ms")
     found = bounds(fast, "leave_delay_ns")
@@ -124,7 +132,7 @@ def test_a_bridge_that_asks_nobody_ends_at_once_and_one_that_asks_for_long_is_to
     )
 
 
-@pytest.mark.parametrize("kind", ["multicast", "broadcast"])
+@pytest.mark.parametrize("kind", ["multicast", pytest.param("broadcast", marks=_LONG)])
 def test_the_rate_of_slow_ports_is_found_and_every_port_is_timed(kind: str, tmp_path: Path) -> None:
     check_rate(kind, 10e6, tmp_path)
 

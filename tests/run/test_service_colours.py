@@ -80,6 +80,7 @@ def test_the_policed_excess_is_found_in_ten_of_ten_runs(repetition: int, draw: r
     ],
     ids=["blind to colours", "too little for what is committed"],
 )
+@pytest.mark.acceptance  # the pure tests have the same policers
 def test_a_policer_that_takes_committed_frames_is_told(police: str, failed: set[str], tmp_path: Path) -> None:
     results = activate(tmp_path, police, 6000, 3000)
     assert {name for name, result in results.items() if result.values.get("accepted") == "no"} == failed

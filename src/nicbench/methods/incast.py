@@ -86,6 +86,10 @@ class Incast(RoundMethod):
         """What loads: one bandwidth test for each sender. Without it `iperf3`, for RDMA `perftest`."""
         probe: WorkloadChoice | None = None
         """What times messages, from the first sender. Without it `sockperf`, for RDMA `perftest`."""
+        probe_transport: Transport | None = None
+        """By what those messages are sent; without it by the `transport` of the load. `udp` beside TCP is stateless
+        traffic beside stateful (RFC 8239 section 6).
+        """
         receiver: Name | None = None
         """A port of the server; without it the one with the most clients."""
         senders: int | None = Field(default=None, ge=1, le=256)
@@ -188,7 +192,11 @@ class Incast(RoundMethod):
         return self.options.workload or WorkloadChoice(kind=_LOAD[self.options.transport])
 
     def _probe(self) -> WorkloadChoice:
-        return self.options.probe or WorkloadChoice(kind=_PROBE[self.options.transport])
+        return self.options.probe or WorkloadChoice(kind=_PROBE[self._probe_transport])
+
+    @property
+    def _probe_transport(self) -> Transport:
+        return self.options.probe_transport or self.options.transport
 
     def _load_spec(self, size: int, streams: int) -> JobSpec:
         options = self.options
@@ -205,10 +213,10 @@ class Incast(RoundMethod):
         options = self.options
         return JobSpec(
             operation="request-response",
-            transport=options.transport,
+            transport=self._probe_transport,
             duration_s=options.duration,
             write_bytes=options.probe_bytes,
-            verb="send" if options.transport == "rdma" else None,
+            verb="send" if self._probe_transport == "rdma" else None,
         )
 
     async def _play(self, context: RoundContext, senders: Sequence[EndpointFacts], size: int, streams: int) -> Result:
@@ -223,13 +231,16 @@ class Incast(RoundMethod):
             options=self._probe().options,
         )
         request = RoundRequest(jobs=(*loads, probe), duration_s=self._round_s())
+        tool = self._probe().kind
+        if self._probe_transport != self.options.transport:
+            tool = f"{tool} over {self._probe_transport}"
         point = {
             "transport": self.options.transport,
             "receiver": senders[0].port,
             "senders": len(senders),
             "message_bytes": size,
             "streams": streams,
-            "probe": f"{self._probe().kind}, {self.options.probe_bytes} bytes, {senders[0].name} to {senders[0].port}",
+            "probe": f"{tool}, {self.options.probe_bytes} bytes, {senders[0].name} to {senders[0].port}",
         }
         played = PlayedRounds()
         for repetition in range(self.options.repetitions):
