@@ -1,6 +1,6 @@
 # Thin: what is done stands in scripts/ and in the program. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint docs pictures package vm bench acceptance pages soak fuzz clean
+.PHONY: help install demo test lint docs pictures package vm fleet bench acceptance pages soak fuzz clean
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand --tabs=20
@@ -40,6 +40,10 @@ bench: ## nicbench beside its peers, every row of benchmarks/README.md, interlea
 	@.venv/bin/python benchmarks/run.py
 	@.venv/bin/python benchmarks/streams.py
 	@.venv/bin/python benchmarks/live_page.py
+
+fleet: ## forty runs on a cluster of namespaces, dead machines, cut networks, preemption (needs root)
+	@scripts/setup --test
+	@scripts/check fleet
 
 acceptance: ## the long checks: known rates, repeatability, kills and resumes (needs root)
 	@scripts/setup --test

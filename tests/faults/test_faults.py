@@ -77,7 +77,7 @@ def resume(scene: Scene) -> Ended:
     return Controller(arguments, scene.folder, {MARK: scene.mark}, set()).end()
 
 
-@pytest.mark.sampled(15)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("case", HERE, ids=[case.name for case in HERE])
 def test_a_fault_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
     assert_told(case, tmp_path, draw)

@@ -89,7 +89,7 @@ def test_a_damaged_manifest_is_named(fleet: FleetFolder) -> None:
     [
         (NotReadyError("no huge pages"), 0, 3),
         (BusyError("in use"), 19, 3),
-        (BusyError("in use"), 20, 4),
+        (BusyError("in use"), 100, 4),
         (HostError("the DUT is gone"), 2, 3),
         (HostError("the DUT is gone"), 3, 4),
         (UsageError("wrong"), 0, 2),

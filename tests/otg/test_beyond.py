@@ -84,7 +84,7 @@ async def test_without_a_session_grpc_tells_otgs_error(tmp_path: Path) -> None:
 
 def test_grpc_tells_what_http_tells_of_a_transmission(server: Served) -> None:
     api = server.api()
-    with grpc.insecure_channel(server.grpc) as channel, httpx.Client(base_url=server.http) as client:
+    with grpc.insecure_channel(server.grpc) as channel, httpx.Client(base_url=server.http, timeout=60) as client:
         stub = service.NicbenchStub(channel)
         config = configured(api, captured=False)
         for name, receivers in (("heard", ["p2"]), ("unheard", [])):

@@ -164,7 +164,7 @@ def test_4096_flows_are_configured_sent_and_counted(server: Served) -> None:
 def test_what_is_wrong_is_answered_with_otgs_error(
     server: Served, path: str, body: bytes, code: int, words: str
 ) -> None:
-    with httpx.Client(base_url=server.http) as client:
+    with httpx.Client(base_url=server.http, timeout=60) as client:
         client.post("/config", json=config_of_many(1)).raise_for_status()
         answer = client.post(path, content=body)
     assert answer.status_code == code
@@ -181,7 +181,7 @@ def test_a_body_of_65_mib_is_refused_and_the_server_goes_on(server: Served) -> N
 
 
 def test_pages_of_browsers_and_other_names_are_refused(server: Served) -> None:
-    with httpx.Client(base_url=server.http) as client:
+    with httpx.Client(base_url=server.http, timeout=60) as client:
         assert client.post("/config", json={}, headers={"Origin": "http://evil.example"}).status_code == 403
         assert client.post("/config", json={}, headers={"Host": "evil.example"}).status_code == 421
 
@@ -208,7 +208,7 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Pa
         metric = wait_for_stop(api)["f"]
         assert metric.frames_tx == 500
         assert 5 < metric.loss < 40
-        with httpx.Client(base_url=served.http) as client:
+        with httpx.Client(base_url=served.http, timeout=60) as client:
             told = client.get("/nicbench/v1/transmissions").json()["transmissions"]
             assert [each["counts"]["lost"] for each in told] == [500 - metric.frames_rx]
             assert client.get("/nicbench/v1/flows").json()["flows"][0]["latency"]["histogram"]

@@ -56,7 +56,9 @@ async def one_trial(
         try:
             await tester.start()
             _, addressing = lay_out_ways(bench, testbed, made)
-            maker = TrialMaker(TrialSetup(tester, made, addressing), Thresholds(), SampleLog({}, Bus()))
+            names = tuple(port.name for port in testbed.tester_ports)
+            setup = TrialSetup(tester, made, addressing, port_names=names)
+            maker = TrialMaker(setup, Thresholds(), SampleLog({}, Bus()))
             request = REQUEST.model_copy(update={"bidirectional": flows > 1})
             return await maker.make("t/0/0", "t", {}, request, 0), made
         finally:
