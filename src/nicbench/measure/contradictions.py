@@ -11,7 +11,7 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import format_rate
 from nicbench.methods.base import Method, Promise
 
-_STEADY: Final = frozenset({Purpose.LATENCY, Purpose.LOSS, Purpose.AVERAGE, Purpose.SOAK})
+_STEADY: Final = frozenset({Purpose.LATENCY, Purpose.LOSS, Purpose.AVERAGE, Purpose.SOAK, Purpose.POWER})
 """Trials that offer one load for all of their time; what a search makes of its own trials it says itself."""
 _SAME: Final = 1.0 + 1e-9
 

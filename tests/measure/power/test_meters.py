@@ -149,6 +149,17 @@ async def test_counters_alone_are_left_alone_between_the_ends_of_a_window() -> N
     assert len(machine.host.commands) - asked_before == 2
 
 
+async def test_a_meter_that_falls_silent_ends_no_run_and_says_nothing_more() -> None:
+    machine = Machine(IPMI=golden("dcmi"))
+    meter = await machine.meter("rapl", "ipmi")
+    machine.printed["IPMI"] = "Error: no response"
+    packages, whole = await meter.idle(1, 30.0)
+    assert packages.watts == pytest.approx(60.0)
+    assert (whole.watts, whole.readings) == (None, 0)
+    machine.host.fail(("sh", "-c"), "connection lost", status=255)
+    assert [over.watts for over in await meter.idle(2, 30.0)] == [None, None]
+
+
 async def test_power_is_read_beside_a_transmission_and_while_nothing_is_sent() -> None:
     machine, tester = Machine(IPMI=golden("dcmi")), FakeTester(1e6)
     meter = await machine.meter("rapl", "ipmi")

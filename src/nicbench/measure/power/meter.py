@@ -123,13 +123,27 @@ class _Reader:
         self.unread = tuple(unread)
 
     async def look(self) -> Look:
-        """All that was found, read now; HostError where the machine or its controller does not answer."""
+        """All that was found, read now; what does not answer is not in it, and the next look may have it again."""
         began_s = self._clock()
-        asked = self._print() if self._scripts else _nothing()
-        of_system = _none() if self._system is None else self._ask(self._system)
-        printed, controller = await asyncio.gather(asked, of_system)
-        sensed = [each for method, text in printed.items() for each in _PARSERS[method](text)]
-        return Look((began_s + self._clock()) / 2.0, (*sensed, *(() if controller is None else (controller,))))
+        of_host, of_system = await asyncio.gather(self._look_at_host(), self._look_at_system())
+        return Look((began_s + self._clock()) / 2.0, (*of_host, *of_system))
+
+    async def _look_at_host(self) -> tuple[Sensed, ...]:
+        if not self._scripts:
+            return ()
+        try:
+            printed = await self._print()
+            return tuple(each for method, text in printed.items() for each in _PARSERS[method](text))
+        except (NicbenchError, *NOT_UNDERSTOOD):
+            return ()
+
+    async def _look_at_system(self) -> tuple[Sensed, ...]:
+        if self._system is None:
+            return ()
+        try:
+            return (await self._ask(self._system),)
+        except NicbenchError:
+            return ()
 
     async def _print(self) -> dict[str, str]:
         script = join_scripts(self._scripts)
@@ -140,14 +154,6 @@ class _Reader:
     async def _ask(self, system: PowerOfSystem) -> Sensed:
         watts = await system.watts()
         return Sensed(REDFISH, PowerPart.MACHINE, system.resource, watts=watts if is_plausible(watts) else None)
-
-
-async def _nothing() -> dict[str, str]:
-    return {}
-
-
-async def _none() -> None:
-    return None
 
 
 class LiveMeter(Meter):
@@ -185,7 +191,7 @@ class LiveMeter(Meter):
         return self.facts
 
     async def idle(self, number: int, seconds: float) -> tuple[PowerOver, ...]:
-        """Reads every machine over so many seconds; HostError where one does not answer."""
+        """Reads every machine over so many seconds."""
         found = await asyncio.gather(*(self._watch(reader, seconds) for reader in self._readers))
         return tuple(each for of_machine in found for each in of_machine)
 

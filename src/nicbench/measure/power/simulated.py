@@ -26,8 +26,8 @@ class SimulatedMeter(Meter):
     def __init__(self, power: SimulatedPower, seed: int, began_s: float = 0.0) -> None:
         self._power = power
         self._seed = seed
-        self._now_s = began_s
-        self._joules = began_s * power.idle_watts * power.package
+        self._now_s = round(began_s, 6)
+        self._joules = 0.0
         sources = tuple(each.source(MACHINE, power.averaging) for each in self._sense(power.idle_watts))
         self.facts = PowerFacts(sources=sources, is_one_machine=True)
 
@@ -49,6 +49,8 @@ class SimulatedMeter(Meter):
         power = self._power
         draws = random.Random(f"{self._seed}/{number}")  # noqa: S311 - noise of a simulation
         load_watts = power.joules_per_gigabit * bits_per_s / 1e9
+        # By the time alone, so that a run that is resumed reads what it would have read.
+        self._joules = self._now_s * power.idle_watts * power.package
         looks = [Look(self._now_s, self._sense(self._watts(draws, load_watts, _STEP_S)))]
         left_s = seconds
         while left_s > 1e-9:
@@ -58,6 +60,7 @@ class SimulatedMeter(Meter):
             self._joules += watts * step_s * power.package
             looks.append(Look(self._now_s, self._sense(watts)))
             left_s -= step_s
+        self._now_s = round(self._now_s, 6)
         return over_window(self.facts.sources, looks)
 
     def _watts(self, draws: random.Random, load_watts: float, step_s: float) -> float:

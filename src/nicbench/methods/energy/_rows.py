@@ -11,6 +11,7 @@ from nicbench.core.power import PowerSource
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Trial
 from nicbench.core.units import l2_bits_per_s
+from nicbench.methods._loads import LINE_RATE, full_rate_words
 from nicbench.methods.base import FrameMethod, Values
 from nicbench.stats.power import Drawn, Estimate, LoadPower, Meters, Pass, is_still, load_power, rows_of, widest
 
@@ -94,10 +95,11 @@ def _words(measured: Measured, meters: Meters) -> Values:
         + (f" in steps of {source.resolution_watts:g} W" if source.resolution_watts else "")
         for source in meters.sources
     ]
+    of = measured.parameters["load_of"]
     both = "tester and DUT are one machine: every figure is what both draw"
     return {
         "meters": f"{meters.machine}, {meters.row}: {', '.join(told)}",
-        "full_load": f"100 % is {measured.parameters['load_of']}",
+        "full_load": f"100 % is {'the ' if of == full_rate_words(LINE_RATE) else ''}{of}",
         "shared": both if measured.is_one_machine else None,
     }
 

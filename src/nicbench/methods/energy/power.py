@@ -174,7 +174,10 @@ class Power(FrameMethod):
         request = self.options.trial.request(size, at_load.load_frames_per_s, Purpose.POWER)
         trial, disturbed = await context.measure(parameters, request)
         at_load.add(trial, disturbed)
-        return full.lower_to_sent(at_load.load_frames_per_s, trial)
+        full = full.lower_to_sent(at_load.load_frames_per_s, trial)
+        if not full.carries(at_load.percent):
+            at_load.why_not = full.why_not_more
+        return full
 
     def _sources(self, context: Context) -> tuple[PowerSource, ...]:
         wanted = (*self.options.meters, _SIMULATED)
