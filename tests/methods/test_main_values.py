@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.compare.merged_summary import summarise_points
 from nicbench.core.result import Bounded, Result, Value
-from nicbench.methods.base import main_values, restate_over_runs
+from nicbench.core.turn import ONCE
+from nicbench.methods.base import main_values
 from nicbench.methods.stream import Stream
-from nicbench.stats.runs import summarise_over_runs
 
 
 def of(method: str, parameters: dict[str, object], values: dict[str, Value]) -> tuple[str, ...]:
@@ -60,7 +61,7 @@ def test_two_figures_in_one_cell_are_the_medians_of_the_runs() -> None:
         )
         for run, (rate, cpu) in enumerate(figures, 1)
     ]
-    (over,) = restate_over_runs(summarise_over_runs(runs))
+    (over,) = summarise_points(runs, ONCE, "20260101T000000Z-0123456789")
     assert over.values["throughput_and_cpu"] == "98 / 51"
 
 
