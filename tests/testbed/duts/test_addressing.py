@@ -22,7 +22,7 @@ from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 
 def test_the_registry_finds_every_kind_of_dut() -> None:
     kernel, user_space, others = (
-        ["bridge", "kernel-forward", "nat", "netem", "policer", "xdp-forward", "xdp-tx"],
+        ["bridge", "kernel-forward", "nat", "netem", "policer", "tunnel-end", "xdp-forward", "xdp-tunnel", "xdp-tx"],
         ["l3fwd", "reflector", "testpmd"],
         ["external", "file-server", "simulated"],
     )
