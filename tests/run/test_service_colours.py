@@ -14,7 +14,7 @@ from .lab_bench import TOLERANT, run_bench
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
 
 FRAME_BITS = 512 * 8
-BURST = 200
+BURST = 400
 BENCH = """
 nicbench: 1
 title: A service of two colours
@@ -32,7 +32,7 @@ tests:
     steps: [100 %]
     services:
       - {{name: green, excess_stream: yellow, frame_bytes: 512, cir: {cir} b/s, eir: {eir} b/s, burst: {burst} B}}
-    trial: {{step: 1 s, performance: 0 s, drain: 50 ms, settle: 300 ms}}
+    trial: {{step: 2 s, performance: 0 s, drain: 50 ms, settle: 300 ms}}
 """
 
 
