@@ -59,7 +59,6 @@ class EnginePair:
         self._comparisons: list[Comparison] = []
         self._streams: Sequence[Mapping[str, Any]] = ()
         self._last: PairStart | None = None
-        self._missed_ns = 0
 
     async def greet(self) -> dict[str, Any]:
         """Greets both; returns the near engine's reply. EngineError where they are of different versions."""
@@ -163,16 +162,12 @@ class EnginePair:
         self._last = PairStart(line, at_ns, fields["duration_s"] * 1e9)
         far_at_ns = at_ns + round(line.offset_at(at_ns))
         drift = line.drift
-        asked_s = time.monotonic()
         near_streams = [self._with_drift(one, drift, far=False) for one in self._streams]
         far_streams = [self._with_drift(one, -drift / (1.0 + drift), far=True) for one in self._streams]
         near, _ = await _both(
             self._near.request("start", within_s=within_s, **{**fields, "at_ns": at_ns, "streams": near_streams}),
             self._far.request("start", within_s=within_s, **{**fields, "at_ns": far_at_ns, "streams": far_streams}),
         )
-        # One that hears of it after the other has begun may have thrown the first frames away as old ones.
-        waited_s = time.monotonic() - asked_s
-        self._missed_ns = round(waited_s * 1e9) if waited_s > LEAD_S else 0
         return near
 
     def _with_drift(self, stream: Mapping[str, Any], drift: float, *, far: bool) -> dict[str, Any]:
@@ -192,9 +187,7 @@ class EnginePair:
         await self.compare_by_questions()
         bursts = [near_sent["burst_ns"], far_sent["burst_ns"]]
         drift = 0.0 if self._last is None else self._last.line.drift
-        joined = join_readings(near, far, self._streams, self._far_ports, bursts, drift)
-        health = joined["health"]
-        return {**joined, "health": {**health, "longest_gap_ns": max(health["longest_gap_ns"], self._missed_ns)}}
+        return join_readings(near, far, self._streams, self._far_ports, bursts, drift)
 
     def _compare_by_frames(self, there_ns: float | None, back_ns: float | None) -> None:
         """Adds the comparison by the least times of both ways of the last transmission, where frames went both."""
