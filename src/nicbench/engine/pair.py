@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nicbench.core.clock_mapping import ClockMapping
@@ -187,7 +187,10 @@ class EnginePair:
         await self.compare_by_questions()
         bursts = [near_sent["burst_ns"], far_sent["burst_ns"]]
         drift = 0.0 if self._last is None else self._last.line.drift
-        return join_readings(near, far, self._streams, self._far_ports, bursts, drift)
+        joined = join_readings(near, far, self._streams, self._far_ports, bursts, drift)
+        if self._last is not None:  # one of so many frames ends with the last of them
+            self._last = replace(self._last, lasts_ns=min(self._last.lasts_ns, joined["transmit_ns"]))
+        return joined
 
     def _compare_by_frames(self, there_ns: float | None, back_ns: float | None) -> None:
         """Adds the comparison by the least times of both ways of the last transmission, where frames went both."""
