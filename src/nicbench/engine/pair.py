@@ -30,6 +30,8 @@ QUESTIONS: Final = 8
 """Questions for the time of each engine, of which the fastest counts."""
 LONGEST_COMPARED_S: Final = 1.0
 """In a longer transmission the fastest frames of both ways may be of times between which the clocks drifted."""
+FAST: Final = 3.0
+"""A comparison that took so many times as long as the fastest one waited for a processor."""
 TEST_LINKS: Final = "test links"
 CONTROL_PATH: Final = "control path"
 PTP: Final = "ptp"
@@ -123,10 +125,16 @@ class EnginePair:
         times = [one.at_ns for one in self._comparisons if one.by == TEST_LINKS]
         return (max(times) - min(times)) / 1e9 if times else 0.0
 
+    def has_compared_well(self, since_ns: float) -> bool:
+        """Whether a comparison by frames since then, by the near clock, was about as fast as the fastest one."""
+        links = [one for one in self._comparisons if one.by == TEST_LINKS]
+        fast_ns = FAST * min((one.half_ns for one in links), default=0.0)
+        return any(one.at_ns > since_ns and one.half_ns <= fast_ns for one in links)
+
     @property
-    def compared_over_links(self) -> int:
-        """How often the clocks were compared by frames."""
-        return sum(one.by == TEST_LINKS for one in self._comparisons)
+    def last_compared_ns(self) -> float:
+        """When the clocks were compared by frames last, by the near clock; 0 where they were not."""
+        return max((one.at_ns for one in self._comparisons if one.by == TEST_LINKS), default=0.0)
 
     @property
     def last_start(self) -> PairStart | None:
