@@ -112,7 +112,7 @@ class PairTester(PacketsTester):
     async def _compare_clocks(self, request: TrialRequest, addressing: tuple[Addressing, ...]) -> None:
         """Sends a few frames both ways, which nobody counts: the fastest of each way tell how the clocks differ.
 
-        Again where none came one of the ways, or all came late: a machine that is busy may send none in so short a time.
+        Again where none came one of the ways, or all came late, as on a machine that is busy.
         """
         if self._ptp.is_running:
             await self._ptp.look()
