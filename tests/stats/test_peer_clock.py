@@ -61,6 +61,15 @@ def test_a_clock_that_steps_in_the_trial_is_told(draw: random.Random) -> None:
     assert mapping.step_ns == pytest.approx(1_000_000.0, rel=0.1)
 
 
+def test_one_bad_comparison_beside_a_good_one_takes_nothing_from_the_bound() -> None:
+    line = ClockLine(0.0, OFFSET_NS, 0.0, 4)
+    good = [Comparison("test links", at_ns, OFFSET_NS + 100, 5_000) for at_ns in (0.5e9, 3.5e9)]
+    bad = [Comparison("test links", at_ns, OFFSET_NS + 900_000, 4_000_000) for at_ns in (0.9e9, 3.1e9)]
+    mapping = map_trial(line, [*good, *bad], 1e9, 3e9)
+    assert mapping is not None
+    assert (mapping.asymmetry_bound_ns, mapping.fit_error_ns, mapping.step_ns) == (5_000, 100, 0)
+
+
 def test_slow_comparisons_weigh_little() -> None:
     fast = [Comparison("test links", at_ns * 1e9, truth_ns(at_ns * 1e9), 10_000) for at_ns in range(6)]
     slow = [Comparison("test links", at_ns * 1e9 + 5e8, truth_ns(at_ns * 1e9) + 9e6, 10e6) for at_ns in range(6)]

@@ -94,10 +94,9 @@ impl Trial {
         &mut self.parts[0]
     }
 
-    /// The tick at which the first frame is due.
-    pub fn first_tick(&self, clock: &impl Clock) -> u64 {
-        let asked = self.at_ns.zip(clock.counter());
-        asked.map_or_else(|| clock.now(), |(at_ns, counter)| counter.tick_at(at_ns))
+    /// The tick at which the first frame is due, where a moment was agreed upon with another engine.
+    pub fn agreed_tick(&self, clock: &impl Clock) -> Option<u64> {
+        self.at_ns.zip(clock.counter()).map(|(at_ns, counter)| counter.tick_at(at_ns))
     }
 
     /// Notes what another engine sent of each stream, for the reading.

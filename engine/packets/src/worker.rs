@@ -97,10 +97,12 @@ impl<C: Clock> Worker<C> {
         any
     }
 
-    /// Receives and throws away what is left of earlier transmissions.
-    pub fn discard_stale(&mut self) {
+    /// Receives and throws away what is left of earlier transmissions; from tick `until` on it may be of the next one,
+    /// which another engine has begun.
+    pub fn discard_stale(&mut self, until: Option<u64>) {
         for _ in 0..STALE_BURSTS {
-            if self.clock.is_virtual() || !self.discard() {
+            let is_over = until.is_some_and(|until| self.clock.now() >= until);
+            if is_over || self.clock.is_virtual() || !self.discard() {
                 break;
             }
         }
@@ -114,11 +116,12 @@ impl<C: Clock> Worker<C> {
     /// Makes one transmission, until everything sent has left the ports.
     pub fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
         self.calibrate_clocks();
-        self.discard_stale();
+        let agreed = trial.agreed_tick(&*self.clock);
+        self.discard_stale(agreed);
         self.read_baselines(trial, load);
         let probe = self.probe();
         self.begin_watch();
-        let epoch = trial.first_tick(&*self.clock);
+        let epoch = agreed.unwrap_or_else(|| self.clock.now());
         trial.lead().begin(epoch, &*self.clock);
         let order = self.transmission_loop(trial.lead(), snapshot, orders);
         self.finish_senders(trial.lead());

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nicbench.core.clock_mapping import ClockMapping
@@ -30,6 +30,8 @@ QUESTIONS: Final = 8
 """Questions for the time of each engine, of which the fastest counts."""
 LONGEST_COMPARED_S: Final = 1.0
 """In a longer transmission the fastest frames of both ways may be of times between which the clocks drifted."""
+FAST: Final = 3.0
+"""A comparison that took so many times as long as the fastest one waited for a processor."""
 TEST_LINKS: Final = "test links"
 CONTROL_PATH: Final = "control path"
 PTP: Final = "ptp"
@@ -123,10 +125,16 @@ class EnginePair:
         times = [one.at_ns for one in self._comparisons if one.by == TEST_LINKS]
         return (max(times) - min(times)) / 1e9 if times else 0.0
 
+    def has_compared_well(self, since_ns: float) -> bool:
+        """Whether a comparison by frames since then, by the near clock, was about as fast as the fastest one."""
+        links = [one for one in self._comparisons if one.by == TEST_LINKS]
+        fast_ns = FAST * min((one.half_ns for one in links), default=0.0)
+        return any(one.at_ns > since_ns and one.half_ns <= fast_ns for one in links)
+
     @property
-    def compared_over_links(self) -> int:
-        """How often the clocks were compared by frames."""
-        return sum(one.by == TEST_LINKS for one in self._comparisons)
+    def last_compared_ns(self) -> float:
+        """When the clocks were compared by frames last, by the near clock; 0 where they were not."""
+        return max((one.at_ns for one in self._comparisons if one.by == TEST_LINKS), default=0.0)
 
     @property
     def last_start(self) -> PairStart | None:
@@ -187,7 +195,10 @@ class EnginePair:
         await self.compare_by_questions()
         bursts = [near_sent["burst_ns"], far_sent["burst_ns"]]
         drift = 0.0 if self._last is None else self._last.line.drift
-        return join_readings(near, far, self._streams, self._far_ports, bursts, drift)
+        joined = join_readings(near, far, self._streams, self._far_ports, bursts, drift)
+        if self._last is not None:  # one of so many frames ends with the last of them
+            self._last = replace(self._last, lasts_ns=min(self._last.lasts_ns, joined["transmit_ns"]))
+        return joined
 
     def _compare_by_frames(self, there_ns: float | None, back_ns: float | None) -> None:
         """Adds the comparison by the least times of both ways of the last transmission, where frames went both."""

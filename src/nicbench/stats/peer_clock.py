@@ -17,6 +17,8 @@ from nicbench.core.clock_mapping import ClockMapping
 LONGEST_MEMORY_S: Final = 120.0
 """Older comparisons are left out: the drift of a crystal changes with its temperature."""
 FEWEST_KEPT: Final = 4
+NEAR_S: Final = 2.0
+"""So long before and after a trial comparisons tell of its ends."""
 CRYSTAL_DRIFT: Final = 1e-4
 """What is taken for the drift of a clock that was not watched for long enough: 0, give or take 100 millionths."""
 LEAST_NOISE_NS: Final = 100.0
@@ -113,15 +115,16 @@ def map_trial(
 ) -> ClockMapping | None:
     """How well ``line`` held from ``begin_ns`` to ``end_ns`` of the first clock.
 
-    Of each kind of comparison the last one before and the first one after the trial bound the error at its ends, and so
-    in between while the drift is even; the kind with the smaller bound is told. None where no kind has both.
+    Of each kind of comparison the best one right before and the best one right after the trial bound the error at its
+    ends, and so in between while the drift is even; the kind with the smaller bound is told. None where no kind has
+    both.
     """
     found = []
     for kind in dict.fromkeys(one.by for one in comparisons):
         own = [one for one in comparisons if one.by == kind]
-        before = max((one for one in own if one.at_ns <= begin_ns), key=lambda one: one.at_ns, default=None)
-        after = min((one for one in own if one.at_ns >= end_ns), key=lambda one: one.at_ns, default=None)
-        if before is not None and after is not None:
+        before = _nearest([one for one in own if one.at_ns <= begin_ns], begin_ns)
+        after = _nearest([one for one in own if one.at_ns >= end_ns], end_ns)
+        if before and after:
             found.append(_mapping(kind, line, (before, after), begin_ns))
     best = min(found, key=lambda one: one.uncertainty_ns, default=None)
     if best is None:
@@ -130,15 +133,26 @@ def map_trial(
     return best.model_copy(update={"step_ns": max(one.step_ns for one in found)})
 
 
-def _mapping(kind: str, line: ClockLine, ends: tuple[Comparison, Comparison], begin_ns: float) -> ClockMapping:
-    misses = [abs(line.offset_at(one.at_ns) - one.offset_ns) for one in ends]
+def _nearest(comparisons: Sequence[Comparison], at_ns: float) -> list[Comparison]:
+    """Those within two seconds of a time, or the nearest one: on a busy machine a single one may be a bad one."""
+    near = [one for one in comparisons if abs(one.at_ns - at_ns) <= NEAR_S * 1e9]
+    return near or sorted(comparisons, key=lambda one: abs(one.at_ns - at_ns))[:1]
+
+
+def _mapping(
+    kind: str, line: ClockLine, ends: tuple[Sequence[Comparison], Sequence[Comparison]], begin_ns: float
+) -> ClockMapping:
+    def missed(one: Comparison) -> float:
+        return abs(line.offset_at(one.at_ns) - one.offset_ns)
+
+    best = [min(end, key=lambda one: missed(one) + one.half_ns) for end in ends]
     return ClockMapping(
         by=kind,
         offset_ns=round(line.offset_at(begin_ns)),
         drift_ppm=line.drift * 1e6,
-        asymmetry_bound_ns=max(one.half_ns for one in ends),
-        fit_error_ns=max(misses),
-        step_ns=max(0.0, *(miss - one.half_ns for miss, one in zip(misses, ends, strict=True))),
+        asymmetry_bound_ns=max(one.half_ns for one in best),
+        fit_error_ns=max(missed(one) for one in best),
+        step_ns=max(0.0, *(missed(one) - one.half_ns for end in ends for one in end)),
         comparisons=line.comparisons,
     )
 

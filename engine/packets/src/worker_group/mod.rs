@@ -163,7 +163,7 @@ impl Tester for WorkerGroup {
 
     fn transmit(&mut self, trial: &mut Trial, load: u64, snapshot: &Snapshot, orders: &mut dyn Orders) -> Order {
         self.lead.calibrate_clocks();
-        self.lead.discard_stale();
+        self.lead.discard_stale(None);
         self.lead.read_baselines(trial, load);
         let probe = self.lead.probe();
         let (order, accepted) = match self.transmit_together(trial, snapshot, orders) {

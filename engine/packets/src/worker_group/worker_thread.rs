@@ -204,7 +204,7 @@ impl WorkerLoop {
 
     fn transmit(&mut self, mut part: Box<TrialPart>, gate: &StartGate) {
         self.worker.calibrate_clocks();
-        self.worker.discard_stale();
+        self.worker.discard_stale(None);
         self.probe = self.worker.probe();
         self.tasks.waiting.store(false, Ordering::Release);
         gate.ready.fetch_add(1, Ordering::AcqRel);
