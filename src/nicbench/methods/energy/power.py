@@ -7,8 +7,8 @@ is sent. Power is read while frames are sent, without the first and the last 5 %
 What a load adds is its power less the idle power at its time, on the line between the two windows of its pass; the
 interval is Student's over the passes, wider by the step of the meter. Joules per gigabit are watts by the layer 2 bits
 of frames that came back. Readings of meters are added only where neither contains the other: a whole machine contains
-its supplies' other ends, its packages and their memory; a package does not contain its memory. Verified: a meter that
-stands still or falls, and idle power that drifts by more than a load adds.
+its packages and their memory, the platform domain of RAPL both; a package does not contain its memory. Verified: a
+meter that stands still or falls, and idle power that drifts by more than a load adds.
 """
 
 from __future__ import annotations
