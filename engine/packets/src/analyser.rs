@@ -8,6 +8,7 @@ mod arrivals;
 mod copies;
 mod counted;
 mod detail;
+mod expected;
 mod intervals;
 mod irregular;
 mod losses;
@@ -18,6 +19,7 @@ mod tally;
 pub use arrivals::{Arrivals, Silence};
 pub use counted::{Counted, CountedStream, Layout};
 pub use detail::{Detail, FLOW_HISTOGRAM_LIMIT_BYTES};
+pub use expected::Expected;
 pub use losses::Losses;
 pub use outcome::{FlowOutcome, Group, Outcome};
 pub use reading::ReceivedReading;
@@ -30,33 +32,11 @@ use crate::latency::LatencyCounts;
 use crate::port::Frame;
 use crate::signature::{SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::sys::prefetch::prefetch;
-use crate::template::{AddressCheck, Template};
+use crate::template::AddressCheck;
 use crate::traffic::OtherSearches;
 use copies::Copies;
 use detail::{Grouping, check_memory, groupings};
 use intervals::Intervals;
-
-/// A stream as the receiver expects it.
-#[derive(Debug, Clone)]
-pub struct Expected {
-    /// The frames as they are to come back.
-    pub template: Template,
-    /// The frames as they are sent, where a tunnel begins or ends on the way.
-    pub sent: Option<Template>,
-    pub receive_port: usize,
-    /// The number of the stream's first flow; flows are numbered over all streams.
-    pub first_flow: u32,
-    pub flows: u32,
-    /// The stream whose frames, with its numbers of flows, arrive at this one's port too.
-    pub copy_of: Option<usize>,
-}
-
-impl Expected {
-    /// The frames as they are sent.
-    pub fn sent(&self) -> &Template {
-        self.sent.as_ref().unwrap_or(&self.template)
-    }
-}
 
 /// Frames whose signatures are checked together, before any is judged.
 const TOGETHER: usize = 32;

@@ -10,8 +10,8 @@ from nicbench.bench_file.models import BenchFile, Choice, TestSpec
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.core.frame_size import IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep
+from nicbench.core.headers.tunnels import Tunnel, inner_version, tunnel_bytes, tunnel_words
 from nicbench.core.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
-from nicbench.core.tunnels import Tunnel, inner_version, tunnel_bytes, tunnel_words
 
 FCS_BYTES: Final = 4
 TAG_BYTES: Final = 4

@@ -14,10 +14,10 @@ from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Step
 from nicbench.bench_file.wiring import check_wiring
 from nicbench.core.frame_size import IMIX, STREAMS
+from nicbench.core.headers.tunnels import OverIp, inner_version
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec, Traffic
-from nicbench.core.tunnels import OverIp, inner_version
 from nicbench.methods.base import FrameMethod
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.interfaces.options import Port

@@ -17,7 +17,7 @@ from nicbench.bench_file.overlays import list_differences
 from nicbench.cli.output import FORMAT
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
-from nicbench.core.header_fields import FieldValue
+from nicbench.core.headers.fields import FieldValue
 from nicbench.core.pattern import Pattern
 from nicbench.core.traffic import Traffic
 from nicbench.core.tuning import Outcome, PlannedSetting

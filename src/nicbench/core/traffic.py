@@ -21,10 +21,10 @@ from nicbench.core.frame_size import (
     WeightedSize,
     mean_bytes,
 )
-from nicbench.core.header_fields import LARGEST_PORT, Fields
+from nicbench.core.headers.fields import LARGEST_PORT, Fields
+from nicbench.core.headers.tunnels import Tunnels, Vxlan
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
-from nicbench.core.tunnels import Tunnels, Vxlan
 
 MOST_STREAMS: Final = 16
 ETHERNET_HEADER_BYTES: Final = 14

@@ -11,7 +11,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.clock_mapping import ClockMapping
 from nicbench.core.dut_work import DutWork
 from nicbench.core.frame_size import Mix, Size
-from nicbench.core.multicast import Groups
+from nicbench.core.headers.multicast import Groups
 from nicbench.core.pattern import WayLoad
 from nicbench.core.power import PowerOver
 from nicbench.core.reading import (

@@ -21,34 +21,23 @@ fn analyser(trial: u32) -> Analyser {
 }
 
 fn with_flows(trial: u32, flows: u32, detail: Detail) -> Analyser {
-    let expected =
-        Expected { template: template(128), sent: None, receive_port: 1, first_flow: 0, flows, copy_of: None };
-    Analyser::with_detail(Signer::new(RUN_KEY, trial), vec![expected], 2, detail).unwrap()
+    Analyser::with_detail(Signer::new(RUN_KEY, trial), vec![expected(1, 0, flows, None)], 2, detail).unwrap()
 }
 
 /// Two streams between the same addresses, to port 1.
 fn twins() -> Analyser {
-    let expected = |first_flow| Expected {
-        template: template(128),
-        sent: None,
-        receive_port: 1,
-        first_flow,
-        flows: 1,
-        copy_of: None,
-    };
+    let expected = |first_flow| expected(1, first_flow, 1, None);
     Analyser::new(Signer::new(RUN_KEY, 2), vec![expected(0), expected(1)], 2).unwrap()
 }
 
 /// A stream to port 1 whose frames arrive at port 0 too.
 fn copied() -> Analyser {
-    let expected = |receive_port, first_flow, copy_of| Expected {
-        template: template(128),
-        receive_port,
-        first_flow,
-        flows: 2,
-        copy_of,
-    };
-    Analyser::new(Signer::new(RUN_KEY, 2), vec![expected(1, 0, None), expected(0, 2, Some(0))], 3).unwrap()
+    let streams = vec![expected(1, 0, 2, None), expected(0, 2, 2, Some(0))];
+    Analyser::new(Signer::new(RUN_KEY, 2), streams, 3).unwrap()
+}
+
+fn expected(receive_port: usize, first_flow: u32, flows: u32, copy_of: Option<usize>) -> Expected {
+    Expected { template: template(128), sent: None, receive_port, first_flow, flows, copy_of }
 }
 
 /// With a bit of the signature flipped.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.multicast import MOST_GROUPS, RECORDS_OF_A_REPORT, Groups
+from nicbench.core.headers.multicast import MOST_GROUPS, RECORDS_OF_A_REPORT, Groups
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import StreamReading, Trial

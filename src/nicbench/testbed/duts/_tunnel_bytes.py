@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final, Literal
 
-from nicbench.core.header_fields import FieldValue, Sweep
-from nicbench.core.tunnels import (
+from nicbench.core.headers.fields import FieldValue, Sweep
+from nicbench.core.headers.tunnels import (
     CarriesEthernet,
     GeneveTunnel,
     GreTunnel,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from nicbench.core.frame_size import Size
-from nicbench.core.multicast import Groups, group_address, group_mac
+from nicbench.core.headers.multicast import Groups, group_address, group_mac
 from nicbench.core.traffic import StreamSpec
 from nicbench.core.trial import TrialRequest
 from nicbench.testbed.duts.base import Addressing

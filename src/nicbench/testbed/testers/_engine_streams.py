@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import Size, size_label
-from nicbench.core.header_fields import Fields, Sweep
+from nicbench.core.headers.fields import Fields, Sweep
+from nicbench.core.headers.tunnels import Tunnel
 from nicbench.core.traffic import Frames, MacTable, Replay, StreamLoad, StreamSpec, Traffic
 from nicbench.core.trial import Phase, TrialRequest
-from nicbench.core.tunnels import Tunnel
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_tunnels import CARRIED_ADDRESSES, stacks, tunnel_layers, value_of
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from nicbench.core.header_fields import FieldValue, Sweep
-from nicbench.core.traffic import Frames
-from nicbench.core.tunnels import (
+from nicbench.core.headers.fields import FieldValue, Sweep
+from nicbench.core.headers.tunnels import (
     CarriesEthernet,
     GeneveTunnel,
     GreTunnel,
@@ -20,6 +19,7 @@ from nicbench.core.tunnels import (
     Tunnel,
     VxlanTunnel,
 )
+from nicbench.core.traffic import Frames
 from nicbench.testbed.duts.base import Addressing
 
 CARRIED_ADDRESSES: Final = ("192.0.2.1", "192.0.2.2")  # RFC 5737: documentation

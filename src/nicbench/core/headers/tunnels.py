@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.header_fields import LARGEST_PORT, Bits3, Bits6, Bits8, Bits16, Bits20, Bits24, Bits32
+from nicbench.core.headers.fields import LARGEST_PORT, Bits3, Bits6, Bits8, Bits16, Bits20, Bits24, Bits32
 
 VXLAN_PORT: Final = 4789  # RFC 7348 section 8
 _GENEVE_PORT: Final = 6081  # RFC 8926 section 3.3
