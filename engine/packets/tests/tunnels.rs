@@ -63,7 +63,7 @@ fn frame(template: &Template, signer: Signer, flow: u32) -> Vec<u8> {
 fn counts(request: &StreamRequest, frames: &[Vec<u8>]) -> (u64, u64) {
     let template = Template::received(request).unwrap().unwrap();
     let sent = Some(Template::new(request).unwrap());
-    let expected = vec![Expected { template, sent, receive_port: 1, first_flow: 0, flows: FLOWS }];
+    let expected = vec![Expected { template, sent, receive_port: 1, first_flow: 0, flows: FLOWS, copy_of: None }];
     let mut analyser = Analyser::new(Signer::new(1, 1), expected, 2).unwrap();
     frames.iter().for_each(|frame| analyser.analyse(1, frame, 2000));
     assert_eq!(analyser.ports()[1].foreign, 0);

@@ -3,6 +3,7 @@ use nicbench_protocol::StreamRequest;
 use super::*;
 use crate::error::ErrorKind;
 use crate::frame_writer::FrameWriter;
+use crate::template::Template;
 
 const RUN_KEY: u64 = 0x0123_4567_89AB_CDEF;
 
