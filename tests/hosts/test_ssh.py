@@ -58,7 +58,7 @@ async def test_a_command_that_does_not_end_is_killed_with_what_it_started(sshd: 
     pid_file = tmp_path / "pid"
     # `timeout` puts its child into a process group of its own.
     with pytest.raises(HostError, match="did not end within"):
-        await sshd.host().run(("sh", "-c", f"timeout 60 sleep 61 & echo $! > {pid_file}; wait"), timeout_s=0.7)
+        await sshd.host().run(("sh", "-c", f"timeout 60 sleep 61 & echo $! > {pid_file}; wait"), timeout_s=3)
 
     await _until(lambda: start_ticks(int(pid_file.read_text())) is None)
 
