@@ -43,13 +43,16 @@ class Switch(KnownContext):
             sent[one.receive] += number
         queue = self.queue / len(sent) if self.shares else self.queue
         room = dict.fromkeys(sent, self.rate * sending_s + queue)
-        passes = {port: 1.0 if self.holds_back else min(1.0, room[port] / number) for port, number in sent.items()}
+        passes = {port: min(1.0, room[port] / number) for port, number in sent.items()}
         if self.blocks:
             passes = dict.fromkeys(passes, min(passes.values()))
         streams = []
         for one, number in frames.items():
             received = int(number * passes[one.receive] + 1e-9)
-            counts = Counts(intended=number, sent=number, received=received, lost=number - received)
+            lost, unsent = (0, number - received) if self.holds_back else (number - received, 0)
+            counts = Counts(
+                intended=number, sent=number - unsent, unsent_backpressure=unsent, received=received, lost=lost
+            )
             last_ns = round(1e9 * sent[one.receive] / self.rate)
             name = f"{one.transmit}->{one.receive}"
             streams.append(
@@ -88,6 +91,12 @@ async def test_the_congested_port_is_offered_half_as_much_again_as_it_carries() 
     assert result.values["congested_loss_percent"] == pytest.approx(100 / 3, abs=0.01)
     assert result.values["congested_rate_frames_per_s"] == pytest.approx(1000.0, abs=0.2)
     assert result.values["uncongested_rate_frames_per_s"] == pytest.approx(500.0)
+
+
+async def test_a_port_that_carries_all_of_it_was_not_congested() -> None:
+    result = await congested(Switch(1500.0))
+    assert (result.verdict, result.values.get("back_pressure")) == (ResultVerdict.INCOMPLETE, None)
+    assert "give a higher one" in str(result.values["why"])
 
 
 async def test_a_load_that_cannot_be_sent_is_no_statement_of_the_switch() -> None:

@@ -31,6 +31,7 @@ def join_readings(
         sender, receiver = (int(stream[port] in far_ports) for port in ("transmit_port", "receive_port"))
         sent, received = both[sender]["streams"][number], both[receiver]["streams"][number]
         one = {**received, **{name: sent.get(name) for name in _OF_THE_SENDER}}
+        # Since the receiver was told, the sending port may have completed more: the reading of the sender says it.
         one["lost"] = max(
             0,
             one["sent"] - one["received"] - one.get("late", 0) - one["corrupted"] - one.get("unattributed", 0),

@@ -8,6 +8,7 @@ the fourth the senders were held back: back pressure. Verified: every frame by i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -15,6 +16,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
 from nicbench.core.pattern import WayLoad
+from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
@@ -80,9 +82,7 @@ class CongestionControl(FrameMethod):
     async def _measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
         if not full.carries(100.0):
-            missing = Bounded(value=None, reason_null=full.why_not_more)
-            values: Values = {_LOST.value: missing, "why": full.why_not_more}
-            return result_at(self, size, values, ResultVerdict.INCOMPLETE, disturbances=(full.why_not_more,))
+            return self._without_figure(size, full.why_not_more)
         load = full.rate_frames_per_s
         request = self.options.trial.request(size, load, Purpose.LOSS)
         ways = (
@@ -91,6 +91,9 @@ class CongestionControl(FrameMethod):
             WayLoad(transmit=1, receive=_CONGESTED, load_frames_per_s=load),
         )
         trial, disturbed = await context.measure(size_parameters(size), with_ways(request, ways))
+        if is_uncongested(trial):
+            why = "the port that was to be congested forwarded one and a half times `rate`: give a higher one"
+            return self._without_figure(size, why, (trial.id,))
         return result_at(
             self,
             size,
@@ -100,6 +103,10 @@ class CongestionControl(FrameMethod):
             disturbances=[finding.text for finding in trial.verdict.findings] if disturbed else [],
             scope="at each receiving port",
         )
+
+    def _without_figure(self, size: Size, why: str, trials: Sequence[str] = ()) -> Result:
+        values: Values = {_LOST.value: Bounded(value=None, reason_null=why), "why": why}
+        return result_at(self, size, values, ResultVerdict.INCOMPLETE, trials=trials, disturbances=(why,))
 
     @classmethod
     def table(cls) -> ResultTable:
@@ -128,18 +135,36 @@ class CongestionControl(FrameMethod):
         )
 
 
+def is_uncongested(trial: Trial) -> bool:
+    """Returns whether every frame to the port that was to be congested was sent and arrived."""
+    counts = counts_to(trial, _CONGESTED)
+    return not counts.failed and not counts.unsent
+
+
 def values_of(trial: Trial) -> Values:
-    """Returns what came of both ports, and what follows of it."""
+    """Returns what came of both ports, and what follows of it.
+
+    Frames that a sender was held back from sending are not lost: they are how back pressure shows.
+    """
     free, congested = counts_to(trial, _UNCONGESTED), counts_to(trial, _CONGESTED)
     seconds = trial.reading.offering_ns / 1e9
     return {
         "load_frames_per_s": trial.request.sent_frames_per_s,
-        _LOST.value: 100.0 * free.loss_ratio,
-        _CONGESTED_LOST.value: 100.0 * congested.loss_ratio,
-        "uncongested_lost_frames": free.failed,
-        "congested_lost_frames": congested.failed,
+        _LOST.value: _loss_percent(free),
+        _CONGESTED_LOST.value: _loss_percent(congested),
+        "uncongested_lost_frames": _lost(free),
+        "congested_lost_frames": _lost(congested),
+        "held_back_frames": free.unsent + congested.unsent,
         "uncongested_rate_frames_per_s": free.received / seconds,
         "congested_rate_frames_per_s": congested.received / seconds,
-        "head_of_line_blocking": "yes" if free.failed else "no",
-        "back_pressure": "no" if congested.failed else "yes",
+        "head_of_line_blocking": "yes" if _lost(free) else "no",
+        "back_pressure": "no" if _lost(congested) else "yes",
     }
+
+
+def _lost(counts: Counts) -> int:
+    return counts.failed - counts.unsent_backpressure
+
+
+def _loss_percent(counts: Counts) -> float:
+    return 100.0 * _lost(counts) / counts.sent if counts.sent else 0.0

@@ -194,7 +194,7 @@ class Microburst(FrameMethod):
                 Column(value="burst_rate_frames_per_s", head="Rate to a port"),
                 Column(value="trials", head="Trials", form="whole"),
             ),
-            sentences=("passes {burst_frames} to {receivers} port at once without loss",),
+            sentences=("passes a burst of {burst_frames} to each receiving port without loss",),
             has_basis=False,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,9 +64,9 @@ class PortsLatency(FrameMethod):
     def estimate_s(self) -> float:
         return float(self.options.trial.estimate_s(self.points()))
 
+    @abstractmethod
     def groups_of(self, context: Context) -> Groups:
         """Returns who receives."""
-        raise NotImplementedError
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         results: list[Result] = []

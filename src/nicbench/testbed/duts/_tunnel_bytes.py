@@ -138,10 +138,9 @@ def _add_ip(
     made.lengths.append((at + 4, at + 40))
 
 
-def _add_udp(made: TunnelBytes, tunnel: OverUdp) -> None:
+def _add_udp(made: TunnelBytes, tunnel: VxlanTunnel | GeneveTunnel | GtpTunnel) -> None:
     source = _first(tunnel.source_port) if tunnel.source_port is not None else _FIRST_ENTROPY
-    port: int = getattr(tunnel, "port")  # noqa: B009 - every tunnel over UDP has one
-    at = made.add(source.to_bytes(2, "big") + port.to_bytes(2, "big") + bytes(4), (0, 1, 4, 5, 6, 7))
+    at = made.add(source.to_bytes(2, "big") + tunnel.port.to_bytes(2, "big") + bytes(4), (0, 1, 4, 5, 6, 7))
     made.lengths.append((at + 4, at))
 
 
