@@ -84,7 +84,7 @@ def test_make_help_names_every_target() -> None:
 
 
 def test_ci_runs_what_people_run() -> None:
-    assert (ROOT / ".ci/run").read_text().rstrip().endswith("make test")
+    assert (ROOT / ".ci/run").read_text().rstrip().endswith("make test\nexec make fleet")
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -51,6 +51,7 @@ def check_outputs(folder: Path, rate: int, queue: int) -> None:
     assert lost == pytest.approx(known, abs=1.5)
 
 
+@pytest.mark.acceptance  # the pure tests have the same switch
 def test_ports_with_queues_of_their_own_do_not_block_and_lose_what_they_must(tmp_path: Path) -> None:
     check_outputs(tmp_path, 2000, 100)
 

@@ -132,7 +132,8 @@ def test_a_bridge_that_asks_nobody_ends_at_once_and_one_that_asks_for_long_is_to
     )
 
 
-@pytest.mark.parametrize("kind", ["multicast", pytest.param("broadcast", marks=_LONG)])
+@pytest.mark.acceptance
+@pytest.mark.parametrize("kind", ["multicast", "broadcast"])
 def test_the_rate_of_slow_ports_is_found_and_every_port_is_timed(kind: str, tmp_path: Path) -> None:
     check_rate(kind, 10e6, tmp_path)
 

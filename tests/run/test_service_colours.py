@@ -62,6 +62,7 @@ def check_as_agreed(folder: Path, cir: int, eir: int) -> None:
     assert policed.lower <= (cir + eir) * FRAME_BITS <= policed.upper
 
 
+@pytest.mark.acceptance  # the pure tests have the same policers
 def test_excess_is_policed_by_its_mark_and_committed_frames_pass(draw: random.Random, tmp_path: Path) -> None:
     check_as_agreed(tmp_path, draw.randrange(4000, 8000), draw.randrange(2000, 4000))
 

@@ -81,6 +81,7 @@ def test_every_frame_has_its_fate_and_the_clocks_offset_is_found(tmp_path: Path)
     assert reading.clocks.step_ns < 100_000
 
 
+@pytest.mark.acceptance  # simulated pairs of clocks drift in every session
 def test_the_clocks_drift_is_found_and_latencies_know_how_uncertain_they_are(tmp_path: Path) -> None:
     trial = measure(tmp_path, "{kind: bridge}", 100.0)
     mapping, latency = trial.reading.clocks, trial.reading.latency
