@@ -14,6 +14,7 @@ from nicbench.core.frame_size import Mix, Size
 from nicbench.core.headers.multicast import Groups
 from nicbench.core.pattern import WayLoad
 from nicbench.core.power import PowerOver
+from nicbench.core.queues import QueueReading
 from nicbench.core.reading import (
     Arrivals,
     Capture,
@@ -55,6 +56,7 @@ class Purpose(StrEnum):
     MEMBERSHIP = "membership"  # when frames come and end by what a port asks for: those before and after are no loss
     IDLE = "idle"  # what the machines draw while nothing is sent
     POWER = "power"  # what they draw at a given load
+    SPREAD = "spread"  # what each receive queue and core gets at a given load
     SERVED = "served"  # what a client of `nicbench serve` had sent
 
 
@@ -341,6 +343,8 @@ class Reading(Frozen):
     """The share of the trial's time in which a DUT that is nicbench's own process was ready to run but did not run."""
     dut_queues: tuple[tuple[int, ...], ...] = ()
     """Frames that the DUT received, by port and queue; empty where it has one queue, or counts none."""
+    queues: QueueReading | None = Field(default=None, exclude_if=lambda queues: queues is None)
+    """What receive queues and cores got; None where no method asked for it."""
     interrupted: InterruptionTimes | None = None
     machine: MachineHealth | None = None
     """The hardware health of the hosts; None where it was not read."""

@@ -12,6 +12,7 @@ from nicbench.hosts.base import Host
 from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.power.meter import Meter
+from nicbench.measure.queues.reader import QueueReader
 from nicbench.testbed.duts.base import Addressing, FrameDut
 from nicbench.testbed.testers.base import Tester
 
@@ -32,6 +33,8 @@ class TrialSetup:
     health: HealthReader | None = None
     meter: Meter | None = None
     """What reads the power of the machines; None where no test asks for it."""
+    queues: QueueReader | None = None
+    """What reads receive queues and cores; None where nobody may ask for them."""
     port_names: tuple[str, ...] = ()
     """The names of the tester's ports, by their numbers in ``addressing``."""
     smallest_frame_bytes: int = 64

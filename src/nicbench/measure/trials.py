@@ -133,6 +133,8 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         tester, addressing = self._setup.tester, self._setup.addressing
         if request.interruption is not None:
             return await self._send_and_interrupt(slot, request, request.interruption)
+        if request.purpose is Purpose.SPREAD and self._setup.queues is not None:
+            return await self._setup.queues.around(lambda: tester.trial(slot.number, request, addressing))
         meter = self._setup.meter if request.purpose is Purpose.POWER else None
         if meter is None:
             return await tester.trial(slot.number, request, addressing)

@@ -32,6 +32,7 @@ from nicbench.measure.health.reader import HealthReader
 from nicbench.measure.host_player import HostPlayer
 from nicbench.measure.ledger.reader import LedgerReader
 from nicbench.measure.port_bytes import interfaces_of
+from nicbench.measure.queues.reader import QueueReader
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trial_setup import TrialSetup
@@ -268,6 +269,7 @@ class FrameRig(Rig[LiveFrameContext]):
             ledger=await LedgerReader.of(testbed),
             health=await HealthReader.of(testbed),
             meter=await find_meter(setting.bench, testbed, setting.folder.journal.trials().values()),
+            queues=QueueReader(testbed, setting.bench.traffic, self._addressing),
             port_names=tuple(port.name for port in testbed.tester_ports),
             smallest_frame_bytes=max(smallest_frame_bytes(setting.bench.traffic), self._facts.minimum_frame_bytes),
             learning=setting.bench.traffic.learning,

@@ -6,12 +6,14 @@
 // arrival time (TAT) of the next frame. Time is in picoseconds modulo 2^64 and compared by signed difference, so neither
 // uptime nor rounding of the interval matters: the remainder of 10^12 / rate is carried, and no rate drifts.
 //
-// Each port has a copy of this program with maps of its own: one bucket for each direction.
+// Each port has a copy of this program with maps of its own: one bucket for each direction, or for each of its receive
+// queues.
 
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
 #define PICOSECONDS_PER_NANOSECOND 1000ULL
+#define MAXIMUM_QUEUES 64
 
 // Written by policer.py before the program may forward anything; 0 in rate_frames_per_s means "not set yet".
 struct settings {
@@ -20,7 +22,7 @@ struct settings {
     __u64 interval_remainder;    // 10^12 mod rate, in 1/rate of a picosecond
     __u64 tolerance_ps;          // (burst - 1) frames of time: I.371's tau
     __u32 output_interface;      // index, in the namespace of this program's device
-    __u32 padding;
+    __u32 per_queue;             // whether each receive queue has a bucket of its own
 };
 
 struct bucket {
@@ -41,19 +43,23 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, 1);
+    __uint(max_entries, MAXIMUM_QUEUES);
     __type(key, __u32);
     __type(value, struct bucket);
 } policer_bucket SEC(".maps");
 
 SEC("xdp")
-int police(__attribute__((unused)) struct xdp_md *context)
+int police(struct xdp_md *context)
 {
     __u32 first = 0;
     const struct settings *settings = bpf_map_lookup_elem(&policer_settings, &first);
-    struct bucket *bucket = bpf_map_lookup_elem(&policer_bucket, &first);
-    if (!settings || !bucket || !settings->rate_frames_per_s)
+    if (!settings || !settings->rate_frames_per_s)
         return XDP_DROP; // frames before the settings are nobody's: no trial runs yet
+
+    __u32 queue = settings->per_queue ? context->rx_queue_index : 0;
+    struct bucket *bucket = bpf_map_lookup_elem(&policer_bucket, &queue);
+    if (!bucket)
+        return XDP_DROP; // policer.py refuses ports with more queues
 
     __u64 now_ps = bpf_ktime_get_ns() * PICOSECONDS_PER_NANOSECOND;
     int conforms;

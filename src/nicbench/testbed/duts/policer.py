@@ -3,7 +3,8 @@
 How much passes is known beforehand: a trial of T seconds that begins with a full bucket passes at most
 rate x T + burst frames (RFC 2697 section 3; the program in policer.bpf.c is the equivalent Generic Cell Rate Algorithm
 of ITU-T I.371). A search that does not find rate + burst / T is wrong. Each direction has its own bucket, which is full
-again after burst / rate seconds without traffic.
+again after burst / rate seconds without traffic. With ``per_queue`` each receive queue has one, as a core with a limit of
+its own for each queue: what a queue passes is then known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydantic import Field, field_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
-from nicbench.core.errors import HostError, UsageError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.core.pattern import Pattern, Way, ways_of
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.hosts.base import Host
@@ -34,6 +35,7 @@ _PICOSECONDS_PER_SECOND = 10**12
 _PROGRAM = "policer"
 _SETTINGS = struct.Struct("=QQQQII")  # struct settings of policer.bpf.c
 _BUCKET = struct.Struct("=IIQQQQ")  # struct bucket of policer.bpf.c
+_MOST_QUEUES = 64  # MAXIMUM_QUEUES of policer.bpf.c
 
 
 class PolicerOptions(Frozen):
@@ -47,6 +49,8 @@ class PolicerOptions(Frozen):
     """What passes, each way between the ports of a pair."""
     burst: Annotated[int, Unit.FRAMES] = Field(default=4000, ge=1, le=10_000_000)
     """Frames that pass at once after a pause."""
+    per_queue: bool = False
+    """Each receive queue of a port has a bucket of its own, of this rate and burst."""
 
     @field_validator("rate")
     @classmethod
@@ -74,7 +78,10 @@ class _Direction:
     """One attached copy of the program, for one direction."""
 
     name: str
+    port: int
     bucket_map: int
+    queues: int
+    """How many buckets it has."""
 
 
 def expected_frames(rate_frames_per_s: float, burst_frames: int, duration_s: float) -> float:
@@ -86,7 +93,7 @@ def pack_settings(options: PolicerOptions, output_interface: int) -> bytes:
     """Packs ``struct settings``: the interval with its remainder, so that no rate drifts, and I.371's tolerance."""
     interval_ps, remainder = divmod(_PICOSECONDS_PER_SECOND, options.rate_frames_per_s)
     tolerance_ps = (options.burst - 1) * _PICOSECONDS_PER_SECOND // options.rate_frames_per_s
-    return _SETTINGS.pack(options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, 0)
+    return _SETTINGS.pack(options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, options.per_queue)
 
 
 def unpack_bucket(data: bytes) -> Bucket:
@@ -111,7 +118,9 @@ class Policer(FrameDut):
         self._devices: tuple[str, ...] = ()
         self._passing: tuple[str, ...] = ()
 
-    def known_rate_frames_per_s(self, trial_s: float) -> float:
+    def known_rate_frames_per_s(self, trial_s: float) -> float | None:
+        if self.options.per_queue:
+            return None  # it depends on how flows are spread
         return expected_frames(self.options.rate_frames_per_s, self.options.burst, trial_s) / trial_s
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
@@ -136,7 +145,22 @@ class Policer(FrameDut):
         await bpf.write_map(host, settings_map, 0, wanted, value_bytes=len(settings))
         if await bpf.read_map(host, settings_map, 0) != wanted:
             raise HostError("the policer did not accept its settings", place=f"{host.name}, {device}")
-        return _Direction(f"{device} to {devices.names[there]}", await bpf.map_id(host, number, "policer_bucket"))
+        name, bucket_map = f"{device} to {devices.names[there]}", await bpf.map_id(host, number, "policer_bucket")
+        return _Direction(name, here, bucket_map, await self._count_queues(host, device))
+
+    async def _count_queues(self, host: Host, device: str) -> int:
+        """How many buckets a port takes; NotReadyError where it has more receive queues than there is room for."""
+        if not self.options.per_queue:
+            return 1
+        listed = await host.run(("ls", f"/sys/class/net/{device}/queues"))
+        queues = sum(name.startswith("rx-") for name in listed.stdout.split())
+        if queues > _MOST_QUEUES:
+            raise NotReadyError(
+                f"{device} has {queues} receive queues, and the policer has room for {_MOST_QUEUES}",
+                place=f"{host.name}, {device}",
+                next_step=f"take fewer: ethtool -L {device} combined {_MOST_QUEUES}",
+            )
+        return queues
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         pairs = _pairs(testbed)
@@ -151,14 +175,23 @@ class Policer(FrameDut):
         return ()  # an XDP program on a veth runs on the sender's CPU, whatever packet steering says
 
     async def buckets(self) -> dict[str, Bucket]:
-        """The counters of each direction, by names like ``d0 to d1``."""
+        """The counters of each bucket, by names like ``d0 to d1``, and ``d0 to d1, queue 2`` where queues have some."""
         if self._host is None:
             raise UsageError("the policer is not set up", next_step="call up first")
         found: dict[str, Bucket] = {}
         for direction in self._directions:
-            number = await bpf.read_map(self._host, direction.bucket_map, 0)
-            found[direction.name] = unpack_bucket(number.to_bytes(_BUCKET.size, sys.byteorder))
+            for queue in range(direction.queues):
+                number = await bpf.read_map(self._host, direction.bucket_map, queue)
+                name = f"{direction.name}, queue {queue}" if self.options.per_queue else direction.name
+                found[name] = unpack_bucket(number.to_bytes(_BUCKET.size, sys.byteorder))
         return found
+
+    async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
+        if self._host is None or not self.options.per_queue:
+            return ()
+        frames = iter([each.forwarded_frames + each.dropped_frames for each in (await self.buckets()).values()])
+        by_port = {each.port: tuple(next(frames) for _ in range(each.queues)) for each in self._directions}
+        return tuple(by_port[port] for port in sorted(by_port))
 
     async def drops(self) -> dict[str, int]:
         if self._host is None:
@@ -173,7 +206,7 @@ class Policer(FrameDut):
             "rate_frames_per_s": rate,
             "burst_frames": burst,
             "bucket_full_again_after_s": burst / rate,
-            "known_answer": "rate + burst / trial duration, per direction",
+            "known_answer": f"rate + burst / trial duration, per {'queue' if self.options.per_queue else 'direction'}",
             "program": f"{_PROGRAM}.bpf.c, XDP, driver mode",
             "attached_to": list(self._devices),
             "xdp_pass_on_tester_ports": list(self._passing),

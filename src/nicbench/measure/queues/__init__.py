@@ -1,0 +1,1 @@
+"""What receive queues and cores got of the frames of a trial."""

@@ -1,0 +1,213 @@
+"""Reads receive queues and cores of DUT and tester around a trial: one command on each host before and after.
+
+What each adapter says of its hash is read once, before the first trial that asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from nicbench.core.errors import NicbenchError
+from nicbench.core.pattern import way_of_stream
+from nicbench.core.queues import CoreFrames, PortQueues, QueueReading, QueueSide, ReceiveHash
+from nicbench.core.traffic import Traffic
+from nicbench.core.trial import Reading, StreamReading
+from nicbench.hosts.asking import join_scripts, split_sections
+from nicbench.hosts.base import Host
+from nicbench.measure.queues.counters import QUEUE_COUNTERS, parse_network_softirqs, parse_queues, parse_softnet
+from nicbench.measure.queues.expectation import NotExpectedError, expected_frames
+from nicbench.system.adapters.ethtool_link import parse_driver
+from nicbench.system.adapters.ethtool_queues import parse_hash_fields, parse_receive_hashing
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.labs.base import Testbed
+
+_TIMEOUT_S: Final = 20.0
+_KEY: Final = "/proc/sys/net/core/netdev_rss_key"
+_SOFTNET, _SOFTIRQS = "softnet", "softirqs"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Everything of one host at one time: frames by device and queue, frames and softirqs by CPU."""
+
+    queues: Mapping[str, tuple[int, ...]]
+    frames: Mapping[int, int]
+    softirqs: Mapping[int, int]
+
+
+class _HostQueues:
+    """One side of a testbed; ``devices`` are its interfaces by the number of the tester's port."""
+
+    def __init__(self, side: QueueSide, host: Host, devices: Mapping[int, str]) -> None:
+        self.side, self.devices = side, devices
+        self._host = host
+        self.drivers: dict[str, str] = {}
+        self.hashes: dict[str, ReceiveHash] = {}
+
+    async def find(self, flow_type: str) -> None:
+        """Reads driver and hash of each interface."""
+        wanted = {_KEY: f"cat {_KEY}"}
+        for device in self.devices.values():
+            name = shlex.quote(device)
+            wanted |= {
+                f"driver {device}": f"ethtool -i {name}",
+                f"hash {device}": f"ethtool -x {name}",
+                f"fields {device}": f"ethtool -n {name} rx-flow-hash {flow_type}",
+            }
+        said = await self._ask(wanted)
+        for device in self.devices.values():
+            self.drivers[device] = parse_driver(said.get(f"driver {device}", ""))["name"] or ""
+            self.hashes[device] = hash_of(
+                said.get(f"hash {device}", ""), said.get(f"fields {device}", ""), said.get(_KEY, "")
+            )
+
+    async def look(self) -> Look:
+        wanted = {device: f"ethtool -S {shlex.quote(device)}" for device in self.devices.values()}
+        said = await self._ask(
+            {**wanted, _SOFTNET: "cat /proc/net/softnet_stat", _SOFTIRQS: "cat /proc/softirqs"}
+        )
+        queues = {device: parse_queues(said.get(device, ""), self.drivers.get(device, "")) for device in wanted}
+        return Look(queues, parse_softnet(said.get(_SOFTNET, "")), parse_network_softirqs(said.get(_SOFTIRQS, "")))
+
+    async def _ask(self, wanted: Mapping[str, str]) -> dict[str, str]:
+        done = await self._host.run(("sh", "-c", join_scripts(wanted)), check=False, timeout_s=_TIMEOUT_S)
+        return split_sections(done.stdout)
+
+
+def hash_of(hashing: str, fields: str, kernel_key: str) -> ReceiveHash:
+    """What ``ethtool -x`` and ``rx-flow-hash`` say.
+
+    A driver that has a table and shows no key took the kernel's (``netdev_rss_key_fill``).
+    """
+    try:
+        found = parse_receive_hashing(hashing)
+    except ValueError:
+        return ReceiveHash()
+    try:
+        letters = parse_hash_fields(fields)
+    except ValueError:
+        letters = None
+    key, key_from = found.key, "ethtool -x"
+    if key is None and found.table and kernel_key.strip():
+        key, key_from = kernel_key.strip().lower(), "the kernel's netdev_rss_key"
+    return ReceiveHash(
+        function=found.function,
+        key=key,
+        key_from=key_from if key is not None else None,
+        table=found.table,
+        fields=letters,
+    )
+
+
+class QueueReader:
+    """The queues of a testbed's hosts, for one traffic."""
+
+    def __init__(self, testbed: Testbed, traffic: Traffic, ways: Sequence[Addressing]) -> None:
+        self._traffic, self._ways = traffic, tuple(ways)
+        self._found = False
+        sides: list[_HostQueues] = []
+        if not testbed.simulated:
+            dut = {number: port.device for number, port in enumerate(testbed.dut_ports) if port.device is not None}
+            own = {
+                number: port.device
+                for number, port in enumerate(testbed.tester_ports)
+                if port.device is not None and not port.on_peer
+            }
+            if testbed.dut is not None and dut:
+                sides.append(_HostQueues("dut", testbed.dut, dut))
+            if own:
+                sides.append(_HostQueues("tester", testbed.tester, own))
+        self._sides = tuple(sides)
+
+    async def around(self, trial: Callable[[], Awaitable[Reading]]) -> Reading:
+        """Makes the trial and adds what queues and cores got in it; what cannot be read is said, and fails nothing."""
+        try:
+            before = await self._look()
+        except NicbenchError as error:
+            reading = await trial()
+            return reading.model_copy(update={"queues": QueueReading(unread=(error.message,))})
+        reading = await trial()
+        try:
+            after = await self._look()
+        except NicbenchError as error:
+            return reading.model_copy(update={"queues": QueueReading(unread=(error.message,))})
+        pairs = zip(self._sides, before, after, strict=True)
+        found = [self._compare(side, first, last, reading) for side, first, last in pairs]
+        whole = QueueReading(
+            ports=tuple(port for each in found for port in each.ports),
+            cores=tuple(core for each in found for core in each.cores),
+            unread=tuple(why for each in found for why in each.unread),
+        )
+        return reading.model_copy(update={"queues": whole})
+
+    async def _look(self) -> list[Look]:
+        if not self._found:
+            flow_type = f"{self._traffic.protocol}{self._traffic.ip}"
+            await asyncio.gather(*(side.find(flow_type) for side in self._sides))
+            self._found = True
+        return list(await asyncio.gather(*(side.look() for side in self._sides)))
+
+    def _compare(self, side: _HostQueues, before: Look, after: Look, reading: Reading) -> QueueReading:
+        ports: list[PortQueues] = []
+        unread: list[str] = []
+        for port, device in side.devices.items():
+            streams = [stream for stream in reading.streams if _arrives(stream, side.side, port)]
+            if not streams:
+                continue
+            start, end = before.queues.get(device, ()), after.queues.get(device, ())
+            if not start or len(start) != len(end):
+                unread.append(_why_unread(device, side.drivers.get(device, "")))
+                continue
+            frames = tuple(max(0, last - first) for first, last in zip(start, end, strict=True))
+            ports.append(self._port(side, port, device, frames, streams))
+        cores = tuple(
+            CoreFrames(
+                side=side.side,
+                cpu=cpu,
+                frames=max(0, frames - before.frames.get(cpu, frames)),
+                softirqs=max(0, after.softirqs.get(cpu, 0) - before.softirqs.get(cpu, 0)),
+            )
+            for cpu, frames in sorted(after.frames.items())
+        )
+        return QueueReading(ports=tuple(ports), cores=cores, unread=tuple(unread))
+
+    def _port(
+        self, side: _HostQueues, port: int, device: str, frames: tuple[int, ...], streams: Sequence[StreamReading]
+    ) -> PortQueues:
+        known = side.hashes.get(device, ReceiveHash())
+        expected, why_not = None, None
+        try:
+            if side.side == "tester":
+                raise NotExpectedError("what the DUT changes in the frames is not known")
+            expected = expected_frames(known, self._traffic, streams, self._ways, len(frames))
+            frames = (*frames, *[0] * (len(expected) - len(frames)))
+        except NotExpectedError as error:
+            why_not = str(error)
+        return PortQueues(
+            side=side.side,
+            port=port,
+            device=device,
+            driver=side.drivers.get(device, ""),
+            source="ethtool -S",
+            frames=frames,
+            hash=known if known.table else None,
+            expected=expected,
+            why_not=why_not,
+        )
+
+
+def _arrives(stream: StreamReading, side: QueueSide, port: int) -> bool:
+    """Whether frames of a stream reach this port: the DUT's that is linked to the sending one, or the receiving one."""
+    way = way_of_stream(stream.name)
+    return way is not None and way[0 if side == "dut" else 1] == port
+
+
+def _why_unread(device: str, driver: str) -> str:
+    if driver not in QUEUE_COUNTERS:
+        known = ", ".join(sorted(QUEUE_COUNTERS))
+        return f"{device}: what the driver {driver or 'of this interface'} calls frames of a queue is not known; known are {known}"
+    return f"{device}: `ethtool -S` of the driver {driver} shows no frames of its queues"
