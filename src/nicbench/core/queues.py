@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from nicbench.core.base import Frozen
+from nicbench.core.flow_rules import FlowRule
 
 QueueSide = Literal["dut", "tester"]
 
@@ -13,7 +14,8 @@ class ReceiveHash(Frozen):
     """How an adapter chooses the queue of a frame, as it says itself; None and empty: it does not say.
 
     ``fields`` are ethtool's letters for what goes into the hash of the trial's frames. ``key_from`` is where the key
-    was read.
+    was read. ``rules`` for single flows come before the hash; ``other_rules`` are those that say more than is
+    understood here.
     """
 
     function: str | None = None
@@ -21,6 +23,8 @@ class ReceiveHash(Frozen):
     key_from: str | None = None
     table: tuple[int, ...] = ()
     fields: str | None = None
+    rules: tuple[FlowRule, ...] = ()
+    other_rules: int = 0
 
 
 class PortQueues(Frozen):

@@ -94,6 +94,8 @@ class Frames(Frozen):
     """`tcp` sends headers with correct checksums; no connections are made."""
     flows: int = Field(default=256, ge=1, le=65_536)
     """Number of flows. They differ in addresses, and in the `fields` for which that is declared."""
+    addresses: int | None = Field(default=None, ge=1, le=65_536)
+    """The most addresses that flows have at each end, where they are to differ in `fields` alone, or more."""
     source_port: int = Field(default=49_184, ge=1, le=LARGEST_PORT)
     """The first source port."""
     destination_port: int = Field(default=7, ge=1, le=LARGEST_PORT)  # RFC 2544 C.2.6.4: UDP Echo

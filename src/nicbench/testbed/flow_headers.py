@@ -42,7 +42,7 @@ def flow_headers(stream: StreamSpec, way: Addressing) -> Iterator[FlowHeaders]:
         raise UnknownHeadersError(f"the frames of the stream {stream.name} are given as a whole")
     if stream.vxlan is not None or stream.tunnels:
         raise UnknownHeadersError(f"an adapter may hash the outer or the inner headers of {stream.name}")
-    source, destination, source_port, destination_port = _in_turn(stream, way)
+    source, destination, source_port, destination_port = _in_turn(stream, way.with_addresses(stream.addresses))
     size = 4 if way.ip == 4 else 16
     for flow in range(stream.flows):
         yield FlowHeaders(

@@ -18,10 +18,12 @@ from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Reading, StreamReading
 from nicbench.hosts.asking import join_scripts, split_sections
 from nicbench.hosts.base import Host
+from nicbench.hosts.kinds.netns import outermost
 from nicbench.measure.queues.counters import QUEUE_COUNTERS, parse_network_softirqs, parse_queues, parse_softnet
 from nicbench.measure.queues.expectation import NotExpectedError, expected_frames
 from nicbench.system.adapters.ethtool_link import parse_driver
 from nicbench.system.adapters.ethtool_queues import parse_hash_fields, parse_receive_hashing
+from nicbench.system.adapters.flow_rules import parse_flow_rules
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 
@@ -50,31 +52,34 @@ class _HostQueues:
 
     async def find(self, flow_type: str) -> None:
         """Reads driver and hash of each interface."""
-        wanted = {_KEY: f"cat {_KEY}"}
+        wanted: dict[str, str] = {}
         for device in self.devices.values():
             name = shlex.quote(device)
             wanted |= {
                 f"driver {device}": f"ethtool -i {name}",
                 f"hash {device}": f"ethtool -x {name}",
                 f"fields {device}": f"ethtool -n {name} rx-flow-hash {flow_type}",
+                f"rules {device}": f"ethtool -n {name}",
             }
-        said = await self._ask(wanted)
+        said = await self._ask(self._host, wanted)
+        # The key is the machine's, which no other namespace shows.
+        key = (await self._ask(outermost(self._host), {_KEY: f"cat {_KEY}"})).get(_KEY, "")
         for device in self.devices.values():
             self.drivers[device] = parse_driver(said.get(f"driver {device}", ""))["name"] or ""
-            self.hashes[device] = hash_of(
-                said.get(f"hash {device}", ""), said.get(f"fields {device}", ""), said.get(_KEY, "")
-            )
+            hashing = hash_of(said.get(f"hash {device}", ""), said.get(f"fields {device}", ""), key)
+            self.hashes[device] = with_rules(hashing, said.get(f"rules {device}", ""))
 
     async def look(self) -> Look:
         wanted = {device: f"ethtool -S {shlex.quote(device)}" for device in self.devices.values()}
         said = await self._ask(
-            {**wanted, _SOFTNET: "cat /proc/net/softnet_stat", _SOFTIRQS: "cat /proc/softirqs"}
+            self._host, {**wanted, _SOFTNET: "cat /proc/net/softnet_stat", _SOFTIRQS: "cat /proc/softirqs"}
         )
         queues = {device: parse_queues(said.get(device, ""), self.drivers.get(device, "")) for device in wanted}
         return Look(queues, parse_softnet(said.get(_SOFTNET, "")), parse_network_softirqs(said.get(_SOFTIRQS, "")))
 
-    async def _ask(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        done = await self._host.run(("sh", "-c", join_scripts(wanted)), check=False, timeout_s=_TIMEOUT_S)
+    @staticmethod
+    async def _ask(host: Host, wanted: Mapping[str, str]) -> dict[str, str]:
+        done = await host.run(("sh", "-c", join_scripts(wanted)), check=False, timeout_s=_TIMEOUT_S)
         return split_sections(done.stdout)
 
 
@@ -101,6 +106,19 @@ def hash_of(hashing: str, fields: str, kernel_key: str) -> ReceiveHash:
         table=found.table,
         fields=letters,
     )
+
+
+def with_rules(known: ReceiveHash, shown: str) -> ReceiveHash:
+    """The hash with the rules of ``ethtool -n``; without any where the driver has none."""
+    try:
+        rules = parse_flow_rules(shown)
+    except ValueError:
+        return known
+    update = {
+        "rules": tuple(each.rule for each in rules if each.rule is not None),
+        "other_rules": sum(each.rule is None for each in rules),
+    }
+    return known.model_copy(update=update)
 
 
 class QueueReader:

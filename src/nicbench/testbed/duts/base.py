@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
@@ -36,6 +36,16 @@ class Addressing:
     source_address_count: int = 1
     destination_address_count: int = 1
     is_direct: bool = False
+
+    def with_addresses(self, most: int | None) -> Addressing:
+        """The same way with no more addresses at each end; None: with all."""
+        if most is None:
+            return self
+        return replace(
+            self,
+            source_address_count=min(most, self.source_address_count),
+            destination_address_count=min(most, self.destination_address_count),
+        )
 
 
 @dataclass(frozen=True, slots=True)

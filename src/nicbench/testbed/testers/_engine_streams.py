@@ -47,7 +47,7 @@ def stream_requests(
             "receive_port": way.receive,
             "rate_frames_per_s": rate_frames_per_s,
             **_bounds(stream, rate_frames_per_s, duration_s, part),
-            **_frames(stream, way),
+            **_frames(stream, way.with_addresses(stream.addresses)),
             **sizes_of(traffic.size_of(stream) or size),
         }
         for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)

@@ -39,6 +39,7 @@ def udp_frame(frames: Frames, way: Addressing, frame_bytes: int) -> bytes:
 
 def flow_program(frames: Frames, way: Addressing) -> tuple[tuple[int, int, int], ...]:
     """The addresses that differ between flows: offset in the frame, first value, and number of consecutive values."""
+    way = way.with_addresses(frames.addresses)
     return (
         (_SOURCE_OFFSET, int(IPv4Address(way.source_address)), min(frames.flows, way.source_address_count)),
         (
