@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
@@ -47,22 +47,29 @@ class PolicerOptions(Frozen):
 
     rate: Annotated[FramesPerSecond, Field(ge=1, le=1e9)] = 200_000.0
     """What passes, each way between the ports of a pair."""
+    rates: tuple[Annotated[FramesPerSecond, Field(ge=1, le=1e9)], ...] | None = Field(default=None, min_length=1)
+    """What passes each pair of ports, in turn, in place of `rate`: a DUT that serves its ports unequally."""
     burst: Annotated[int, Unit.FRAMES] = Field(default=4000, ge=1, le=10_000_000)
     """Frames that pass at once after a pause."""
     per_queue: bool = False
     """Each receive queue of a port has a bucket of its own, of this rate and burst."""
 
-    @field_validator("rate")
-    @classmethod
-    def _require_whole(cls, rate: float) -> float:
-        if rate != int(rate):
+    @model_validator(mode="after")
+    def _are_whole(self) -> PolicerOptions:
+        if any(rate != int(rate) for rate in (self.rate, *(self.rates or ()))):
             raise ValueError("the policer's rate is a whole number of frames per second")
-        return rate
+        return self
 
     @property
     def rate_frames_per_s(self) -> int:
         """The rate, which is whole, as the exact number that the program needs."""
         return int(self.rate)
+
+    def of_port(self, port: int) -> PolicerOptions:
+        """The options of one port, with the rate of its pair."""
+        if self.rates is None:
+            return self
+        return self.model_copy(update={"rate": self.rates[port // 2 % len(self.rates)], "rates": None})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +126,8 @@ class Policer(FrameDut):
         self._passing: tuple[str, ...] = ()
 
     def known_rate_frames_per_s(self, trial_s: float) -> float | None:
-        if self.options.per_queue:
-            return None  # it depends on how flows are spread
+        if self.options.per_queue or self.options.rates is not None:
+            return None  # it depends on how flows are spread, or is not the same each way
         return expected_frames(self.options.rate_frames_per_s, self.options.burst, trial_s) / trial_s
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
@@ -139,7 +146,7 @@ class Policer(FrameDut):
         """Attaches one copy and writes its settings; before that it forwards nothing."""
         device = devices.names[here]
         number = await xdp.attach(changes, host, device, program)
-        settings = pack_settings(self.options, devices.indexes[there])
+        settings = pack_settings(self.options.of_port(here), devices.indexes[there])
         settings_map = await bpf.map_id(host, number, "policer_settings")
         wanted = int.from_bytes(settings, sys.byteorder)
         await bpf.write_map(host, settings_map, 0, wanted, value_bytes=len(settings))
@@ -200,12 +207,12 @@ class Policer(FrameDut):
         return {f"policer {name}": bucket.dropped_frames for name, bucket in (await self.buckets()).items()}
 
     def disclosure(self) -> dict[str, Any]:
-        rate, burst = self.options.rate_frames_per_s, self.options.burst
+        rate, burst, rates = self.options.rate_frames_per_s, self.options.burst, self.options.rates
         return {
             "kind": self.kind,
-            "rate_frames_per_s": rate,
+            "rate_frames_per_s": rate if rates is None else ", ".join(f"{each:.0f}" for each in rates),
             "burst_frames": burst,
-            "bucket_full_again_after_s": burst / rate,
+            "bucket_full_again_after_s": burst / min(rates or (rate,)),
             "known_answer": f"rate + burst / trial duration, per {'queue' if self.options.per_queue else 'direction'}",
             "program": f"{_PROGRAM}.bpf.c, XDP, driver mode",
             "attached_to": list(self._devices),

@@ -1,0 +1,286 @@
+"""Port shares: what each port gets when one, two, and at last all of them are loaded at once, and how fair that is.
+
+For ports that share something: virtual functions of an adapter (SR-IOV), ports of a card, ways to one port of a switch.
+Steps, for each frame size: each number of sending ports in turn, from the first on, each with the same load, in trials
+that are repeated. The share of a port is of all frames that came back; fairness is Jain's index (DEC-TR-301) of the
+ports' rates, counted exactly in each trial, with the least and the greatest of the repetitions. What a port gets beside
+others by what it gets alone shows where they share a limit. Verified: every frame by its signature and its payload.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
+from nicbench.core.pattern import Way, WayLoad, way_of_stream, ways_of
+from nicbench.core.reading import Counts
+from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.table import Column, Plot, ResultTable
+from nicbench.core.traffic import Ability
+from nicbench.core.trial import Purpose, Trial
+from nicbench.core.units import l2_bits_per_s
+from nicbench.methods._loads import LINE_RATE, FullRate, full_rate
+from nicbench.methods._results import result_at
+from nicbench.methods._trial_times import TrialTimes
+from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.stats.frames import fairness
+
+TOGETHER, EACH = "together", "each"
+_SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
+_PORTS = Column(value="ports_at_once", head="Ports at once", form="whole")
+_PORT = Column(value="port", head="Port", form="text")
+_INDEX = Column(value="jain_index", head="Jain's index", name="Jain's index of the ports", is_main=True, better="higher")
+_SUM = Column(value="sum_frames_per_s", head="Sum of the ports", is_main=True, better="higher", comparative="faster")
+_SHARE = Column(value="share_percent", head="Share", unit="%", form="trimmed")
+
+
+class PortShares(FrameMethod):
+    """The share of each port beside the others."""
+
+    kind: ClassVar[str] = "port-shares"
+    chooses_ways: ClassVar[bool] = True
+    question: ClassVar[str] = "How fairly does {subject} serve its ports when more and more of them are loaded at once?"
+
+    class Options(Frozen):
+        """Options of the bench file. Ports are the sending ones of the traffic's pattern."""
+
+        frame_bytes: tuple[FrameSize, ...] = Field(default=(64, 1518), min_length=1)
+        """Frame sizes, and mixes by name."""
+        rate: FullRate = LINE_RATE
+        """What each port sends."""
+        at_once: tuple[int, ...] | None = Field(default=None, min_length=1)
+        """How many ports send at once; without it every number from 1 to all."""
+        repetitions: int = Field(default=3, ge=1, le=1000)
+        """Trials of each number of ports."""
+        trial: TrialTimes = TrialTimes()
+        """Times of a trial."""
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.frame_bytes) * self.options.repetitions * len(self.options.at_once or (1, 2))
+
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        return self.options.frame_bytes
+
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({Ability.WAY_LOADS})
+
+    def estimate_s(self) -> float:
+        return self.options.trial.estimate_s(self.points())
+
+    def deviations(self) -> tuple[str, ...]:
+        return self.options.trial.deviations()
+
+    def objection(self, context: Any) -> Objection | None:
+        senders = len(_senders(context))
+        if senders < 2:
+            return Objection(
+                message=f"one port sends, with the pattern {context.pattern.value} and {context.ports} ports, and has "
+                "all of its share",
+                next_step="give lab and DUT more `ports`, or another `pattern` under `traffic`",
+            )
+        beyond = [number for number in self.options.at_once or () if not 1 <= number <= senders]
+        if beyond:
+            return Objection(
+                message=f"`at_once` names {beyond[0]} ports, and {senders} send",
+                next_step=f"write numbers from 1 to {senders}",
+            )
+        return None
+
+    async def run(self, context: Context) -> tuple[Result, ...]:
+        results: list[Result] = []
+        senders = _senders(context)
+        for size in context.sizes(self.options.frame_bytes):
+            full = await full_rate(context, size, self.options.rate)
+            if not full.carries(100.0):
+                result = self._without_figure(size, full.why_not_more)
+                context.publish(result)
+                results.append(result)
+                continue
+            alone: dict[str, float] = {}
+            for number in self.options.at_once or range(1, len(senders) + 1):
+                trials = await self._trials(context, size, number, full.rate_frames_per_s)
+                for result in self._results(size, list(senders)[:number], trials, alone):
+                    context.publish(result)
+                    results.append(result)
+        return tuple(results)
+
+    async def _trials(self, context: Context, size: Size, number: int, rate: float) -> list[tuple[Trial, bool]]:
+        loads = tuple(
+            WayLoad(transmit=transmit, receive=receive, load_frames_per_s=rate / len(ways))
+            for ways in list(_senders(context).values())[:number]
+            for transmit, receive in ways
+        )
+        request = self.options.trial.request(size, rate, Purpose.LOSS).model_copy(update={"ways": loads})
+        return [
+            await context.measure({**size_parameters(size), "ports_at_once": number, "repetition": repetition}, request)
+            for repetition in range(1, self.options.repetitions + 1)
+        ]
+
+    def _results(
+        self, size: Size, senders: Sequence[int], trials: Sequence[tuple[Trial, bool]], alone: dict[str, float]
+    ) -> list[Result]:
+        rates = [_rates(trial, senders) for trial, _ in trials]
+        means = {port: statistics.fmean(each[port] for each in rates) for port in senders}
+        names = {port: _name_of(trials[0][0], port) for port in senders}
+        if len(senders) == 1:
+            alone |= {names[port]: rate for port, rate in means.items()}
+        indexes = [index for each in rates if (index := fairness(list(each.values()))) is not None]
+        total = sum(means.values())
+        together: Values = {
+            _SUM.value: _bounded([sum(each.values()) for each in rates]),
+            "sum_l2_bits_per_s": l2_bits_per_s(total, mean_bytes(size)),
+            "offered_frames_per_s": statistics.fmean(_offered(trial) for trial, _ in trials),
+            "loss_percent": _loss_percent([trial for trial, _ in trials]),
+            _INDEX.value: _bounded(indexes),
+            "least_share_percent": 100.0 * min(means.values()) / total if total else None,
+            "greatest_share_percent": 100.0 * max(means.values()) / total if total else None,
+            "most_to_least": max(means.values()) / least if (least := min(means.values())) else None,
+            "least_port": names[min(means, key=lambda port: means[port])] if len(means) > 1 else None,
+        }
+        made = [self._result(size, trials, together, TOGETHER, len(senders))]
+        for port, rate in means.items():
+            values: Values = {
+                "rate_frames_per_s": rate,
+                "share_percent": 100.0 * rate / total if total else None,
+                "fair_share_percent": 100.0 / len(senders),
+                "loss_percent": _loss_percent([trial for trial, _ in trials], port),
+                "of_alone_percent": 100.0 * rate / alone[names[port]] if alone.get(names[port]) else None,
+            }
+            made.append(self._result(size, trials, values, EACH, len(senders), port=names[port]))
+        return made
+
+    def _result(
+        self, size: Size, trials: Sequence[tuple[Trial, bool]], values: Values, part: str, number: int, **more: str
+    ) -> Result:
+        disturbed = [trial for trial, was_disturbed in trials if was_disturbed]
+        return result_at(
+            self,
+            size,
+            values,
+            ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
+            trials=[trial.id for trial, _ in trials],
+            disturbances=[finding.text for trial in disturbed for finding in trial.verdict.findings],
+            parameters={"part": part, "ports_at_once": number, **more},
+            point="/".join((part, str(number), *more.values())),
+            scope="sum of the ports" if part == TOGETHER else "at each port",
+        )
+
+    def _without_figure(self, size: Size, why: str) -> Result:
+        values: Values = {_INDEX.value: Bounded(value=None, reason_null=why), "why": why}
+        parameters = {"part": TOGETHER, "ports_at_once": 1}
+        return result_at(
+            self, size, values, ResultVerdict.INCOMPLETE, disturbances=(why,), parameters=parameters, point=TOGETHER
+        )
+
+    @classmethod
+    def tables(cls) -> tuple[ResultTable, ...]:
+        return (_together_table(), _each_table())
+
+
+def _senders(context: Any) -> dict[int, list[Way]]:
+    """Returns the ways of each port that sends; the first half alone of ports that send both ways."""
+    ways = ways_of(context.pattern, context.ports).forward
+    found: dict[int, list[Way]] = {}
+    for way in ways:
+        found.setdefault(way[0], []).append(way)
+    return found
+
+
+def _rates(trial: Trial, senders: Sequence[int]) -> dict[int, float]:
+    """Returns what came back of the frames of each port, in frames per second."""
+    seconds = trial.reading.offering_ns / 1e9
+    return {port: _counts_of(trial, port).received / seconds for port in senders}
+
+
+def _counts_of(trial: Trial, port: int) -> Counts:
+    of_port = (
+        stream.counts
+        for stream in trial.reading.streams
+        if (way := way_of_stream(stream.name)) is not None and way[0] == port
+    )
+    return Counts.sum_of(of_port)
+
+
+def _offered(trial: Trial) -> float:
+    return trial.reading.counts.sent * 1e9 / trial.reading.offering_ns
+
+
+def _loss_percent(trials: Sequence[Trial], port: int | None = None) -> float | None:
+    every = [trial.reading.counts if port is None else _counts_of(trial, port) for trial in trials]
+    sent = sum(counts.sent for counts in every)
+    return 100.0 * sum(counts.failed for counts in every) / sent if sent else None
+
+
+def _name_of(trial: Trial, port: int) -> str:
+    """Returns the tester's name of a port."""
+    ports = trial.reading.ports
+    return ports[port].name if port < len(ports) else f"port {port}"
+
+
+def _bounded(values: Sequence[float]) -> Bounded:
+    """Returns the mean with the least and the greatest; without a value where nothing came back."""
+    if not values:
+        return Bounded(value=None, reason_null="no frame came back")
+    return Bounded(value=statistics.fmean(values), lower=min(values), upper=max(values), n=len(values))
+
+
+def _together_table() -> ResultTable:
+    return ResultTable(
+        part=TOGETHER,
+        title="Ports at once",
+        caption=(
+            "All ports that send have the same load. Jain's index is 1 where all got the same and 1/n where one of n got "
+            "all; its interval is the least and the greatest of the repetitions, each counted exactly."
+        ),
+        columns=(
+            *(_SIZE, _PORTS),
+            Column(value="offered_frames_per_s", head="Offered"),
+            _SUM,
+            Column(value="sum_l2_bits_per_s", head="Sum (layer 2)"),
+            Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
+            _INDEX,
+            Column(value="jain_index", head="Interval", aspect="interval"),
+            Column(value="least_share_percent", head="Least share", unit="%", form="trimmed"),
+            Column(value="greatest_share_percent", head="Greatest share", unit="%", form="trimmed"),
+            Column(value="most_to_least", head="Greatest by least"),
+            Column(value="least_port", head="Least served", form="text"),
+        ),
+        sentences=(
+            "serves {ports_at_once} ports at once with Jain's index {jain_index}: {sum_frames_per_s} of {size} frames in sum",
+        ),
+        notes=(("why", "Limit"),),
+        plots=(
+            Plot(
+                x=_PORTS,
+                y=(_SUM,),
+                lines=(_SIZE,),
+                caption="What all ports get together, by how many are loaded at once.",
+            ),
+        ),
+        has_basis=False,
+    )
+
+
+def _each_table() -> ResultTable:
+    return ResultTable(
+        part=EACH,
+        title="Share of each port",
+        caption="Of the frames that came back, those of each port; and its rate by what it gets when no other sends.",
+        columns=(
+            *(_SIZE, _PORTS, _PORT),
+            Column(value="rate_frames_per_s", head="Rate"),
+            _SHARE,
+            Column(value="fair_share_percent", head="Fair share", unit="%", form="trimmed"),
+            Column(value="loss_percent", head="Loss", unit="%", form="of_frames"),
+            Column(value="of_alone_percent", head="Of its rate alone", unit="%", form="trimmed", is_optional=True),
+        ),
+        plots=(Plot(x=_PORTS, y=(_SHARE,), lines=(_PORT,), each=_SIZE, caption="The share of each port."),),
+        has_basis=False,
+    )
