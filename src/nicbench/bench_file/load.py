@@ -17,7 +17,7 @@ from nicbench.bench_file.frame_sizes import Extremes
 from nicbench.bench_file.guest_checks import ON, resolve_on
 from nicbench.bench_file.hypervisor_files import read_hypervisors
 from nicbench.bench_file.models import DEFAULT_TESTER, BenchFile, Choice, Document, TestHead, TestSpec
-from nicbench.bench_file.overlays import merge_configurations
+from nicbench.bench_file.overlays import axes_of, merge_configurations
 from nicbench.bench_file.problems import Problem, WrongBenchFileError, merge_problems, quote, suggest
 from nicbench.bench_file.reader import LARGEST_FILE_BYTES, Node, read
 from nicbench.bench_file.sections import Reading, Step
@@ -177,7 +177,9 @@ def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False) 
     if wrong:
         raise WrongBenchFileError(str(path), merge_problems(wrong, of=len(trees)))
     configurations = tuple(bench for bench in outcomes.values() if isinstance(bench, BenchFile))
-    return replace(configurations[0], compared=configurations) if len(configurations) > 1 else configurations[0]
+    if len(configurations) < 2:
+        return configurations[0]
+    return replace(configurations[0], compared=configurations, axes=axes_of(root))
 
 
 def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool) -> BenchFile:

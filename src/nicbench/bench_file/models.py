@@ -217,6 +217,8 @@ class Document(Frozen):
     """What is measured, in this order."""
     configurations: Any = None
     """What is compared: 2 to 64 overlays over the rest of the file, by name."""
+    axes: Any = None
+    """What a study varies, in place of `configurations`: overlays by axis and value. Every combination is measured."""
     runs: RunsKey = WrittenRuns()
     """How often each configuration is measured: a number, or a rule that ends when the mean is known."""
     redact: bool = False
@@ -268,6 +270,8 @@ class BenchFile:
     """What the files of ``hypervisor`` say, once they are read."""
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
     compared: tuple[BenchFile, ...] = ()
+    axes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """The values of each axis, where the configurations are all of their combinations; only the first has them."""
 
     @property
     def measures(self) -> Measures:

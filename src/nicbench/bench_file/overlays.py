@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import Field
 
@@ -19,12 +19,15 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading
+from nicbench.core.axes import combination_name, combinations
 from nicbench.core.base import Frozen
 from nicbench.core.plan import Difference
 from nicbench.core.traffic import Name
 from nicbench.core.turn import DEFAULT
 
 KEY: Final = "configurations"
+AXES: Final = "axes"
+_MOST: Final = 64
 _KIND: Final = "kind"
 _TUNING: Final = "tuning"
 
@@ -46,7 +49,14 @@ class Overlay(Frozen):
 
 
 class _Configurations(Frozen):
-    configurations: dict[Name, Overlay | None] = Field(min_length=1, max_length=64)
+    configurations: dict[Name, Overlay | None] = Field(min_length=1, max_length=_MOST)
+
+
+AxisValue = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.]{0,15}$")]
+
+
+class _Axes(Frozen):
+    axes: dict[AxisValue, dict[AxisValue, Overlay | None]] = Field(min_length=1, max_length=3)
 
 
 _WHY_SAME: Final[Mapping[str, str]] = MappingProxyType(
@@ -61,6 +71,7 @@ _WHY_SAME: Final[Mapping[str, str]] = MappingProxyType(
         "hypervisor": "its files are read once; name each guest there",
         "thresholds": "all are judged by the same limits",
         KEY: "configurations cannot be nested",
+        AXES: "every combination is a configuration already",
     }
 )
 _WHY_SAME_IN_TESTS: Final[Mapping[str, str]] = MappingProxyType(
@@ -73,22 +84,56 @@ _WHY_SAME_IN_TESTS: Final[Mapping[str, str]] = MappingProxyType(
 
 def merge_configurations(root: Node, reading: Reading) -> dict[str, Node]:
     """The merged tree of each configuration by name; of a file without any, the file. Problems go to ``reading``."""
+    if root.entries is not None and AXES in root.entries:
+        return _combine_axes(root, reading)
     if root.entries is None or KEY not in root.entries:
         return {DEFAULT: root}
-    reading.problems += _check_overlays(root)
+    reading.problems += _check_overlays(root, root.find((KEY,)), (KEY,))
     if reading.problems or reading.validate(_Configurations, {KEY: root.entries[KEY].plain()}, ()) is None:
         return {}
     base = _remove_key(root, KEY)
     return {name: apply_overlay(base, overlay) for name, overlay in (root.entries[KEY].entries or {}).items()}
 
 
-def _check_overlays(root: Node) -> Iterator[Problem]:
+def axes_of(root: Node) -> dict[str, tuple[str, ...]]:
+    """The values of each axis by name; empty without axes."""
+    axes = root.child(AXES)
+    entries = axes.entries if axes is not None else None
+    return {name: tuple(values.entries or ()) for name, values in (entries or {}).items()}
+
+
+def _combine_axes(root: Node, reading: Reading) -> dict[str, Node]:
+    """The merged tree of every combination: the overlays of its values one after another, in the order of the axes."""
+    section, place = root.find((AXES,)), root.position_of_key((AXES,))
+    if root.entries is not None and KEY in root.entries:
+        message = f"a file has either `{AXES}` or `{KEY}`"
+        reading.problems.append(Problem(place, message, f"write `{KEY}` as values of one more axis"))
+    for axis, values in (section.entries or {}).items():
+        reading.problems += _check_overlays(root, values, (AXES, axis))
+    if reading.problems or reading.validate(_Axes, {AXES: section.plain()}, ()) is None:
+        return {}
+    found = list(combinations(axes_of(root)))
+    if len(found) > _MOST:
+        message = f"the axes have {len(found)} combinations, and a file at most {_MOST} configurations"
+        reading.problems.append(Problem(place, message, "take fewer values, or fewer axes"))
+        return {}
+    base = _remove_key(root, AXES)
+    trees: dict[str, Node] = {}
+    for chosen in found:
+        tree = base
+        for axis, value in chosen.items():
+            tree = apply_overlay(tree, section.find((axis, value)))
+        trees[combination_name(chosen)] = tree
+    return trees
+
+
+def _check_overlays(root: Node, section: Node, path: tuple[str, ...]) -> Iterator[Problem]:
     """Yields what the models would report less clearly: one configuration, unknown tests, keys that cannot differ."""
-    section = root.find((KEY,))
     overlays = section.entries or {}
     if section.entries is not None and len(overlays) < 2:
+        what = "a comparison needs two or more configurations" if path == (KEY,) else "an axis needs two or more values"
         step = "add another, or write its settings into the file itself"
-        yield Problem(root.position_of_key((KEY,)), "a comparison needs two or more configurations", step)
+        yield Problem(root.position_of_key(path), what, step)
     tests = root.child("tests")
     known = [str(of_test.value) for test in (tests.items if tests else None) or [] if (of_test := test.child("name"))]
     for name, overlay in overlays.items():
@@ -115,7 +160,7 @@ def _check_overlays(root: Node) -> Iterator[Problem]:
 
 def _report_same_key(node: Node, key: str, reason: str) -> Problem:
     message = f"{quote(key)} cannot differ between configurations: {reason}"
-    return Problem(node.key_positions[key], message, f"write it once, outside of `{KEY}`")
+    return Problem(node.key_positions[key], message, "write it once, outside of the overlays")
 
 
 def apply_overlay(base: Node, overlay: Node) -> Node:

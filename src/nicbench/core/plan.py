@@ -96,6 +96,8 @@ class Plan(Frozen):
     configuration: str = DEFAULT
     compared: tuple[str, ...] = ()
     """The names of all configurations, in the order of the bench file; empty where no configurations are compared."""
+    axes: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=lambda axes: not axes)
+    """The values of each axis, where the configurations are all of their combinations."""
     differences: tuple[Difference, ...] = ()
     turns: tuple[PlannedTurn, ...] = ()
     runs: Runs = ONCE

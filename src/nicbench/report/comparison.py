@@ -16,6 +16,7 @@ from nicbench.core.result import Result, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn
 from nicbench.report.cells import number_in
+from nicbench.report.heat_maps import HeatMap, heat_maps
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RatesTable, rates_tables
 from nicbench.report.section import RunKnowledge, Section
@@ -121,6 +122,8 @@ class Comparison:
     rates: tuple[RatesTable, ...]
     tails: tuple[TailTable, ...]
     sections: tuple[Section, ...]
+    heat_maps: tuple[HeatMap, ...] = ()
+    """The main values over the axes of a study."""
 
     @property
     def compares(self) -> bool:
@@ -156,6 +159,7 @@ def comparison(
         rates=rates_tables(side_by_side(summary.counted, tests, known=known), names, statistics),
         tails=tail_tables(_by_size(results), tests),
         sections=tuple(section for section in every if section.table.rates is None),
+        heat_maps=heat_maps(results, tests, plan),
     )
 
 

@@ -100,6 +100,7 @@ def plan_of_turns(bench: BenchFile, earlier: Plan | None, plan: Plan) -> Plan:
         first, others[plan.configuration] = earlier, plan
     shared = {
         "compared": names if len(names) > 1 else (),
+        "axes": bench.axes,
         "differences": list_differences(bench),
         "turns": turns,
         "runs": bench.runs,

@@ -59,6 +59,7 @@ def _results(report: Report, figures: Figures) -> Iterator[Block]:
         yield from compact_sections(report)
     else:
         yield from comparing.compared_configurations(compared, report)
+        yield from comparing.over_axes(compared, figures)
         yield from comparing.rates(compared, report, figures)
         yield from comparing.every_value(compared, report, figures)
     yield from other_results(report.other_results)

@@ -25,6 +25,7 @@ def all_results(report: Report, figures: Figures) -> Iterator[Block]:
         yield from statistics(report, figures)
     else:
         yield from comparing.compared_configurations(compared, report)
+        yield from comparing.over_axes(compared, figures)
         yield from comparing.rates(compared, report, figures)
         yield from comparing.every_value(compared, report, figures)
         yield from statistics(report, figures)

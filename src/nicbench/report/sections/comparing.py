@@ -32,7 +32,9 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.figures import Figures
+from nicbench.report.drawing.heat import heat_chart
 from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples
+from nicbench.report.heat_maps import HeatMap
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words
@@ -75,6 +77,34 @@ def compared_configurations(compared: Comparison, report: Report) -> Iterator[Bl
             "the highest of the runs beneath them."
         )
     yield from _growth(compared)
+
+
+def over_axes(compared: Comparison, figures: Figures) -> Iterator[Block]:
+    """Yields a heat map of each main value over the axes of a study, and its numbers as a table."""
+    if not compared.heat_maps:
+        return
+    yield heading(2, "Over the axes of the study", id="axes")
+    beside = " Of several runs it is the median." if compared.runs > 1 else ""
+    yield caption(f"Every combination of the axes is a configuration of its own.{beside}")
+    several = len({shown.test for shown in compared.heat_maps}) > 1
+    for shown in compared.heat_maps:
+        title = f"{shown.test}: {shown.title}" if several else shown.title
+        figure = figures.figure(heat_chart, shown, title, f"{title}.")
+        if figure is not None and figure is not figures.lead:
+            yield figure
+        yield _axes_table(shown)
+
+
+def _axes_table(shown: HeatMap) -> Block:
+    rows, columns = (list(dict.fromkeys(getattr(each, side) for each in shown.cells)) for side in ("row", "column"))
+    at = {(each.row, each.column): each.text for each in shown.cells}
+    unit = f" [{shown.shown.unit}]" if shown.shown.unit else ""
+    heads = [f"{shown.columns} {column}" if shown.columns else f"{shown.shown.head}{unit}" for column in columns]
+    return table(
+        ((head(shown.rows), *word_heads(*heads)),),
+        ((name(row), *(cell(at[row, column] or UNKNOWN) for column in columns)) for row in rows),
+        "result",
+    )
 
 
 def _given_part(value: str | None) -> Part:
