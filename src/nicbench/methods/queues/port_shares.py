@@ -1,8 +1,8 @@
 """Port shares: what each port gets when one, two, and at last all of them are loaded at once, and how fair that is.
 
 For ports that share something: virtual functions of an adapter (SR-IOV), ports of a card, ways to one port of a switch.
-Steps, for each frame size: each number of sending ports in turn, from the first on, each with the same load, in trials
-that are repeated. The share of a port is of all frames that came back; fairness is Jain's index (DEC-TR-301) of the
+Steps, for each frame size: each sending port alone, then two, three and at last all of them, from the first on, each
+with the same load, in trials that are repeated. The share of a port is of all frames that came back; fairness is Jain's index (DEC-TR-301) of the
 ports' rates, counted exactly in each trial, with the least and the greatest of the repetitions. What a port gets beside
 others by what it gets alone shows where they share a limit. Verified: every frame by its signature and its payload.
 """
@@ -10,7 +10,7 @@ others by what it gets alone shows where they share a limit. Verified: every fra
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -103,62 +103,74 @@ class PortShares(FrameMethod):
                 context.publish(result)
                 results.append(result)
                 continue
-            alone: dict[str, float] = {}
+            alone: dict[int, float] = {}
             for number in self.options.at_once or range(1, len(senders) + 1):
-                trials = await self._trials(context, size, number, full.rate_frames_per_s)
-                for result in self._results(size, list(senders)[:number], trials, alone):
+                groups = [[port] for port in senders] if number == 1 else [list(senders)[:number]]
+                made = [_Group(ports, await self._trials(context, size, ports, full.rate_frames_per_s)) for ports in groups]
+                if number == 1:
+                    alone = {port: group.means[port] for group in made for port in group.ports}
+                for result in (self._together(size, number, made), *self._each(size, number, made, alone)):
                     context.publish(result)
                     results.append(result)
         return tuple(results)
 
-    async def _trials(self, context: Context, size: Size, number: int, rate: float) -> list[tuple[Trial, bool]]:
+    async def _trials(
+        self, context: Context, size: Size, ports: Sequence[int], rate: float
+    ) -> tuple[tuple[Trial, bool], ...]:
+        of_ports = _senders(context)
         loads = tuple(
-            WayLoad(transmit=transmit, receive=receive, load_frames_per_s=rate / len(ways))
-            for ways in list(_senders(context).values())[:number]
-            for transmit, receive in ways
+            WayLoad(transmit=transmit, receive=receive, load_frames_per_s=rate / len(of_ports[port]))
+            for port in ports
+            for transmit, receive in of_ports[port]
         )
         request = self.options.trial.request(size, rate, Purpose.LOSS).model_copy(update={"ways": loads})
-        return [
-            await context.measure({**size_parameters(size), "ports_at_once": number, "repetition": repetition}, request)
-            for repetition in range(1, self.options.repetitions + 1)
-        ]
+        point = {**size_parameters(size), "ports_at_once": len(ports), "first_port": ports[0]}
+        return tuple(
+            [
+                await context.measure({**point, "repetition": repetition}, request)
+                for repetition in range(1, self.options.repetitions + 1)
+            ]
+        )
 
-    def _results(
-        self, size: Size, senders: Sequence[int], trials: Sequence[tuple[Trial, bool]], alone: dict[str, float]
-    ) -> list[Result]:
-        rates = [_rates(trial, senders) for trial, _ in trials]
-        means = {port: statistics.fmean(each[port] for each in rates) for port in senders}
-        names = {port: _name_of(trials[0][0], port) for port in senders}
-        if len(senders) == 1:
-            alone |= {names[port]: rate for port, rate in means.items()}
+    def _together(self, size: Size, number: int, groups: Sequence[_Group]) -> Result:
+        rates = [each for group in groups for each in group.rates]
+        means = {port: rate for group in groups for port, rate in group.means.items()}
+        total, least, most = sum(means.values()) / len(groups), min(means.values()), max(means.values())
         indexes = [index for each in rates if (index := fairness(list(each.values()))) is not None]
-        total = sum(means.values())
-        together: Values = {
+        trials = [trial for group in groups for trial, _ in group.trials]
+        values: Values = {
             _SUM.value: _bounded([sum(each.values()) for each in rates]),
             "sum_l2_bits_per_s": l2_bits_per_s(total, mean_bytes(size)),
-            "offered_frames_per_s": statistics.fmean(_offered(trial) for trial, _ in trials),
-            "loss_percent": _loss_percent([trial for trial, _ in trials]),
+            "offered_frames_per_s": statistics.fmean(_offered(trial) for trial in trials),
+            "loss_percent": _loss_percent(trials),
             _INDEX.value: _bounded(indexes),
-            "least_share_percent": 100.0 * min(means.values()) / total if total else None,
-            "greatest_share_percent": 100.0 * max(means.values()) / total if total else None,
-            "most_to_least": max(means.values()) / least if (least := min(means.values())) else None,
-            "least_port": names[min(means, key=lambda port: means[port])] if len(means) > 1 else None,
+            "least_share_percent": 100.0 * least / total if total and number > 1 else None,
+            "greatest_share_percent": 100.0 * most / total if total and number > 1 else None,
+            "most_to_least": most / least if least else None,
+            "least_port": groups[0].name_of(min(means, key=lambda port: means[port])) if most > least else None,
         }
-        made = [self._result(size, trials, together, TOGETHER, len(senders))]
-        for port, rate in means.items():
-            values: Values = {
-                "rate_frames_per_s": rate,
-                "share_percent": 100.0 * rate / total if total else None,
-                "fair_share_percent": 100.0 / len(senders),
-                "loss_percent": _loss_percent([trial for trial, _ in trials], port),
-                "of_alone_percent": 100.0 * rate / alone[names[port]] if alone.get(names[port]) else None,
-            }
-            made.append(self._result(size, trials, values, EACH, len(senders), port=names[port]))
-        return made
+        return self._result(size, groups, values, TOGETHER, number)
+
+    def _each(
+        self, size: Size, number: int, groups: Sequence[_Group], alone: Mapping[int, float]
+    ) -> Iterator[Result]:
+        for group in groups:
+            total = sum(group.means.values())
+            for port, rate in group.means.items():
+                own = alone.get(port)
+                values: Values = {
+                    "rate_frames_per_s": rate,
+                    "share_percent": 100.0 * rate / total if total else None,
+                    "fair_share_percent": 100.0 / number,
+                    "loss_percent": _loss_percent([trial for trial, _ in group.trials], port),
+                    "of_alone_percent": 100.0 * rate / own if own else None,
+                }
+                yield self._result(size, [group], values, EACH, number, port=group.name_of(port))
 
     def _result(
-        self, size: Size, trials: Sequence[tuple[Trial, bool]], values: Values, part: str, number: int, **more: str
+        self, size: Size, groups: Sequence[_Group], values: Values, part: str, number: int, **more: str
     ) -> Result:
+        trials = [each for group in groups for each in group.trials]
         disturbed = [trial for trial, was_disturbed in trials if was_disturbed]
         return result_at(
             self,
@@ -182,6 +194,24 @@ class PortShares(FrameMethod):
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         return (_together_table(), _each_table())
+
+
+class _Group:
+    """The trials in which some ports were loaded at once, and what came back of the frames of each in them."""
+
+    def __init__(self, ports: Sequence[int], trials: Sequence[tuple[Trial, bool]]) -> None:
+        self.ports, self.trials = tuple(ports), tuple(trials)
+        self.rates = tuple(_rates(trial, ports) for trial, _ in trials)
+
+    @property
+    def means(self) -> dict[int, float]:
+        """Returns the mean rate of each port over the repetitions."""
+        return {port: statistics.fmean(each[port] for each in self.rates) for port in self.ports}
+
+    def name_of(self, port: int) -> str:
+        """Returns the tester's name of a port."""
+        ports = self.trials[0][0].reading.ports
+        return ports[port].name if port < len(ports) else f"port {port}"
 
 
 def _senders(context: Any) -> dict[int, list[Way]]:
@@ -218,12 +248,6 @@ def _loss_percent(trials: Sequence[Trial], port: int | None = None) -> float | N
     return 100.0 * sum(counts.failed for counts in every) / sent if sent else None
 
 
-def _name_of(trial: Trial, port: int) -> str:
-    """Returns the tester's name of a port."""
-    ports = trial.reading.ports
-    return ports[port].name if port < len(ports) else f"port {port}"
-
-
 def _bounded(values: Sequence[float]) -> Bounded:
     """Returns the mean with the least and the greatest; without a value where nothing came back."""
     if not values:
@@ -237,7 +261,8 @@ def _together_table() -> ResultTable:
         title="Ports at once",
         caption=(
             "All ports that send have the same load. Jain's index is 1 where all got the same and 1/n where one of n got "
-            "all; its interval is the least and the greatest of the repetitions, each counted exactly."
+            "all; its interval is the least and the greatest of the repetitions, each counted exactly. Of one port at once "
+            "every port was measured: its sum is their mean."
         ),
         columns=(
             *(_SIZE, _PORTS),

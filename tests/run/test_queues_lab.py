@@ -1,0 +1,124 @@
+"""Queues and shares on real frames: a DUT whose queues, or pairs of ports, pass what is known."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nicbench.core.result import Bounded, Result
+
+from .lab_bench import TOLERANT, run_bench
+
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow]
+
+SECONDS = 1.0
+SPREAD = """
+nicbench: 1
+title: Flows over four queues
+lab: {{kind: veth, queues: 4}}
+dut: {{kind: policer, rate: {rate} pps, burst: {burst}, per_queue: true}}
+tester: {{driver: net_pcap, catch_up: 5 ms}}
+traffic: {traffic}
+{more}
+tests:
+  - name: spread
+    method: receive-spread
+    rate: {load} pps
+    trial: {{duration: {seconds:g} s, drain: 300 ms, settle: 50 ms}}
+"""
+SHARES = """
+nicbench: 1
+title: Unequal pairs of ports
+lab: {{kind: veth, ports: {ports}}}
+dut: {{kind: policer, rates: {rates}, burst: 50}}
+tester: {{driver: xdp, catch_up: 5 ms}}
+tests:
+  - name: shares
+    method: port-shares
+    frame_bytes: [64]
+    rate: {load} pps
+    at_once: [1, {pairs}]
+    repetitions: 1
+    trial: {{duration: {seconds:g} s, drain: 200 ms, settle: 50 ms}}
+"""
+
+
+def of_part(results: tuple[Result, ...], part: str) -> list[Result]:
+    return [result for result in results if result.parameters["part"] == part]
+
+
+def spread(folder: Path, traffic: str, load: int, *, rate: int = 100_000, burst: int = 100, more: str = "") -> tuple[Result, ...]:
+    bench = SPREAD.format(traffic=traffic, load=load, rate=rate, burst=burst, more=more, seconds=SECONDS)
+    summary, _ = run_bench(folder, bench + TOLERANT)
+    return summary.results
+
+
+def check_elephant(folder: Path, draw: random.Random) -> None:
+    """An elephant overloads its queue: what that passes is known, and only flows beside it lose frames."""
+    rate, mice = 1000 * draw.randint(5, 9), draw.choice((63, 127, 255))
+    seed = draw.randrange(2**31)
+    flows = f"{{name: mice, share: 50 %, flows: {mice}, fields: {{source_port: {{first: 1024, count: 50000, seed: {seed}}}}}}}"
+    traffic = f"{{streams: [{flows}, {{name: elephant, share: 50 %, flows: 1, source_port: 60000}}]}}"
+    results = spread(folder, traffic, 3 * rate, rate=rate, burst=50)
+    (found,) = of_part(results, "spread")
+    queues = [int(str(row.values["frames"])) for row in of_part(results, "queues")]
+    by_stream = {str(row.parameters["stream"]).split()[1]: row.values for row in of_part(results, "streams")}
+    lost = sum(int(str(values["lost_frames"])) for values in by_stream.values())
+    known = max(queues) - (rate * SECONDS + 50)
+    beside = max(queues) - int(str(by_stream["elephant"]["sent_frames"]))
+    expected_flows = beside / (int(str(by_stream["mice"]["sent_frames"])) / mice)
+    print(f"queues {queues}, lost {lost}, known {known:.0f}, {by_stream['mice']['flows_with_loss']} of {expected_flows:.1f} mice")
+    assert found.values["against_chance"] == "chance explains it"
+    assert lost == pytest.approx(known, rel=0.02)
+    assert by_stream["mice"]["flows_with_loss"] == pytest.approx(expected_flows, abs=1.5)
+
+
+def test_an_elephant_costs_the_flows_on_its_queue_and_no_others(tmp_path: Path, draw: random.Random) -> None:
+    check_elephant(tmp_path, draw)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_ten_elephants_are_found(tmp_path: Path, repetition: int, draw: random.Random) -> None:
+    check_elephant(tmp_path, draw)
+
+
+@pytest.mark.acceptance  # the pure test has a queue that gets nothing
+@pytest.mark.parametrize("repetition", range(10))
+def test_queues_that_are_left_out_are_told(tmp_path: Path, repetition: int, draw: random.Random) -> None:
+    # Each transmit queue is one CPU's: of its own the sender's CPU chooses, so that half of the queues get nothing.
+    steering = "tuning: {tester: {packet_steering: {send: 0-1}}}"
+    results = spread(tmp_path, f"{{flows: {draw.randint(100, 300)}}}", 5000, more=steering)
+    (found,) = of_part(results, "spread")
+    assert found.values["idle_queues"] == 2
+    assert str(found.values["against_chance"]).startswith("worse than chance; no frame on queue")
+
+
+def check_shares(folder: Path, draw: random.Random, pairs: int) -> None:
+    """Each pair of ports gets what its bucket passes, alone and beside the others."""
+    rates = [1000 * draw.randint(2, 10) for _ in range(pairs)]
+    written = ", ".join(f"{rate} pps" for rate in rates)
+    bench = SHARES.format(ports=2 * pairs, rates=f"[{written}]", pairs=pairs, load=12_000, seconds=SECONDS)
+    summary, _ = run_bench(folder, bench + TOLERANT)
+    passed = [rate + 50 / SECONDS for rate in rates]
+    each = [row for row in of_part(summary.results, "each") if row.parameters["ports_at_once"] == pairs]
+    index = of_part(summary.results, "together")[-1].values["jain_index"]
+    assert isinstance(index, Bounded)
+    known = sum(passed) ** 2 / (pairs * sum(rate * rate for rate in passed))
+    print(f"index {index.value}, known {known:.4f}; shares {[row.values['share_percent'] for row in each]}")
+    assert index.value == pytest.approx(known, abs=0.005)
+    for row, rate in zip(each, passed, strict=True):
+        assert row.values["share_percent"] == pytest.approx(100.0 * rate / sum(passed), abs=0.5)
+        assert row.values["of_alone_percent"] == pytest.approx(100.0, abs=2.0)
+
+
+def test_ports_that_are_served_unequally_have_the_known_shares(tmp_path: Path, draw: random.Random) -> None:
+    check_shares(tmp_path, draw, 2)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_ten_unequal_duts_have_the_known_shares(tmp_path: Path, repetition: int, draw: random.Random) -> None:
+    check_shares(tmp_path, draw, draw.choice((3, 4)))
