@@ -36,7 +36,9 @@ class Limited(KnownContext):
 
 async def test_the_shares_of_unequal_ports_are_found() -> None:
     results = await run(PortShares("shares", OPTIONS), Limited())
-    together = {each.parameters["ports_at_once"]: each.values for each in results if each.parameters["part"] == "together"}
+    together = {
+        each.parameters["ports_at_once"]: each.values for each in results if each.parameters["part"] == "together"
+    }
     assert set(together) == {1, 2, 3}
     index = together[3]["jain_index"]
     assert isinstance(index, Bounded)
@@ -56,7 +58,9 @@ async def test_ports_that_share_a_limit_get_less_beside_others_than_alone() -> N
             return super().read(point, request)
 
     results = await run(PortShares("shares", OPTIONS), Shared())
-    first = [each.values for each in results if each.parameters["part"] == "each" and each.parameters["port"] == "port 0"]
+    first = [
+        each.values for each in results if each.parameters["part"] == "each" and each.parameters["port"] == "port 0"
+    ]
     assert [values["of_alone_percent"] for values in first] == pytest.approx([100.0, 50.0, 100.0 / 3.0])
     assert len(first) == 3
     sums = [each.values["sum_frames_per_s"] for each in results if each.parameters["part"] == "together"]

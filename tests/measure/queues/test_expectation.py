@@ -15,7 +15,10 @@ from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.flow_headers import flow_headers
 
 # Microsoft, "Verifying the RSS Hash Calculation".
-KEY = "6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:6a:42:b7:3b:be:ac:01:fa"
+KEY = (
+    "6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43:a3:8f:b0:d0:ca:2b:cb:"
+    "ae:7b:30:b4:77:cb:2d:a3:80:30:f2:0c:6a:42:b7:3b:be:ac:01:fa"
+)
 HASH = ReceiveHash(function="toeplitz", key=KEY, key_from="ethtool -x", table=tuple(range(8)) * 16, fields="sdfn")
 WAY = Addressing(
     transmit=0, receive=1, source_mac="02:00:00:00:00:01", destination_mac="02:00:00:00:00:02", ip=4,
@@ -92,5 +95,10 @@ def test_frames_in_a_tunnel_are_not_computed() -> None:
 
 def test_a_driver_that_shows_no_key_has_that_of_the_kernel() -> None:
     found = hash_of(SHOWN, FIELDS, "AA:BB\n")
-    assert (found.key, found.key_from, found.fields, found.table) == ("aa:bb", "the kernel's netdev_rss_key", "sd", (0, 1, 0, 1))
+    assert (found.key, found.key_from, found.fields, found.table) == (
+        "aa:bb",
+        "the kernel's netdev_rss_key",
+        "sd",
+        (0, 1, 0, 1),
+    )
     assert hash_of("", FIELDS, "aa:bb") == ReceiveHash()

@@ -115,7 +115,9 @@ async def test_rules_are_placed_read_back_and_taken_away_with_the_switch(tmp_pat
     command = f"ethtool -N {DEVICE} flow-type udp4 src-port 60000 action 3"
     assert command in [" ".join(each) for each in card.commands]
     placed = [each.rule for each in parse_flow_rules(card.listed())]
-    assert {rule.words for rule in placed if rule is not None} == {FlowRule.model_validate(each).words for each in rules}
+    assert {rule.words for rule in placed if rule is not None} == {
+        FlowRule.model_validate(each).words for each in rules
+    }
     assert await stack.undo_all() == []
     assert (card.places, card.switch) == ({}, switch)
 

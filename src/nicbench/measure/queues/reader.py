@@ -227,5 +227,6 @@ def _arrives(stream: StreamReading, side: QueueSide, port: int) -> bool:
 def _why_unread(device: str, driver: str) -> str:
     if driver not in QUEUE_COUNTERS:
         known = ", ".join(sorted(QUEUE_COUNTERS))
-        return f"{device}: what the driver {driver or 'of this interface'} calls frames of a queue is not known; known are {known}"
+        named = driver or "of this interface"
+        return f"{device}: what the driver {named} calls frames of a queue is not known; known are {known}"
     return f"{device}: `ethtool -S` of the driver {driver} shows no frames of its queues"

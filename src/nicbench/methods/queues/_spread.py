@@ -9,7 +9,7 @@ from typing import Final
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.queues import PortQueues, QueueReading, QueueSide
 from nicbench.core.trial import Reading, StreamReading
-from nicbench.methods.base import Values
+from nicbench.methods._results import Values
 from nicbench.stats.frames import fairness
 from nicbench.stats.spread import Flows, most_to_mean, spread_by_chance
 
@@ -90,7 +90,7 @@ def spread_values(spread: PortSpread, seed: int, worst_probability: float) -> Va
         "busiest_queue": str(busiest) if any(frames) else None,
         "idle_queues": len(idle),
         "misplaced_frames": spread.misplaced,
-        "against_chance": _against_chance(chance and chance.probability, worst_probability, idle),
+        "against_chance": _against_chance(None if chance is None else chance.probability, worst_probability, idle),
         "against_table": _against_table(spread),
         "hash": _hash_in_words(spread.queues),
     }
@@ -134,7 +134,9 @@ def _hash_in_words(queues: PortQueues) -> str | None:
     known = queues.hash
     if known is None:
         return None
-    fields = {"sd": "addresses", "sdfn": "addresses and ports"}.get(known.fields or "", known.fields or "unknown fields")
+    fields = {"sd": "addresses", "sdfn": "addresses and ports"}.get(
+        known.fields or "", known.fields or "unknown fields"
+    )
     key = f", key of {known.key_from}" if known.key_from else ""
     return f"{queues.device}: {known.function or 'Toeplitz'} of {fields}{key}, table of {len(known.table)} entries"
 

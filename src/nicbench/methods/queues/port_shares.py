@@ -2,9 +2,10 @@
 
 For ports that share something: virtual functions of an adapter (SR-IOV), ports of a card, ways to one port of a switch.
 Steps, for each frame size: each sending port alone, then two, three and at last all of them, from the first on, each
-with the same load, in trials that are repeated. The share of a port is of all frames that came back; fairness is Jain's index (DEC-TR-301) of the
-ports' rates, counted exactly in each trial, with the least and the greatest of the repetitions. What a port gets beside
-others by what it gets alone shows where they share a limit. Verified: every frame by its signature and its payload.
+with the same load, in trials that are repeated. The share of a port is of all frames that came back; fairness is Jain's
+index (DEC-TR-301) of the ports' rates, counted exactly in each trial, with the least and the greatest of the
+repetitions. What a port gets beside others by what it gets alone shows where they share a limit. Verified: every frame
+by its signature and its payload.
 """
 
 from __future__ import annotations
@@ -25,16 +26,18 @@ from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l2_bits_per_s
 from nicbench.methods._loads import LINE_RATE, FullRate, full_rate
-from nicbench.methods._results import result_at
+from nicbench.methods._results import Values, result_at
 from nicbench.methods._trial_times import TrialTimes
-from nicbench.methods.base import Context, FrameMethod, Objection, Values
+from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.stats.frames import fairness
 
 TOGETHER, EACH = "together", "each"
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _PORTS = Column(value="ports_at_once", head="Ports at once", form="whole")
 _PORT = Column(value="port", head="Port", form="text")
-_INDEX = Column(value="jain_index", head="Jain's index", name="Jain's index of the ports", is_main=True, better="higher")
+_INDEX = Column(
+    value="jain_index", head="Jain's index", name="fairness of the ports (Jain)", is_main=True, better="higher"
+)
 _SUM = Column(value="sum_frames_per_s", head="Sum of the ports", is_main=True, better="higher", comparative="faster")
 _SHARE = Column(value="share_percent", head="Share", unit="%", form="trimmed")
 
@@ -106,7 +109,9 @@ class PortShares(FrameMethod):
             alone: dict[int, float] = {}
             for number in self.options.at_once or range(1, len(senders) + 1):
                 groups = [[port] for port in senders] if number == 1 else [list(senders)[:number]]
-                made = [_Group(ports, await self._trials(context, size, ports, full.rate_frames_per_s)) for ports in groups]
+                made = [
+                    _Group(ports, await self._trials(context, size, ports, full.rate_frames_per_s)) for ports in groups
+                ]
                 if number == 1:
                     alone = {port: group.means[port] for group in made for port in group.ports}
                 for result in (self._together(size, number, made), *self._each(size, number, made, alone)):
@@ -151,9 +156,7 @@ class PortShares(FrameMethod):
         }
         return self._result(size, groups, values, TOGETHER, number)
 
-    def _each(
-        self, size: Size, number: int, groups: Sequence[_Group], alone: Mapping[int, float]
-    ) -> Iterator[Result]:
+    def _each(self, size: Size, number: int, groups: Sequence[_Group], alone: Mapping[int, float]) -> Iterator[Result]:
         for group in groups:
             total = sum(group.means.values())
             for port, rate in group.means.items():
@@ -194,6 +197,11 @@ class PortShares(FrameMethod):
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         return (_together_table(), _each_table())
+
+    @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """Returns the sum and the fairness of the ports; the other rows are its parts."""
+        return (_SUM.value, _INDEX.value) if result.parameters.get("part") == TOGETHER else ()
 
 
 class _Group:
@@ -260,9 +268,9 @@ def _together_table() -> ResultTable:
         part=TOGETHER,
         title="Ports at once",
         caption=(
-            "All ports that send have the same load. Jain's index is 1 where all got the same and 1/n where one of n got "
-            "all; its interval is the least and the greatest of the repetitions, each counted exactly. Of one port at once "
-            "every port was measured: its sum is their mean."
+            "All ports that send have the same load. Jain's index is 1 where all got the same and 1/n where one of n "
+            "got all; its interval is the least and the greatest of the repetitions, each counted exactly. Of one port "
+            "at once every port was measured: its sum is their mean."
         ),
         columns=(
             *(_SIZE, _PORTS),
@@ -278,7 +286,10 @@ def _together_table() -> ResultTable:
             Column(value="least_port", head="Least served", form="text"),
         ),
         sentences=(
-            "serves {ports_at_once} ports at once with Jain's index {jain_index}: {sum_frames_per_s} of {size} frames in sum",
+            (
+                "serves {ports_at_once} ports at once with Jain's index {jain_index}: {sum_frames_per_s} of {size} "
+                "frames in sum"
+            ),
         ),
         notes=(("why", "Limit"),),
         plots=(

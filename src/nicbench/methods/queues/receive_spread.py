@@ -3,11 +3,11 @@
 Steps, for each frame size: one trial at the load, with the counters of every receive queue (``ethtool -S``, or the
 DUT's own count) and core (``/proc/net/softnet_stat``, ``/proc/softirqs``) read before and after. The spread is Jain's
 index (DEC-TR-301) and the most loaded queue by the mean of all. Both are held against 20,000 random assignments of the
-very same flows to as many queues, as an ideal hash makes them: few flows, or a flow with much of the load (an elephant),
-spread unevenly by chance alone. Where the adapter shows its indirection table, and adapter or kernel its key, the queue
-of each flow is computed as well (Toeplitz hash). Flows that lost frames are counted by stream, so that it is seen whom
-an overloaded queue costs frames. Verified: every frame by its signature; the counters of queues against the frames
-sent.
+very same flows to as many queues, as an ideal hash makes them: few flows, or a flow with much of the load (an
+elephant), spread unevenly by chance alone. Where the adapter shows its indirection table, and adapter or kernel its
+key, the queue of each flow is computed as well (Toeplitz hash). Flows that lost frames are counted by stream, so that
+it is seen whom an overloaded queue costs frames. Verified: every frame by its signature; the counters of queues against
+the frames sent.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from nicbench.core.frame_size import FrameSize, Size, size_parameters
 from nicbench.core.quantity import Ratio
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Bars, Column, ResultTable
-from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._loads import LINE_RATE, FullRate, full_rate
-from nicbench.methods._results import result_at, verdict_of
+from nicbench.methods._results import Values, result_at, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 from nicbench.methods.queues._spread import PortSpread, spread_values, spreads_of, stream_values
@@ -33,7 +32,9 @@ from nicbench.methods.queues._spread import PortSpread, spread_values, spreads_o
 SPREAD, QUEUES, CORES, STREAMS = "spread", "queues", "cores", "streams"
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _PORT = Column(value="port", head="Port", form="text")
-_INDEX = Column(value="jain_index", head="Jain's index", name="Jain's index of its queues", is_main=True, better="higher")
+_INDEX = Column(
+    value="jain_index", head="Jain's index", name="fairness of its queues (Jain)", is_main=True, better="higher"
+)
 _SHARE = Column(value="share_percent", head="Share", unit="%", form="trimmed")
 _QUEUE = Column(value="queue", head="Queue", form="text")
 
@@ -72,9 +73,6 @@ class ReceiveSpread(FrameMethod):
     def deviations(self) -> tuple[str, ...]:
         return self.options.trial.deviations()
 
-    def abilities(self) -> frozenset[Ability]:
-        return frozenset()
-
     async def run(self, context: Context) -> tuple[Result, ...]:
         results: list[Result] = []
         for size in context.sizes(self.options.frame_bytes):
@@ -109,7 +107,7 @@ class ReceiveSpread(FrameMethod):
         return "; ".join(why) or "no receive queue can be read: name the machine of these ports under `hosts`"
 
     def _without_figure(self, size: Size, why: str, *trials: str) -> Result:
-        values = {_INDEX.value: Bounded(value=None, reason_null=why), "why": why}
+        values: Values = {_INDEX.value: Bounded(value=None, reason_null=why), "why": why}
         parameters = {"part": SPREAD, "port": "all"}
         verdict = ResultVerdict.INCOMPLETE
         return result_at(
@@ -119,6 +117,11 @@ class ReceiveSpread(FrameMethod):
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         return (_spread_table(), _queue_table(), _core_table(), _stream_table())
+
+    @classmethod
+    def main_values(cls, result: Result) -> tuple[str, ...]:
+        """Returns the fairness of the queues; the other rows are its parts."""
+        return (_INDEX.value,) if result.parameters.get("part") == SPREAD else ()
 
     @classmethod
     def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
@@ -135,7 +138,7 @@ class _Rows:
         self._verdict = verdict_of(trial, disturbed)
         self._disturbances = [finding.text for finding in trial.verdict.findings] if disturbed else []
 
-    def row(self, part: str, values: dict[str, Any], **parameters: Any) -> Result:
+    def row(self, part: str, values: Values, **parameters: Any) -> Result:
         return result_at(
             self._method,
             self._size,
@@ -153,7 +156,7 @@ def _queue_rows(made: _Rows, spread: PortSpread) -> Iterator[Result]:
     frames, expected = spread.queues.frames, spread.queues.expected
     total = sum(frames)
     for queue, count in enumerate(frames):
-        values = {
+        values: Values = {
             "frames": count,
             "share_percent": 100.0 * count / total if total else None,
             "to_mean": count * len(frames) / total if total else None,
@@ -169,7 +172,7 @@ def _core_rows(made: _Rows, side: str) -> Iterator[Result]:
     total = sum(core.frames for core in cores)
     for core in cores:
         share = 100.0 * core.frames / total if total else None
-        values = {"frames": core.frames, "share_percent": share, "softirqs": core.softirqs}
+        values: Values = {"frames": core.frames, "share_percent": share, "softirqs": core.softirqs}
         yield made.row(CORES, values, cpu=str(core.cpu))
 
 
@@ -184,8 +187,8 @@ def _spread_table() -> ResultTable:
         part=SPREAD,
         title="Spread over receive queues",
         caption=(
-            "Jain's index is 1 where all queues got the same and 1/n where one of n got all. By chance: the middle 95 % of "
-            "20,000 random assignments of the same flows to as many queues."
+            "Jain's index is 1 where all queues got the same and 1/n where one of n got all. By chance: the middle "
+            "95 % of 20,000 random assignments of the same flows to as many queues."
         ),
         columns=(
             *(_SIZE, _PORT),
@@ -204,8 +207,10 @@ def _spread_table() -> ResultTable:
             Column(value="against_table", head="Against its table", form="text"),
         ),
         sentences=(
-            "spreads {flows} flows over {queues} queues with Jain's index {jain_index}, the most loaded with "
-            "{most_to_mean} times the mean: {against_chance}",
+            (
+                "spreads {flows} flows over {queues} queues with Jain's index {jain_index}, the most loaded with "
+                "{most_to_mean} times the mean: {against_chance}"
+            ),
         ),
         notes=(("hash", "Hash"), ("why", "Limit")),
         has_basis=False,
@@ -235,8 +240,8 @@ def _core_table() -> ResultTable:
         part=CORES,
         title="Frames by core",
         caption=(
-            "Frames that the kernel's stack handled on each core of the machine, whoever sent them, and its softirqs of "
-            "received frames. Frames that an XDP program returned or forwarded never come to the stack."
+            "Frames that the kernel's stack handled on each core of the machine, whoever sent them, and its softirqs "
+            "of received frames. Frames that an XDP program returned or forwarded never come to the stack."
         ),
         columns=(
             *(_SIZE, Column(value="cpu", head="CPU", form="text")),
@@ -253,8 +258,8 @@ def _stream_table() -> ResultTable:
         part=STREAMS,
         title="Loss by stream",
         caption=(
-            "What each stream lost on its whole way. A stream of one flow and much of the load is an elephant: the flows "
-            "beside it that lost frames are those on its queue, where the queue is the limit."
+            "What each stream lost on its whole way. A stream of one flow and much of the load is an elephant: the "
+            "flows beside it that lost frames are those on its queue, where the queue is the limit."
         ),
         columns=(
             *(_SIZE, _PORT, Column(value="stream", head="Stream", form="text")),

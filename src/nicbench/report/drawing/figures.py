@@ -19,11 +19,13 @@ from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
 from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, fit_caption, fit_chart
+from nicbench.report.drawing.heat import heat_chart
 from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
 from nicbench.report.drawing.rates import has_cut_intervals, rates_chart
 from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.fits import rate_fits
+from nicbench.report.heat_maps import HeatMap
 from nicbench.report.model import CALIBRATION, Report
 from nicbench.report.rates import RatesTable
 from nicbench.report.section import Section
@@ -45,13 +47,19 @@ class Figures:
         self.numbered = identifiers()
         self._of_sections: dict[int, tuple[Figure, ...]] = {}
         self._of_rates: dict[tuple[int, str], Figure | None] = {}
+        self._of_heat_maps: dict[int, Figure | None] = {}
         self.lead = self._lead() if has_lead else None
 
     def _lead(self) -> Figure | None:
-        """Returns the figure that stands first on the page: the first rates of configurations side by side, or else the
-        first figure of the first section that has one. A study of editors has a chart of its own.
+        """Returns the figure that stands first on the page: the heat map of a study with axes, or the first rates of
+        configurations side by side, or else the first figure of the first section that has one. A study of editors has
+        a chart of its own.
         """
         compared = self.report.comparison
+        # Of several maps the first of a rate: that is what a study over axes is mostly made for.
+        for shown in sorted(compared.heat_maps, key=lambda each: not each.is_of_rate) if compared else ():
+            if (figure := self.of_heat_map(shown)) is not None:
+                return figure
         for rates in compared.rates if compared else ():
             if (figure := self.of_rates(rates, rates.goals[0])) is not None:
                 return figure
@@ -104,6 +112,13 @@ class Figures:
                 f"{goal.name} ({goal.clause}) by frame size. The line over a bar {line}.{cut}",
             )
         return self._of_rates[key]
+
+    def of_heat_map(self, shown: HeatMap) -> Figure | None:
+        """Returns the heat map of a value over the axes of a study; None where fewer than two values are known."""
+        if id(shown) not in self._of_heat_maps:
+            title = f"{shown.test}: {shown.title}" if shown.test else shown.title
+            self._of_heat_maps[id(shown)] = self.figure(heat_chart, shown, title, f"{title}.")
+        return self._of_heat_maps[id(shown)]
 
     def of_section(self, section: Section) -> tuple[Figure, ...]:
         """Returns the figures of a section: its searched rates, curve, bars and plots, and the latency tails of its

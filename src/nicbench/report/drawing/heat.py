@@ -20,7 +20,11 @@ def heat_chart(shown: HeatMap, form: Format) -> dict[str, Any] | None:
     known = [cell for cell in shown.cells if cell.number is not None]
     if len(known) < 2:
         return None
-    points = [{"row": cell.row, "column": cell.column, "y": cell.number, "text": cell.text} for cell in known]
+    points: list[dict[str, Any]] = [
+        {"row": cell.row, "column": cell.column, "y": cell.number, "text": cell.text} for cell in known
+    ]
+    rows: list[str]
+    columns: list[str]
     rows, columns = (list(dict.fromkeys(point[name] for point in points)) for name in ("row", "column"))
     axis = alt.Axis(labelAngle=0, grid=False, ticks=False, domain=False)
     unit = f" [{shown.shown.unit}]" if shown.shown.unit else ""

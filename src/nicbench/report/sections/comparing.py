@@ -32,7 +32,6 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.heat import heat_chart
 from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples
 from nicbench.report.heat_maps import HeatMap
 from nicbench.report.injected import InjectedRow
@@ -86,13 +85,11 @@ def over_axes(compared: Comparison, figures: Figures) -> Iterator[Block]:
     yield heading(2, "Over the axes of the study", id="axes")
     beside = " Of several runs it is the median." if compared.runs > 1 else ""
     yield caption(f"Every combination of the axes is a configuration of its own.{beside}")
-    several = len({shown.test for shown in compared.heat_maps}) > 1
     for shown in compared.heat_maps:
-        title = f"{shown.test}: {shown.title}" if several else shown.title
-        figure = figures.figure(heat_chart, shown, title, f"{title}.")
+        figure = figures.of_heat_map(shown)
         if figure is not None and figure is not figures.lead:
             yield figure
-        yield _axes_table(shown)
+        yield FoldedBlocks(inlines(f"{shown.test}: {shown.title}, as a table"), (_axes_table(shown),))
 
 
 def _axes_table(shown: HeatMap) -> Block:

@@ -3,8 +3,8 @@
 How much passes is known beforehand: a trial of T seconds that begins with a full bucket passes at most
 rate x T + burst frames (RFC 2697 section 3; the program in policer.bpf.c is the equivalent Generic Cell Rate Algorithm
 of ITU-T I.371). A search that does not find rate + burst / T is wrong. Each direction has its own bucket, which is full
-again after burst / rate seconds without traffic. With ``per_queue`` each receive queue has one, as a core with a limit of
-its own for each queue: what a queue passes is then known.
+again after burst / rate seconds without traffic. With ``per_queue`` each receive queue has one, as a core that serves a
+queue has a limit of its own: what a queue passes is then known.
 """
 
 from __future__ import annotations
@@ -100,7 +100,9 @@ def pack_settings(options: PolicerOptions, output_interface: int) -> bytes:
     """Packs ``struct settings``: the interval with its remainder, so that no rate drifts, and I.371's tolerance."""
     interval_ps, remainder = divmod(_PICOSECONDS_PER_SECOND, options.rate_frames_per_s)
     tolerance_ps = (options.burst - 1) * _PICOSECONDS_PER_SECOND // options.rate_frames_per_s
-    return _SETTINGS.pack(options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, options.per_queue)
+    return _SETTINGS.pack(
+        options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, options.per_queue
+    )
 
 
 def unpack_bucket(data: bytes) -> Bucket:

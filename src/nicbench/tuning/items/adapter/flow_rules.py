@@ -47,19 +47,22 @@ class FlowRules(Item):
         features = await answer_of(place, parse_features, "ethtool", "-k", device_of(place))
         switch = features.get(_NTUPLE)
         if switch is None or (switch.fixed and not switch.on):
-            raise CannotSetError("the driver takes no rules for flows (ntuple-filters of `ethtool -k` is off and fixed)")
+            raise CannotSetError(
+                "the driver takes no rules for flows (ntuple-filters of `ethtool -k` is off and fixed)"
+            )
         rules = await self._present(place)
         words: list[Any] = sorted(" ".join(each.rule.words) for each in rules if each.rule is not None)
         return {_SWITCH: switch.on, _RULES: words, "others": sum(each.rule is None for each in rules)}
 
     def target_values(self, now: Values) -> Values:
-        present = now[_RULES] if isinstance(now[_RULES], list) else []
+        found = now[_RULES]
+        present = [str(words) for words in found] if isinstance(found, list) else []
         ours = [" ".join(rule.words) for rule in self.options.rules]
-        criteria = {_criteria(str(words)) for words in present if str(words) not in ours}
+        criteria = {_criteria(words) for words in present if words not in ours}
         taken = [words for words in ours if _criteria(words) in criteria]
         if taken:
             raise CannotSetError(f"a rule of others is for the same frames: {taken[0]}")
-        rules: list[Any] = sorted({*map(str, present), *ours})
+        rules: list[Any] = sorted({*present, *ours})
         return {_SWITCH: True, _RULES: rules}
 
     async def write(self, place: Place, values: Values) -> None:
@@ -74,7 +77,9 @@ class FlowRules(Item):
 
     async def _write_rules(self, place: Place, wanted: set[str]) -> None:
         device = device_of(place)
-        present = {" ".join(each.rule.words): each.place for each in await self._present(place) if each.rule is not None}
+        present = {
+            " ".join(each.rule.words): each.place for each in await self._present(place) if each.rule is not None
+        }
         await self._require_queues(place, wanted - present.keys())
         for words in sorted(present.keys() - wanted):
             await run_setter(place, "ethtool", "-N", device, "delete", str(present[words]))
