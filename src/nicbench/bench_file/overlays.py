@@ -19,11 +19,10 @@ from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Reading
-from nicbench.core.axes import combination_name, combinations
 from nicbench.core.base import Frozen
 from nicbench.core.plan import Difference
 from nicbench.core.traffic import Name
-from nicbench.core.turn import DEFAULT
+from nicbench.core.turn import DEFAULT, combination_name, combinations
 
 KEY: Final = "configurations"
 AXES: Final = "axes"

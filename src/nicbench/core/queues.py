@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from nicbench.core.base import Frozen
-from nicbench.core.flow_rules import FlowRule
+from nicbench.core.headers.flow_rules import FlowRule
 
 QueueSide = Literal["dut", "tester"]
 

@@ -6,8 +6,9 @@ Each configuration is measured a fixed number of times, or until the mean is kno
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 from nicbench.core.base import Frozen
@@ -145,3 +146,21 @@ def _draw_pairs(configurations: Sequence[str], runs: int, seed: str) -> list[str
         drawn = drawn[::-1] if run % 2 else pairs.sample(configurations, len(configurations))
         order += drawn
     return order
+
+
+# Axes: what a study varies, each with its values by name. Every combination is a configuration of its own.
+
+
+Axes = Mapping[str, Sequence[str]]
+"""The values of each axis by name, in the order of the bench file; empty where nothing is varied."""
+
+
+def combinations(axes: Axes) -> Iterator[dict[str, str]]:
+    """Yields the value of each axis in every combination; the last axis varies fastest."""
+    for values in product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def combination_name(chosen: Mapping[str, str]) -> str:
+    """Returns the name of a combination's configuration: "queues-4_cores-2"."""
+    return "_".join(f"{axis}-{value}" for axis, value in chosen.items())

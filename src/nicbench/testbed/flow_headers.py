@@ -1,7 +1,7 @@
 """The addresses and ports of each flow of a stream, as the engine makes them of its number. Pure.
 
 Fields that vary in turn are the digits of the flow's number, the first field of the frame the fastest; drawn ones come
-from a seed (protocol/README.md; engine/packets/src/traffic/varied_field.rs).
+from a seed (protocol/README.md; engine/packets/src/traffic/encode.rs and varied_field.rs).
 """
 
 from __future__ import annotations
@@ -59,13 +59,17 @@ class _Values:
 
     sweep: Sweep
     flows_per_value: int
+    varied_before: int
+    """How many fields before it are varied."""
 
     def of(self, flow: int) -> int:
         sweep = self.sweep
         if sweep.seed is None:
             index = flow // self.flows_per_value % sweep.count
         else:
-            index = _scramble(sweep.seed ^ _scramble(flow)) * sweep.count >> 64
+            # Fields with the same seed are not to have values that go together.
+            seed = _scramble(sweep.seed ^ (self.varied_before + 1))
+            index = _scramble(seed ^ _scramble(flow)) * sweep.count >> 64
         return sweep.first + index * sweep.step
 
 
@@ -79,10 +83,11 @@ def _in_turn(stream: StreamSpec, way: Addressing) -> tuple[_Values, _Values, _Va
         *(getattr(fields, name) for name in _BEFORE_PORTS[way.ip]),
         *(given if given is not None else usual for given, usual in ports),
     ]
-    found, flows_per_value = list[_Values](), 1
+    found, flows_per_value, varied = list[_Values](), 1, 0
     for value in ordered:
         sweep = value if isinstance(value, Sweep) else Sweep(first=value or 0, count=1)
-        found.append(_Values(sweep, flows_per_value))
+        found.append(_Values(sweep, flows_per_value, varied))
+        varied += sweep.count > 1
         if sweep.seed is None:
             flows_per_value *= sweep.count
     source, destination = found[-7:-5]

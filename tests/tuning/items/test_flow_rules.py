@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.errors import NotReadyError
-from nicbench.core.flow_rules import FlowRule
+from nicbench.core.headers.flow_rules import FlowRule
 from nicbench.core.queues import ReceiveHash
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec

@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from nicbench.core.flow_rules import FlowRule
+from nicbench.core.headers.flow_rules import FlowRule
 from nicbench.core.pattern import way_of_stream
 from nicbench.core.queues import ReceiveHash
 from nicbench.core.traffic import StreamSpec, Traffic

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from nicbench.core.flow_rules import FlowRule
+from nicbench.core.headers.flow_rules import FlowRule
 from nicbench.core.tuning import Values
 from nicbench.system.adapters.ethtool_queues import parse_features, parse_limits
 from nicbench.system.adapters.flow_rules import PlacedRule, parse_flow_rules
