@@ -1,8 +1,9 @@
 """Of a test with many cases, ``make test`` runs some, drawn by the session's seed; ``make acceptance`` runs them all.
 
 ``@pytest.mark.sampled(4)`` above a parametrized test leaves four of its cases, others in each session, so that in time
-all are run. ``@pytest.mark.sampled(4, of="known truths")`` draws among the cases of all tests with these words, in whichever
-files they are: tests of one kind take turns. ``--every-case`` leaves all of them, ``--cases 200`` so many of each.
+all are run. ``@pytest.mark.sampled(4, of="known truths")`` draws among the cases of all tests with these words, in
+whichever files they are: tests of one kind take turns. ``--every-case`` leaves all of them, ``--cases 200`` so many of
+each.
 """
 
 from __future__ import annotations
