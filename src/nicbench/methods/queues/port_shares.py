@@ -68,9 +68,6 @@ class PortShares(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * self.options.repetitions * len(self.options.at_once or (1, 2))
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.WAY_LOADS})
 
