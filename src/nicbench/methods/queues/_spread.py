@@ -15,6 +15,7 @@ from nicbench.stats.spread import Flows, most_to_mean, spread_by_chance
 
 OWN_COUNT: Final = "the DUT's own count"
 EXPLAINED: Final = "chance explains it"
+NOT_COMPUTED: Final = "not computed"
 AS_COMPUTED: Final = "every frame where its table says"
 # Frames of one trial that may be elsewhere: those that were under way when the counters were read.
 _STRAY_SHARE: Final = 0.001
@@ -83,9 +84,13 @@ def spread_values(spread: PortSpread, seed: int, worst_probability: float) -> Va
         "jain_index": fairness(frames),
         "index_by_chance_lower": None if chance is None else chance.index_lower,
         "index_by_chance_upper": None if chance is None else chance.index_upper,
+        "index_by_chance": None if chance is None else f"{chance.index_lower:.3f} to {chance.index_upper:.3f}",
         "most_to_mean": most_to_mean(frames),
         "most_by_chance_lower": None if chance is None else chance.most_to_mean_lower,
         "most_by_chance_upper": None if chance is None else chance.most_to_mean_upper,
+        "most_by_chance": (
+            None if chance is None else f"{chance.most_to_mean_lower:.2f} to {chance.most_to_mean_upper:.2f}"
+        ),
         "probability": None if chance is None else chance.probability,
         "busiest_queue": str(busiest) if any(frames) else None,
         "idle_queues": len(idle),
@@ -93,6 +98,7 @@ def spread_values(spread: PortSpread, seed: int, worst_probability: float) -> Va
         "against_chance": _against_chance(None if chance is None else chance.probability, worst_probability, idle),
         "against_table": _against_table(spread),
         "hash": _hash_in_words(spread.queues),
+        "why_not": f"{spread.queues.device}: {spread.queues.why_not}" if spread.queues.why_not else None,
     }
 
 
@@ -118,7 +124,7 @@ def _against_chance(probability: float | None, worst: float, idle: Sequence[str]
 def _against_table(spread: PortSpread) -> str:
     queues, misplaced = spread.queues, spread.misplaced
     if misplaced is None:
-        return f"not computed, because {queues.why_not}"
+        return NOT_COMPUTED
     if misplaced <= _STRAY_SHARE * spread.sent:
         left_out = _left_out(queues)
         return f"{AS_COMPUTED}; it leaves out queue {left_out}" if left_out else AS_COMPUTED

@@ -32,6 +32,8 @@ from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.stats.frames import fairness
 
 TOGETHER, EACH = "together", "each"
+_EXTENT, _MOST_PORTS = "extent", "most ports"
+"""The value of the row of the most ports, for which runs are repeated."""
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _PORTS = Column(value="ports_at_once", head="Ports at once", form="whole")
 _PORT = Column(value="port", head="Port", form="text")
@@ -111,7 +113,7 @@ class PortShares(FrameMethod):
                 ]
                 if number == 1:
                     alone = {port: group.means[port] for group in made for port in group.ports}
-                for result in (self._together(size, number, made), *self._each(size, number, made, alone)):
+                for result in (self._together(context, size, number, made), *self._each(size, number, made, alone)):
                     context.publish(result)
                     results.append(result)
         return tuple(results)
@@ -134,7 +136,7 @@ class PortShares(FrameMethod):
             ]
         )
 
-    def _together(self, size: Size, number: int, groups: Sequence[_Group]) -> Result:
+    def _together(self, context: Context, size: Size, number: int, groups: Sequence[_Group]) -> Result:
         rates = [each for group in groups for each in group.rates]
         means = {port: rate for group in groups for port, rate in group.means.items()}
         total, least, most = sum(means.values()) / len(groups), min(means.values()), max(means.values())
@@ -149,6 +151,7 @@ class PortShares(FrameMethod):
             "least_share_percent": 100.0 * least / total if total and number > 1 else None,
             "greatest_share_percent": 100.0 * most / total if total and number > 1 else None,
             "most_to_least": most / least if least else None,
+            _EXTENT: _MOST_PORTS if number == max(self.options.at_once or (len(_senders(context)),)) else None,
             "least_port": groups[0].name_of(min(means, key=lambda port: means[port])) if most > least else None,
         }
         return self._result(size, groups, values, TOGETHER, number)
@@ -197,8 +200,20 @@ class PortShares(FrameMethod):
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """Returns the sum and the fairness of the ports; the other rows are its parts."""
-        return (_SUM.value, _INDEX.value) if result.parameters.get("part") == TOGETHER else ()
+        """Returns the sum and the fairness of the most ports."""
+        return (_SUM.value, _INDEX.value) if result.values.get(_EXTENT) == _MOST_PORTS else ()
+
+    @classmethod
+    def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
+        """Returns the rows of several ports, the most ports first, of which the answer is."""
+        if any(result.parameters.get("part") == EACH for result in results):
+            return results
+        several = [result for result in results if _ports_at_once(result) > 1]
+        return tuple(sorted(several, key=_ports_at_once, reverse=True)) or results
+
+
+def _ports_at_once(result: Result) -> int:
+    return int(result.parameters.get(_PORTS.value, 1))
 
 
 class _Group:

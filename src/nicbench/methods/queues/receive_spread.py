@@ -117,11 +117,6 @@ class ReceiveSpread(FrameMethod):
         """Returns the fairness of the queues; the other rows are its parts."""
         return (_INDEX.value,) if result.parameters.get("part") == SPREAD else ()
 
-    @classmethod
-    def select_for_terminal(cls, results: tuple[Result, ...]) -> tuple[Result, ...]:
-        """Returns all rows of the section but cores that got nothing."""
-        return tuple(each for each in results if each.values.get("frames") != 0) or results
-
 
 class _Rows:
     """Makes the results of one trial."""
@@ -162,7 +157,7 @@ def _queue_rows(made: _Rows, spread: PortSpread) -> Iterator[Result]:
 
 def _core_rows(made: _Rows, side: str) -> Iterator[Result]:
     queues = made.trial.reading.queues
-    cores = [core for core in queues.cores if core.side == side] if queues is not None else []
+    cores = [core for core in queues.cores if core.side == side and core.softirqs] if queues is not None else []
     total = sum(core.frames for core in cores)
     for core in cores:
         share = 100.0 * core.frames / total if total else None
@@ -176,7 +171,6 @@ def _stream_rows(made: _Rows, spread: PortSpread) -> Iterator[Result]:
 
 
 def _spread_table() -> ResultTable:
-    chance = "95 % by chance"
     return ResultTable(
         part=SPREAD,
         title="Spread over receive queues",
@@ -188,14 +182,11 @@ def _spread_table() -> ResultTable:
             *(_SIZE, _PORT),
             Column(value="queues", head="Queues", form="whole"),
             Column(value="flows", head="Flows", form="whole"),
-            Column(value="largest_flow_percent", head="Largest flow", unit="%", form="trimmed"),
-            Column(value="queue_frames", head="Frames on queues", form="whole"),
+            Column(value="largest_flow_percent", head="Largest flow", unit="% of frames", form="trimmed"),
             _INDEX,
-            Column(value="index_by_chance_lower", head="from", group=f"Index, {chance}"),
-            Column(value="index_by_chance_upper", head="to", group=f"Index, {chance}"),
+            Column(value="index_by_chance", head="Index by chance", form="text"),
             Column(value="most_to_mean", head="Most loaded by mean"),
-            Column(value="most_by_chance_lower", head="from", group=f"Most by mean, {chance}"),
-            Column(value="most_by_chance_upper", head="to", group=f"Most by mean, {chance}"),
+            Column(value="most_by_chance", head="Most by chance", form="text"),
             Column(value="probability", head="Probability"),
             Column(value="against_chance", head="Against chance", form="text"),
             Column(value="against_table", head="Against its table", form="text"),
@@ -206,7 +197,7 @@ def _spread_table() -> ResultTable:
                 "{most_to_mean} times the mean: {against_chance}"
             ),
         ),
-        notes=(("hash", "Hash"), ("why", "Limit")),
+        notes=(("hash", "Hash"), ("why_not", "Not computed"), ("why", "Limit")),
         has_basis=False,
     )
 
@@ -235,7 +226,8 @@ def _core_table() -> ResultTable:
         title="Frames by core",
         caption=(
             "Frames that the kernel's stack handled on each core of the machine, whoever sent them, and its softirqs "
-            "of received frames. Frames that an XDP program returned or forwarded never come to the stack."
+            "of received frames; cores without any are not listed. Frames that an XDP program returned or forwarded "
+            "never come to the stack."
         ),
         columns=(
             *(_SIZE, Column(value="cpu", head="CPU", form="text")),
