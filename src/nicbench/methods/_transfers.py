@@ -146,8 +146,8 @@ IMPORTS: Final = ImportTable(
 )
 
 
-Together = Literal["port", "card", "all"]
-"""What sends at the same time: the clients of one port, of all ports of one card, or of all ports."""
+Together = Literal["port", "card", "growing", "all"]
+"""What sends at the same time: the clients of one port, of all ports of one card, of two ports, three, ..., or all."""
 
 WRITE_BYTES = 8192
 DURATION_S = 10.0
@@ -166,7 +166,8 @@ class StreamOptions(Frozen):
     direction: Distinct[Direction] = Field(default=("forward",), min_length=1)
     """`forward`: clients send. `reverse`: the server sends. `both`: at once."""
     at_once: Distinct[Together] = Field(default=("port", "all"), min_length=1)
-    """What sends together: each `port` with its clients, each `card` with its ports, `all`."""
+    """What sends together: each `port` with its clients, each `card` with its ports, `growing` (two ports, then three,
+    up to one less than all), `all`."""
     write_bytes: Distinct[SomeBytes] = Field(default=(WRITE_BYTES,), min_length=1)
     """Size of one write or datagram."""
     streams: int = Field(default=1, ge=1, le=128)

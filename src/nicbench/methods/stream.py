@@ -39,10 +39,12 @@ from nicbench.methods._round_figures import (
 )
 from nicbench.methods._transfers import StreamOptions, Together
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
+from nicbench.stats.frames import fairness
 
 _WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}
 _MODE = Column(value="mode", head="Streams", form="text")
 _AT_ONCE = Column(value="at_once", head="At once", form="text")
+_FAIRNESS = Column(value="jain_index", head="Jain's index of the ports", is_optional=True)
 _BESIDE = Column(value="beside", head="At once", form="text")
 _PORT = Column(value="port", head="Port", form="text")
 _CLIENT = Column(value="client", head="Client", form="text")
@@ -80,7 +82,7 @@ class Stream(RoundMethod):
 
     def estimate_s(self) -> float:
         """Returns an estimate for a server with four ports; the actual number is known once the testbed is set up."""
-        rounds = {"port": 4, "card": 2, "all": 1}
+        rounds = {"port": 4, "card": 2, "growing": 2, "all": 1}
         each_s = self.options.duration + ROUND_OVERHEAD_S
         sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
         return each_s * sets * sum(rounds[together] for together in self.options.at_once)
@@ -191,7 +193,8 @@ class Stream(RoundMethod):
     def _combine(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any], place: str) -> Result:
         names = [job.client for job, _ in loads_of(played.rounds[0])]
         parameters = {**point, "part": "combined", "clients": len(names)}
-        return self._result(played, f"{place}/combined", parameters, self._sum_up(context, played, names))
+        values = {**self._sum_up(context, played, names), **_fairness_of(context, played)}
+        return self._result(played, f"{place}/combined", parameters, values)
 
     def _sum_up(self, context: RoundContext, played: PlayedRounds, names: Sequence[str]) -> Values:
         """Returns the sums over some clients; the CPU use is the server's while the whole round ran."""
@@ -265,7 +268,7 @@ class Stream(RoundMethod):
                     "the share that was busy, whoever used it: the mean, the least and the greatest of the monitor's "
                     "intervals."
                 ),
-                columns=(_MODE, _AT_ONCE, PAYLOAD_RATE, *_CPU, _RETRANSMISSIONS, limit),
+                columns=(_MODE, _AT_ONCE, PAYLOAD_RATE, _FAIRNESS, *_CPU, _RETRANSMISSIONS, limit),
                 sentences=(
                     f"{_failures.SENTENCE} over {{at_once}} together",
                     "moves {throughput_bits_per_s} over {at_once} together ({mode}): {limit}",
@@ -346,6 +349,8 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
         return [(f"{name} alone", (name,)) for name in names]
     if together == "all":
         return [("all ports", names)] if len(names) > 1 else []
+    if together == "growing":
+        return [(f"{number} ports", names[:number]) for number in range(2, len(names))]
     cards: dict[str, list[str]] = {}
     for server in context.servers:
         cards.setdefault(server.card or "no card", []).append(server.name)
@@ -354,6 +359,20 @@ def _groups(context: RoundContext, together: Together) -> list[tuple[str, tuple[
 
 def _outcome_of(one: Round, client: str) -> JobOutcome:
     return next(outcome for job, outcome in loads_of(one) if job.client == client)
+
+
+def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:
+    """Returns Jain's index of the ports' throughputs, as the mean of the repetitions."""
+    port_of = {client.name: client.port for client in context.clients}
+    indexes: list[float | None] = []
+    for one in played.rounds:
+        by_port: dict[str | None, list[float | None]] = {}
+        for job, outcome in loads_of(one):
+            by_port.setdefault(port_of.get(job.client), []).append(bits_per_s(outcome.figures))
+        sums = [sum_of(rates) for rates in by_port.values()]
+        known = [rate for rate in sums if rate is not None]
+        indexes.append(fairness(known) if len(known) == len(sums) else None)
+    return {"jain_index": mean(indexes)}
 
 
 def _beside(point: dict[str, Any]) -> str:
