@@ -15,7 +15,6 @@ from nicbench.stats.spread import Flows, most_to_mean, spread_by_chance
 
 OWN_COUNT: Final = "the DUT's own count"
 EXPLAINED: Final = "chance explains it"
-NOT_COMPUTED: Final = "not computed"
 AS_COMPUTED: Final = "every frame where its table says"
 # Frames of one trial that may be elsewhere: those that were under way when the counters were read.
 _STRAY_SHARE: Final = 0.001
@@ -121,10 +120,10 @@ def _against_chance(probability: float | None, worst: float, idle: Sequence[str]
     return f"worse than chance{without}"
 
 
-def _against_table(spread: PortSpread) -> str:
+def _against_table(spread: PortSpread) -> str | None:
     queues, misplaced = spread.queues, spread.misplaced
     if misplaced is None:
-        return NOT_COMPUTED
+        return None
     if misplaced <= _STRAY_SHARE * spread.sent:
         left_out = _left_out(queues)
         return f"{AS_COMPUTED}; it leaves out queue {left_out}" if left_out else AS_COMPUTED

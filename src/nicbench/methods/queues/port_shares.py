@@ -148,6 +148,7 @@ class PortShares(FrameMethod):
             "offered_frames_per_s": statistics.fmean(_offered(trial) for trial in trials),
             "loss_percent": _loss_percent(trials),
             _INDEX.value: _bounded(indexes),
+            "index": f"{statistics.fmean(indexes):.3f}" if indexes else None,
             "least_share_percent": 100.0 * least / total if total and number > 1 else None,
             "greatest_share_percent": 100.0 * most / total if total and number > 1 else None,
             "most_to_least": most / least if least else None,
@@ -299,7 +300,7 @@ def _together_table() -> ResultTable:
         ),
         sentences=(
             (
-                "serves {ports_at_once} ports at once with Jain's index {jain_index}: {sum_frames_per_s} of {size} "
+                "serves {ports_at_once} ports at once with Jain's index {index}: {sum_frames_per_s} of {size} "
                 "frames in sum"
             ),
         ),

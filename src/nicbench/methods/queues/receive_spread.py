@@ -189,7 +189,7 @@ def _spread_table() -> ResultTable:
             Column(value="most_by_chance", head="Most by chance", form="text"),
             Column(value="probability", head="Probability"),
             Column(value="against_chance", head="Against chance", form="text"),
-            Column(value="against_table", head="Against its table", form="text"),
+            Column(value="against_table", head="Against its table", form="text", is_optional=True),
         ),
         sentences=(
             (
