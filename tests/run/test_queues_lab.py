@@ -127,3 +127,45 @@ def test_ports_that_are_served_unequally_have_the_known_shares(tmp_path: Path, d
 @pytest.mark.parametrize("repetition", range(10))
 def test_ten_unequal_duts_have_the_known_shares(tmp_path: Path, repetition: int, draw: random.Random) -> None:
     check_shares(tmp_path, draw, draw.choice((3, 4)))
+
+
+STUDY = """
+nicbench: 1
+title: Rates over queues
+lab: {{kind: veth}}
+dut: {{kind: policer, rate: {rate} pps, burst: {burst}, per_queue: true}}
+axes: {{queues: {{1: {{lab: {{queues: 1}}}}, 3: {{lab: {{queues: 3}}}}}}}}
+tester: {{driver: net_pcap, catch_up: 5 ms}}
+traffic: {{flows: {flows}}}
+tests:
+  - name: spread
+    method: receive-spread
+    rate: {low} pps
+    trial: {{duration: 1 s, drain: 300 ms, settle: 50 ms}}
+  - name: throughput
+    method: throughput
+    frame_bytes: [64]
+    search: {{kind: mlr, goals: {{NDR: 0 %}}, precision: 2 %, maximum_trials: 12, maximum_load: {most} pps}}
+    trial: {{duration: 1 s, drain: 300 ms, settle: 50 ms}}
+"""
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(5))
+def test_the_rate_over_queues_follows_from_the_most_loaded_one(
+    tmp_path: Path, repetition: int, draw: random.Random
+) -> None:
+    rate, burst, flows = 1000 * draw.randint(5, 12), 150, draw.randint(40, 250)
+    bench = STUDY.format(rate=rate, burst=burst, flows=flows, low=rate // 2, most=6 * rate)
+    summary, _ = run_bench(tmp_path, bench + TOLERANT)
+    for configuration in ("queues-1", "queues-3"):
+        results = [each for each in summary.results if each.configuration == configuration]
+        spread_of = next(each for each in results if each.parameters.get("part") == "spread").values
+        most_to_mean = spread_of["most_to_mean"]
+        found = next(each for each in results if each.method == "throughput").values["ndr_frames_per_s"]
+        assert isinstance(most_to_mean, float)
+        assert isinstance(found, Bounded)
+        known = (rate + burst) * int(str(spread_of["queues"])) / most_to_mean
+        print(f"{configuration}: found {found.lower} to {found.upper}, known {known:.0f}")
+        # The share of the most loaded queue is that of one trial: flows have a frame more or less.
+        assert found.value == pytest.approx(known, rel=0.03)
