@@ -12,9 +12,9 @@ import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
@@ -33,7 +33,11 @@ from nicbench.tuning.changes import Changes
 _PICOSECONDS_PER_SECOND = 10**12
 _PROGRAM = "policer"
 _SETTINGS = struct.Struct("=QQQQII")  # struct settings of policer.bpf.c
-_BUCKET = struct.Struct("=IIQQQQ")  # struct bucket of policer.bpf.c
+_BUCKET = struct.Struct("=IIQQQQQ")  # struct bucket of policer.bpf.c
+
+
+_MARK: Final = 1
+_FAULTS: Final = {"marks-not-ect": 2, "clears-ce": 4}
 
 
 class PolicerOptions(Frozen):
@@ -47,6 +51,20 @@ class PolicerOptions(Frozen):
     """What passes, each way between the ports of a pair."""
     burst: Annotated[int, Unit.FRAMES] = Field(default=4000, ge=1, le=10_000_000)
     """Frames that pass at once after a pause."""
+    mark: bool = False
+    """Frames over the rate get CE where they are of a sender that knows ECN (RFC 3168, RFC 5670 section 3.3), and are
+    dropped only where they are not.
+    """
+    mark_faults: tuple[Literal["marks-not-ect", "clears-ce"], ...] = ()
+    """With `mark`, what it does wrong, for tests: it marks frames of senders that do not know ECN too, or clears the CE
+    that frames came with.
+    """
+
+    @model_validator(mode="after")
+    def _marks_to_be_wrong(self) -> Self:
+        if self.mark_faults and not self.mark:
+            raise ValueError("`mark_faults` are of a policer that marks: add `mark: true`")
+        return self
 
     @field_validator("rate")
     @classmethod
@@ -60,6 +78,11 @@ class PolicerOptions(Frozen):
         """The rate, which is whole, as the exact number that the program needs."""
         return int(self.rate)
 
+    @property
+    def marking(self) -> int:
+        """What the program is told of marking: bits of ``marking`` in policer.bpf.c."""
+        return (_MARK if self.mark else 0) | sum(_FAULTS[fault] for fault in set(self.mark_faults))
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
@@ -67,6 +90,7 @@ class Bucket:
 
     forwarded_frames: int
     dropped_frames: int
+    marked_frames: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +110,15 @@ def pack_settings(options: PolicerOptions, output_interface: int) -> bytes:
     """Packs ``struct settings``: the interval with its remainder, so that no rate drifts, and I.371's tolerance."""
     interval_ps, remainder = divmod(_PICOSECONDS_PER_SECOND, options.rate_frames_per_s)
     tolerance_ps = (options.burst - 1) * _PICOSECONDS_PER_SECOND // options.rate_frames_per_s
-    return _SETTINGS.pack(options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, 0)
+    return _SETTINGS.pack(
+        options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, options.marking
+    )
 
 
 def unpack_bucket(data: bytes) -> Bucket:
     """Unpacks the counters of ``struct bucket``; its other fields are internal to the program."""
-    _lock, _started, _arrival, _remainder, forwarded, dropped = _BUCKET.unpack(data)
-    return Bucket(forwarded_frames=forwarded, dropped_frames=dropped)
+    _lock, _started, _arrival, _remainder, forwarded, dropped, marked = _BUCKET.unpack(data)
+    return Bucket(forwarded_frames=forwarded, dropped_frames=dropped, marked_frames=marked)
 
 
 class Policer(FrameDut):
@@ -111,7 +137,9 @@ class Policer(FrameDut):
         self._devices: tuple[str, ...] = ()
         self._passing: tuple[str, ...] = ()
 
-    def known_rate_frames_per_s(self, trial_s: float) -> float:
+    def known_rate_frames_per_s(self, trial_s: float) -> float | None:
+        if self.options.mark:
+            return None  # frames of senders that know ECN all pass
         return expected_frames(self.options.rate_frames_per_s, self.options.burst, trial_s) / trial_s
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
@@ -172,6 +200,8 @@ class Policer(FrameDut):
             "kind": self.kind,
             "rate_frames_per_s": rate,
             "burst_frames": burst,
+            "marks": self.options.mark,
+            "mark_faults": list(self.options.mark_faults),
             "bucket_full_again_after_s": burst / rate,
             "known_answer": "rate + burst / trial duration, per direction",
             "program": f"{_PROGRAM}.bpf.c, XDP, driver mode",
