@@ -307,7 +307,9 @@ def values_of(streams: Sequence[StreamReading], sent_as: Codepoint) -> Values:
         "marked_frames": marks.marked,
         "marked_percent": 100.0 * marks.marked / marks.counted if marks.counted else None,
         "lost_percent": 100.0 * marks.counts.loss_ratio,
-        "flows_with_marks": f"{marks.marked_flows} of {marks.flows}" if marks.flows else None,
+        "flows_with_marks": f"{marks.marked_flows} of {marks.flows}"
+        if marks.flows and sent_as is not Codepoint.CE
+        else None,
         "latency_p50_ns": percentiles.get("50"),
         "latency_p99_ns": percentiles.get("99"),
         "handling": ", ".join(marks.faults()) or (_AS_ASKED if marks.counted else "no frame arrived"),
