@@ -69,6 +69,11 @@ class Observed:
         return sum(one.counts.failed for one in (*self.paused, *self.others))
 
     @property
+    def lost_of_paused(self) -> int:
+        """Frames lost, of what should be paused."""
+        return sum(one.counts.failed for one in self.paused)
+
+    @property
     def unsent(self) -> int:
         """Frames, pause frames among them, that never left the tester: the trial is no statement."""
         return self.pauses_unsent + sum(one.counts.unsent for one in (*self.paused, *self.others))

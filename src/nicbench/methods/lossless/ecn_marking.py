@@ -300,6 +300,7 @@ def values_of(streams: Sequence[StreamReading], sent_as: Codepoint) -> Values:
     """Returns counts, shares in percent, latencies in ns, and which rules were broken."""
     marks = marks_of(streams, sent_as)
     latency = merge([stream.latency for stream in streams if stream.latency is not None])
+    has_flows = marks.flows > 0 and sent_as is not Codepoint.CE
     percentiles = {} if latency is None else latency.percentiles_ns
     return {
         "sent_frames": marks.counts.sent,
@@ -307,9 +308,7 @@ def values_of(streams: Sequence[StreamReading], sent_as: Codepoint) -> Values:
         "marked_frames": marks.marked,
         "marked_percent": 100.0 * marks.marked / marks.counted if marks.counted else None,
         "lost_percent": 100.0 * marks.counts.loss_ratio,
-        "flows_with_marks": f"{marks.marked_flows} of {marks.flows}"
-        if marks.flows and sent_as is not Codepoint.CE
-        else None,
+        "flows_with_marks": f"{marks.marked_flows} of {marks.flows}" if has_flows else None,
         "latency_p50_ns": percentiles.get("50"),
         "latency_p99_ns": percentiles.get("99"),
         "handling": ", ".join(marks.faults()) or (_AS_ASKED if marks.counted else "no frame arrived"),

@@ -11,7 +11,7 @@ and its payload; pause frames of the DUT are counted by their bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from pydantic import Field
@@ -108,7 +108,7 @@ class HeadRoom(FrameMethod):
         async def is_kept(frames: int) -> Fill:
             for attempt in range(1, 2 + own.loss_verification):
                 observed = await send(frames, attempt)
-                if not observed.lost and not observed.unsent:
+                if not observed.lost_of_paused and not observed.unsent:
                     return Fill(frames, True)
             return Fill(frames, False)
 
@@ -116,8 +116,9 @@ class HeadRoom(FrameMethod):
             observed = seen[frames] if frames in seen else await send(frames)
             return Fill(frames, not observed.pauses_heard)
 
-        kept, lost = await most_held(is_kept, own.most, 0.0)
-        unpaused, paused = await most_held(is_unpaused, own.most, 0.0)
+        # Frames of other streams pass by.
+        kept, lost = _of_stream(await most_held(is_kept, own.most, 0.0), seen)
+        unpaused, paused = _of_stream(await most_held(is_unpaused, own.most, 0.0), seen)
         frame_bytes = mean_bytes(size)
         values: Values = {
             _HEAD_ROOM.value: _head_room(kept, lost, paused, frame_bytes),
@@ -190,6 +191,16 @@ class HeadRoom(FrameMethod):
             sentences=("takes {head_room_bytes} without loss after it has paused its neighbour",),
             has_basis=False,
         )
+
+
+def _of_stream(found: tuple[int, int | None], seen: Mapping[int, Observed]) -> tuple[int, int | None]:
+    """Returns how many frames of the paused stream were among those of a trial, of both ends of a search."""
+
+    def own(frames: int) -> int:
+        return sum(stream.counts.intended for stream in seen[frames].paused) if frames in seen else frames
+
+    passed, failed = found
+    return own(passed), None if failed is None else own(failed)
 
 
 def _between(kept: int, lost: int | None, frame_bytes: float, why_not: str) -> Bounded:

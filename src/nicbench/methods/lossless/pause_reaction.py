@@ -116,8 +116,8 @@ class PauseReaction(FrameMethod):
             return {_PAUSED.value: paused, "handling": "not known", "why": paused.reason_null}
         # The DUT stopped at some time after the last frame, and would have sent the next an interval later.
         shorter = [interval_ns(self.options, one) for one in seen]
-        held = [float(end - begin) for begin, end in known]
-        lower = min(max(0.0, time - by) for time, by in zip(held, shorter, strict=True))
+        held = [_held_ns(begin, end) for begin, end in known]
+        lower = min(max(0.0, end - begin - by) for (begin, end), by in zip(known, shorter, strict=True))
         allowed = [NANOSECONDS * self.options.tolerance + by for by in shorter]
         obeyed = [
             abs(time - NANOSECONDS * lasting_s) <= by for time, by in zip(held, allowed, strict=True)
@@ -159,6 +159,12 @@ class PauseReaction(FrameMethod):
             notes=(("why", "Limit"),),
             has_basis=False,
         )
+
+
+def _held_ns(begin_ns: int, end_ns: int) -> float:
+    """Returns for how long frames were held back at most: not before the pause frame was due, where they came later."""
+    due_ns = NANOSECONDS * LEAD_S
+    return end_ns - max(begin_ns, due_ns) if end_ns > due_ns else float(end_ns - begin_ns)
 
 
 def _longest_of_others(seen: Sequence[Observed]) -> float | None:

@@ -71,6 +71,8 @@ class PauseStorm(FrameMethod):
         """How long pause frames are sent: longer than the watchdog needs."""
         after: Duration = 2.0
         """How long frames are sent after that: longer than the DUT needs to forward again."""
+        quanta: int = Field(default=MOST_QUANTA, ge=1, le=MOST_QUANTA)
+        """Quanta of each pause frame. The last one pauses for so long after the storm: on a slow link give few."""
         repetitions: int = Field(default=5, ge=1, le=1000)
         """Trials."""
         detects_within: Duration | None = None
@@ -105,9 +107,9 @@ class PauseStorm(FrameMethod):
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         own = self.options
-        rate = _OF_A_PAUSE / pause_time_s(context, own, size)
+        rate = _OF_A_PAUSE / pause_time_s(context, own, size, own.quanta)
         frames = max(1, math.ceil(own.storm * rate))
-        train = PauseTrain(priority=own.priority, quanta=MOST_QUANTA, frames=frames, frames_per_s=rate, begins_s=LEAD_S)
+        train = PauseTrain(priority=own.priority, quanta=own.quanta, frames=frames, frames_per_s=rate, begins_s=LEAD_S)
         duration_s = train.ends_s + own.after
         request = pause_request(size, own, duration_s, Pausing(trains=(train,), priority=own.priority))
         made = await repeat_trial(context, size, request, own.repetitions)

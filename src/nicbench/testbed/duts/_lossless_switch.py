@@ -6,6 +6,7 @@ eight (a class selector, RFC 2474 section 4.2.2), 0 without IP. Bytes are with F
 """
 
 import json
+import os
 import select
 import socket
 import sys
@@ -213,6 +214,8 @@ def statistics(ports):
 def main():
     """Forwards until its input ends."""
     settings = json.loads(sys.stdin.readline())
+    if settings["cpus"]:
+        os.sched_setaffinity(0, settings["cpus"])
     ports = [Port(device, mac, settings) for device, mac in settings["ports"]]
     first, second = ports
     print("forwarding", flush=True)

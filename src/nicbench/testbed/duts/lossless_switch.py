@@ -109,11 +109,15 @@ class LosslessSwitch(FrameDut):
         command = ("python3", "-c", _PROGRAM.read_text())
         self._process = await DutProcess.start(host, changes, command, self.kind)
         ports = tuple(zip(devices.names, devices.macs, strict=True))
-        await self._process.write_line(json.dumps(self.options.settings(ports)))
+        settings = {**self.options.settings(ports), "cpus": list(testbed.cores.dut)}
+        await self._process.write_line(json.dumps(settings))
         await self._process.wait_for(lambda line: line == "forwarding", _START_S, "begin to forward")
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)
+
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return ()  # its own time would count as another program's
 
     async def statistics(self) -> dict[str, dict[str, int]]:
         """Its counters by interface, since it was started."""
