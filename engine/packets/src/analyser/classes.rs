@@ -14,14 +14,14 @@ const MOST_FLOWS: usize = 1024;
 #[derive(Debug, Clone)]
 pub(super) struct Classes {
     /// By stream: frames of each value of the field.
-    streams: Vec<Box<[u64; 256]>>,
+    streams: Vec<[u64; 256]>,
     /// By flow: frames with CE.
     marked: Vec<u64>,
 }
 
 impl Classes {
     pub(super) fn new(streams: usize, flows: usize) -> Self {
-        Self { streams: vec![Box::new([0; 256]); streams], marked: vec![0; flows] }
+        Self { streams: vec![[0; 256]; streams], marked: vec![0; flows] }
     }
 
     /// Counts a frame of `flow`; one without an IP header is not counted.

@@ -194,10 +194,17 @@ class EcnMarking(FrameMethod):
             "limit": None if onset.marked is not None else f"no {codepoint.words} frame was marked at any load",
         }
         verdict = ResultVerdict.DISTURBED if onset.disturbances else ResultVerdict.VALID
-        parameters = {"part": _ONSET, "codepoint": codepoint.words}
-        point = f"{name}/onset"
-        more = {"trials": onset.trials, "disturbances": onset.disturbances, "parameters": parameters, "point": point}
-        return [*results, result_at(self, size, values, verdict, **more)]
+        last = result_at(
+            self,
+            size,
+            values,
+            verdict,
+            trials=onset.trials,
+            disturbances=onset.disturbances,
+            parameters={"part": _ONSET, "codepoint": codepoint.words},
+            point=f"{name}/onset",
+        )
+        return [*results, last]
 
     def _of_load(
         self,
@@ -248,7 +255,7 @@ class EcnMarking(FrameMethod):
                     _FROM.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
                     Column(value="marked_from_frames_per_s", head="Least with marks"),
                 ),
-                sentences=("marks no {codepoint} frame up to {unmarked_frames_per_s}",),
+                sentences=("begins to mark {codepoint} frames at {unmarked_frames_per_s}",),
                 notes=(("limit", "Limit"),),
             ),
             ResultTable(

@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections import deque
+from typing import Any
 
 EVERY_PROTOCOL, MAC_CONTROL = 0x0003, 0x8808
 PAUSE, PFC = 0x0001, 0x0101
@@ -24,7 +25,7 @@ LONGEST_WAIT_S = 0.05
 FORCE_RECEIVE_BUFFER = 33  # SO_RCVBUFFORCE
 
 
-def class_of(frame):
+def class_of(frame: bytes) -> int:
     """Returns the class of a frame."""
     kind = int.from_bytes(frame[12:14], "big")
     if kind == 0x0800 and len(frame) > 15:
@@ -34,7 +35,7 @@ def class_of(frame):
     return 0
 
 
-def pause_frame(mac, lossless, quanta):
+def pause_frame(mac: bytes, lossless: int | None, quanta: int) -> bytes:
     """Returns a PFC frame that pauses one class, or a PAUSE frame without one."""
     if lossless is None:
         body = PAUSE.to_bytes(2, "big") + quanta.to_bytes(2, "big")
@@ -44,7 +45,7 @@ def pause_frame(mac, lossless, quanta):
     return (PAUSE_ADDRESS + mac + MAC_CONTROL.to_bytes(2, "big") + body).ljust(SMALLEST_FRAME, b"\0")
 
 
-def pauses_of(frame):
+def pauses_of(frame: bytes) -> dict[int, int] | None:
     """Returns the quanta by class of a pause frame; None for any other frame."""
     if int.from_bytes(frame[12:14], "big") != MAC_CONTROL:
         return None
@@ -59,21 +60,23 @@ def pauses_of(frame):
 class Queue:
     """The frames of a class that wait at an output, and what its watchdog knows. Times are in ns."""
 
-    def __init__(self, number, settings):
+    def __init__(self, number: int, settings: dict[str, Any]) -> None:
         self.number, self.settings = number, settings
         self.is_lossless = number in settings["lossless"]
-        self.frames, self.bytes = deque(), 0
+        self.frames: deque[bytes] = deque()
+        self.bytes = 0
         self.paused_until = 0  # by the frames of the neighbour
         self.last_pause = self.moved = 0
         self.storm = False
-        self.xoff_sent_at = None  # the neighbour at the input is paused since then
+        self.xoff_sent_at: int | None = None  # the neighbour at the input is paused since then
         self.counts = {"full": 0, "watchdog": 0, "storms": 0}
 
-    def take(self, frame, now):
+    def take(self, frame: bytes, now: int) -> None:
         """Queues a frame, or drops it where there is no room."""
         settings, size = self.settings, len(frame) + FCS_BYTES
+        watchdog = settings["watchdog"] or {}
         room = settings["xoff"] + settings["head_room"] if self.is_lossless else settings["buffer"]
-        if self.storm and settings["watchdog"]["action"] == "drop":
+        if self.storm and watchdog.get("action") == "drop":
             self.counts["watchdog"] += 1
         elif self.bytes + size > room:
             self.counts["full"] += 1
@@ -83,7 +86,7 @@ class Queue:
             self.frames.append(frame)
             self.bytes += size
 
-    def pause(self, quanta, now):
+    def pause(self, quanta: int, now: int) -> None:
         """Obeys a pause frame of the neighbour."""
         if not self.settings["obeys"]:
             return
@@ -91,7 +94,7 @@ class Queue:
         if quanta:
             self.last_pause = now
 
-    def watch(self, now):
+    def watch(self, now: int) -> None:
         """Finds and ends a storm of pause frames."""
         watchdog = self.settings["watchdog"]
         if watchdog is None or not self.is_lossless:
@@ -106,11 +109,11 @@ class Queue:
                 self.frames.clear()
                 self.bytes = 0
 
-    def may_send(self, now):
+    def may_send(self, now: int) -> bool:
         """Says whether a frame waits that no pause holds back."""
         return bool(self.frames) and (now >= self.paused_until or self.storm)
 
-    def next_event(self, now):
+    def next_event(self, now: int) -> int | None:
         """Returns when something changes without a frame; None where nothing does."""
         times = []
         watchdog = self.settings["watchdog"] if self.is_lossless else None
@@ -128,7 +131,7 @@ class Queue:
 class Port:
     """An interface, its queues, and when its line is free again."""
 
-    def __init__(self, device, mac, settings):
+    def __init__(self, device: str, mac: str, settings: dict[str, Any]) -> None:
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(EVERY_PROTOCOL))
         self.socket.setsockopt(socket.SOL_SOCKET, FORCE_RECEIVE_BUFFER, RECEIVE_BUFFER_BYTES)
         self.socket.bind((device, EVERY_PROTOCOL))
@@ -138,7 +141,7 @@ class Port:
         self.free_at = self.turn = 0
         self.counts = {"received": 0, "sent": 0, "pauses_received": 0, "pauses_sent": 0, "send_failed": 0}
 
-    def receive(self, other):
+    def receive(self, other: "Port") -> None:
         """Takes what came in, for the other port; pause frames are of this port's own output."""
         for _ in range(AT_ONCE):
             try:
@@ -157,14 +160,14 @@ class Port:
             for number, quanta in pauses.items():
                 self.queues[number].pause(quanta, now)
 
-    def put(self, frame):
+    def put(self, frame: bytes) -> None:
         """Sends a frame; what the interface refuses is lost."""
         try:
             self.socket.send(frame)
         except OSError:
             self.counts["send_failed"] += 1
 
-    def send(self, now):
+    def send(self, now: int) -> None:
         """Sends what the line has time for, the classes in turn."""
         while self.free_at <= now:
             ready = [queue for queue in self.queues if queue.may_send(now)]
@@ -182,7 +185,7 @@ class Port:
             began = max(self.free_at, now - self.settings["late_ns"])
             self.free_at = began + bits * 1_000_000_000 // self.settings["rate"]
 
-    def hold_back(self, queues, now):
+    def hold_back(self, queues: list[Queue], now: int) -> None:
         """Pauses the neighbour of this input, or lets it go on, by what waits at the other output."""
         for queue in queues:
             if not queue.is_lossless:
@@ -194,13 +197,13 @@ class Port:
             elif queue.xoff_sent_at is not None and queue.bytes <= self.settings["xon"]:
                 self._pause(queue, 0, now)
 
-    def _pause(self, queue, quanta, now):
+    def _pause(self, queue: Queue, quanta: int, now: int) -> None:
         queue.xoff_sent_at = now if quanta else None
         self.put(pause_frame(self.mac, None if self.settings["whole_link"] else queue.number, quanta))
         self.counts["pauses_sent"] += 1
 
 
-def statistics(ports):
+def statistics(ports: list[Port]) -> dict[str, dict[str, int]]:
     """Returns the counters of each port and of its queues."""
     return {
         port.device: {
@@ -211,7 +214,7 @@ def statistics(ports):
     }
 
 
-def main():
+def main() -> None:
     """Forwards until its input ends."""
     settings = json.loads(sys.stdin.readline())
     if settings["cpus"]:
