@@ -1,4 +1,4 @@
-"""Lossless Ethernet on real frames: a bucket that marks, and a switch with pauses, head room and watchdog of known size."""
+"""Lossless Ethernet on real frames: a bucket that marks, a switch with pauses, head room and watchdog of known size."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ def bounds(result: Result, name: str) -> Bounded:
 
 def check_marks(folder: Path, rate: int, burst: int) -> None:
     """Of a load of twice the rate as many are marked as the bucket does not pass, or lost where they are not ECT."""
-    test = f"method: ecn-marking, rate: {2 * rate} pps, loads: [40 %, 100 %], codepoints: [ect-0, not-ect, ce]"
+    test = f"method: ecn-marking, rate: {2 * rate} pps, loads: [40 %, 100 %], codepoints: [ect-0, not-ect]"
     dut = f"{{kind: policer, rate: {rate} pps, burst: {burst}, mark: true}}"
-    results = measured(folder, dut, f"{test}, refinements: 0", "duration: 1 s, ")
+    results = measured(folder, dut, f"{test}, refinements: 0", "duration: 500 ms, ")
     loads = {
         (one.parameters["codepoint"], one.parameters["load_percent"]): one.values
         for one in results
         if one.parameters["part"] == "loads"
     }
-    over = 2 * rate - (rate + burst)
+    over = round(rate * 0.5) - burst
     marked, lost = loads["ECT(0)", 100.0]["marked_frames"], loads["Not-ECT", 100.0]["lost_percent"]
     print(f"marked {marked}, known {over}")
     assert marked == pytest.approx(over, abs=0.02 * rate)
-    assert lost == pytest.approx(100.0 * over / (2 * rate), abs=1.0)
+    assert lost == pytest.approx(100.0 * over / rate, abs=1.0)
     assert (loads["ECT(0)", 40.0]["marked_frames"], loads["ECT(0)", 100.0]["lost_percent"]) == (0, 0.0)
     assert {values["handling"] for values in loads.values()} == {"as RFC 3168"}
 
 
 def test_marks_of_a_bucket_are_what_it_does_not_pass(tmp_path: Path) -> None:
-    check_marks(tmp_path, 5000, 100)
+    check_marks(tmp_path, 8000, 100)
 
 
 @pytest.mark.acceptance
@@ -72,9 +72,9 @@ def test_marks_are_found_in_ten_of_ten_runs(repetition: int, draw: random.Random
 def test_a_bucket_that_breaks_the_rules_is_told(tmp_path: Path) -> None:
     dut = "{kind: policer, rate: 5 kpps, burst: 100, mark: true, mark_faults: [marks-not-ect, clears-ce]}"
     test = "method: ecn-marking, rate: 10 kpps, loads: [100 %], codepoints: [not-ect, ce]"
-    told = [str(one.values["handling"]) for one in measured(tmp_path, dut, test, "duration: 1 s, ")]
-    assert "frames that are Not-ECT" in told[0]
-    assert "clears the CE" in told[1]
+    whole = measured(tmp_path, dut, test, "duration: 1 s, ")[-1].values
+    assert whole["accepted"] == "no"
+    assert "frames that are Not-ECT, clears the CE of" in str(whole["answer"])
 
 
 def switch(**more: Any) -> str:
@@ -138,7 +138,7 @@ def check_pause(folder: Path, quanta: int, obeys: str) -> Result:
     return result
 
 
-@pytest.mark.parametrize("obeys", ["true", "false"])
+@pytest.mark.parametrize("obeys", ["true", pytest.param("false", marks=pytest.mark.acceptance)])
 def test_a_switch_that_obeys_is_told_from_one_that_does_not(obeys: str, tmp_path: Path) -> None:
     result = check_pause(tmp_path, 40_000, obeys)
     handled = {"true": "obeys", "false": "does not obey 1 of 1 pauses"}

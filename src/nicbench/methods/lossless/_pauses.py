@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -16,6 +16,7 @@ from nicbench.core.quantity import BitsPerSecond, FramesPerSecond
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, StreamReading, Trial, TrialRequest
 from nicbench.core.units import l1_bits_per_s
+from nicbench.methods._results import Values
 from nicbench.methods._trial_times import BurstPauses
 from nicbench.methods.base import Context, Misfit, Objection
 
@@ -126,6 +127,12 @@ def interval_ns(options: PauseOptions, observed: Observed) -> float:
     share = max((one.counts.intended for one in observed.paused), default=0) or 1
     every = sum(one.counts.intended for one in (*observed.paused, *observed.others)) or 1
     return NANOSECONDS / (options.rate * share / every)
+
+
+def judged(faults: Iterable[str], well: str) -> Values:
+    """Returns what is said of the DUT's handling: the faults, or ``well``; a fault is not accepted."""
+    said = ", ".join(faults)
+    return {"handling": said or well, "accepted": "no" if said else "yes", "answer": said or None}
 
 
 def one_way_objection(context: Any) -> Objection | None:

@@ -10,7 +10,7 @@ frame by its signature and its payload, and the traffic class of every frame tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, Literal
 
@@ -22,13 +22,14 @@ from nicbench.core.headers.pause import Codepoint
 from nicbench.core.quantity import Ratio
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
-from nicbench.core.table import Column, ResultTable
+from nicbench.core.table import Column, Curve, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, StreamReading, Trial
 from nicbench.methods._loads import HIGHEST, FullLoad, FullRate, full_rate, full_rate_words
 from nicbench.methods._results import Values, result_at, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
+from nicbench.methods.lossless._pauses import judged
 from nicbench.stats.latency import merge
 
 Name = Literal["ect-0", "ect-1", "not-ect", "ce"]
@@ -38,11 +39,13 @@ _CODEPOINTS: Final[dict[str, Codepoint]] = {
     "not-ect": Codepoint.NOT_ECT,
     "ce": Codepoint.CE,
 }
-_LOADS, _ONSET = "loads", "onset"
+_LOADS, _ONSET, _RULES = "loads", "onset", "rules"
 _ALL: Final = "all"
 _AS_ASKED: Final = "as RFC 3168"
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _SENT_AS = Column(value="codepoint", head="Sent as", form="text")
+_LOAD = Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed")
+_MARKED = Column(value="marked_percent", head="Marked", unit="%", form="of_frames")
 _FROM = Column(
     value="unmarked_frames_per_s", head="Most without marks", is_main=True, better="higher", name="load without marks"
 )
@@ -158,14 +161,24 @@ class EcnMarking(FrameMethod):
         results: list[Result] = []
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.rate)
+            made: list[Result] = []
+            read: dict[Codepoint, list[StreamReading]] = {}
             for name in dict.fromkeys(self.options.codepoints):
-                for result in await self._measure(context, size, full, name):
-                    context.publish(result)
-                    results.append(result)
+                of_codepoint = read.setdefault(_CODEPOINTS[name], [])
+                made += await self._measure(context, size, full, name, of_codepoint)
+            made.append(self._rules(size, read, made))
+            for result in made:
+                context.publish(result)
+            results += made
         return tuple(results)
 
-    async def _measure(self, context: Context, size: Size, full: FullLoad, name: Name) -> list[Result]:
-        """Returns the results of each load of a codepoint, and for ECT the load from which frames are marked."""
+    async def _measure(
+        self, context: Context, size: Size, full: FullLoad, name: Name, read: list[StreamReading]
+    ) -> list[Result]:
+        """Returns the results of each load of a codepoint, and for ECT the load from which frames are marked.
+
+        What was ``read`` is appended.
+        """
         codepoint, onset, results = _CODEPOINTS[name], _Onset(), list[Result]()
 
         async def at(share: float) -> None:
@@ -175,6 +188,7 @@ class EcnMarking(FrameMethod):
             point = {**size_parameters(size), "codepoint": name, "load_percent": float(f"{100 * share:g}")}
             trial, disturbed = await context.measure(point, request)
             every = marks_of(trial.reading.streams, codepoint)
+            read.extend(trial.reading.streams)
             onset.note(load, trial, disturbed, every.marked > 0)
             results.extend(self._of_load(size, full, share, (name, codepoint), trial, disturbed))
 
@@ -205,6 +219,26 @@ class EcnMarking(FrameMethod):
             point=f"{name}/onset",
         )
         return [*results, last]
+
+    def _rules(self, size: Size, read: Mapping[Codepoint, Sequence[StreamReading]], made: Sequence[Result]) -> Result:
+        """Returns what is to be said of all trials: which rules were broken, and how often."""
+        seen = [marks_of(streams, codepoint) for codepoint, streams in read.items()]
+        disturbed = any(one.verdict is not ResultVerdict.VALID for one in made)
+        return result_at(
+            self,
+            size,
+            {
+                "codepoints": ", ".join(codepoint.words for codepoint in read),
+                "arrived_frames": sum(marks.counted for marks in seen),
+                "marked_frames": sum(marks.marked for marks in seen),
+                **judged((fault for marks in seen for fault in marks.faults()), _AS_ASKED),
+            },
+            ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
+            trials=dict.fromkeys(trial for one in made for trial in one.trials),
+            disturbances=(text for one in made for text in one.disturbances),
+            parameters={"part": _RULES},
+            point=_RULES,
+        )
 
     def _of_load(
         self,
@@ -259,6 +293,22 @@ class EcnMarking(FrameMethod):
                 notes=(("limit", "Limit"),),
             ),
             ResultTable(
+                title="ECN marks: by the rules",
+                part=_RULES,
+                caption=(
+                    "RFC 3168 section 5, of all trials together: no frame that is not ECT is marked, CE stays CE, ECT "
+                    "becomes CE or stays, the DSCP stays."
+                ),
+                columns=(
+                    _SIZE,
+                    Column(value="codepoints", head="Sent as", form="text"),
+                    Column(value="arrived_frames", head="Arrived", unit="frames", form="whole"),
+                    Column(value="marked_frames", head="Marked", unit="frames", form="whole"),
+                    Column(value="handling", head="Handled", form="text"),
+                ),
+                sentences=("handles ECN: {handling}",),
+            ),
+            ResultTable(
                 title="ECN marks: by load",
                 part=_LOADS,
                 caption=(
@@ -268,10 +318,10 @@ class EcnMarking(FrameMethod):
                 columns=(
                     _SIZE,
                     _SENT_AS,
-                    Column(value="load_percent", head="Load", unit="% of {load_of}", form="trimmed"),
+                    _LOAD,
                     Column(value="load_frames_per_s", head="Load"),
                     Column(value="stream", head="Stream", form="text"),
-                    Column(value="marked_percent", head="Marked", unit="%", form="of_frames"),
+                    _MARKED,
                     Column(value="lost_percent", head="Lost", unit="%", form="of_frames"),
                     Column(value="marked_frames", head="Marked", unit="frames", form="whole"),
                     Column(value="flows_with_marks", head="In flows", form="text"),
@@ -279,7 +329,13 @@ class EcnMarking(FrameMethod):
                     Column(value="latency_p99_ns", head="p99"),
                     Column(value="handling", head="Handled", form="text"),
                 ),
-                sentences=("handles ECN {handling} at {load_percent}",),
+                sentences=("marks {marked_percent} of {codepoint} frames at {load_percent}",),
+                curve=Curve(
+                    x=_LOAD,
+                    y=_MARKED,
+                    lines=(_SIZE, _SENT_AS),
+                    caption="The share of frames that arrived marked against the load, both in percent.",
+                ),
             ),
         )
 

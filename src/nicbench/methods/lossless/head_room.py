@@ -29,6 +29,7 @@ from nicbench.methods.lossless._pauses import (
     ABILITIES,
     Observed,
     PauseOptions,
+    judged,
     observe,
     one_way_objection,
     pause_request,
@@ -128,12 +129,12 @@ class HeadRoom(FrameMethod):
             "paused_by_frames": paused,
             "trials": len(trials),
         }
-        handling = ", ".join(self._faults(values, kept, paused, list(seen.values()))) or "pauses before it drops"
+        faults = self._faults(values, kept, paused, list(seen.values()))
         verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
         return result_at(
             self,
             size,
-            {**values, "handling": handling},
+            {**values, **judged(faults, "pauses before it drops")},
             verdict,
             trials=trials,
             disturbances=disturbances,
@@ -188,7 +189,7 @@ class HeadRoom(FrameMethod):
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="handling", head="Handled", form="text"),
             ),
-            sentences=("takes {head_room_bytes} without loss after it has paused its neighbour",),
+            sentences=("takes {head_room_bytes} bytes without loss after it has paused its neighbour",),
             has_basis=False,
         )
 

@@ -29,6 +29,7 @@ from nicbench.methods.lossless._pauses import (
     Observed,
     PauseOptions,
     interval_ns,
+    judged,
     observe,
     one_way_objection,
     pause_request,
@@ -130,7 +131,7 @@ class PauseReaction(FrameMethod):
             "others_silent_ns": _longest_of_others(seen),
             "lost_frames": sum(one.lost for one in seen),
             "pauses_of_dut": sum(one.pauses_heard for one in seen),
-            "handling": ", ".join(_faults(seen, obeyed)) or "obeys",
+            **judged(_faults(seen, obeyed), "obeys"),
         }
 
     @classmethod

@@ -34,6 +34,7 @@ from nicbench.methods.lossless._pauses import (
     Observed,
     PauseOptions,
     interval_ns,
+    judged,
     observe,
     one_way_objection,
     pause_request,
@@ -135,7 +136,7 @@ class PauseStorm(FrameMethod):
             "lost_frames": sum(lost),
             "pauses_of_dut": sum(one.observed.pauses_heard for one in seen),
         }
-        return {**values, "handling": ", ".join(self._faults(seen, values)) or "as asked"}
+        return {**values, **judged(self._faults(seen, values), "as asked")}
 
     def _storm(self, trial: Trial, train: PauseTrain) -> Storm:
         observed, begins_ns, ends_ns = observe(trial, self.options.stream), *(
