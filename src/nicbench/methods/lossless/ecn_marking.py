@@ -148,9 +148,6 @@ class EcnMarking(FrameMethod):
         ect = sum(name.startswith("ect") for name in own.codepoints)
         return len(own.frame_bytes) * (len(own.loads) * len(own.codepoints) + own.refinements * ect)
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.FIELDS, Ability.TRAFFIC_CLASSES})
 

@@ -68,12 +68,6 @@ class HeadRoom(FrameMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return ABILITIES | {Ability.FRAME_COUNT}
 

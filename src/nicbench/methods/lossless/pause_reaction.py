@@ -63,9 +63,6 @@ class PauseReaction(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(self.options.quanta)
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return ABILITIES
 
