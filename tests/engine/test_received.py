@@ -14,6 +14,7 @@ def test_what_an_older_engine_leaves_out_is_unknown() -> None:
         "last_jump_ns": None,
         "groups": (),
         "flows": None,
+        "traffic_classes": None,
     }
     assert parse_recorded({}) == {"capture": None, "flow_report": None}
 

@@ -5,6 +5,7 @@
 //! from the flows or the histograms are computed at the reading, not per frame.
 
 mod arrivals;
+mod classes;
 mod copies;
 mod counted;
 mod detail;
@@ -34,6 +35,7 @@ use crate::signature::{SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::sys::prefetch::prefetch;
 use crate::template::AddressCheck;
 use crate::traffic::OtherSearches;
+use classes::Classes;
 use copies::Copies;
 use detail::{Grouping, check_memory, groupings};
 use intervals::Intervals;
@@ -75,6 +77,8 @@ pub struct Analyser {
     last_stream: usize,
     after_drain: bool,
     capture: Option<Capture>,
+    /// Where traffic classes are counted.
+    classes: Option<Classes>,
     /// By stream: the share by which the clock of the engine that sends it gains on this one's; empty where none does.
     sender_drifts: Vec<f64>,
 }
@@ -118,6 +122,7 @@ impl Analyser {
             last_stream: 0,
             after_drain: false,
             capture: None,
+            classes: detail.traffic_classes.then(|| Classes::new(expected.len(), flows)),
             sender_drifts: Vec::new(),
             expected,
         })
@@ -330,6 +335,9 @@ impl Analyser {
         if is_first {
             self.note_addresses(index, frame);
         }
+        if let Some(classes) = &mut self.classes {
+            classes.count(index, signature.flow, frame);
+        }
     }
 
     #[inline(always)]
@@ -363,6 +371,9 @@ impl Analyser {
         self.counts.iter_mut().zip(&other.counts).for_each(|(counts, more)| counts.merge(more));
         self.shared_counts.iter_mut().zip(&other.shared_counts).for_each(|(counts, more)| counts.merge(more));
         self.ports.iter_mut().zip(&other.ports).for_each(|(tally, more)| tally.merge(more));
+        if let (Some(classes), Some(more)) = (&mut self.classes, &other.classes) {
+            classes.merge(more);
+        }
         match (&mut self.capture, other.capture) {
             (Some(capture), Some(more)) => capture.merge(more),
             (None, more) => self.capture = more,

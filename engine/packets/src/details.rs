@@ -45,7 +45,12 @@ impl Details {
         }
         let flow_histograms = start.flow_report.as_ref().is_some_and(|report| report.histograms);
         Ok(Self {
-            detail: Detail { flow_groups: start.flow_groups, flow_histograms, reordering_n: start.reordering_n },
+            detail: Detail {
+                flow_groups: start.flow_groups,
+                flow_histograms,
+                reordering_n: start.reordering_n,
+                traffic_classes: start.traffic_classes,
+            },
             capture: start.capture.clone(),
             flow_report: start.flow_report.clone(),
         })

@@ -309,6 +309,7 @@ impl Trial {
             last_jump_ns: received.last_jump_ns,
             groups: received.groups,
             flows: Some(received.flows),
+            traffic_classes: received.traffic_classes,
         })
     }
 

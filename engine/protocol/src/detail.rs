@@ -156,6 +156,15 @@ pub struct FlowsReading {
     pub slowest: Option<(u32, f64)>,
 }
 
+/// Traffic classes (DSCP and ECN) of the frames that a stream received.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrafficClassesReading {
+    /// Each value of the field that came, and its frames.
+    pub received: Vec<(u8, u64)>,
+    /// By flow: frames with CE (RFC 3168 5); empty where there are more than 1024.
+    pub marked_flows: Vec<u64>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

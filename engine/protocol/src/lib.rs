@@ -29,7 +29,7 @@ pub use configure::{
 pub use detail::{
     ArrivalsReading, CaptureReading, CaptureRequest, FlowReport, FlowReportReading, FlowsReading, GroupReading,
     IntervalsReading, MAXIMUM_FLOW_GROUPS, MAXIMUM_REORDERING_N, MINIMUM_REORDERING_N, ReorderingReading,
-    SilenceReading, VariationReading,
+    SilenceReading, TrafficClassesReading, VariationReading,
 };
 pub use error::{ErrorKind, ErrorReport};
 pub use frame_program::{
@@ -72,7 +72,7 @@ pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused by both sides. The minor one rises with every field
 /// or command that a controller may rely on; a controller refuses an engine whose minor number is below its own.
-pub const PROTOCOL_VERSION: &str = "1.3";
+pub const PROTOCOL_VERSION: &str = "1.4";
 
 /// The first number of a version, `None` where the text is not a version.
 pub fn major(version: &str) -> Option<u32> {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::detail::{
     ArrivalsReading, CaptureReading, FlowReportReading, FlowsReading, GroupReading, IntervalsReading,
-    ReorderingReading, VariationReading,
+    ReorderingReading, TrafficClassesReading, VariationReading,
 };
 use crate::stamps::StampReading;
 
@@ -105,6 +105,9 @@ pub struct StreamReading {
     /// `None` from engines that do not tell.
     #[serde(default)]
     pub flows: Option<FlowsReading>,
+    /// Where `start` asked for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic_classes: Option<TrafficClassesReading>,
 }
 
 /// The time between the frames of a stream as each sender handed them to the port; within a burst it is 0.
@@ -336,6 +339,7 @@ mod tests {
                 last_jump_ns: Some(8),
                 groups: vec![],
                 flows: Some(FlowsReading { flows: 2, most_lost: Some((1, 9)), ..FlowsReading::default() }),
+                traffic_classes: Some(TrafficClassesReading { received: vec![(3, 9)], marked_flows: vec![9, 0] }),
             }],
             ports: vec![],
             health: HealthReading {

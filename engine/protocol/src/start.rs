@@ -35,6 +35,9 @@ pub struct Start {
     /// n-reordering (RFC 4737 5.3) is counted for n from 1 to this.
     #[serde(default = "default_reordering_n")]
     pub reordering_n: u32,
+    /// Whether the traffic class of each received frame is counted.
+    #[serde(default)]
+    pub traffic_classes: bool,
     /// The file with a line for each flow.
     #[serde(default)]
     pub flow_report: Option<FlowReport>,

@@ -204,6 +204,18 @@ class Flows(Frozen):
     slowest: tuple[int, float] | None = None
 
 
+class TrafficClasses(Frozen):
+    """The values of DSCP and ECN together (RFC 2474, RFC 3168) with which a stream's frames arrived.
+
+    ``received`` has each value with its frames, ``marked_flows`` the frames with CE of each flow (none of very many).
+    """
+
+    received: tuple[tuple[int, int], ...]
+    marked_flows: tuple[int, ...] = ()
+    sent: int | None = None
+    """The value with which they were sent."""
+
+
 class Capture(Frozen):
     """A file of captured frames in the run folder; ``jumps`` are sequence gaps around which frames were captured."""
 

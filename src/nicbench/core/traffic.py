@@ -298,6 +298,7 @@ class Ability(StrEnum):
     IPV6 = "IPv6"
     STREAM_BURSTS = "streams in bursts, or with an end of their own"
     COPIES = "frames that arrive at several ports"
+    TRAFFIC_CLASSES = "the ECN marks of frames that arrive"
     WAY_LOADS = "a load of its own for each way"
     MANY_WAYS = "ports that send to, or receive from, several others"
     NEIGHBOURS = "ports that answer ARP and neighbour discovery"

@@ -12,6 +12,7 @@ from nicbench.core.clock_mapping import ClockMapping
 from nicbench.core.dut_work import DutWork
 from nicbench.core.frame_size import Mix, Size
 from nicbench.core.headers.multicast import Groups
+from nicbench.core.headers.pause import Codepoint, Pausing
 from nicbench.core.pattern import WayLoad
 from nicbench.core.power import PowerOver
 from nicbench.core.queues import QueueReading
@@ -29,6 +30,7 @@ from nicbench.core.reading import (
     Reordering,
     SampleOrder,
     Stamps,
+    TrafficClasses,
     TransmitGaps,
     Variation,
 )
@@ -53,6 +55,7 @@ class Purpose(StrEnum):
     RESET = "reset"  # how long the DUT forwards nothing when it is reset
     RECOVERY = "recovery"  # when the last frame is lost after an overload
     CONNECTIONS = "connections"  # whether the DUT takes an exact number of flows that it does not know
+    PAUSE = "pause"  # what becomes of frames while pause frames come: held back or lost, as the test asks
     MEMBERSHIP = "membership"  # when frames come and end by what a port asks for: those before and after are no loss
     IDLE = "idle"  # what the machines draw while nothing is sent
     POWER = "power"  # what they draw at a given load
@@ -101,6 +104,10 @@ class TrialRequest(Frozen):
     """Captures in place of the traffic's streams; ``duration_s`` is the most that they may take."""
     groups: Groups | None = Field(default=None, exclude_if=lambda groups: groups is None)
     """Groups, or all stations, to which the first port sends the load in place of the traffic's streams."""
+    codepoint: Codepoint | None = Field(default=None, exclude_if=lambda codepoint: codepoint is None)
+    """The ECN codepoint of every frame in place of the traffic's; traffic classes are then counted as they arrive."""
+    pausing: Pausing | None = Field(default=None, exclude_if=lambda pausing: pausing is None)
+    """Pause frames of the port that receives the load, and which of the DUT's are counted at the one that sends."""
     ways: tuple[WayLoad, ...] = Field(default=(), exclude_if=lambda ways: not ways)
     """Loads of single ways, the others send nothing; ``load_frames_per_s`` is that of the busiest port."""
     interruption: Interruption | None = None
@@ -268,6 +275,8 @@ class StreamReading(Frozen):
     """The number of the phase, from 1, where the transmission has several: each phase is a stream of its own."""
     groups: tuple[FlowGroup, ...] = ()
     flows: Flows | None = None
+    traffic_classes: TrafficClasses | None = Field(default=None, exclude_if=lambda classes: classes is None)
+    """None where they were not asked for."""
 
 
 class PortReading(Frozen):

@@ -18,6 +18,7 @@ from nicbench.core.reading import (
     Intervals,
     Reordering,
     Stamps,
+    TrafficClasses,
     TransmitDelay,
     TransmitGaps,
     Variation,
@@ -54,6 +55,9 @@ def parse_received(raw: Mapping[str, Any]) -> dict[str, Any]:
         "last_jump_ns": raw.get("last_jump_ns"),
         "groups": tuple(FlowGroup(**_present_fields(FlowGroup, group)) for group in raw.get("groups") or ()),
         "flows": Flows(**_present_fields(Flows, raw["flows"])) if raw.get("flows") else None,
+        "traffic_classes": TrafficClasses(**_present_fields(TrafficClasses, classes))
+        if (classes := raw.get("traffic_classes"))
+        else None,
     }
 
 

@@ -32,8 +32,8 @@ def test_the_tolerance_lets_exactly_the_burst_through_at_once() -> None:
 
 
 def test_a_bucket_is_read_back_as_the_program_lays_it_out() -> None:
-    bucket = unpack_bucket(struct.pack("=IIQQQQ", 0, 1, 123, 4, 56, 78))
-    assert (bucket.forwarded_frames, bucket.dropped_frames) == (56, 78)
+    bucket = unpack_bucket(struct.pack("=IIQQQQQ", 0, 1, 123, 4, 56, 78, 9))
+    assert (bucket.forwarded_frames, bucket.dropped_frames, bucket.marked_frames) == (56, 78, 9)
 
 
 def test_a_rate_is_written_with_its_unit_in_a_bench_file() -> None:

@@ -15,11 +15,13 @@ pub struct Detail {
     pub flow_histograms: bool,
     /// n-reordering (RFC 4737 5.3) is counted for n from 1 to this.
     pub reordering_n: u32,
+    /// Whether the traffic class of each frame is counted.
+    pub traffic_classes: bool,
 }
 
 impl Default for Detail {
     fn default() -> Self {
-        Self { flow_groups: 1, flow_histograms: false, reordering_n: MINIMUM_REORDERING_N }
+        Self { flow_groups: 1, flow_histograms: false, reordering_n: MINIMUM_REORDERING_N, traffic_classes: false }
     }
 }
 

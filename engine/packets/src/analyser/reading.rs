@@ -2,7 +2,7 @@
 
 use nicbench_protocol::{
     ArrivalsReading, FlowsReading, GroupReading, IntervalsReading, LatencyReading, ReorderingReading, SilenceReading,
-    VariationReading,
+    TrafficClassesReading, VariationReading,
 };
 
 use super::{Analyser, Group, Outcome};
@@ -22,6 +22,7 @@ pub struct ReceivedReading {
     pub groups: Vec<GroupReading>,
     pub flows: FlowsReading,
     pub checked_bytes: u32,
+    pub traffic_classes: Option<TrafficClassesReading>,
 }
 
 impl Analyser {
@@ -55,7 +56,13 @@ impl Analyser {
             },
             flows: self.flows_reading(index, sent),
             checked_bytes: outcome.checked_bytes,
+            traffic_classes: self.classes_reading(index),
         })
+    }
+
+    fn classes_reading(&self, index: usize) -> Option<TrafficClassesReading> {
+        let stream = &self.expected[index];
+        self.classes.as_ref().map(|classes| classes.reading(index, stream.first_flow, stream.flows))
     }
 
     fn flows_reading(&self, index: usize, sent: u64) -> FlowsReading {

@@ -66,6 +66,7 @@ fn compare(receiver: &mut Receiver, seed: u64) -> u64 {
         flow_groups: 1 + random.below(64) as u32,
         flow_histograms: random.below(8) == 0 && case.flows() < 100,
         reordering_n: 3 + random.below(20) as u32,
+        traffic_classes: false,
     };
     let kept = Some(random.below(20) as u32 + 1);
     let (frames, around_loss) = if random.below(2) == 0 { (kept, None) } else { (None, kept) };

@@ -8,9 +8,13 @@
 //
 // Each port has a copy of this program with maps of its own: one bucket for each direction, or for each of its receive
 // queues.
+//
+// Told to mark, it forwards what does not conform with CE where its IP header has an ECT codepoint, or CE already
+// (RFC 3168 section 5; RFC 5670 section 3.3, excess-traffic marking), and drops the rest. Its faults are for tests.
 
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include <linux/if_ether.h>
 
 #define PICOSECONDS_PER_NANOSECOND 1000ULL
 #define MAXIMUM_QUEUES 64
@@ -23,7 +27,18 @@ struct settings {
     __u64 tolerance_ps;          // (burst - 1) frames of time: I.371's tau
     __u32 output_interface;      // index, in the namespace of this program's device
     __u32 per_queue;             // whether each receive queue has a bucket of its own
+    __u32 marking;               // bits: see below
+    __u32 unused;
 };
+
+#define MARK 1U          // mark what does not conform, in place of dropping it
+#define MARK_NOT_ECT 2U  // fault: also frames of senders that do not know ECN
+#define CLEAR_CE 4U      // fault: CE that came in goes out as ECT(0)
+
+#define CODEPOINTS 3
+#define NOT_ECT 0
+#define ECT_0 2
+#define CE 3
 
 struct bucket {
     struct bpf_spin_lock lock; // a port with several queues is served by several CPUs at once
@@ -32,6 +47,7 @@ struct bucket {
     __u64 arrival_remainder; // 1/rate of a picosecond
     __u64 forwarded_frames;
     __u64 dropped_frames;
+    __u64 marked_frames;
 };
 
 struct {
@@ -47,6 +63,49 @@ struct {
     __type(key, __u32);
     __type(value, struct bucket);
 } policer_bucket SEC(".maps");
+
+// Puts a codepoint into the first bytes of an IP header, two of them; the checksum of IPv4 follows (RFC 1624).
+static __always_inline void set_codepoint(__u8 *ip, int is_v4, __u8 codepoint)
+{
+    if (!is_v4) {
+        ip[1] = (ip[1] & ~(CODEPOINTS << 4)) | (codepoint << 4);
+        return;
+    }
+    __u16 old = (ip[0] << 8) | ip[1];
+    ip[1] = (ip[1] & ~CODEPOINTS) | codepoint;
+    __u16 new = (ip[0] << 8) | ip[1];
+    __u32 sum = (__u16)~((ip[10] << 8) | ip[11]);
+    sum += (__u16)~old + new;
+    sum = (sum & 0xFFFF) + (sum >> 16);
+    sum = (sum & 0xFFFF) + (sum >> 16);
+    ip[10] = (__u8)(~sum >> 8);
+    ip[11] = (__u8)~sum;
+}
+
+// What the codepoint of a frame becomes, and whether it may pass. Frames without IP, or with tags, are Not-ECT.
+static __always_inline int mark(struct xdp_md *context, __u32 marking, int conforms, int *marked)
+{
+    __u8 *data = (__u8 *)(long)context->data;
+    __u8 *end = (__u8 *)(long)context->data_end;
+    if (data + ETH_HLEN + 20 > end)
+        return conforms;
+    __u16 type = (data[12] << 8) | data[13];
+    if (type != ETH_P_IP && type != ETH_P_IPV6)
+        return conforms;
+    __u8 *ip = data + ETH_HLEN;
+    int is_v4 = type == ETH_P_IP;
+    __u8 now = is_v4 ? ip[1] & CODEPOINTS : (ip[1] >> 4) & CODEPOINTS;
+    if (now == CE && (marking & CLEAR_CE)) {
+        set_codepoint(ip, is_v4, ECT_0);
+        return 1;
+    }
+    if (conforms || (now == NOT_ECT && !(marking & MARK_NOT_ECT)))
+        return conforms;
+    if (now != CE)
+        set_codepoint(ip, is_v4, CE);
+    *marked = 1;
+    return 1;
+}
 
 SEC("xdp")
 int police(struct xdp_md *context)
@@ -79,13 +138,15 @@ int police(struct xdp_md *context)
             bucket->arrival_remainder -= settings->rate_frames_per_s;
             bucket->arrival_ps += 1;
         }
-        bucket->forwarded_frames += 1;
-    } else {
-        bucket->dropped_frames += 1;
     }
     bpf_spin_unlock(&bucket->lock);
 
-    return conforms ? bpf_redirect(settings->output_interface, 0) : XDP_DROP;
+    int marked = 0;
+    int passes = settings->marking ? mark(context, settings->marking, conforms, &marked) : conforms;
+    __sync_fetch_and_add(passes ? &bucket->forwarded_frames : &bucket->dropped_frames, 1);
+    if (marked)
+        __sync_fetch_and_add(&bucket->marked_frames, 1);
+    return passes ? bpf_redirect(settings->output_interface, 0) : XDP_DROP;
 }
 
 // No helper used here is reserved to GPL programs (bpf_ktime_get_ns is free since Linux 5.8).

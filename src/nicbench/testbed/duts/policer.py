@@ -13,7 +13,7 @@ import struct
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -33,9 +33,11 @@ from nicbench.tuning.changes import Changes
 
 _PICOSECONDS_PER_SECOND = 10**12
 _PROGRAM = "policer"
-_SETTINGS = struct.Struct("=QQQQII")  # struct settings of policer.bpf.c
-_BUCKET = struct.Struct("=IIQQQQ")  # struct bucket of policer.bpf.c
+_SETTINGS = struct.Struct("=QQQQIIII")  # struct settings of policer.bpf.c
+_BUCKET = struct.Struct("=IIQQQQQ")  # struct bucket of policer.bpf.c
 _MOST_QUEUES = 64  # MAXIMUM_QUEUES of policer.bpf.c
+_MARK: Final = 1
+_FAULTS: Final = {"marks-not-ect": 2, "clears-ce": 4}
 
 
 class PolicerOptions(Frozen):
@@ -53,9 +55,23 @@ class PolicerOptions(Frozen):
     """Frames that pass at once after a pause."""
     per_queue: bool = False
     """Each receive queue of a port has a bucket of its own, of this rate and burst."""
+    mark: bool = False
+    """Frames over the rate get CE where they are of a sender that knows ECN (RFC 3168, RFC 5670 section 3.3), and are
+    dropped only where they are not.
+    """
+    mark_faults: tuple[Literal["marks-not-ect", "clears-ce"], ...] = ()
+    """With `mark`, what it does wrong, for tests: it marks frames of senders that do not know ECN too, or clears the CE
+    that frames came with.
+    """
 
     @model_validator(mode="after")
-    def _are_whole(self) -> PolicerOptions:
+    def _marks_to_be_wrong(self) -> Self:
+        if self.mark_faults and not self.mark:
+            raise ValueError("`mark_faults` are of a policer that marks: add `mark: true`")
+        return self
+
+    @model_validator(mode="after")
+    def _are_whole(self) -> Self:
         if any(rate != int(rate) for rate in (self.rate, *(self.rates or ()))):
             raise ValueError("the policer's rate is a whole number of frames per second")
         return self
@@ -71,6 +87,11 @@ class PolicerOptions(Frozen):
             return self
         return self.model_copy(update={"rate": self.rates[port // 2 % len(self.rates)], "rates": None})
 
+    @property
+    def marking(self) -> int:
+        """What the program is told of marking: bits of ``marking`` in policer.bpf.c."""
+        return (_MARK if self.mark else 0) | sum(_FAULTS[fault] for fault in set(self.mark_faults))
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
@@ -78,6 +99,7 @@ class Bucket:
 
     forwarded_frames: int
     dropped_frames: int
+    marked_frames: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +123,21 @@ def pack_settings(options: PolicerOptions, output_interface: int) -> bytes:
     interval_ps, remainder = divmod(_PICOSECONDS_PER_SECOND, options.rate_frames_per_s)
     tolerance_ps = (options.burst - 1) * _PICOSECONDS_PER_SECOND // options.rate_frames_per_s
     return _SETTINGS.pack(
-        options.rate_frames_per_s, interval_ps, remainder, tolerance_ps, output_interface, options.per_queue
+        options.rate_frames_per_s,
+        interval_ps,
+        remainder,
+        tolerance_ps,
+        output_interface,
+        options.per_queue,
+        options.marking,
+        0,
     )
 
 
 def unpack_bucket(data: bytes) -> Bucket:
     """Unpacks the counters of ``struct bucket``; its other fields are internal to the program."""
-    _lock, _started, _arrival, _remainder, forwarded, dropped = _BUCKET.unpack(data)
-    return Bucket(forwarded_frames=forwarded, dropped_frames=dropped)
+    _lock, _started, _arrival, _remainder, forwarded, dropped, marked = _BUCKET.unpack(data)
+    return Bucket(forwarded_frames=forwarded, dropped_frames=dropped, marked_frames=marked)
 
 
 class Policer(FrameDut):
@@ -128,8 +157,8 @@ class Policer(FrameDut):
         self._passing: tuple[str, ...] = ()
 
     def known_rate_frames_per_s(self, trial_s: float) -> float | None:
-        if self.options.per_queue or self.options.rates is not None:
-            return None  # it depends on how flows are spread, or is not the same each way
+        if self.options.mark or self.options.per_queue or self.options.rates is not None:
+            return None  # marked frames all pass, or it depends on how flows are spread, or differs by direction
         return expected_frames(self.options.rate_frames_per_s, self.options.burst, trial_s) / trial_s
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
@@ -214,6 +243,8 @@ class Policer(FrameDut):
             "kind": self.kind,
             "rate_frames_per_s": rate if rates is None else ", ".join(f"{each:.0f}" for each in rates),
             "burst_frames": burst,
+            "marks": self.options.mark,
+            "mark_faults": list(self.options.mark_faults),
             "bucket_full_again_after_s": burst / min(rates or (rate,)),
             "known_answer": f"rate + burst / trial duration, per {'queue' if self.options.per_queue else 'direction'}",
             "program": f"{_PROGRAM}.bpf.c, XDP, driver mode",

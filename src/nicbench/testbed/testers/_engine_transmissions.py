@@ -32,6 +32,9 @@ def transmission_s(request: TrialRequest) -> float:
     """The longest time that the engine may send; bursts and phases end with their last frame and are not cut off."""
     if request.groups is not None:
         return last_s(request.groups, request) + LEARNING_S
+    if request.pausing is not None:
+        ends_s = max((train.ends_s for train in request.pausing.trains), default=0.0)
+        return max(ends_s, request.pausing.load_begins_s + request.duration_s) + LEARNING_S
     if request.phases:
         return request.duration_s + LEARNING_S
     if request.frames is None or not request.load_frames_per_s:

@@ -12,7 +12,7 @@ from nicbench.core.errors import EngineError
 from nicbench.core.frame_size import Size
 from nicbench.core.pattern import Way, frames_of_ways, share_of_load
 from nicbench.core.reading import LearntFlows
-from nicbench.core.traffic import stream_rates_frames_per_s
+from nicbench.core.traffic import Traffic, stream_rates_frames_per_s
 from nicbench.core.trial import Purpose, Reading, StreamReading, TrialRequest
 from nicbench.engine.binaries import deploy_file
 from nicbench.engine.client import EngineClient
@@ -23,6 +23,7 @@ from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_facts import PacketsOptions, facts_of
 from nicbench.testbed.testers._engine_groups import beside_streams, group_requests
+from nicbench.testbed.testers._engine_pause import delayed, is_beside, pause_requests, with_codepoint, with_sent_classes
 from nicbench.testbed.testers._engine_streams import (
     learning_requests,
     phase_requests,
@@ -165,6 +166,7 @@ class PacketsTester(Tester):
             fault=self._options.fault,
             flow_groups=FLOW_GROUPS if request.purpose is Purpose.LATENCY else 1,
             reordering_n=self._options.reordering_n,
+            traffic_classes=request.codepoint is not None,
             **self._files(number, request.purpose),
             streams=streams,
         )
@@ -178,6 +180,10 @@ class PacketsTester(Tester):
             if beside is not None:
                 beside.cancel()
         reading = parse_reading(drained, settled.get("late", ()))
+        if request.codepoint is not None:
+            reading = with_sent_classes(reading, streams)
+        if request.pausing is not None:
+            return set_aside(reading, [one["name"] for one in streams if is_beside(one["name"])])
         return set_aside(reading, beside_streams(streams)) if request.groups else with_phases(reading, phases)
 
     async def _drain_and_settle(
@@ -196,7 +202,8 @@ class PacketsTester(Tester):
         """The streams of a trial, and the number of its phase for each where there are phases."""
 
         def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
-            return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames)
+            traffic = with_codepoint(self._options.traffic, request.codepoint)
+            return self._streams(ways, request.size, self._rates(ways, load_frames_per_s), lasting_s, frames, traffic)
 
         if (own := requests_of_its_own(ways, request)) is not None:
             return own, []
@@ -206,6 +213,9 @@ class PacketsTester(Tester):
             return self._streams_of_ways(ways, request, duration_s), []
         if request.streams:
             return self._streams_of_own_loads(ways, request, duration_s), []
+        if request.pausing is not None:
+            load = at(request.load_frames_per_s, request.duration_s, request.frames)
+            return [*delayed(load, request.pausing.load_begins_s), *pause_requests(ways[0], request.pausing)], []
         if not request.phases:
             return at(request.load_frames_per_s, duration_s, request.frames), []
         # A phase ends with its frames, however long the transmission lasts.
@@ -316,8 +326,9 @@ class PacketsTester(Tester):
         rates_frames_per_s: Sequence[float],
         duration_s: float,
         frames: int | None = None,
+        traffic: Traffic | None = None,
     ) -> list[dict[str, Any]]:
-        traffic = self._options.traffic
+        traffic = traffic or self._options.traffic
         parts: tuple[int | None, ...] = (None,) * len(ways)
         if frames is not None:
             parts = frames_of_ways([(way.transmit, way.receive) for way in ways], frames)

@@ -115,6 +115,7 @@ class Trex(TesterKind):
             Ability.HEADERS: _PLAIN,
             Ability.FILE: _PLAIN,
             Ability.FIELDS: _PLAIN,
+            Ability.TRAFFIC_CLASSES: _PLAIN,
             Ability.IPV6: _PLAIN,
             Ability.STREAM_BURSTS: "it is given one steady stream for each way",
             Ability.NEIGHBOURS: "a TRex port that sends a load answers no requests",

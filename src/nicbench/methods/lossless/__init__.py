@@ -1,0 +1,1 @@
+"""Lossless Ethernet: ECN marks, pause frames and PFC, head room."""
