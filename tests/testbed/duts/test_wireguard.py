@@ -56,11 +56,11 @@ async def test_frames_pass_encrypted_both_ways_and_nothing_stays(lab: Wires, cha
     await dut.up(lab.testbed, changes)
     assert await dut.drops() == {}
     forward, back = dut.addressing(lab.testbed, 4)
-    with raw_socket(lab.dut, MIDDLE[0]) as middle:
+    with raw_socket(f"{lab.dut}-far", MIDDLE[1]) as middle:
         assert sent_through(lab, forward) == FRAMES
         on_wire = receive(middle, lambda frame: True, enough=FRAMES)
     assert len(on_wire) >= FRAMES
-    assert not any(b"nicbench" in frame or frame_of(forward)[42:90] in frame for frame in on_wire)
+    assert not any(frame_of(forward)[42:90] in frame for frame in on_wire)
     assert sent_through(lab, back) == FRAMES
     assert await dut.drops() == {}
     told = dut.disclosure()
@@ -85,10 +85,10 @@ async def test_a_wrong_key_and_a_way_past_it_are_told(lab: Wires, changes: UndoS
     ip("-n", lab.dut, "rule", "add", "iif", "d0", "lookup", "5191", "pref", "5191")
     await dut.mend()
     key = subprocess.run(("wg", "genkey"), check=True, capture_output=True).stdout
-    subprocess.run(("wg", "set", "nicbench-wg1", "private-key", "/dev/stdin"), input=key, check=True)
+    subprocess.run(("wg", "set", "nicbench-wg0", "private-key", "/dev/stdin"), input=key, check=True)
     dut._before = await dut._read_passed()
     assert sent_through(lab, forward) == 0
-    with pytest.raises(HostError, match="WireGuard took [0-9]+ frames and gave none back"):
+    with pytest.raises(HostError, match=r"WireGuard took [0-9]+ frames and gave none back"):
         await dut.drops()
 
 

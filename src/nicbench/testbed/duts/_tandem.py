@@ -52,7 +52,7 @@ class TandemDut(ForwardingDut):
 
     @abstractmethod
     async def _make_ends(self, testbed: Testbed, host: Host, far: NetnsHost, changes: Changes) -> None:
-        """Makes the two interfaces, the far one in ``far``, and gives them their keys; NotReadyError where it cannot."""
+        """Makes the two interfaces, the far one in ``far``, with their keys; NotReadyError where it cannot."""
 
     @abstractmethod
     async def _agree(self, host: Host, far: NetnsHost) -> None:

@@ -60,8 +60,10 @@ class Flower(FrameDut):
         for number, device in enumerate(self._devices):
             await self._add_hook(host, changes, device)
             other = self._devices[1 - number]
-            lines = [self._filter(device, other, f"02:ff:{n >> 16:02x}:{n >> 8 & 255:02x}:{n & 255:02x}:00")
-                     for n in range(self.options.other_flows)]  # fmt: skip
+            unused = (
+                f"02:ff:{n >> 16:02x}:{n >> 8 & 255:02x}:{n & 255:02x}:00" for n in range(self.options.other_flows)
+            )
+            lines = [self._filter(device, other, mac) for mac in unused]
             own = self._filter(device, other, macs[1 - number])
             try:
                 await host.run(("tc", "-batch", "-"), input_text="\n".join([*lines, own, ""]))
@@ -103,13 +105,15 @@ class Flower(FrameDut):
         return f"filter add dev {device} ingress protocol all pref 10 {where} action mirred egress redirect dev {other}"
 
     async def _read_flows(self) -> dict[str, dict[str, Any]]:
-        """Reads by device the flow that is used: the last that was added, as the most frames have it."""
+        """Reads by device the flow that is used: the one with the most frames."""
         host = self._host
         assert host is not None  # noqa: S101 - it is up
         found: dict[str, dict[str, Any]] = {}
         for device in self._devices:
             shown = await host.run(("tc", "-s", "-j", "filter", "show", "dev", device, "ingress"))
-            flows = [flow["options"] for flow in json.loads(shown.stdout or "[]") if "actions" in flow.get("options", {})]
+            flows = [
+                flow["options"] for flow in json.loads(shown.stdout or "[]") if "actions" in flow.get("options", {})
+            ]
             found[device] = max(flows, key=packets_of, default={})
         return found
 
