@@ -145,6 +145,11 @@ class Flower(FrameDut):
         }
 
 
+def _unused_mac(flow: int) -> str:
+    """A locally administered MAC address that nobody has."""
+    return f"02:ff:{flow >> 16:02x}:{flow >> 8 & 255:02x}:{flow & 255:02x}:00"
+
+
 def packets_of(flow: dict[str, Any]) -> int:
     """The packets that the actions of a flow counted, as ``tc -s -j filter show`` has it."""
     return max((int(action.get("stats", {}).get("packets", 0)) for action in flow.get("actions", [])), default=0)

@@ -68,7 +68,7 @@ class Ovs(FrameDut):
             await require_program(host, program, _INSTALL)
         self._host = host
         self._version = (await host.run(("ovs-vswitchd", "--version"))).stdout.splitlines()[0]
-        self._folder = (await host.run(("mktemp", "-d", "/tmp/nicbench-ovs.XXXXXX"))).stdout.strip()
+        self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-ovs.XXXXXX"))).stdout.strip()
         await changes.make(host, RemovePath(path=self._folder), _nothing)
         if self.options.datapath == "kernel":
             await changes.make(host, DeleteDatapath(datapath="ovs-system"), self._require_no_datapath)
