@@ -16,6 +16,7 @@ from nicbench.core.result import Result, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn
 from nicbench.report.cells import number_in
+from nicbench.report.layer_costs import LayerCosts, layer_costs
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RatesTable, rates_tables
 from nicbench.report.section import RunKnowledge, Section
@@ -121,6 +122,7 @@ class Comparison:
     rates: tuple[RatesTable, ...]
     tails: tuple[TailTable, ...]
     sections: tuple[Section, ...]
+    layers: LayerCosts | None = None
 
     @property
     def compares(self) -> bool:
@@ -142,6 +144,9 @@ def comparison(
     made = {(result.configuration, result.run) for result in summary.results}
     known = RunKnowledge(plan)
     every = side_by_side(results, tests, summary.counted if summary.over_runs else (), known)
+    counted = side_by_side(summary.counted, tests, known=known)
+    rates = rates_tables(counted, names, statistics)
+    differences = plan.differences if plan else ()
     return Comparison(
         names=names,
         runs=max(1, len({result.run for result in summary.counted})),
@@ -152,10 +157,11 @@ def comparison(
             for turn in (plan.turns if plan else ())
             if (turn.configuration, turn.run) in made
         ),
-        differences=plan.differences if plan else (),
-        rates=rates_tables(side_by_side(summary.counted, tests, known=known), names, statistics),
+        differences=differences,
+        rates=rates,
         tails=tail_tables(_by_size(results), tests),
         sections=tuple(section for section in every if section.table.rates is None),
+        layers=layer_costs(differences, rates, counted),
     )
 
 
