@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.errors import HostError
 from nicbench.hosts.base import Host
+from nicbench.testbed.duts.base import FrameDut
 
 _SLACK_FRAMES: Final = 16
 """Frames of the DUT's own, as neighbour discovery, by all its ports."""
@@ -53,3 +55,27 @@ async def link_packets(host: Host, *devices: str) -> dict[str, tuple[int, int]]:
     if gone := [device for device in devices if device not in counts]:
         raise HostError(f"the interface {gone[0]} of the DUT is gone", place=host.name, next_step="start the run again")
     return counts
+
+
+class PassageDut(FrameDut):
+    """A DUT with a layer that every frame must pass."""
+
+    layer: str
+    """What frames pass, in messages."""
+    _before: Passed | None = None
+
+    @abstractmethod
+    async def _read_passed(self) -> Passed:
+        """Reads what went into the layer, what came out, and what the ports sent."""
+
+    async def mark_passage(self) -> None:
+        self._before = await self._read_passed()
+
+    async def check_passage(self) -> None:
+        """Nothing is said of a process that has ended: ``failure`` tells that."""
+        if self._before is not None and not await self.failure():
+            check_passage(self._before, await self._read_passed(), self.layer, f"dut of kind {self.kind}")
+
+    async def drops(self) -> dict[str, int]:
+        """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""
+        return {}

@@ -17,7 +17,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.testbed.duts._forwarding import ForwardingDut
-from nicbench.testbed.duts._passage import Passed, check_passage, link_packets
+from nicbench.testbed.duts._passage import Passed, PassageDut, link_packets
 from nicbench.testbed.duts._ports import require_host
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
@@ -33,14 +33,12 @@ _LONGEST_OVERHEAD: Final = 200
 """Bytes that the middle wire carries beyond the MTU of the ports: more than any of the encapsulations adds."""
 
 
-class TandemDut(ForwardingDut):
+class TandemDut(ForwardingDut, PassageDut):
     """Two gateways in one machine; subclasses make the two tunnel interfaces ``devices``."""
 
     fewest_ports = 2
     most_ports = 2
     returns_on_same_port = False
-    layer: str
-    """What frames pass, in messages."""
     devices: tuple[str, str]
 
     def __init__(self, options: Frozen) -> None:
@@ -48,7 +46,6 @@ class TandemDut(ForwardingDut):
         self._made: list[str] = []
         self._far: NetnsHost | None = None
         self._mtu = 0
-        self._before: Passed | None = None
 
     @abstractmethod
     async def _make_ends(self, testbed: Testbed, host: Host, far: NetnsHost, changes: Changes) -> None:
@@ -78,7 +75,6 @@ class TandemDut(ForwardingDut):
                 await self._add(host, changes, version, "route", ("default", "dev", device, "table", number))
                 await self._add(host, changes, version, "rule", ("iif", port, "lookup", number, "pref", number))
         await self._agree(host, far)
-        self._before = await self._read_passed()
 
     async def _make_middle(self, host: Host, changes: Changes) -> NetnsHost:
         machine = outermost(host)
@@ -151,14 +147,6 @@ class TandemDut(ForwardingDut):
         through = min(decrypted, sum(counts[MIDDLE[0]]))
         into = sum(counts[device][1] for device in self.devices)
         return Passed(into, through, sum(counts[port][1] for port in ports))
-
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own; HostError where frames since the last call went past the layer, or none came out."""
-        if self._before is not None and self._host is not None:
-            now = await self._read_passed()
-            check_passage(self._before, now, self.layer, f"dut, on {self._host.name}")
-            self._before = now
-        return {}
 
     def disclosure(self) -> dict[str, Any]:
         routes = self._disclose_routes()

@@ -15,9 +15,9 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import tester_macs, transparent_addressing
-from nicbench.testbed.duts._passage import Passed, check_passage, link_packets
+from nicbench.testbed.duts._passage import Passed, PassageDut, link_packets
 from nicbench.testbed.duts._ports import dut_devices, require_host
-from nicbench.testbed.duts.base import Addressing, FrameDut
+from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.delete_clsact import DeleteClsact
@@ -37,10 +37,11 @@ class FlowerOptions(Frozen):
     """Flows of each port that no frame matches, with the same mask."""
 
 
-class Flower(FrameDut):
+class Flower(PassageDut):
     """The DUT's host redirects frames between its ports by flows of traffic control."""
 
     kind = "flower"
+    layer = "the flows of traffic control"
     Options = FlowerOptions
     fewest_ports = 2
     options: FlowerOptions
@@ -50,7 +51,6 @@ class Flower(FrameDut):
         self._host: Host | None = None
         self._devices: tuple[str, ...] = ()
         self._commands: list[str] = []
-        self._before: Passed | None = None
         self._in_hardware: dict[str, bool] = {}
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
@@ -76,7 +76,6 @@ class Flower(FrameDut):
             self._commands.append(f"tc {own}")
         self._host = host
         self._in_hardware = {device: flow.get("in_hw", False) for device, flow in (await self._read_flows()).items()}
-        self._before = await self._read_passed()
 
     async def _add_hook(self, host: Host, changes: Changes, device: str) -> None:
         """Adds the hook for filters, and takes frames to any MAC address in; NotReadyError where somebody uses it."""
@@ -126,14 +125,6 @@ class Flower(FrameDut):
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)
-
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own; HostError where the ports sent frames that no flow redirected."""
-        if self._before is not None and self._host is not None:
-            now = await self._read_passed()
-            check_passage(self._before, now, "the flows of traffic control", f"dut, on {self._host.name}")
-            self._before = now
-        return {}
 
     def disclosure(self) -> dict[str, Any]:
         return {

@@ -15,10 +15,10 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import transparent_addressing
-from nicbench.testbed.duts._passage import Passed, check_passage, link_packets
+from nicbench.testbed.duts._passage import Passed, PassageDut, link_packets
 from nicbench.testbed.duts._ports import dut_devices, require_host
 from nicbench.testbed.duts._process import DutProcess, require_program
-from nicbench.testbed.duts.base import Addressing, FrameDut
+from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.delete_datapath import DeleteDatapath
@@ -43,10 +43,11 @@ class OvsOptions(Frozen):
     """
 
 
-class Ovs(FrameDut):
+class Ovs(PassageDut):
     """The DUT's host switches between its ports by OpenFlow."""
 
     kind = "ovs"
+    layer = "Open vSwitch"
     Options = OvsOptions
     fewest_ports = 2
     options: OvsOptions
@@ -59,7 +60,6 @@ class Ovs(FrameDut):
         self._processes: list[DutProcess] = []
         self._commands: list[str] = []
         self._version = ""
-        self._before: Passed | None = None
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
@@ -79,7 +79,6 @@ class Ovs(FrameDut):
             await changes.make(host, EndPromiscuity(device=device), _nothing)
         await self._start(host, changes, ",".join(map(str, testbed.cores.dut)))
         await self._make_bridge(host)
-        self._before = await self._read_passed()
 
     async def _require_no_datapath(self) -> None:
         """NotReadyError where the kernel has no Open vSwitch, or has a datapath of somebody else in this namespace."""
@@ -157,14 +156,6 @@ class Ovs(FrameDut):
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)
-
-    async def drops(self) -> dict[str, int]:
-        """No counters of its own; HostError where the ports sent frames that no flow forwarded."""
-        if self._before is not None and self._host is not None and not await self.failure():
-            now = await self._read_passed()
-            check_passage(self._before, now, "Open vSwitch", f"dut, on {self._host.name}")
-            self._before = now
-        return {}
 
     async def waiting_ns(self) -> int | None:
         waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
