@@ -17,7 +17,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.testbed.duts._forwarding import ForwardingDut
-from nicbench.testbed.duts._passage import Passed, PassageDut, link_packets
+from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
 from nicbench.testbed.duts._ports import require_host
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
