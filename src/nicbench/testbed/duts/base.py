@@ -138,7 +138,7 @@ class FrameDut(Dut):
         return {}
 
     async def mark_passage(self) -> None:
-        """Notes what has passed the layer that it is measured for, where it has one. Is called before frames are sent."""
+        """Notes what has passed the layer that it is measured for, if any. Is called before frames are sent."""
         return
 
     async def check_passage(self) -> None:
