@@ -16,10 +16,10 @@ from nicbench.core.result import Result, Summary
 from nicbench.core.table import Column
 from nicbench.core.turn import RunCounts, Turn
 from nicbench.report.cells import number_in
-from nicbench.report.layer_costs import LayerCosts, layer_costs
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RatesTable, rates_tables
 from nicbench.report.section import RunKnowledge, Section
+from nicbench.report.statistics.layer_costs import LayerCosts, layer_costs
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import side_by_side
 from nicbench.report.tails import TailTable, tail_tables

@@ -10,7 +10,7 @@ import altair as alt
 
 from nicbench.report.drawing.charts import Format, finish_chart, legend_of
 from nicbench.report.drawing.svg import INK, SERIES, inline
-from nicbench.report.layer_costs import Cost
+from nicbench.report.statistics.layer_costs import Cost
 
 
 @dataclass(frozen=True, slots=True)

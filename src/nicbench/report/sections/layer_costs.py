@@ -10,8 +10,8 @@ from nicbench.report.document.inlines import BREAK, small, strong
 from nicbench.report.document.tables import caption, cell, head, heading, name, table, word_heads
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.layer_costs import CostsOf, costs_chart, unit_of
-from nicbench.report.layer_costs import Cost, LayerCosts
 from nicbench.report.numbers import UNKNOWN, significant
+from nicbench.report.statistics.layer_costs import Cost, LayerCosts
 
 _PER_FRAME: Final = "time that a frame takes more"
 _LATENCY: Final = "latency that is added"
@@ -24,7 +24,7 @@ def layer_costs_section(costs: LayerCosts, figures: Figures) -> Iterator[Block]:
         f"What each configuration adds to {costs.first}. Time per frame is 1 / {costs.goal}: where one core does all "
         "the work, its time, and less than all cores’ where work is spread. Its interval is that of both rates. A rate "
         "at the line rate or at the tester’s ceiling is not compared. Added latency is the difference of the medians, "
-        "only where the load was the same; its interval spans all runs."
+        "only where the load was the same; its interval spans all runs, and of one run there is none."
     )
     for shown, title in ((costs.per_frame, _PER_FRAME), (costs.latency, _LATENCY)):
         told = f"{title[0].upper()}{title[1:]}, against {costs.first}. The line over a bar is its interval."
@@ -58,4 +58,8 @@ def _cell(cost: Cost | None, beside: Sequence[Cost]) -> Cell:
         return cell(UNKNOWN)
     factor = unit_of(beside)[1]
     least, most = (significant(value * factor) for value in (cost.lower_ns, cost.upper_ns))
-    return cell(strong(f"{significant(cost.added_ns * factor)}"), BREAK, small(f"{least} to {most}"))
+    return cell(
+        strong(f"{significant(cost.added_ns * factor)}"),
+        BREAK,
+        *((small(f"{least} to {most}"),) if least != most else ()),
+    )

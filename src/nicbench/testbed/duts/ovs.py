@@ -157,6 +157,9 @@ class Ovs(PassageDut):
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)
 
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return () if self.options.datapath == "user" else super().cpus(testbed)  # its own time would count
+
     async def waiting_ns(self) -> int | None:
         waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
         return sum(waits) if waits else None

@@ -111,6 +111,9 @@ class Wireguard(TandemDut):
             next_step=f"look with `wg show` there; a packet filter may hold back UDP port {_PORT}",
         )
 
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return ()  # its work is that of threads, of the kernel or of the program, which would count as another program's
+
     async def waiting_ns(self) -> int | None:
         waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
         return sum(waits) if waits else None
