@@ -112,7 +112,7 @@ class Wireguard(TandemDut):
         )
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
-        return ()  # its work is that of threads, of the kernel or of the program, which would count as another program's
+        return ()  # its threads, of the kernel or of the program, would count as other programs
 
     async def waiting_ns(self) -> int | None:
         waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
