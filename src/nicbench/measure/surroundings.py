@@ -47,6 +47,8 @@ class Surroundings:
     async def look(self, purpose: Purpose) -> Before:
         """Reads everything that may rise; frames are sent next. HostError where a host does not answer."""
         dut = self._dut
+        if purpose not in OF_THE_TESTER:
+            await dut.mark_passage()
         return Before(
             hardware=await self._read_hardware(),
             counters=await self._read_counters(purpose),
@@ -67,6 +69,8 @@ class Surroundings:
         dut = self._dut
         waiting = _share_of_time(before.waited_ns, await dut.waiting_ns(), time.monotonic_ns() - before.began_ns)
         reading = reading.model_copy(update={"dut_waiting_share": waiting})
+        if purpose not in OF_THE_TESTER:
+            await dut.check_passage()
         reading = add_overruns(reading, before.overruns, await dut.overruns())
         counters = (before.counters, await self._read_counters(purpose))
         view_of = self._ledger.view_of_port

@@ -20,6 +20,7 @@ from nicbench.report.heat_maps import HeatMap, heat_maps
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN, significant
 from nicbench.report.rates import RatesTable, rates_tables
 from nicbench.report.section import RunKnowledge, Section
+from nicbench.report.statistics.layer_costs import LayerCosts, layer_costs
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import side_by_side
 from nicbench.report.tails import TailTable, tail_tables
@@ -124,6 +125,7 @@ class Comparison:
     sections: tuple[Section, ...]
     heat_maps: tuple[HeatMap, ...] = ()
     """The main values over the axes of a study."""
+    layers: LayerCosts | None = None
 
     @property
     def compares(self) -> bool:
@@ -145,6 +147,9 @@ def comparison(
     made = {(result.configuration, result.run) for result in summary.results}
     known = RunKnowledge(plan)
     every = side_by_side(results, tests, summary.counted if summary.over_runs else (), known)
+    counted = side_by_side(summary.counted, tests, known=known)
+    rates = rates_tables(counted, names, statistics)
+    differences = plan.differences if plan else ()
     return Comparison(
         names=names,
         runs=max(1, len({result.run for result in summary.counted})),
@@ -155,11 +160,12 @@ def comparison(
             for turn in (plan.turns if plan else ())
             if (turn.configuration, turn.run) in made
         ),
-        differences=plan.differences if plan else (),
-        rates=rates_tables(side_by_side(summary.counted, tests, known=known), names, statistics),
+        differences=differences,
+        rates=rates,
         tails=tail_tables(_by_size(results), tests),
         sections=tuple(section for section in every if section.table.rates is None),
         heat_maps=heat_maps(results, tests, plan),
+        layers=layer_costs(differences, rates, counted),
     )
 
 

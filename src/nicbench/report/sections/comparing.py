@@ -38,6 +38,7 @@ from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.rates import RateCell, RatesTable
+from nicbench.report.sections.layer_costs import layer_costs_section
 from nicbench.report.sections.results import long_tail, result_table, section_blocks
 from nicbench.report.study.findings import place_of_rates
 
@@ -137,6 +138,8 @@ def rates(compared: Comparison, report: Report, figures: Figures) -> Iterator[Bl
         yield caption(*_about_rates(shown, compared, report))
         for goal in shown.goals:
             yield from _of_goal(shown, goal, compared, figures)
+    if compared.layers is not None:
+        yield from layer_costs_section(compared.layers, figures)
 
 
 def _about_rates(shown: RatesTable, compared: Comparison, report: Report) -> Iterator[Part]:

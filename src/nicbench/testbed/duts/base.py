@@ -147,6 +147,14 @@ class FrameDut(Dut):
         """
         return {}
 
+    async def mark_passage(self) -> None:
+        """Notes what has passed the layer that it is measured for, if any. Is called before frames are sent."""
+        return
+
+    async def check_passage(self) -> None:
+        """HostError where frames since ``mark_passage`` went past that layer, or it gave none of them back."""
+        return
+
     async def begin_trial(self, number: int) -> None:
         """Is called before trial ``number``."""
         return

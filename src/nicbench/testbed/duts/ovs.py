@@ -1,0 +1,184 @@
+"""Open vSwitch between the DUT's ports (`ovs`), with its datapath in the kernel or in user space.
+
+The switch is one of nicbench's own, with a database, sockets and a bridge of its own, beside any that runs already. It
+has one OpenFlow flow for each port, and no controller; a frame that matches no flow is dropped. The flows count what
+they forward.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any, Final, Literal
+
+from nicbench.core.base import Frozen
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.hosts.base import Host
+from nicbench.testbed.addressing import transparent_addressing
+from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
+from nicbench.testbed.duts._ports import dut_devices, require_host
+from nicbench.testbed.duts._process import DutProcess, require_program
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.labs.base import Testbed
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.delete_datapath import DeleteDatapath
+from nicbench.tuning.undo.delete_link import DeleteLink
+from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
+from nicbench.tuning.undo.remove_path import RemovePath
+
+BRIDGE: Final = "nicbench-ovs"
+_SCHEMA: Final = "/usr/share/openvswitch/vswitch.ovsschema"
+_INSTALL: Final = "apt-get install openvswitch-switch"
+_TRIES: Final = 100
+_BETWEEN_TRIES_S: Final = 0.1
+_PACKETS: Final = re.compile(r"n_packets=(\d+)")
+
+
+class OvsOptions(Frozen):
+    """``dut: {kind: ovs}``."""
+
+    datapath: Literal["kernel", "user"] = "kernel"
+    """`kernel` is the kernel's module `openvswitch`; `user` is the datapath `netdev` of the switch itself, which takes
+    frames from the ports by packet sockets.
+    """
+
+
+class Ovs(PassageDut):
+    """The DUT's host switches between its ports by OpenFlow."""
+
+    kind = "ovs"
+    layer = "Open vSwitch"
+    Options = OvsOptions
+    fewest_ports = 2
+    options: OvsOptions
+
+    def __init__(self, options: Frozen) -> None:
+        super().__init__(options)
+        self._host: Host | None = None
+        self._devices: tuple[str, ...] = ()
+        self._folder = ""
+        self._processes: list[DutProcess] = []
+        self._commands: list[str] = []
+        self._version = ""
+
+    async def up(self, testbed: Testbed, changes: Changes) -> None:
+        host = require_host(testbed, self.kind)
+        self._devices = (await dut_devices(testbed, self.kind)).names
+        for program in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl"):
+            await require_program(host, program, _INSTALL)
+        self._host = host
+        self._version = (await host.run(("ovs-vswitchd", "--version"))).stdout.splitlines()[0]
+        self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-ovs.XXXXXX"))).stdout.strip()
+        await changes.make(host, RemovePath(path=self._folder), _nothing)
+        if self.options.datapath == "kernel":
+            await changes.make(host, DeleteDatapath(datapath="ovs-system"), self._require_no_datapath)
+        else:
+            for device in ("ovs-netdev", BRIDGE):
+                await changes.make(host, DeleteLink(device=device), _nothing)
+        for device in self._devices:
+            await changes.make(host, EndPromiscuity(device=device), _nothing)
+        await self._start(host, changes, ",".join(map(str, testbed.cores.dut)))
+        await self._make_bridge(host)
+
+    async def _require_no_datapath(self) -> None:
+        """NotReadyError where the kernel has no Open vSwitch, or has a datapath of somebody else in this namespace."""
+        assert self._host is not None  # noqa: S101 - it is set first
+        host = self._host
+        await host.run(("modprobe", "openvswitch"), check=False)
+        shown = await host.run(("ovs-dpctl", "dump-dps"), check=False)
+        if shown.status != 0 or "ovs_datapath" in shown.stderr:
+            raise NotReadyError(
+                f"the kernel has no Open vSwitch: {shown.stderr.strip()}",
+                place=f"dut, on {host.name}",
+                next_step="modprobe openvswitch, on a kernel that has it; or `datapath: user` under `dut`",
+            )
+
+    async def _start(self, host: Host, changes: Changes, cpus: str) -> None:
+        """Starts the database and the switch, and waits until the switch answers."""
+        folder = self._folder
+        await host.run(("ovsdb-tool", "create", f"{folder}/conf.db", _SCHEMA))
+        database = (f"{folder}/conf.db", f"--remote=punix:{folder}/db.sock", f"--unixctl={folder}/database.ctl")
+        switch = (f"unix:{folder}/db.sock", f"--unixctl={folder}/switch.ctl")
+        for command in (("ovsdb-server", *database), ("taskset", "-c", cpus, "ovs-vswitchd", *switch)):
+            name = "ovsdb-server" if command[0] == "ovsdb-server" else "ovs-vswitchd"
+            self._processes.append(
+                await DutProcess.start(host, changes, command, name, {"OVS_RUNDIR": folder, "OVS_LOGDIR": folder})
+            )
+            self._commands.append(" ".join(command))
+            await self._wait_for(host, f"{folder}/{'db.sock' if name == 'ovsdb-server' else 'switch.ctl'}")
+
+    async def _wait_for(self, host: Host, path: str) -> None:
+        for _ in range(_TRIES):
+            if (await host.run(("test", "-e", path), check=False)).status == 0:
+                return
+            if failed := await self.failure():
+                raise NotReadyError(f"Open vSwitch does not start: {failed}", place=f"dut, on {host.name}")
+            await asyncio.sleep(_BETWEEN_TRIES_S)
+        raise NotReadyError(f"Open vSwitch did not make {path}", place=f"dut, on {host.name}", next_step=_INSTALL)
+
+    async def _make_bridge(self, host: Host) -> None:
+        kind = "netdev" if self.options.datapath == "user" else "system"
+        made = f"add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type={kind} fail_mode=secure"
+        first, second = self._devices
+        ports = f"add-port {BRIDGE} {first} -- set interface {first} ofport_request=1"
+        ports += f" -- add-port {BRIDGE} {second} -- set interface {second} ofport_request=2"
+        command = ("ovs-vsctl", f"--db=unix:{self._folder}/db.sock", "--timeout=10", *f"{made} -- {ports}".split())
+        await self._run(host, *command)
+        # An interface that could not be opened is no error of the command: the database has it.
+        wrong = await host.run((*command[:3], "--bare", "--columns=error", "list", "interface"))
+        if wrong.stdout.strip():
+            raise NotReadyError(
+                f"Open vSwitch cannot use its ports: {' '.join(wrong.stdout.split())}", place=f"dut, on {host.name}",
+                next_step="modprobe openvswitch, or `datapath: user` under `dut`",
+            )  # fmt: skip
+        for here, there in ((1, 2), (2, 1)):
+            await self._run(host, "ovs-ofctl", "add-flow", self._management, f"in_port={here},actions=output:{there}")
+
+    @property
+    def _management(self) -> str:
+        return f"unix:{self._folder}/{BRIDGE}.mgmt"
+
+    async def _run(self, host: Host, *command: str) -> None:
+        await host.run(command)
+        self._commands.append(" ".join(command))
+
+    async def _read_passed(self) -> Passed:
+        """Reads the counters of the flows, once the switch has gathered them, and of the ports."""
+        host = self._host
+        assert host is not None  # noqa: S101 - it is up
+        await host.run(("ovs-appctl", "-t", f"{self._folder}/switch.ctl", "revalidator/wait"))
+        shown = (await host.run(("ovs-ofctl", "dump-flows", self._management))).stdout
+        counted = [int(found) for found in _PACKETS.findall(shown)]
+        if len(counted) != 2:
+            raise HostError("the flows of Open vSwitch are not those that were set", place=f"dut, on {host.name}")
+        counts = await link_packets(host, *self._devices)
+        return Passed(sum(counted), sum(counted), sum(sent for _, sent in counts.values()))
+
+    def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
+        return transparent_addressing(testbed, ip)
+
+    def cpus(self, testbed: Testbed) -> tuple[int, ...]:
+        return () if self.options.datapath == "user" else super().cpus(testbed)  # its own time would count
+
+    async def waiting_ns(self) -> int | None:
+        waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
+        return sum(waits) if waits else None
+
+    async def failure(self) -> str | None:
+        for process in self._processes:
+            if failed := await process.failure():
+                return failed
+        return None
+
+    def disclosure(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "version": self._version,
+            "datapath": self.options.datapath,
+            "flows": "one for each port, by in_port; no controller",
+            "commands": list(self._commands),
+        }
+
+
+async def _nothing() -> None:
+    """Does nothing: the switch makes it, and its undo must stand before."""

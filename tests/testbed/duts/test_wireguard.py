@@ -1,0 +1,110 @@
+"""WireGuard between two gateways: real frames pass it encrypted and arrive intact; what is broken is told."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from lab import Wires
+from wire import raw_socket, receive, udp_frame
+
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.hosts.fake import FakeHost
+from nicbench.testbed.duts._passage import Passed, check_passage
+from nicbench.testbed.duts._tandem import MIDDLE
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.duts.wireguard import Wireguard, WireguardOptions
+from nicbench.tuning.changes import NotedChanges
+from nicbench.tuning.stack import UndoStack
+
+has_wireguard = pytest.mark.skipif(
+    not (shutil.which("wireguard-go") and shutil.which("wg")), reason="needs wireguard-go and wireguard-tools"
+)
+FRAMES = 40
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (Passed(into=100, through=100, sent=110), None),
+        (Passed(into=100, through=0, sent=0), "took 100 frames and gave none back"),
+        (Passed(into=0, through=0, sent=100), "the ports sent 100, and only 0 of them"),
+    ],
+)
+def test_the_counters_must_agree(after: Passed, said: str | None) -> None:
+    if said is None:
+        check_passage(Passed(0, 0, 0), after, "the layer", "dut")
+        return
+    with pytest.raises(HostError, match=said):
+        check_passage(Passed(0, 0, 0), after, "the layer", "dut")
+
+
+async def test_a_kernel_without_wireguard_says_what_to_do() -> None:
+    host = FakeHost()
+    host.fail(("ip", "link", "add"), "Error: Unknown device type.", status=2)
+    with pytest.raises(NotReadyError, match="no interface of the type wireguard") as caught:
+        await Wireguard(WireguardOptions())._make_link(host, NotedChanges(), "nicbench-wg0", host, "wireguard")
+    assert "implementation: user" in (caught.value.next_step or "")
+
+
+@pytest.mark.lab
+@has_wireguard
+async def test_frames_pass_encrypted_both_ways_and_nothing_stays(lab: Wires, changes: UndoStack) -> None:
+    dut = Wireguard(WireguardOptions(implementation="user"))
+    await dut.up(lab.testbed, changes)
+    await dut.mark_passage()
+    forward, back = dut.addressing(lab.testbed, 4)
+    with raw_socket(f"{lab.dut}-far", MIDDLE[1]) as middle:
+        assert sent_through(lab, forward) == FRAMES
+        on_wire = receive(middle, lambda frame: True, enough=FRAMES)
+    assert len(on_wire) >= FRAMES
+    assert not any(frame_of(forward)[42:90] in frame for frame in on_wire)
+    assert sent_through(lab, back) == FRAMES
+    await dut.check_passage()
+    told = dut.disclosure()
+    assert told["implementation"] == "user"
+    assert "private-key" not in " ".join(told["commands"])
+    assert await changes.undo_all() == []
+    left = ip("-n", lab.dut, "-o", "link", "show").stdout + ip("-n", lab.dut, "rule").stdout + ip("netns").stdout
+    assert not any(word in left for word in ("nicbench", "5191", f"{lab.dut}-far"))
+    assert not Path("/var/run/wireguard/nicbench-wg0.sock").exists()
+
+
+@pytest.mark.lab
+@has_wireguard
+async def test_a_wrong_key_and_a_way_past_it_are_told(lab: Wires, changes: UndoStack) -> None:
+    dut = Wireguard(WireguardOptions(implementation="user"))
+    await dut.up(lab.testbed, changes)
+    forward, _ = dut.addressing(lab.testbed, 4)
+    await dut.mark_passage()
+    ip("-n", lab.dut, "rule", "del", "pref", "5191")
+    assert sent_through(lab, forward) == FRAMES
+    with pytest.raises(HostError, match="frames go past WireGuard"):
+        await dut.check_passage()
+    ip("-n", lab.dut, "rule", "add", "iif", "d0", "lookup", "5191", "pref", "5191")
+    await dut.mend()
+    key = subprocess.run(("wg", "genkey"), check=True, capture_output=True).stdout
+    subprocess.run(("wg", "set", "nicbench-wg0", "private-key", "/dev/stdin"), input=key, check=True)
+    await dut.mark_passage()
+    assert sent_through(lab, forward) == 0
+    with pytest.raises(HostError, match=r"WireGuard took [0-9]+ frames and gave none back"):
+        await dut.check_passage()
+
+
+def frame_of(way: Addressing) -> bytes:
+    return udp_frame(way.source_mac, way.destination_mac, way.source_address, way.destination_address, 256)
+
+
+def sent_through(lab: Wires, way: Addressing) -> int:
+    """How many of ``FRAMES`` come out at the other port with their payload intact."""
+    frame = frame_of(way)
+    with raw_socket(lab.tester, f"t{way.receive}") as listening, raw_socket(lab.tester, f"t{way.transmit}") as sending:
+        for _ in range(FRAMES):
+            sending.send(frame)
+        return len(receive(listening, lambda got: got[42:] == frame[42:], enough=FRAMES))
+
+
+def ip(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(("ip", *arguments), capture_output=True, text=True, check=False)
