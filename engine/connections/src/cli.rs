@@ -186,10 +186,9 @@ impl Client {
         };
         let (task, schedule) = match self.task {
             TaskName::Connect => (Task::Connect, Schedule::steady(self.rate, self.ramp, self.seconds)),
-            TaskName::Requests => (
-                Task::Requests { connections: self.connections },
-                Schedule::steady(self.rate, self.ramp, self.seconds),
-            ),
+            TaskName::Requests => {
+                (Task::Requests { connections: self.connections }, Schedule::steady(self.rate, self.ramp, self.seconds))
+            }
             TaskName::Hold => {
                 (Task::Hold { hold_ns: ns(self.seconds) }, Schedule::counted(self.rate, self.connections))
             }

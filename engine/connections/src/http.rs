@@ -187,7 +187,8 @@ mod tests {
 
     #[test]
     fn chunks_are_counted_without_their_lengths() {
-        let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1;name=v\r\nd\r\n0\r\nTrailer: a\r\n\r\n";
+        let text =
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1;name=v\r\nd\r\n0\r\nTrailer: a\r\n\r\n";
         for step in 1..text.len() {
             assert_eq!(read(text, None, step), Ok((Progress::Complete { closes: false }, 4)));
         }

@@ -149,7 +149,14 @@ mod tests {
 
     #[test]
     fn nginx_listens_on_each_port_by_both_versions_of_tls() {
-        let setup = Setup { on: [10, 0, 0, 1].into(), ports: vec![80, 81], tls: true, workers: 2, objects: vec![1], open_files: 4096 };
+        let setup = Setup {
+            on: [10, 0, 0, 1].into(),
+            ports: vec![80, 81],
+            tls: true,
+            workers: 2,
+            objects: vec![1],
+            open_files: 4096,
+        };
         let text = setup.configuration(Path::new("/tmp/a"));
         for line in ["listen 10.0.0.1:80 ", "listen 10.0.0.1:81 ", "worker_processes 2;", "TLSv1.2 TLSv1.3"] {
             assert!(text.contains(line), "{line} in {text}");

@@ -25,8 +25,7 @@ impl Poll {
     pub fn new() -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         // epoll's own time is whole milliseconds before Linux 5.11; a timer has nanoseconds everywhere.
-        let timer =
-            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
         Ok(Self { epoll, timer, events: Vec::with_capacity(MOST_EVENTS) })
     }
@@ -49,10 +48,8 @@ impl Poll {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut timeout = Some(&at_once);
         if at_most_ns > NEAR_NS {
-            let value = Timespec {
-                tv_sec: (at_most_ns / 1_000_000_000) as i64,
-                tv_nsec: (at_most_ns % 1_000_000_000) as _,
-            };
+            let value =
+                Timespec { tv_sec: (at_most_ns / 1_000_000_000) as i64, tv_nsec: (at_most_ns % 1_000_000_000) as _ };
             timerfd_settime(
                 &self.timer,
                 TimerfdTimerFlags::empty(),

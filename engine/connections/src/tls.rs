@@ -6,9 +6,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::version::{TLS12, TLS13};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme, SupportedProtocolVersion,
-};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme, SupportedProtocolVersion};
 
 /// A version of TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

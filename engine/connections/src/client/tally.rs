@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
 /// The ways in which a connection or a request fails. Each failed one is counted in exactly one of them.
@@ -76,7 +76,7 @@ impl Times {
             return None;
         }
         let mut bytes = Vec::new();
-        V2Serializer::new().serialize(&self.0, &mut bytes).ok()?;
+        V2DeflateSerializer::new().serialize(&self.0, &mut bytes).ok()?;
         Some(TimesReport {
             count: self.0.len(),
             minimum_ns: self.0.min(),

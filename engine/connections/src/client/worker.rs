@@ -147,10 +147,9 @@ impl<'a> Worker<'a> {
             self.open_lane(lane);
         }
         let mut events = Vec::new();
-        let opening = |worker: &Self| {
-            worker.slots.iter().flat_map(|slot| &slot.connection).any(|one| one.state != State::Idle)
-        };
-        while opening(&self) {
+        let opening =
+            |worker: &Self| worker.slots.iter().flat_map(|slot| &slot.connection).any(|one| one.state != State::Idle);
+        while opening(self) {
             self.poll.wait(self.sleep_ns().min(ns(0.1)), &mut events)?;
             for &token in &events {
                 self.drive(token);
@@ -246,12 +245,8 @@ impl<'a> Worker<'a> {
         let now = self.clock.now();
         let Some(connection) = &mut self.slots[slot].connection else { return };
         let was = connection.state;
-        let mut seen = Seen {
-            tally: &mut self.tally,
-            now,
-            sustain: self.plan.sustain_ns,
-            timed: self.held_from.is_none(),
-        };
+        let mut seen =
+            Seen { tally: &mut self.tally, now, sustain: self.plan.sustain_ns, timed: self.held_from.is_none() };
         let step = connection.drive(&mut self.buffer, &mut seen);
         if connection.state == State::Shaking && was == State::Connecting {
             connection.since_ns = now;

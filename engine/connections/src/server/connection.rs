@@ -161,9 +161,10 @@ fn parse(head: &[u8]) -> Result<Option<(usize, Request)>, httparse::Error> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut request = httparse::Request::new(&mut headers);
     let httparse::Status::Complete(length) = request.parse(head)? else { return Ok(None) };
-    let last = request.headers.iter().any(|header| {
-        header.name.eq_ignore_ascii_case("connection") && header.value.eq_ignore_ascii_case(b"close")
-    });
+    let last = request
+        .headers
+        .iter()
+        .any(|header| header.name.eq_ignore_ascii_case("connection") && header.value.eq_ignore_ascii_case(b"close"));
     let path = request.path.unwrap_or_default();
     let bytes = path.strip_prefix("/bytes/").and_then(|number| number.parse().ok()).filter(|&bytes| bytes <= 1 << 30);
     Ok(Some((length, Request { bytes, last })))

@@ -95,7 +95,9 @@ impl<'a> Worker<'a> {
             let socket = match self.listeners[listener].accept() {
                 Ok((socket, _)) => socket,
                 // Without files the kernel keeps what is waiting; it is looked at again with the next one.
-                Err(error) if error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(24) => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::WouldBlock || error.raw_os_error() == Some(24) => {
+                    return Ok(());
+                }
                 Err(error) if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::Interrupted) => continue,
                 Err(error) => return Err(error),
             };
