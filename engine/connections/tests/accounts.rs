@@ -47,6 +47,13 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// Whether something listens there; looking does not connect, so that it is not counted.
 fn listens(port: u16) -> bool {
     let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();

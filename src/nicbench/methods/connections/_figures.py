@@ -63,7 +63,9 @@ class Outcome:
             for counts in (each.ramp, each.sustain):
                 self.failed.update(counts.failed)
         self.bits_per_s = 8.0 * sum(each.bytes for each in figures) / duration_s
-        self.busiest_thread = max((each.busiest_thread_ns / each.wall_ns for each in figures if each.wall_ns), default=0)
+        self.busiest_thread = max(
+            (each.busiest_thread_ns / each.wall_ns for each in figures if each.wall_ns), default=0
+        )
 
     @property
     def is_late(self) -> bool:

@@ -118,7 +118,9 @@ def misfits_of(options: ConnectionOptions, clients: Mapping[str, Sequence[str]])
         yield Misfit(option=("through",), message=message, next_step="leave `through` out")
     if options.own_server != OwnServer() and (options.server != "own" or options.target is not None):
         message = "`own_server` says how nicbench's own server answers, and another serves"
-        yield Misfit(option=("own_server",), message=message, next_step="leave `own_server` out, or write `server: own`")
+        yield Misfit(
+            option=("own_server",), message=message, next_step="leave `own_server` out, or write `server: own`"
+        )
 
 
 def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSpec:

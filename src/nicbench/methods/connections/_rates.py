@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
@@ -59,7 +59,6 @@ class Found:
     played: PlayedRounds
     best: Outcome | None
     worst: Outcome | None
-    rounds: dict[int, Any] = field(default_factory=dict)
 
     @property
     def why(self) -> str:

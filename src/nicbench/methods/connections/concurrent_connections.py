@@ -19,7 +19,7 @@ from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
-from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod
+from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.methods.connections._figures import columns_of_times
 from nicbench.methods.connections._options import (
     WORKLOAD,
@@ -92,8 +92,10 @@ class ConcurrentConnections(RoundMethod):
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         way = way_of(context, self.options)
+        if way is None:  # ``objection`` has said so
+            return ()
         results = []
-        for tls in self.options.tls if way is not None else ():
+        for tls in self.options.tls:
             results.append(await self._measure(context, way, tls))
             context.publish(results[-1])
         return tuple(results)
@@ -120,7 +122,7 @@ class ConcurrentConnections(RoundMethod):
             lambda outcome, asked: outcome.held == asked,
             lambda outcome: outcome.held,
         )
-        values = {"opened_per_s": self.options.rate, "held_ns": 1e9 * self.options.duration}
+        values: Values = {"opened_per_s": self.options.rate, "held_ns": 1e9 * self.options.duration}
         return result_of(context, way, f"{self.name}/{tls}", self.kind, point, _HELD.value, found, values)
 
     @classmethod
@@ -135,7 +137,12 @@ class ConcurrentConnections(RoundMethod):
                 Column(value="transport", head="Transport", form="text"),
                 _HELD,
                 Column(
-                    value=_HELD.value, head="Interval", unit="connections", form="whole", aspect="interval", is_minor=True
+                    value=_HELD.value,
+                    head="Interval",
+                    unit="connections",
+                    form="whole",
+                    aspect="interval",
+                    is_minor=True,
                 ),
                 Column(value="opened_per_s", head="Opened a second", unit="connections/s", form="whole"),
                 Column(value="held_ns", head="Held for", form="seconds"),

@@ -91,8 +91,10 @@ class ConnectionsPerSecond(RoundMethod):
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         way = way_of(context, self.options)
+        if way is None:  # ``objection`` has said so
+            return ()
         results = []
-        for tls, size in self._list_points() if way is not None else ():
+        for tls, size in self._list_points():
             results.append(await self._measure(context, way, tls, size))
             context.publish(results[-1])
         return tuple(results)
@@ -145,7 +147,12 @@ class ConnectionsPerSecond(RoundMethod):
                 Column(value="object", head="Object", form="text"),
                 _RATE,
                 Column(
-                    value=_RATE.value, head="Interval", unit="connections/s", form="whole", aspect="interval", is_minor=True
+                    value=_RATE.value,
+                    head="Interval",
+                    unit="connections/s",
+                    form="whole",
+                    aspect="interval",
+                    is_minor=True,
                 ),
                 *columns_of_times(),
                 Column(value="trials", head="Trials", form="whole"),

@@ -111,8 +111,10 @@ class HttpLatency(RoundMethod):
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         way = way_of(context, self.options)
+        if way is None:  # ``objection`` has said so
+            return ()
         results = []
-        for tls, size in self._list_points() if way is not None else ():
+        for tls, size in self._list_points():
             results.append(await self._measure(context, way, tls, size))
             context.publish(results[-1])
         return tuple(results)

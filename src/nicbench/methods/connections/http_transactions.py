@@ -20,7 +20,7 @@ from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
-from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod
+from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.methods.connections._figures import columns_of_times
 from nicbench.methods.connections._options import (
     WORKLOAD,
@@ -98,8 +98,10 @@ class HttpTransactions(RoundMethod):
 
     async def run(self, context: RoundContext) -> tuple[Result, ...]:
         way = way_of(context, self.options)
+        if way is None:  # ``objection`` has said so
+            return ()
         results = []
-        for tls, objects in self._list_points() if way is not None else ():
+        for tls, objects in self._list_points():
             results.append(await self._measure(context, way, tls, objects))
             context.publish(results[-1])
         return tuple(results)
@@ -144,7 +146,7 @@ class HttpTransactions(RoundMethod):
             lambda outcome: int(outcome.in_time / seconds),
         )
         name = f"{self.name}/{tls}/{'+'.join(f'{size}x{weight}' for size, weight in objects)}"
-        values = {"goodput_bits_per_s": found.best.bits_per_s if found.best else None}
+        values: Values = {"goodput_bits_per_s": found.best.bits_per_s if found.best else None}
         return result_of(context, way, name, self.kind, point, _RATE.value, found, values)
 
     @classmethod
@@ -162,7 +164,12 @@ class HttpTransactions(RoundMethod):
                 Column(value="connections", head="Connections", form="whole"),
                 _RATE,
                 Column(
-                    value=_RATE.value, head="Interval", unit="transactions/s", form="whole", aspect="interval", is_minor=True
+                    value=_RATE.value,
+                    head="Interval",
+                    unit="transactions/s",
+                    form="whole",
+                    aspect="interval",
+                    is_minor=True,
                 ),
                 Column(value="goodput_bits_per_s", head="Goodput", form="gigabits"),
                 *columns_of_times(("first_byte", "last_byte")),
