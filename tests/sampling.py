@@ -1,7 +1,9 @@
 """Of a test with many cases, ``make test`` runs some, drawn by the session's seed; ``make acceptance`` runs them all.
 
 ``@pytest.mark.sampled(4)`` above a parametrized test leaves four of its cases, others in each session, so that in time
-all are run. ``--every-case`` leaves all of them, ``--cases 200`` so many of each.
+all are run. ``@pytest.mark.sampled(4, of="known truths")`` draws among the cases of all tests with these words, in
+whichever files they are: tests of one kind take turns. ``--every-case`` leaves all of them, ``--cases 200`` so many of
+each.
 """
 
 from __future__ import annotations
@@ -22,14 +24,17 @@ def leave_drawn_cases(config: pytest.Config, items: list[pytest.Item]) -> None:
     if config.option.every_case:
         return
     cases: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
+    counts: dict[tuple[str, str], int] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("sampled"):
-            cases[str(item.path), item.originalname].append(item)
+        marker = item.get_closest_marker("sampled")
+        if isinstance(item, pytest.Function) and marker is not None and not item.get_closest_marker("acceptance"):
+            group = marker.kwargs.get("of")
+            drawn_among = (str(item.path), item.originalname) if group is None else ("", group)
+            cases[drawn_among].append(item)
+            counts[drawn_among] = config.option.cases or marker.args[0]
     left_out: set[pytest.Item] = set()
-    for (_, name), of_test in cases.items():
-        marker = of_test[0].get_closest_marker("sampled")
-        assert marker is not None
-        count: int = config.option.cases or marker.args[0]
+    for (where, name), of_test in cases.items():
+        count = counts[where, name]
         draw = random.Random(f"{config.option.seed}/{name}")
         drawn = set(draw.sample(range(len(of_test)), min(count, len(of_test))))
         left_out.update(item for number, item in enumerate(of_test) if number not in drawn)

@@ -16,7 +16,7 @@ from nicbench.store.folder import RunFolder
 from nicbench.tuning.restore import restore
 
 from . import checks
-from .benches import two_machines
+from .benches import RINGS, two_machines
 from .controller import Controller, Ended, conduct
 from .expecting import Case, Moment
 from .places import MARK, Scene, command
@@ -25,7 +25,8 @@ from .table import cases
 pytestmark = pytest.mark.lab
 
 CASES = list(cases())
-HERE = [case for case in CASES if not case.bench.boots_a_machine]
+HERE = [case for case in CASES if not case.bench.boots_a_machine and case.bench is not RINGS]
+POLLED = [case for case in CASES if case.bench is RINGS]
 IN_GUESTS = [case for case in CASES if case.bench.boots_a_machine]
 AT: dict[Moment, str] = {
     "early": "run_started 1",
@@ -77,9 +78,15 @@ def resume(scene: Scene) -> Ended:
     return Controller(arguments, scene.folder, {MARK: scene.mark}, set()).end()
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("case", HERE, ids=[case.name for case in HERE])
 def test_a_fault_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
+    assert_told(case, tmp_path, draw)
+
+
+@pytest.mark.sampled(2)  # both sides poll, each of them a processor
+@pytest.mark.parametrize("case", POLLED, ids=[case.name for case in POLLED])
+def test_a_fault_of_rings_is_told_and_charged_to_nobody(case: Case, tmp_path: Path, draw: random.Random) -> None:
     assert_told(case, tmp_path, draw)
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.reading import Counts, TransmitGaps
+from nicbench.core.reading import Counts, PassedFrames, PortFigures, TransmitGaps
 from nicbench.core.trial import PortReading, Reading, StreamReading, TrialRequest
 from nicbench.methods.served.replay import CaptureReplay
+from nicbench.report.ports import ports_tables
 from nicbench.stats.latency import histogram_of
 
 from .known import HEALTH, KnownContext
@@ -58,6 +59,23 @@ async def test_each_capture_has_a_row_with_what_became_of_its_frames() -> None:
     assert found == [[100, 97, 2, 1, 5, 2], [100, 97, 2, 1, 1, 2]]
     assert results[0].values["late_maximum_ns"] == 1100
     assert results[0].values["gap_error_p99_ns"] == pytest.approx(1100, rel=0.01)
+
+
+async def test_the_ports_of_a_trial_of_two_captures_are_shown_once() -> None:
+    _, results = await play(captures=({"file": "a.pcap"}, {"file": "b.pcap", "from_port": 1, "to_port": 0}))
+    counted = {
+        "offered_frames": 100, "received_frames": 97, "lost_frames": 3, "failed_frames": 3, "loss_ratio": 0.03,
+        "offered_frames_per_s": 100.0, "received_frames_per_s": 97.0,
+    }  # fmt: skip
+    figures = PortFigures(
+        trial="t0001", load_frames_per_s=None, ways=(), ports=(), combined=PassedFrames.model_validate(counted)
+    )
+    results = [result.model_copy(update={"by_port": figures}) for result in results]
+    (table,) = ports_tables(results, {result.id: "replay" for result in results}, None)
+    assert len(table.rows) == 1
+    assert table.scope == (
+        "the capture sent at port 0, received at port 1 or the capture sent at port 1, received at port 0"
+    )
 
 
 async def test_the_whole_of_its_time_is_foretold() -> None:

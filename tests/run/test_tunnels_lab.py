@@ -47,6 +47,7 @@ def test_every_frame_is_recognised_behind_the_tunnel(tunnel: str, driver: str, t
         assert stream.latency is not None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("fault", ["drop_every", "damage_every"])
 def test_a_dut_that_drops_or_damages_every_tenth_frame_is_told(fault: str, tmp_path: Path) -> None:
     text = BENCH.format(tunnel=TUNNELS["gre"], fault=f"{fault}: 10", driver="xdp", tolerant=TOLERANT)

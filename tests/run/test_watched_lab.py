@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.lab, needs_browser]
 ENDED = re.compile("^(valid|disturbed)$")  # others may use the machine meanwhile
 
 
+@pytest.mark.acceptance  # `make test` has this of a simulated lab
 async def test_a_run_is_watched_from_start_to_end_by_two_browsers(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()

@@ -19,7 +19,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.result import ResultVerdict
 from nicbench.store.folder import RunFolder
 from nicbench.store.stop_request import ask_to_stop, end_where_asked, forget_request
-from nicbench.web.beside import LivePage, cpu_time_s, free_cpus, live_page
+from nicbench.web.beside import LivePage, _raise_priority, cpu_time_s, free_cpus, live_page
 
 ASIDE = """
 import os, sys, time
@@ -87,6 +87,9 @@ def test_a_page_is_served_while_the_run_goes_on_and_ends_with_it(runs: Path) -> 
         assert said == [f"live page: {page.address}runs/one"]
         process = page._process
         assert process.poll() is None
+        assert os.sched_getscheduler(process.pid) == os.SCHED_IDLE
+        _raise_priority(process.pid)  # as at the end of a run, for the last words
+        assert os.sched_getscheduler(process.pid) == os.SCHED_OTHER
     assert process.poll() == 0
 
 

@@ -34,6 +34,7 @@ from nicbench.store import manifest
 from nicbench.store.now import NAME as NOW
 from nicbench.store.now import NowFile, read_now
 from nicbench.store.stop_request import is_asked_to_stop
+from nicbench.web import tail
 from nicbench.web.controller import find_writer, stop_after_test
 from nicbench.web.moments import item_of
 from nicbench.web.site import Site
@@ -98,6 +99,18 @@ async def test_two_pages_see_the_same_and_one_that_comes_again_is_told_the_rest(
     rest = [event async for event in events_of(stream_run(site, run, place_of("0.5")))]
     assert [item.get("id", item["k"]) for item in rest[0][1]] == ["t0005", "end"]
     assert site.streams == 0
+
+
+async def test_a_page_gets_all_of_a_long_journal_before_its_server_ends(
+    site: Site, runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "_MOST_BYTES", 2000)
+    folder = make_run(runs, "one", started() + trials(20) + finished())
+    site.ending.set()
+    events = [event async for event in events_of(stream_run(site, site.watched.of(folder), (0, 0)))]
+    pieces = [items for kind, items in events if kind == "items"]
+    assert len(pieces) > 1
+    assert [pieces[-1][-1]["k"], events[-1][0]] == ["end", "bye"]
 
 
 async def test_a_page_of_another_journal_begins_anew(site: Site, runs: Path) -> None:

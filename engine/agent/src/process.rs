@@ -10,8 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use serde::Deserialize;
 
+use crate::answers::Answers;
 use crate::frame::{ERRORS, EXITED, OUTPUT, OUTPUT_END, TAKEN};
-use crate::session::Answers;
 use crate::sys;
 
 const PIECE_BYTES: usize = 64 * 1024;

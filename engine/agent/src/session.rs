@@ -3,12 +3,9 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, Error, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::frame::{
-    CONTENT, CREDIT, FAILED, Frame, INPUT, INPUT_END, MOST_BYTES, READ, SIGNAL, START, STARTED, WRITE, number,
-};
+use crate::answers::Answers;
+use crate::frame::{CONTENT, CREDIT, Frame, INPUT, INPUT_END, MOST_BYTES, READ, SIGNAL, START, WRITE, number};
 use crate::process::{Running, Wanted};
 use crate::sys;
 
@@ -94,44 +91,4 @@ fn write(body: &[u8]) -> Result<(), Error> {
     let path = body.get(4..4 + length).ok_or_else(|| Error::from_raw_os_error(libc::EINVAL))?;
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(&*String::from_utf8_lossy(path))?;
     file.write_all(&body[4 + length..])
-}
-
-/// What goes back. Threads of a conversation that is over write nothing into the next one.
-#[derive(Clone)]
-pub struct Answers {
-    port: Arc<Mutex<File>>,
-    open: Arc<AtomicBool>,
-}
-
-impl Answers {
-    fn new(port: File) -> Answers {
-        Answers { port: Arc::new(Mutex::new(port)), open: Arc::new(AtomicBool::new(true)) }
-    }
-
-    /// One frame, whole.
-    pub fn send(&self, kind: u8, id: u32, body: Vec<u8>) {
-        self.raw(&Frame { kind, id, body }.bytes());
-    }
-
-    pub fn started(&self, id: u32, pid: u32) {
-        self.send(STARTED, id, pid.to_le_bytes().to_vec());
-    }
-
-    /// The number of the system's error, 0 where it is none of its, and its words.
-    pub fn failed(&self, id: u32, error: &Error) {
-        let mut body = error.raw_os_error().unwrap_or(0).to_le_bytes().to_vec();
-        body.extend(error.to_string().bytes());
-        self.send(FAILED, id, body);
-    }
-
-    fn raw(&self, bytes: &[u8]) {
-        let mut port = self.port.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.open.load(Ordering::Acquire) && port.write_all(bytes).is_err() {
-            self.open.store(false, Ordering::Release);
-        }
-    }
-
-    fn end(&self) {
-        self.open.store(false, Ordering::Release);
-    }
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.forms import Form, contradiction, default_form, default_unit
@@ -14,6 +14,9 @@ Aspect = Literal["value", "rate", "exact", "span", "interval", "limit"]
 rate as a search found it, in words ("line rate, 14.88", "< 0.2", or why there is none); the value where it cannot
 exceed the line rate; the value between its bounds ("0.39 .. 0.40"); the interval that contains it; what limited it.
 """
+
+ValueName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+"""The name of a value, as results have it."""
 
 
 class Column(Frozen):
@@ -228,7 +231,7 @@ class ResultTable(Frozen):
     sentences: tuple[str, ...] = ()
     clean_sentence: str | None = None
     sums: tuple[str, str] | None = None
-    notes: tuple[tuple[str, str], ...] = ()
+    notes: tuple[tuple[ValueName, str], ...] = ()
     grid: Grid | None = None
     curve: Curve | None = None
     plots: tuple[Plot, ...] = ()

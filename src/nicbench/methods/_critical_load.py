@@ -153,7 +153,7 @@ def estimates_table() -> ResultTable:
             Column(value="limited_by", head="Limited by", form="text"),
         ),
         sentences=("loses the target share of {size} frames at {critical_load_frames_per_s}",),
-        notes=(("The estimate", "limit"),),
+        notes=(("limit", "The estimate"),),
         narrowing=Narrowing(
             x=Column(value="seconds", head="time of all trials", unit="s"),
             y=Column(value="critical_load_frames_per_s", head="critical load"),

@@ -339,8 +339,12 @@ class FrameMethod(Method):
     chooses_ways: ClassVar[bool] = False
     """Whether its trials load other ways than all of the pattern alike."""
 
-    @abstractmethod
-    def frame_sizes(self) -> tuple[int | str, ...]: ...
+    def frame_sizes(self) -> tuple[int | str, ...]:
+        """Returns the option ``frame_bytes``; a method without it says what it sends."""
+        return tuple(self.options.frame_bytes)  # type: ignore[attr-defined]
+
+    def points(self) -> int:
+        return len(self.frame_sizes())
 
     def find_stream_misfits(self, streams: Sequence[str]) -> Iterator[Misfit]:
         """Yields a misfit for each option that names a stream which is not among those of the traffic."""

@@ -83,9 +83,6 @@ class FrameLoss(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(list(falling_loads(100.0, self.options.load_step)))
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def estimate_s(self) -> float:
         return self.options.trial.estimate_s(self.points())
 

@@ -62,6 +62,7 @@ A probe that waits for each answer sends most of its messages when nothing is in
 _CONGESTION: Final = re.compile(r"pause|pfc|ecn|cnp", re.IGNORECASE)
 
 _SIZE = Column(value="message_bytes", head="Message", unit="bytes", form="text")
+_SENTENCE: Final = "takes {throughput_bits_per_s} from {senders} senders at once, of {message_bytes} messages"
 _STREAMS = Column(value="streams", head="Streams a sender", form="text")
 _MOST = Column(value="latency_maximum_ns", head="Latency, greatest")
 
@@ -304,12 +305,11 @@ class Incast(RoundMethod):
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),
                 Column(value="limited_by", head="Limit", form="text"),
             ),
-            sentences=("takes {throughput_bits_per_s} from {senders} senders at once, of {message_bytes} messages",),
-            notes=(
-                ("limit", "Limit"),
-                ("rdma_repeats", "RDMA repeats"),
-                ("probe", "Probe"),
+            sentences=(
+                f"{_SENTENCE}; a message beside them took {{latency_p50_ns}} (median), {{latency_maximum_ns}} at most",
+                _SENTENCE,
             ),
+            notes=(("limit", "Limit"), ("rdma_repeats", "RDMA repeats"), ("probe", "Probe")),
             grid=Grid(
                 rows=_STREAMS,
                 across=(_SIZE,),

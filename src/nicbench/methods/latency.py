@@ -118,9 +118,6 @@ class Latency(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(self.options.loads)
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.LATENCY} | ({Ability.FRAME_COUNT} if self.options.frames is not None else set()))
 

@@ -70,9 +70,6 @@ class LoadSweep(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(self.options.loads)
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def estimate_s(self) -> float:
         return self.options.trial.estimate_s(self.points())
 

@@ -62,12 +62,6 @@ class MaximumForwardingRate(FrameMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def estimate_s(self) -> float:
         return self.options.trial.estimate_s(self.points() * (1 + int(100.0 / self.options.load_step)))
 

@@ -115,9 +115,6 @@ class Soak(FrameMethod):
         held = self.intervals + 1 if self.options.holds_a_load else 0
         return len(self.options.frame_bytes) * (held + (self.options.critical_load is not None))
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def needs(self) -> str | None:
         return self.options.at
 

@@ -86,12 +86,6 @@ class SystemRecovery(FrameMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def needs(self) -> str | None:
         return self.options.at
 

@@ -86,12 +86,6 @@ class Throughput(FrameMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     @property
     def adjusts(self) -> bool:
         return self.options.search.build().adjusts

@@ -35,13 +35,17 @@ class PortsTable:
 
 def ports_tables(results: Iterable[Result], tests: Mapping[str, str], plan: Plan | None) -> tuple[PortsTable, ...]:
     """Returns a table for each test; ``tests`` maps the id of a result to the name of its test. A result of a single
-    direction has no row.
+    direction has no row, and results of one trial, such as its captures, have one together.
     """
-    grouped: dict[tuple[str, str], list[PortsRow]] = {}
+    of_trials: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         if result.by_port is not None:
-            test = title_of_test(result, tests)
-            grouped.setdefault((test, result.scope), []).append(PortsRow(_name(result), result.by_port, result))
+            of_trials.setdefault((title_of_test(result, tests), result.by_port.trial), []).append(result)
+    grouped: dict[tuple[str, str], list[PortsRow]] = {}
+    for (test, _), (first, *others) in of_trials.items():
+        if first.by_port is not None:
+            scope = " or ".join(dict.fromkeys((first.scope, *(other.scope for other in others))))
+            grouped.setdefault((test, scope), []).append(PortsRow(_name(first), first.by_port, first))
     pattern = _pattern(plan)
     return tuple(PortsTable(test, scope, pattern, tuple(rows)) for (test, scope), rows in grouped.items())
 

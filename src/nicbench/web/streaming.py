@@ -42,8 +42,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
         while True:
             ending = site.ending.is_set()
             more, now = await run_in_threadpool(partial(run.look, now=ending))
-            is_known = ending or not more  # all that the journal has, unless the server has just started
-            if generation != run.generation or (is_known and sent > len(run.items)):
+            if generation != run.generation or (not more and sent > len(run.items)):
                 generation, sent = run.generation, 0
                 yield "event: reset\ndata: {}\n\n"
             while sent < len(run.items):
@@ -51,7 +50,7 @@ async def stream_run(site: Site, run: WatchedRun, begun: tuple[int, int]) -> Asy
                 sent += len(piece)
                 spoke = time.monotonic()
                 yield f"id: {generation}.{sent}\nevent: items\ndata: [{','.join(piece)}]\n\n"
-            if more and not ending:
+            if more:
                 continue
             if now != state:
                 state, spoke = now, time.monotonic()

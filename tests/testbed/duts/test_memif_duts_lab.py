@@ -120,6 +120,7 @@ async def test_l3fwd_routes_between_the_test_networks(topology: str, ip: int) ->
 FOUR_QUEUES = "queues: 4, cores: 2, share_cpus: true, receive_descriptors: 2048, transmit_descriptors: 1024, burst: 64"
 
 
+@pytest.mark.acceptance  # two cores that poll, and two that feed them
 @pytest.mark.parametrize(
     "dut",
     [

@@ -83,9 +83,6 @@ class Microburst(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * len(self.options.receivers)
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return ABILITIES | {Ability.FRAME_COUNT, Ability.ARRIVALS}
 

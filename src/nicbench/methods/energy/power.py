@@ -87,9 +87,6 @@ class Power(FrameMethod):
     def points(self) -> int:
         return len(self.options.frame_bytes) * self.options.passes * (len(self.options.loads) + 2)
 
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def power_wish(self) -> PowerWish:
         return PowerWish(methods=self.options.meters, averaging_s=self.options.averaging)
 

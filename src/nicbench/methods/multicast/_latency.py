@@ -49,12 +49,6 @@ class PortsLatency(FrameMethod):
     options: Any
     """``LatencyOptions``, or options that extend them."""
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return tuple(self.options.frame_bytes)
-
     def abilities(self) -> frozenset[Ability]:
         return ABILITIES | {Ability.LATENCY}
 

@@ -84,12 +84,6 @@ class MulticastMembership(FrameMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return ABILITIES | {Ability.ARRIVALS}
 

@@ -55,12 +55,6 @@ class AddressCaching(FrameMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.MAC_ADDRESSES})
 

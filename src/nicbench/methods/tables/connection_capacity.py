@@ -71,12 +71,6 @@ class ConnectionCapacity(FrameMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.frame_bytes)
-
-    def frame_sizes(self) -> tuple[int | str, ...]:
-        return self.options.frame_bytes
-
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.FRAME_COUNT})
 
