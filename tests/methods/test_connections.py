@@ -70,7 +70,7 @@ def test_the_greatest_rate_without_failures_is_found_and_what_fails_above_it_is_
     assert found.limited_by is LimitedBy.DUT
     assert "not connected in time" in str(result.values["limit"])
     (section,) = sections([result], {})
-    assert section.title == "Connections per second"
+    assert section.table.title == "Connections per second"
 
 
 def test_one_failure_in_a_hundred_thousand_is_allowed_and_two_are_not() -> None:

@@ -61,7 +61,7 @@ class HttpLatency(RoundMethod):
         """Connections a second; or a share of what another test found (`of`)."""
         of: str | None = None
         """An earlier test `connections-per-second` of this bench file with the same `tls` and `object_bytes`."""
-        share: Percent = 50.0
+        load: Percent = 50.0
         """The share of its rate. RFC 9411: 50 %."""
         object_bytes: Distinct[SomeBytes] = Field(default=(1024, 16_384, 65_536), min_length=1)
         """Sizes of the object that each connection asks for. RFC 9411: 1, 16 and 64 KiB."""
@@ -138,7 +138,7 @@ class HttpLatency(RoundMethod):
             value = result.values.get("connections_per_s")
             there = (result.parameters.get("transport"), result.parameters.get("object_bytes"))
             if there == wanted and isinstance(value, Bounded) and value.value:
-                return max(1, int(value.value * self.options.share / 100.0))
+                return max(1, int(value.value * self.options.load / 100.0))
         return None
 
     async def _measure(self, context: RoundContext, way: Way, tls: str, size: int) -> Result:

@@ -72,7 +72,8 @@ class NicbenchConnections(Workload):
     def parse(self, job: Job, client: Output, server: Output | None) -> Figures:
         said = dict(json_object(client.stdout, self.kind))
         served: dict[str, Any] = {}
-        if server is not None and _asked(job).server == "own":
+        asked = job.ask.connections
+        if server is not None and asked is not None and asked.server == "own":
             counts = json_object(server.stdout, f"{self.kind}, server")
             served = {"accepted": counts.get("accepted"), "served": counts.get("requests")}
         known = {name: value for name, value in said.items() if name in ConnectionFigures.model_fields}
