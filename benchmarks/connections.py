@@ -31,6 +31,7 @@ HIGH = 200_000
 
 
 def ip(*words: str) -> None:
+    """Runs ip(8)."""
     subprocess.run(("ip", *words), check=True)
 
 
@@ -78,6 +79,7 @@ def ours(task: str, connections: int, rate: int, seconds: float) -> tuple[float,
 
 
 def found_in(pattern: str, text: str) -> float:
+    """The number of the first group; NaN where the pattern is not there."""
     found = re.search(pattern, text)
     return float(found[1]) if found else float("nan")
 
@@ -116,6 +118,7 @@ def rows(seconds: float, rate: int) -> dict[str, Callable[[], tuple[float, float
 
 
 def main() -> int:
+    """Takes all samples in turn and prints a line for each row."""
     parser = argparse.ArgumentParser(description="nicbench-connections beside wrk2 and h2load")
     parser.add_argument("--pairs", type=int, default=5, help="turns of all rows")
     parser.add_argument("--seconds", type=float, default=2.0, help="whole seconds of a sample")

@@ -23,9 +23,10 @@ impl Server {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        for _ in 0..200 {
+        let server = Self { child, port };
+        for _ in 0..500 {
             if listens(port) {
-                return Self { child, port };
+                return server;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
