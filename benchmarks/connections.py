@@ -31,7 +31,7 @@ HIGH = 200_000
 
 
 def ip(*words: str) -> None:
-    """Runs ip(8)."""
+    """Runs a command of iproute2; it must succeed."""
     subprocess.run(("ip", *words), check=True)
 
 
