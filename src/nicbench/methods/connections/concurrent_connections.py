@@ -129,6 +129,7 @@ class ConcurrentConnections(RoundMethod):
     def table(cls) -> ResultTable:
         return ResultTable(
             title="Concurrent connections",
+            has_basis=False,
             caption=(
                 "RFC 9411 sections 7.5 and 7.9: the most connections that were open at once, each of which answered "
                 "when it was opened, and once more while all were held."

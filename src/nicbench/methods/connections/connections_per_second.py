@@ -137,6 +137,7 @@ class ConnectionsPerSecond(RoundMethod):
     def table(cls) -> ResultTable:
         return ResultTable(
             title="Connections per second",
+            has_basis=False,
             caption=(
                 "RFC 9411 sections 7.2 and 7.6: the greatest rate of new connections, due by the clock, of which none "
                 "failed beyond 0.001 %. Times are of that trial, the first byte from the moment when the connection "

@@ -182,6 +182,7 @@ class HttpLatency(RoundMethod):
         (tail,) = (column for column in columns_of_times(("first_byte",)) if column.head == "99 %")
         return ResultTable(
             title="Latency of HTTP transactions",
+            has_basis=False,
             caption=(
                 "RFC 9411 sections 7.4 and 7.8: from the moment when a connection was due to the first and to the last "
                 "byte of the answer; connecting and the TLS handshake by themselves."

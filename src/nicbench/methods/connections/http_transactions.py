@@ -153,6 +153,7 @@ class HttpTransactions(RoundMethod):
     def table(cls) -> ResultTable:
         return ResultTable(
             title="HTTP transactions and throughput",
+            has_basis=False,
             caption=(
                 "RFC 9411 sections 7.1, 7.3 and 7.7: the greatest rate of requests, due by the clock on connections "
                 "that stay, of which none failed beyond 0.001 %. Goodput is of the bodies; times are of that trial, "
