@@ -138,7 +138,7 @@ def result_of(
             **values,
             **cpu_values(rounds, context.servers[0].machine, "server"),
             **cpu_values(rounds, client.machine, "client"),
-            "limited_by": "client" if late else "none" if found.failed is None else "DUT or server",
+            "limited_by": "client" if late else "highest that was tried" if found.failed is None else "DUT or server",
             "limit": found.why or None,
             "trials": len(found.played.rounds),
         },

@@ -159,7 +159,7 @@ class ConnectionsPerSecond(RoundMethod):
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
-            sentences=("bears {connections_per_s} of new connections by {transport}, each with {object}",),
+            sentences=("takes {connections_per_s} by {transport}, each for {object}",),
             notes=(("limit", "Above it"),),
         )
 
