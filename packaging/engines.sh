@@ -85,11 +85,12 @@ build_engines() {
         flags="-C link-arg=--sysroot=$root -C link-arg=-Wl,--allow-shlib-undefined -C strip=symbols"
         flags="$flags --remap-path-prefix=${PWD%/engine}=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
         RUSTFLAGS="$flags -C target-feature=+crt-static" cargo build --release --locked --quiet --target "$target" \
-            --package nicbench-monitor --package nicbench-frames --package nicbench-agent
+            --package nicbench-monitor --package nicbench-frames --package nicbench-agent \
+            --package nicbench-connections
         RUSTFLAGS=$flags cargo build --release --locked --quiet --target "$target" --package nicbench-packets
     ) >&2 || fail "the engine does not build for $architecture" "read the compiler's message above"
     rm -rf "$folder" && mkdir -p "$folder"
-    for program in packets monitor frames agent; do
+    for program in packets monitor frames agent connections; do
         install -m 755 "build/package/target/$target/release/nicbench-$program" "$folder/"
     done
     build_programs "$folder"

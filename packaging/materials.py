@@ -28,7 +28,13 @@ LINKED: Final = frozenset(
     | {"numactl", "libbsd", "libmd", "openssl", "libpcap", "glibc"}
 )
 """Debian's source packages whose archives the engine is linked with (engine/packets/build.rs), and the C library."""
-_BINARIES: Final = ("nicbench-packets", "nicbench-monitor", "nicbench-frames", "nicbench-agent")
+_BINARIES: Final = (
+    "nicbench-packets",
+    "nicbench-monitor",
+    "nicbench-frames",
+    "nicbench-agent",
+    "nicbench-connections",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,7 @@ build_engine() {
     build_static nicbench-monitor
     build_static nicbench-frames
     build_static nicbench-agent
+    build_static nicbench-connections
     build_programs
 }
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nicbench.core.connections import ConnectionsSpec
 from nicbench.core.frames import FramesSpec
 from nicbench.core.round import Job, JobSpec
 from nicbench.workloads.base import Output, Workload, WorkloadError
@@ -30,6 +31,7 @@ ASKS = (
     ASKING.model_copy(update={"transport": "rdma"}),
     JobSpec(operation="memory", duration_s=5),
     JobSpec(operation="frames", duration_s=1, frames=FramesSpec(task="read", directory="/mnt/d1")),
+    JobSpec(operation="connections", duration_s=1, connections=ConnectionsSpec(task="connect", rate_per_s=100.0)),
 )
 RECORDED = sorted(GOLDEN.glob("*.txt"))
 PIECES = (

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
+from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
 from nicbench.core.cpus import RanOn
 from nicbench.core.frames import FrameFigures, FramesSpec
 from nicbench.core.verdict import Sample
@@ -15,10 +16,10 @@ from nicbench.core.verdict import Sample
 Transport = Literal["tcp", "udp", "rdma"]
 Direction = Literal["forward", "reverse", "both"]
 """The direction of the data; with ``forward`` the client sends to the server."""
-Operation = Literal["stream", "request-response", "memory", "frames"]
+Operation = Literal["stream", "request-response", "memory", "frames", "connections"]
 """The operation of a job: a stream of bytes; requests, each of which waits for its response; access to the memory of
 one host (no server); files of media frames in a directory of the client, whoever serves it (no server process of
-nicbench).
+nicbench); TCP connections by the clock.
 """
 Basis = Literal["one way", "half round trip", "round trip"]
 
@@ -64,6 +65,8 @@ class JobSpec(Frozen):
     """The path of a file on the receiver; None: the sink is memory."""
     frames: FramesSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
     """The parameters of the operation ``frames``."""
+    connections: ConnectionsSpec | None = Field(default=None, exclude_if=lambda asked: asked is None)
+    """The parameters of the operation ``connections``."""
 
 
 class Job(Frozen):
@@ -225,6 +228,7 @@ class Figures(Frozen):
     memory_bytes_per_s: float | None = None
     """The memory bandwidth of a memory workload (STREAM's triad)."""
     frames: FrameFigures | None = Field(default=None, exclude_if=lambda found: found is None)
+    connections: ConnectionFigures | None = Field(default=None, exclude_if=_is_unknown)
     client_cpu_share: float | None = None
     """The CPU use reported by the tool, as a share of one CPU: 1.0 is one CPU busy all the time."""
     server_cpu_share: float | None = None

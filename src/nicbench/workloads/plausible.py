@@ -45,6 +45,8 @@ def find_implausible(job: Job, figures: Figures, link_bits_per_s: float | None =
         texts += _check_requests(figures)
     elif ask.operation == "frames":
         texts += _check_frames(ask, figures)
+    elif ask.operation == "connections":
+        texts += _check_connections(figures)
     elif figures.memory_bytes_per_s is None:
         texts += [] if job.role == "memory" else ["nothing is said of the memory's throughput"]  # a load may be short
     elif not 0 < figures.memory_bytes_per_s <= MEMORY_CEILING_BYTES_PER_S:
@@ -90,6 +92,16 @@ def _check_frames(ask: JobSpec, figures: Figures) -> Iterator[str]:
     duration_s, measured_s = ask.duration_s, said.measured_ns * 1e-9
     if duration_s is not None and measured_s > duration_s * _LONGEST + _LONGER_S:
         yield f"{measured_s:g} s were measured, and {duration_s:g} s asked for"
+
+
+def _check_connections(figures: Figures) -> Iterator[str]:
+    said = figures.connections
+    if said is None:
+        yield "nothing is said of connections"
+        return
+    for name, counts in (("ramp", said.ramp), ("sustain phase", said.sustain)):
+        if counts.completed + counts.failures != counts.due:
+            yield f"{name}: {counts.completed} completed and {counts.failures} failed of {counts.due} that were due"
 
 
 def _check_streams(job: Job, figures: Figures, link_bits_per_s: float | None) -> Iterator[str]:

@@ -124,7 +124,9 @@ class RunningJob:
             return
         await self._check_placement(server, job.server_placement, job.server, programs)
         server_command = workload.server_command(job, client, server)
-        self.server_command = None if server_command is None else place(server_command, job.server_placement)
+        if server_command is not None:
+            located = await programs.locate(server.host, workload, server_command)
+            self.server_command = place(located, job.server_placement)
         self.listens = workload.listens(job, server)
 
     async def open(self) -> None:

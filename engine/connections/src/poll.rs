@@ -1,0 +1,68 @@
+//! What a thread waits for: sockets that became ready, and a moment, to the nanosecond.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+const TIMER: u64 = u64::MAX;
+/// Nearer than this a thread looks again instead of sleeping, which takes as long.
+const NEAR_NS: u64 = 20_000;
+const MOST_EVENTS: usize = 512;
+
+/// Sockets by their number, each told of once when it becomes readable, writable or broken (edge-triggered).
+pub struct Poll {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    events: Vec<Event>,
+}
+
+impl Poll {
+    /// Nothing to wait for yet.
+    pub fn new() -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        // epoll's own time is whole milliseconds before Linux 5.11; a timer has nanoseconds everywhere.
+        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
+        Ok(Self { epoll, timer, events: Vec::with_capacity(MOST_EVENTS) })
+    }
+
+    /// Adds a socket, which leaves when it is closed.
+    pub fn add(&self, socket: impl AsFd, number: u64) -> io::Result<()> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number), flags)?)
+    }
+
+    /// Adds a socket that is told of as long as somebody waits to be accepted.
+    pub fn add_listener(&self, socket: impl AsFd, number: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number), EventFlags::IN)?)
+    }
+
+    /// Waits at most so long, and puts the numbers of ready sockets into `ready`; a signal ends the wait.
+    pub fn wait(&mut self, at_most_ns: u64, ready: &mut Vec<u64>) -> io::Result<()> {
+        ready.clear();
+        self.events.clear();
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let mut timeout = Some(&at_once);
+        if at_most_ns > NEAR_NS {
+            let value =
+                Timespec { tv_sec: (at_most_ns / 1_000_000_000) as i64, tv_nsec: (at_most_ns % 1_000_000_000) as _ };
+            timerfd_settime(
+                &self.timer,
+                TimerfdTimerFlags::empty(),
+                &Itimerspec { it_interval: at_once, it_value: value },
+            )?;
+            timeout = None;
+        }
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        ready.extend(self.events.iter().map(|event| event.data.u64()).filter(|&number| number != TIMER));
+        Ok(())
+    }
+}

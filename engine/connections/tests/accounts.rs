@@ -1,0 +1,171 @@
+//! Client and server as processes, over the loopback interface: what each counts, and that both agree.
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_nicbench-connections");
+
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    /// A server with these arguments, which answers by now.
+    fn start(arguments: &str) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let child = Command::new(BINARY)
+            .args(["serve", "--on", "127.0.0.1", "--port", &port.to_string()])
+            .args(arguments.split_whitespace())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let server = Self { child, port };
+        for _ in 0..500 {
+            if listens(port) {
+                return server;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("the server does not listen");
+    }
+
+    fn client(&self, arguments: &str) -> Value {
+        client(self.port, arguments)
+    }
+
+    /// What it counted.
+    fn end(mut self) -> Value {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let mut text = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(self.child.wait().unwrap().success());
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether something listens there; looking does not connect, so that it is not counted.
+fn listens(port: u16) -> bool {
+    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    sockets.lines().any(|line| line.contains(&format!(":{port:04X} 00000000:0000 0A")))
+}
+
+fn client(port: u16, arguments: &str) -> Value {
+    let out = Command::new(BINARY)
+        .args(["client", "--to", "127.0.0.1", "--port", &port.to_string()])
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let result: Value = serde_json::from_slice(&out.stdout).unwrap();
+    for phase in ["ramp", "sustain"] {
+        let counts = &result[phase];
+        let failed: u64 = counts["failed"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+        assert_eq!(counts["due"].as_u64().unwrap(), counts["completed"].as_u64().unwrap() + failed, "{phase}");
+    }
+    result
+}
+
+const CONNECT: &str = "--task connect --rate 400 --seconds 0.5 --object 1000 --connect-within 5";
+
+#[test]
+fn every_connection_is_counted_once_by_both_sides() {
+    let server = Server::start("");
+    let result = server.client(CONNECT);
+    assert_eq!(result["sustain"]["completed"], 200);
+    assert_eq!(result["first_byte"]["count"], 200);
+    let counted = server.end();
+    assert_eq!((&counted["accepted"], &counted["requests"]), (&Value::from(200), &Value::from(200)));
+}
+
+#[test]
+fn each_way_of_breaking_an_answer_is_told_from_the_others() {
+    for (broken, failure) in [
+        ("--reset-every", "reset"),
+        ("--short-every", "short"),
+        ("--status-every", "status"),
+        ("--corrupt-every", "content"),
+    ] {
+        let server = Server::start(&format!("{broken} 10"));
+        let result = server.client(CONNECT);
+        assert_eq!(result["sustain"]["failed"], serde_json::json!({ failure: 20 }), "{broken}");
+        assert_eq!(server.end()["broken"], 20);
+    }
+}
+
+#[test]
+fn both_versions_of_tls_shake_hands_for_each_connection() {
+    let server = Server::start("--tls");
+    for version in ["1.2", "1.3"] {
+        let result = server.client(
+            &format!("{CONNECT} --rate 60 --seconds 0.5 --tls {version}").replace("--rate 400 --seconds 0.5 ", ""),
+        );
+        assert_eq!((&result["sustain"]["completed"], &result["handshake"]["count"]), (&30.into(), &30.into()));
+        let large = "--task requests --connections 3 --rate 40 --seconds 0.5 --object 300000 --connect-within 5";
+        let result = server.client(&format!("{large} --tls {version}"));
+        assert_eq!((&result["sustain"]["completed"], &result["opened"]), (&20.into(), &3.into()));
+    }
+}
+
+#[test]
+fn a_delay_is_in_the_first_byte_and_not_in_connecting() {
+    let server = Server::start("--delay 0.05");
+    let result = server.client(CONNECT);
+    assert!(result["first_byte"]["minimum_ns"].as_u64().unwrap() >= 50_000_000);
+    assert!(result["connect"]["minimum_ns"].as_u64().unwrap() < 50_000_000);
+}
+
+#[test]
+fn what_waits_behind_a_slow_answer_is_as_late_as_it_waited() {
+    // One connection that gives twenty answers a second, and forty that are due in each.
+    let server = Server::start("--delay 0.05");
+    let result = server.client("--task requests --connections 1 --rate 40 --seconds 0.5 --answer-within 5");
+    assert_eq!(result["sustain"]["completed"], 20);
+    assert!(result["last_byte"]["maximum_ns"].as_u64().unwrap() >= 500_000_000);
+    assert!(result["in_time"].as_u64().unwrap() <= 10);
+}
+
+#[test]
+fn held_connections_answer_twice_and_those_that_end_are_lost() {
+    let server = Server::start("");
+    let result = server.client("--task hold --connections 100 --rate 1000 --seconds 0.2");
+    assert_eq!((&result["held"], &result["most_open"]), (&100.into(), &100.into()));
+    assert_eq!(server.end()["requests"], 200);
+    // Each hundredth answer ends its connection: one of a hundred does not live to be asked again.
+    let server = Server::start("--short-every 100");
+    let result = server.client("--task hold --connections 120 --rate 1000 --seconds 0.2");
+    assert_eq!(result["held"], 118);
+    assert_eq!(result["sustain"]["failed"], serde_json::json!({ "short": 2 }));
+}
+
+#[test]
+fn nobody_there_is_refused_and_no_http_is_told() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let result = client(port, CONNECT);
+    assert_eq!(result["sustain"]["failed"], serde_json::json!({ "refused": 200 }));
+    let server = Server::start("--tls");
+    let result = server.client("--task connect --rate 20 --seconds 0.5 --answer-within 0.5");
+    assert_eq!(result["sustain"]["completed"], 0);
+}
+
+#[test]
+fn a_path_of_another_server_is_taken_as_it_is_and_a_missing_one_is_no_success() {
+    let server = Server::start("");
+    assert_eq!(
+        server.client(&format!("{CONNECT} --path /bytes/7").replace("--object 1000 ", ""))["sustain"]["completed"],
+        200
+    );
+    let result = server.client(&format!("{CONNECT} --path /none").replace("--object 1000 ", ""));
+    assert_eq!(result["sustain"]["failed"], serde_json::json!({ "status": 200 }));
+}

@@ -1,0 +1,128 @@
+"""TCP connections by the clock: what a client and its server are asked, and what became of the connections.
+
+The fields are those of protocol/connections.md.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from nicbench.core.base import Frozen
+
+ConnectionsTask = Literal["connect", "requests", "hold"]
+"""What is due: connections that end, requests on connections that stay, or connections that stay."""
+TlsVersion = Literal["1.2", "1.3"]
+ServerKind = Literal["own", "nginx", "target"]
+"""What serves: nicbench's own server, nginx, or a server that is there already (``target``)."""
+
+
+class ConnectionsTarget(Frozen):
+    """A server that is there already: its address and TCP port, its name, and the path that is asked for."""
+
+    address: str
+    port: int
+    host: str
+    path: str
+
+
+class Broken(Frozen):
+    """What nicbench's own server does to its answers: it delays each, and breaks every so-many-th (0: none)."""
+
+    delay_s: float = 0.0
+    reset_every: int = 0
+    short_every: int = 0
+    status_every: int = 0
+    corrupt_every: int = 0
+
+
+class ConnectionsSpec(Frozen):
+    """What a client is asked; rates are connections or requests a second, sizes are of the body of an answer."""
+
+    task: ConnectionsTask
+    rate_per_s: float
+    ramp_s: float = 0.0
+    connections: int = 1
+    exchanges: int = 1
+    objects: tuple[tuple[int, int], ...] = ((1, 1),)
+    """Sizes in bytes, each with its weight in the mix."""
+    tls: TlsVersion | None = None
+    reset: bool = False
+    """Whether connections are closed by a RST."""
+    connect_within_s: float = 0.8
+    answer_within_s: float = 5.0
+    ports: int = 1
+    """Consecutive TCP ports of the server, over which connections are spread."""
+    client_threads: int = 1
+    server_threads: int = 1
+    server: ServerKind = "own"
+    broken: Broken = Broken()
+    target: ConnectionsTarget | None = None
+
+
+class ConnectionCounts(Frozen):
+    """Connections or requests that were due in one phase: each is completed, or failed in one way."""
+
+    due: int
+    completed: int
+    failed: dict[str, int] = Field(default_factory=dict)
+
+    @property
+    def failures(self) -> int:
+        """How many failed, in whatever way."""
+        return sum(self.failed.values())
+
+
+class ConnectionTimes(Frozen):
+    """Times of one kind. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
+
+    count: int
+    minimum_ns: int
+    mean_ns: float
+    maximum_ns: int
+    histogram: str
+
+
+class ConnectionInterval(Frozen):
+    """What happened in one second of the run; ``open`` connections were open at its end."""
+
+    completed: int
+    failed: int
+    bytes: int
+    open: int
+
+
+class ConnectionFigures(Frozen):
+    """What a client counted. ``sustain`` are those due in the sustain phase, of which alone the times are."""
+
+    wall_ns: int
+    ramp: ConnectionCounts
+    sustain: ConnectionCounts
+    in_time: int
+    """Of the sustain phase, those that were complete before it ended."""
+    bytes: int
+    """Bytes of bodies that came during the sustain phase."""
+    connect: ConnectionTimes | None = None
+    """From connect() to the established TCP connection."""
+    handshake: ConnectionTimes | None = None
+    """From there to the TLS session."""
+    first_byte: ConnectionTimes | None = None
+    """From the moment when it was due to the first byte of the answer."""
+    last_byte: ConnectionTimes | None = None
+    """From that moment to the last byte."""
+    lateness: ConnectionTimes | None = None
+    """How late the client began what was due."""
+    lateness_p99_ns: int
+    opened: int
+    reopened: int
+    most_open: int
+    held: int
+    """Connections that answered once more while all were held."""
+    intervals: tuple[ConnectionInterval, ...] = ()
+    cpu_ns: int
+    busiest_thread_ns: int
+    accepted: int | None = None
+    """Connections that nicbench's own server accepted; None for another."""
+    served: int | None = None
+    """Requests that nicbench's own server got."""

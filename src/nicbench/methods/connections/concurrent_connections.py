@@ -1,0 +1,156 @@
+"""Concurrent connections (RFC 9411 sections 7.5 and 7.9): how many connections DUT or server hold at once.
+
+Steps, for TCP and each version of TLS: connections are opened by the clock, each makes an exchange of HTTP/1.1 and
+stays. When all are open, each is asked once more, spread over the time for which they are held: what does not answer
+then is not held. The greatest number of which none fails is found by halves. Verified: every connection answers twice,
+with the right bytes; the number is exact where `precision` is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from pydantic import Field
+
+from nicbench.core.base import WorkloadChoice
+from nicbench.core.connections import ConnectionsSpec
+from nicbench.core.quantity import SomeBytes
+from nicbench.core.result import Result
+from nicbench.core.round import JobSpec
+from nicbench.core.table import Column, ResultTable
+from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
+from nicbench.methods.connections._figures import columns_of_times
+from nicbench.methods.connections._options import (
+    WORKLOAD,
+    Way,
+    misfits_of,
+    objection_to,
+    spec_of,
+    way_of,
+    words_of_tls,
+)
+from nicbench.methods.connections._rates import SearchedOptions, find_most, result_of
+
+_HELD: Final = Column(
+    value="concurrent_connections",
+    head="Connections at once",
+    unit="connections",
+    form="whole",
+    is_main=True,
+    better="higher",
+)
+
+
+class ConcurrentConnections(RoundMethod):
+    """The most connections that are held at once."""
+
+    kind: ClassVar[str] = "concurrent-connections"
+    question: ClassVar[str] = "How many connections does {subject} hold at once?"
+
+    class Options(SearchedOptions):
+        """Options of the bench file."""
+
+        maximum: int = Field(ge=1, le=10_000_000)
+        """The most connections that are tried."""
+        rate: int = Field(default=1000, ge=1, le=10_000_000)
+        """Connections that are opened in a second."""
+        object_bytes: SomeBytes = 1
+        """Size of the object that each connection asks for."""
+
+    options: Options
+
+    def points(self) -> int:
+        return len(self.options.tls)
+
+    def estimate_s(self) -> float:
+        options = self.options
+        trial_s = options.maximum / options.rate + options.duration
+        return self.points() * options.searched_s(options.maximum, trial_s)
+
+    def deviations(self) -> tuple[str, ...]:
+        return tuple(text for text in self.options.deviations() if "ramp" not in text)
+
+    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
+        return tuple(
+            (
+                WORKLOAD,
+                JobSpec(
+                    operation="connections",
+                    duration_s=self.options.duration,
+                    connections=self._spec(tls, self.options.maximum),
+                ),
+            )
+            for tls in self.options.tls
+        )
+
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        yield from misfits_of(self.options, clients)
+
+    def objection(self, context: RoundContext) -> Objection | None:
+        return objection_to(context, self.options)
+
+    async def run(self, context: RoundContext) -> tuple[Result, ...]:
+        way = way_of(context, self.options)
+        if way is None:  # ``objection`` has said so
+            return ()
+        results = []
+        for tls in self.options.tls:
+            results.append(await self._measure(context, way, tls))
+            context.publish(results[-1])
+        return tuple(results)
+
+    def _spec(self, tls: str, connections: int) -> ConnectionsSpec:
+        return spec_of(
+            self.options,
+            tls,
+            task="hold",
+            rate_per_s=float(self.options.rate),
+            connections=connections,
+            objects=((self.options.object_bytes, 1),),
+        )
+
+    async def _measure(self, context: RoundContext, way: Way, tls: str) -> Result:
+        point: dict[str, Any] = {"transport": words_of_tls(tls)}
+        found = await find_most(
+            context,
+            self.options,
+            way,
+            point,
+            self.options.maximum,
+            lambda connections: self._spec(tls, connections),
+            lambda outcome, asked: outcome.held == asked,
+            lambda outcome: outcome.held,
+        )
+        values: Values = {"opened_per_s": self.options.rate, "held_ns": 1e9 * self.options.duration}
+        return result_of(context, way, f"{self.name}/{tls}", self.kind, point, _HELD.value, found, values)
+
+    @classmethod
+    def table(cls) -> ResultTable:
+        return ResultTable(
+            title="Concurrent connections",
+            has_basis=False,
+            caption=(
+                "RFC 9411 sections 7.5 and 7.9: the most connections that were open at once, each of which answered "
+                "when it was opened, and once more while all were held."
+            ),
+            columns=(
+                Column(value="transport", head="Transport", form="text"),
+                _HELD,
+                Column(
+                    value=_HELD.value,
+                    head="Interval",
+                    unit="connections",
+                    form="whole",
+                    aspect="interval",
+                    is_minor=True,
+                ),
+                Column(value="opened_per_s", head="Opened a second", unit="connections/s", form="whole"),
+                Column(value="held_ns", head="Held for", form="seconds"),
+                *columns_of_times(),
+                Column(value="trials", head="Trials", form="whole"),
+                Column(value="limited_by", head="Limited by", form="text"),
+            ),
+            sentences=("holds {concurrent_connections} at once by {transport}",),
+            notes=(("limit", "Above it"),),
+        )

@@ -1,0 +1,90 @@
+"""A router that tracks connections and lets only so many pass (`firewall`): at once, and anew in a second.
+
+Forwarding and routes are those of the router. Behind it nftables drops what belongs to no connection and the SYNs that
+are too many, as a firewall does; the table of rules is deleted afterwards. Where a limit is set, it is known to the
+last connection, so that methods of connections can be tried on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pydantic import Field
+
+from nicbench.core.errors import HostError, NotReadyError
+from nicbench.testbed.duts.router import Router, RouterOptions
+from nicbench.testbed.labs.base import EndpointTestbed
+from nicbench.tuning.changes import Changes
+from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
+
+TABLE: Final = "nicbench_firewall"
+_FAMILY: Final = "inet"
+
+
+class FirewallOptions(RouterOptions):
+    """``dut: {kind: firewall, host: NAME}``."""
+
+    connections: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """The most connections at once (`ct count`); without it as many as the kernel tracks."""
+    connection_rate: int | None = Field(default=None, ge=1, le=10_000_000)
+    """The most new connections a second (`limit rate`, which saves up `burst`); without it as many as come."""
+    burst: int = Field(default=5, ge=1, le=1_000_000)
+    """How many more may come at once."""
+
+
+def firewall_ruleset(options: FirewallOptions) -> str:
+    """The text for nft of the table."""
+    anew = "ct state new tcp flags & (fin|syn|rst|ack) == syn"
+    rules = ["ct state established,related accept", "ct state invalid drop"]
+    if options.connection_rate is not None:
+        limit = f"limit rate over {options.connection_rate}/second burst {options.burst} packets"
+        rules.append(f"{anew} {limit} counter drop")
+    if options.connections is not None:
+        rules.append(f"{anew} ct count over {options.connections} counter drop")
+    rules += [f"{anew} accept", "meta l4proto { icmp, ipv6-icmp } accept"]
+    return "\n".join(
+        [
+            f"table {_FAMILY} {TABLE} {{",
+            "  chain forward {",
+            "    type filter hook forward priority filter; policy drop;",
+            *(f"    {rule}" for rule in rules),
+            "  }",
+            "}",
+            "",
+        ]
+    )
+
+
+class Firewall(Router):
+    """The measured host is a router that tracks connections, with limits if they are asked for."""
+
+    kind = "firewall"
+    Options = FirewallOptions
+    options: FirewallOptions
+
+    async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
+        await super().up(testbed, changes)
+        host = testbed.server.network
+        shown = await host.run(("nft", "list", "table", _FAMILY, TABLE), check=False)
+        if shown.status == 0:
+            raise NotReadyError(
+                f"there is a table {_FAMILY} {TABLE} already",
+                place=host.name,
+                next_step=f"a run that died left it: nicbench restore RUN, or nft delete table {_FAMILY} {TABLE}",
+            )
+
+        async def apply() -> None:
+            await host.run(("nft", "-f", "-"), input_text=firewall_ruleset(self.options))
+
+        try:
+            await changes.make(host, DeleteNftTable(family=_FAMILY, table=TABLE), apply)
+        except HostError as error:
+            raise NotReadyError(
+                f"the firewall cannot be set up: {error.message}",
+                place=f"dut, on {host.name}",
+                next_step="apt-get install nftables, on a kernel with nf_tables, nft_ct, nft_limit and nft_connlimit",
+            ) from error
+
+    def disclosure(self) -> dict[str, Any]:
+        rules = [line.strip() for line in firewall_ruleset(self.options).splitlines() if line.strip()]
+        return {**super().disclosure(), "kind": self.kind, "name": self.options.name or "firewall", "rules": rules}

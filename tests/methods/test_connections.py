@@ -1,0 +1,152 @@
+"""Methods of connections on clients and servers of known limits: the limit is found, and what went wrong is told."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from nicbench.core.connections import ConnectionCounts, ConnectionFigures, ConnectionsSpec
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.round import Figures, Job, JobOutcome
+from nicbench.methods.base import RoundMethod
+from nicbench.methods.connections.concurrent_connections import ConcurrentConnections
+from nicbench.methods.connections.connections_per_second import ConnectionsPerSecond
+from nicbench.methods.connections.http_latency import HttpLatency
+from nicbench.methods.connections.http_transactions import HttpTransactions
+from nicbench.report.tables import sections
+
+from .round_contexts import Laboratory
+
+LATE_NS = 500_000_000
+
+
+def counted(due: int, failed: dict[str, int], *, in_time: int | None = None, late: bool = False) -> JobOutcome:
+    completed = due - sum(failed.values())
+    figures = ConnectionFigures(
+        wall_ns=10**9,
+        ramp=ConnectionCounts(due=0, completed=0),
+        sustain=ConnectionCounts(due=due, completed=completed, failed=failed),
+        in_time=completed if in_time is None else in_time,
+        bytes=1000 * completed,
+        lateness_p99_ns=LATE_NS if late else 0,
+        opened=due,
+        reopened=0,
+        most_open=due,
+        held=completed,
+        cpu_ns=10**8,
+        busiest_thread_ns=10**8,
+    )
+    return JobOutcome(figures=Figures(connections=figures), began_s=0.0, took_s=1.0)
+
+
+def asked(job: Job) -> ConnectionsSpec:
+    assert job.ask.connections is not None
+    return job.ask.connections
+
+
+def measured(method: RoundMethod, laboratory: Laboratory) -> Result:
+    (result,) = asyncio.run(method.run(laboratory.context))
+    return result
+
+
+def cps(**options: Any) -> ConnectionsPerSecond:
+    options = {"maximum": 10_000, "duration": 1.0, "precision": 0.01, "loss_verification": 0, **options}
+    return ConnectionsPerSecond("cps", ConnectionsPerSecond.Options.model_validate(options))
+
+
+def test_the_greatest_rate_without_failures_is_found_and_what_fails_above_it_is_told() -> None:
+    def bears(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {"connect_timeout": rate - 1234} if rate > 1234 else {})
+
+    result = measured(cps(), Laboratory(bears))
+    found = result.values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower <= 1234 < found.upper <= found.lower * 1.01 + 1
+    assert found.limited_by is LimitedBy.DUT
+    assert "not connected in time" in str(result.values["limit"])
+    (section,) = sections([result], {})
+    assert section.table.title == "Connections per second"
+
+
+def test_one_failure_in_a_hundred_thousand_is_allowed_and_two_are_not() -> None:
+    for failures, expected in ((1, 10_000), (2, None)):
+        laboratory = Laboratory(lambda _, job, failures=failures: counted(100_000, {"reset": failures}))
+        found = measured(cps(duration=10.0), laboratory).values["connections_per_s"]
+        assert isinstance(found, Bounded)
+        assert found.value == expected
+
+
+def test_what_piles_up_is_no_rate_although_nothing_fails() -> None:
+    def slow(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {}, in_time=min(rate, 500))
+
+    result = measured(cps(), Laboratory(slow))
+    found = result.values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert found.value is not None
+    assert 495 <= found.value <= 506
+    assert "complete in time" in str(result.values["limit"])
+
+
+def test_a_late_client_is_the_limit_and_not_the_dut() -> None:
+    def late(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {}, in_time=min(rate, 700), late=rate > 700)
+
+    result = measured(cps(), Laboratory(late))
+    found = result.values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert (found.value, found.upper, found.limited_by) == (700, None, LimitedBy.TESTER)
+    assert result.values["limited_by"] == "client"
+
+
+def test_clients_share_rate_and_connections() -> None:
+    laboratory = Laboratory(lambda _, job: counted(asked(job).connections, {}), clients_per_port=3)
+    options = {"maximum": 100, "rate": 60, "precision": 0, "duration": 1.0}
+    method = ConcurrentConnections("held", ConcurrentConnections.Options.model_validate(options))
+    found = measured(method, laboratory).values["concurrent_connections"]
+    assert found == Bounded(value=100, lower=100, limited_by=LimitedBy.MAXIMUM_LOAD)
+    jobs = [asked(job) for job in laboratory.requests[0].jobs]
+    assert [(job.connections, job.rate_per_s) for job in jobs] == [(34, 20.0), (33, 20.0), (33, 20.0)]
+
+
+def test_the_number_that_is_held_is_found_to_the_last() -> None:
+    def holds(_: int, job: Job) -> JobOutcome:
+        wanted = asked(job).connections
+        return counted(wanted, {"connect_timeout": wanted - 317} if wanted > 317 else {})
+
+    options = {"maximum": 1000, "precision": 0, "duration": 1.0}
+    method = ConcurrentConnections("held", ConcurrentConnections.Options.model_validate(options))
+    found = measured(method, Laboratory(holds)).values["concurrent_connections"]
+    assert found == Bounded(value=317, lower=317, upper=318, limited_by=LimitedBy.DUT)
+
+
+def test_a_tool_that_fails_leaves_the_result_incomplete() -> None:
+    laboratory = Laboratory(lambda _, job: JobOutcome(failure="no nginx", repeatable=False))
+    assert measured(cps(maximum=2), laboratory).verdict is ResultVerdict.INCOMPLETE
+
+
+def test_goodput_is_that_of_the_greatest_rate() -> None:
+    laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}))
+    options = {"maximum": 50, "object_bytes": [1000], "duration": 1.0}
+    method = HttpTransactions("http", HttpTransactions.Options.model_validate(options))
+    values = measured(method, laboratory).values
+    assert values["goodput_bits_per_s"] == 8 * 1000 * 50
+
+
+def test_latency_takes_a_rate_or_an_earlier_test_and_not_both() -> None:
+    for wrong in ({}, {"rate": 10, "of": "cps"}):
+        with pytest.raises(ValueError, match="give either"):
+            HttpLatency.Options.model_validate(wrong)
+
+
+def test_through_a_dut_takes_two_ports() -> None:
+    method = cps(through=True)
+    assert [one.option for one in method.find_misfits({"s0": ["c0"]}, ["server"])] == [("through",)]
+    assert not list(method.find_misfits({"s0": ["c0"], "s1": ["c1"]}, ["server"]))
