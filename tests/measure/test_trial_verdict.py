@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from nicbench.core.clock_mapping import ClockMapping
+from nicbench.core.clocks.clock_mapping import ClockMapping
 from nicbench.core.judging import Thresholds
 from nicbench.core.reading import Counts, Stamps
 from nicbench.core.trial import CpuTime, Health, PortReading, Reading

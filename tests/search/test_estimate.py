@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from nicbench.core.reference_clock import ReferenceClock
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search._simulated_neighbour import SimulatedNeighbour

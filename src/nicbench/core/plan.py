@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.hypervisor import Hypervisor
 from nicbench.core.monitor import MonitorPlan
-from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
 from nicbench.core.turn import DEFAULT, ONCE, Runs
 

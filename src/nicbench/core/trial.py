@@ -8,7 +8,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.clock_mapping import ClockMapping
+from nicbench.core.clocks.clock_mapping import ClockMapping
 from nicbench.core.dut_work import DutWork
 from nicbench.core.frame_size import Mix, Size
 from nicbench.core.headers.multicast import Groups

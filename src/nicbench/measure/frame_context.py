@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.events import CeilingFound
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
 from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
 from nicbench.core.pattern import Ways
-from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Trial, TrialRequest

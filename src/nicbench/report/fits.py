@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.plan import PlannedTest
-from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy, number_of
 from nicbench.core.table import Goal as TableGoal
 from nicbench.core.trial import Trial

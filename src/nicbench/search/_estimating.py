@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nicbench.core.reference_clock import ReferenceClock
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_rate
 from nicbench.search._interval import explain_none, read

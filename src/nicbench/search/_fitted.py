@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nicbench.core.reference_clock import ReferenceClock
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded
 from nicbench.search._estimating import Fit, clock_of, find_reference, fit_goal, stated_clock_hz
 from nicbench.search.base import Goal, Limits, Sample

@@ -14,9 +14,9 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.reading import Counts
-from nicbench.core.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy
 
 CLOSE = 1e-9

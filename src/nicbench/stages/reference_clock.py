@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.core.reference_clock import ReferenceClock
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.stats.looks import CoreLooks
 from nicbench.store.folder import RunFolder
 from nicbench.system.machine_clock import Machine, identify, keep_highest, read_reference

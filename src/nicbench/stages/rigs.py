@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.clock import ClockOffset
+from nicbench.core.clocks.clock import ClockOffset
 from nicbench.core.cpus import NumaNode
 from nicbench.core.errors import NicbenchError, NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted

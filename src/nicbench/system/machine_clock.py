@@ -16,8 +16,8 @@ from pydantic import Field, ValidationError
 
 from nicbench.core.base import Frozen
 from nicbench.core.cache import cache_folder
+from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.errors import NicbenchError, UnknownFactError
-from nicbench.core.reference_clock import ReferenceClock
 from nicbench.hosts.asking import text_of
 from nicbench.hosts.base import Host
 from nicbench.store.files import write_atomically

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from nicbench.core.clock_mapping import ClockMapping
+from nicbench.core.clocks.clock_mapping import ClockMapping
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
 from nicbench.report.document.inlines import inlines
 from nicbench.report.document.tables import caption, cell, head, heading, heads, name, paragraph, table

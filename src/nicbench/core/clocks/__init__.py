@@ -1,0 +1,1 @@
+"""Clocks of machines and adapters: what they are, and how one is mapped onto another."""
