@@ -121,7 +121,7 @@ class Queue:
             times.append(self.paused_until)
             if watchdog is not None:
                 times.append(self.moved + watchdog["detect_ns"])
-        if self.storm:
+        if self.storm and watchdog is not None:
             times.append(self.last_pause + watchdog["restore_ns"])
         if self.xoff_sent_at is not None:
             times.append(self.xoff_sent_at + self.settings["refresh_ns"])
