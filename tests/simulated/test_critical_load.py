@@ -146,7 +146,7 @@ def test_a_bistable_dut_is_found_at_its_slow_state_or_named() -> None:
 
 def test_too_few_frames_for_the_target_are_named() -> None:
     outcome = searched(SimulatedMachine(SimulatedDut(4e3), 1), 1e4, 1e-7)
-    assert any("too few to see a loss ratio of 1e-07" in note for note in outcome.notes)
+    assert any("too few to see a loss ratio of 0.0000001" in note for note in outcome.notes)
 
 
 def test_disturbed_trials_count_half_and_mark_the_answer() -> None:

@@ -13,6 +13,7 @@ trials that contradict this.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 from pydantic import Field
@@ -193,9 +194,9 @@ def find_inconsistent_loss(samples: Sequence[Sample]) -> str | None:
         return None
     _, one, other = worst
     return (
-        f"a trial of {one.duration_s:g} s at {one.load_frames_per_s:.0f} frames/s lost {one.counts.loss_ratio:.3g} of "
+        f"a trial of {one.duration_s:g} s at {one.load_frames_per_s:.0f} frames/s lost {_share(one.counts.loss_ratio)} of "
         f"its frames, and one of {other.duration_s:g} s at {other.load_frames_per_s:.0f} frames/s only "
-        f"{other.counts.loss_ratio:.3g}: the DUT does not lose frames alike at all times (it has several states, "
+        f"{_share(other.counts.loss_ratio)}: the DUT does not lose frames alike at all times (it has several states, "
         "bursts, or a buffer that long trials fill), which both models assume; the interval may not hold"
     )
 
@@ -247,7 +248,7 @@ def _few_frames(samples: Sequence[Sample], goal: Goal) -> str | None:
     if offered * goal.loss_ratio >= _FRAMES_WANTED:
         return None
     return (
-        f"{offered} frames were offered in all, too few to see a loss ratio of {goal.loss_ratio:g}: the estimate is "
+        f"{offered} frames were offered in all, too few to see a loss ratio of {_share(goal.loss_ratio)}: the estimate is "
         "what the models make of the losses at higher loads"
     )
 
@@ -258,3 +259,8 @@ def _outcome_not_offered(ceiling: CeilingReached, trials: int) -> Outcome:
     return Outcome(
         goal="critical_load", outcome="none", rate=rate, converged=False, trials=trials, disturbed=ceiling.disturbed
     )
+
+
+def _share(ratio: float) -> str:
+    """Three digits of a ratio, without a power of ten."""
+    return f"{Decimal(f'{ratio:.3g}'):f}"
