@@ -194,8 +194,8 @@ def find_inconsistent_loss(samples: Sequence[Sample]) -> str | None:
         return None
     _, one, other = worst
     return (
-        f"a trial of {one.duration_s:g} s at {one.load_frames_per_s:.0f} frames/s lost {_share(one.counts.loss_ratio)} of "
-        f"its frames, and one of {other.duration_s:g} s at {other.load_frames_per_s:.0f} frames/s only "
+        f"a trial of {one.duration_s:g} s at {one.load_frames_per_s:.0f} frames/s lost {_share(one.counts.loss_ratio)} "
+        f"of its frames, and one of {other.duration_s:g} s at {other.load_frames_per_s:.0f} frames/s only "
         f"{_share(other.counts.loss_ratio)}: the DUT does not lose frames alike at all times (it has several states, "
         "bursts, or a buffer that long trials fill), which both models assume; the interval may not hold"
     )
@@ -248,8 +248,8 @@ def _few_frames(samples: Sequence[Sample], goal: Goal) -> str | None:
     if offered * goal.loss_ratio >= _FRAMES_WANTED:
         return None
     return (
-        f"{offered} frames were offered in all, too few to see a loss ratio of {_share(goal.loss_ratio)}: the estimate is "
-        "what the models make of the losses at higher loads"
+        f"{offered} frames were offered in all, too few to see a loss ratio of {_share(goal.loss_ratio)}: the estimate "
+        "is what the models make of the losses at higher loads"
     )
 
 
