@@ -15,10 +15,10 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Seconds
 from nicbench.hosts.base import Host
+from nicbench.testbed.duts._packet_filter import set_up_table
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.adapter.qdisc import Qdisc, QdiscOptions
 from nicbench.tuning.items.base import CannotSetError, Place
-from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
 
 TABLE: Final = "nicbench_bridge"
 _FAMILY: Final = "bridge"
@@ -121,16 +121,6 @@ def policing_ruleset(policers: Sequence[Policing]) -> str:
 
 
 async def police(host: Host, changes: Changes, policers: Sequence[Policing]) -> None:
-    """Puts the policers in place, undo first; NotReadyError where the kernel cannot."""
-
-    async def apply() -> None:
-        await host.run(("nft", "-f", "-"), input_text=policing_ruleset(policers))
-
-    try:
-        await changes.make(host, DeleteNftTable(family=_FAMILY, table=TABLE), apply)
-    except HostError as error:
-        raise NotReadyError(
-            f"no policer can be set up: {error.message}",
-            place=f"dut, police, on {host.name}",
-            next_step="apt-get install nftables, on a kernel with nf_tables of bridges and nft_limit",
-        ) from error
+    """Puts the policers in place, undo first; NotReadyError where the kernel cannot, or has a table of that name."""
+    words = {"what": "the policer", "option": "police", "needs": "nf_tables of bridges and nft_limit"}
+    await set_up_table(host, changes, _FAMILY, TABLE, policing_ruleset(policers), **words)

@@ -16,19 +16,32 @@ _SLACK_FRAMES: Final = 16
 _SLACK_RATIO: Final = 0.01
 _ENOUGH_FRAMES: Final = 32
 """Of fewer frames into the layer nothing is said where none comes out."""
+_STRAY_FRAMES: Final = 4
+"""So many that come out are the DUT's own, such as reports of multicast listeners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Cumulative frames: into the layer and out of it, by its own count, and sent by the DUT's ports."""
+    """Cumulative frames: into the layer and out of it, by its own count, and sent by the DUT's ports.
+
+    ``plain`` are frames that crossed a wire within the layer and are none of its own.
+    """
 
     into: int
     through: int
     sent: int
+    plain: int = 0
 
 
 def check_passage(before: Passed, after: Passed, layer: str, place: str) -> None:
-    """HostError where frames went past the layer, or where it gives nothing back of what it takes."""
+    """HostError where frames went past the layer, or crossed it plain, or where it gives back nothing that it takes."""
+    plain = after.plain - before.plain
+    if plain > _SLACK_FRAMES:
+        raise HostError(
+            f"{plain} frames went plain between the ends of {layer}",
+            place=place,
+            next_step="see `ip xfrm policy`, `ip rule` and `ip route` there: frames must be encrypted on the way",
+        )
     into, through, sent = after.into - before.into, after.through - before.through, after.sent - before.sent
     if sent > through + _SLACK_FRAMES + _SLACK_RATIO * through:
         raise HostError(
@@ -36,9 +49,9 @@ def check_passage(before: Passed, after: Passed, layer: str, place: str) -> None
             place=place,
             next_step="see `ip rule` and `ip route` there: something else forwards between these ports",
         )
-    if into > _ENOUGH_FRAMES and not through:
+    if into > _ENOUGH_FRAMES and through <= _STRAY_FRAMES:
         raise HostError(
-            f"{layer} took {into} frames and gave none back",
+            f"{layer} took {into} frames and gave {through or 'none'} back",
             place=place,
             next_step="see whether both ends have the same keys, and whether the wire between them is up",
         )

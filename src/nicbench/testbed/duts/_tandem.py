@@ -13,10 +13,11 @@ from abc import abstractmethod
 from typing import Any, Final
 
 from nicbench.core.base import Frozen
-from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost, outermost
 from nicbench.testbed.duts._forwarding import ForwardingDut
+from nicbench.testbed.duts._packet_filter import set_up_table
 from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
 from nicbench.testbed.duts._ports import require_host
 from nicbench.testbed.labs.base import Testbed
@@ -31,11 +32,35 @@ _MIDDLE_MACS: Final = ("02:00:00:00:5a:01", "02:00:00:00:5a:02")
 _TABLES: Final = ("5191", "5192")
 _LONGEST_OVERHEAD: Final = 200
 """Bytes that the middle wire carries beyond the MTU of the ports: more than any of the encapsulations adds."""
+_FAMILY: Final = "netdev"
+TABLE: Final = "nicbench-passage"
+
+
+def passage_ruleset(device: str, carrier: str) -> str:
+    """The text for nft that counts what comes in from the middle wire: packets of the tunnel, and others but ARP."""
+    rules = ("ether type arp accept", f'{carrier} counter name "encrypted" accept', 'counter name "plain"')
+    return "\n".join(
+        [
+            f"table {_FAMILY} {TABLE} {{",
+            "  counter encrypted { }",
+            "  counter plain { }",
+            "  chain arriving {",
+            f'    type filter hook ingress device "{device}" priority 0; policy accept;',
+            *(f"    {rule}" for rule in rules),
+            "  }",
+            "}",
+            "",
+        ]
+    )
 
 
 class TandemDut(ForwardingDut, PassageDut):
-    """Two gateways in one machine; subclasses make the two tunnel interfaces ``devices``."""
+    """Two gateways in one machine; subclasses make the two tunnel interfaces ``devices``.
 
+    ``carrier`` matches the packets of the tunnel, in the words of nft.
+    """
+
+    carrier: str
     fewest_ports = 2
     most_ports = 2
     returns_on_same_port = False
@@ -75,6 +100,9 @@ class TandemDut(ForwardingDut, PassageDut):
                 await self._add(host, changes, version, "route", ("default", "dev", device, "table", number))
                 await self._add(host, changes, version, "rule", ("iif", port, "lookup", number, "pref", number))
         await self._agree(host, far)
+        for side, device in zip((host, far), MIDDLE, strict=True):
+            words = {"what": "the count of encrypted frames", "needs": "nf_tables of devices (CONFIG_NF_TABLES_NETDEV)"}
+            await set_up_table(side, changes, _FAMILY, TABLE, passage_ruleset(device, self.carrier), **words)
 
     async def _make_middle(self, host: Host, changes: Changes) -> NetnsHost:
         machine = outermost(host)
@@ -99,7 +127,8 @@ class TandemDut(ForwardingDut, PassageDut):
                 await side.write_file(silent, "1")
             mtu = str(self._mtu + _LONGEST_OVERHEAD)
             set_link = ("ip", "link", "set", "dev", device)
-            await self._run(side, *set_link, "address", _MIDDLE_MACS[number], "mtu", mtu, "up")
+            # Each frame of a tunnel is counted: none may be sent as a segment of a larger one.
+            await self._run(side, *set_link, "address", _MIDDLE_MACS[number], "mtu", mtu, "gso_max_segs", "1", "up")
             await self._run(side, "ip", "address", "add", f"{MIDDLE_ADDRESSES[number]}/30", "dev", device)
             other = (MIDDLE_ADDRESSES[1 - number], "lladdr", _MIDDLE_MACS[1 - number])
             await self._run(side, "ip", "neigh", "replace", *other, "dev", device, "nud", "permanent")
@@ -138,15 +167,20 @@ class TandemDut(ForwardingDut, PassageDut):
     _without_kernel = "use a kernel that has it, for example that of a virtual machine (docs/vm.md)"
 
     async def _read_passed(self) -> Passed:
-        """Reads what went into the layer, what came out decrypted after crossing the wire, and what the ports sent."""
-        host = self._host
-        assert host is not None  # noqa: S101 - it is up
+        """Reads what went into the tunnel, what crossed the wire encrypted and came out, and what the ports sent."""
+        if self._host is None or self._far is None:
+            raise UsageError(f"{self.layer} is not set up", next_step="call up first")
         ports = tuple(port.device for port in self._ports)
-        counts = await link_packets(host, *self.devices, *ports, MIDDLE[0])
+        counts = await link_packets(self._host, *self.devices, *ports)
         decrypted = sum(counts[device][0] for device in self.devices)
-        through = min(decrypted, sum(counts[MIDDLE[0]]))
         into = sum(counts[device][1] for device in self.devices)
-        return Passed(into, through, sum(counts[port][1] for port in ports))
+        near, far = [await _read_counters(side) for side in (self._host, self._far)]
+        return Passed(
+            into=into,
+            through=min(decrypted, near["encrypted"] + far["encrypted"]),
+            sent=sum(counts[port][1] for port in ports),
+            plain=near["plain"] + far["plain"],
+        )
 
     def disclosure(self) -> dict[str, Any]:
         routes = self._disclose_routes()
@@ -154,8 +188,15 @@ class TandemDut(ForwardingDut, PassageDut):
             "kind": self.kind,
             **self._disclose_layer(),
             "gateways": "two, back to back: one encrypts, the other decrypts; each frame is forwarded twice",
-            "middle_wire": "a veth pair of the kernel",
+            "middle_wire": "a veth pair of the kernel, on which encrypted and plain frames are counted",
             "mtu": {"tunnel": self._mtu, "middle_wire": self._mtu + _LONGEST_OVERHEAD},
             **routes,
             "commands": [*routes["commands"], *self._made],
         }
+
+
+async def _read_counters(host: Host) -> dict[str, int]:
+    """Reads the packets that each counter of the table has seen."""
+    shown = json.loads((await host.run(("nft", "-j", "list", "table", _FAMILY, TABLE))).stdout)
+    counters = (entry["counter"] for entry in shown["nftables"] if "counter" in entry)
+    return {str(counter["name"]): int(counter["packets"]) for counter in counters}

@@ -11,11 +11,10 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from nicbench.core.errors import HostError, NotReadyError
+from nicbench.testbed.duts._packet_filter import set_up_table
 from nicbench.testbed.duts.router import Router, RouterOptions
 from nicbench.testbed.labs.base import EndpointTestbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
 
 TABLE: Final = "nicbench_firewall"
 _FAMILY: Final = "inet"
@@ -65,25 +64,8 @@ class Firewall(Router):
     async def up(self, testbed: EndpointTestbed, changes: Changes) -> None:
         await super().up(testbed, changes)
         host = testbed.server.network
-        shown = await host.run(("nft", "list", "table", _FAMILY, TABLE), check=False)
-        if shown.status == 0:
-            raise NotReadyError(
-                f"there is a table {_FAMILY} {TABLE} already",
-                place=host.name,
-                next_step=f"a run that died left it: nicbench restore RUN, or nft delete table {_FAMILY} {TABLE}",
-            )
-
-        async def apply() -> None:
-            await host.run(("nft", "-f", "-"), input_text=firewall_ruleset(self.options))
-
-        try:
-            await changes.make(host, DeleteNftTable(family=_FAMILY, table=TABLE), apply)
-        except HostError as error:
-            raise NotReadyError(
-                f"the firewall cannot be set up: {error.message}",
-                place=f"dut, on {host.name}",
-                next_step="apt-get install nftables, on a kernel with nf_tables, nft_ct, nft_limit and nft_connlimit",
-            ) from error
+        words = {"what": "the firewall", "needs": "nf_tables, nft_ct, nft_limit and nft_connlimit"}
+        await set_up_table(host, changes, _FAMILY, TABLE, firewall_ruleset(self.options), **words)
 
     def disclosure(self) -> dict[str, Any]:
         rules = [line.strip() for line in firewall_ruleset(self.options).splitlines() if line.strip()]

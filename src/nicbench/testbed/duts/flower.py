@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import tester_macs, transparent_addressing
 from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
@@ -60,10 +60,7 @@ class Flower(PassageDut):
         for number, device in enumerate(self._devices):
             await self._add_hook(host, changes, device)
             other = self._devices[1 - number]
-            unused = (
-                f"02:ff:{n >> 16:02x}:{n >> 8 & 255:02x}:{n & 255:02x}:00" for n in range(self.options.other_flows)
-            )
-            lines = [self._filter(device, other, mac) for mac in unused]
+            lines = [self._filter(device, other, _unused_mac(flow)) for flow in range(self.options.other_flows)]
             own = self._filter(device, other, macs[1 - number])
             try:
                 await host.run(("tc", "-batch", "-"), input_text="\n".join([*lines, own, ""]))
@@ -105,8 +102,7 @@ class Flower(PassageDut):
 
     async def _read_flows(self) -> dict[str, dict[str, Any]]:
         """Reads by device the flow that is used: the one with the most frames."""
-        host = self._host
-        assert host is not None  # noqa: S101 - it is up
+        host = self._require_up()
         found: dict[str, dict[str, Any]] = {}
         for device in self._devices:
             shown = await host.run(("tc", "-s", "-j", "filter", "show", "dev", device, "ingress"))
@@ -117,11 +113,15 @@ class Flower(PassageDut):
         return found
 
     async def _read_passed(self) -> Passed:
-        host = self._host
-        assert host is not None  # noqa: S101 - it is up
+        host = self._require_up()
         redirected = sum(packets_of(flow) for flow in (await self._read_flows()).values())
         counts = await link_packets(host, *self._devices)
         return Passed(redirected, redirected, sum(sent for _, sent in counts.values()))
+
+    def _require_up(self) -> Host:
+        if self._host is None:
+            raise UsageError("traffic control is not set up", next_step="call up first")
+        return self._host
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)

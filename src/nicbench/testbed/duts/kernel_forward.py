@@ -12,14 +12,13 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.duts._forwarding import ForwardingDut
+from nicbench.testbed.duts._packet_filter import set_up_table
 from nicbench.testbed.duts._ports import require_host
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
 
 MAXIMUM_RULES = 100_000
 TABLE = "nicbench_filter"
@@ -47,30 +46,9 @@ def filter_ruleset(family: str, rules: int) -> str:
 async def set_up_filter(host: Host, changes: Changes, rules: int, *, ipv6: bool) -> None:
     """Puts the rules in place, undo first; NotReadyError where the host has no nftables or a table of that name."""
     for family in ("ip", "ip6") if ipv6 else ("ip",):
-        await _require_no_table(host, family)
         text = filter_ruleset(family, rules)
-
-        async def apply(text: str = text) -> None:
-            await host.run(("nft", "-f", "-"), input_text=text)
-
-        try:
-            await changes.make(host, DeleteNftTable(family=family, table=TABLE), apply)
-        except HostError as error:
-            raise NotReadyError(
-                f"no packet filter can be set up: {error.message}",
-                place=f"dut, filter_rules, on {host.name}",
-                next_step="apt-get install nftables, on a kernel with nf_tables; or leave filter_rules out",
-            ) from error
-
-
-async def _require_no_table(host: Host, family: str) -> None:
-    shown = await host.run(("nft", "list", "table", family, TABLE), check=False)
-    if shown.status == 0:
-        raise NotReadyError(
-            f"there is a table {family} {TABLE} already",
-            place=host.name,
-            next_step=f"a run that died left it: nicbench restore RUN, or nft delete table {family} {TABLE}",
-        )
+        words = {"what": "the packet filter", "option": "filter_rules", "needs": "nf_tables; or leave filter_rules out"}
+        await set_up_table(host, changes, family, TABLE, text, **words)
 
 
 # The backlog is a setting of the whole machine, and its file does not exist in a namespace.

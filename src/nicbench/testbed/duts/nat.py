@@ -21,10 +21,10 @@ from nicbench.core.quantity import Seconds
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import outermost
 from nicbench.testbed.duts._forwarding import ForwardingDut, ForwardingPort, neighbour_of
+from nicbench.testbed.duts._packet_filter import set_up_table
 from nicbench.testbed.duts._ports import require_host
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
-from nicbench.tuning.undo.delete_nft_table import DeleteNftTable
 
 TABLE: Final = "nicbench_nat"
 _FAMILY: Final = "inet"
@@ -202,25 +202,8 @@ class Nat(ForwardingDut):
 
 async def set_up_rules(host: Host, changes: Changes, text: str) -> None:
     """Puts the rules in place, undo first; NotReadyError where the host cannot, or has a table of that name."""
-    shown = await host.run(("nft", "list", "table", _FAMILY, TABLE), check=False)
-    if shown.status == 0:
-        raise NotReadyError(
-            f"there is a table {_FAMILY} {TABLE} already",
-            place=host.name,
-            next_step=f"a run that died left it: nicbench restore RUN, or nft delete table {_FAMILY} {TABLE}",
-        )
-
-    async def apply() -> None:
-        await host.run(("nft", "-f", "-"), input_text=text)
-
-    try:
-        await changes.make(host, DeleteNftTable(family=_FAMILY, table=TABLE), apply)
-    except HostError as error:
-        raise NotReadyError(
-            f"no address translation can be set up: {error.message}",
-            place=f"dut, on {host.name}",
-            next_step="apt-get install nftables, on a kernel with nf_tables, nft_nat and nft_masq",
-        ) from error
+    words = {"what": "the address translation", "needs": "nf_tables, nft_nat and nft_masq"}
+    await set_up_table(host, changes, _FAMILY, TABLE, text, **words)
 
 
 async def set_limit(host: Host, changes: Changes, connections: int) -> None:

@@ -12,7 +12,7 @@ import re
 from typing import Any, Final, Literal
 
 from nicbench.core.base import Frozen
-from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import transparent_addressing
 from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
@@ -82,8 +82,7 @@ class Ovs(PassageDut):
 
     async def _require_no_datapath(self) -> None:
         """NotReadyError where the kernel has no Open vSwitch, or has a datapath of somebody else in this namespace."""
-        assert self._host is not None  # noqa: S101 - it is set first
-        host = self._host
+        host = self._require_up()
         await host.run(("modprobe", "openvswitch"), check=False)
         shown = await host.run(("ovs-dpctl", "dump-dps"), check=False)
         if shown.status != 0 or "ovs_datapath" in shown.stderr:
@@ -144,8 +143,7 @@ class Ovs(PassageDut):
 
     async def _read_passed(self) -> Passed:
         """Reads the counters of the flows, once the switch has gathered them, and of the ports."""
-        host = self._host
-        assert host is not None  # noqa: S101 - it is up
+        host = self._require_up()
         await host.run(("ovs-appctl", "-t", f"{self._folder}/switch.ctl", "revalidator/wait"))
         shown = (await host.run(("ovs-ofctl", "dump-flows", self._management))).stdout
         counted = [int(found) for found in _PACKETS.findall(shown)]
@@ -153,6 +151,11 @@ class Ovs(PassageDut):
             raise HostError("the flows of Open vSwitch are not those that were set", place=f"dut, on {host.name}")
         counts = await link_packets(host, *self._devices)
         return Passed(sum(counted), sum(counted), sum(sent for _, sent in counts.values()))
+
+    def _require_up(self) -> Host:
+        if self._host is None:
+            raise UsageError("Open vSwitch is not set up", next_step="call up first")
+        return self._host
 
     def addressing(self, testbed: Testbed, ip: int) -> tuple[Addressing, ...]:
         return transparent_addressing(testbed, ip)

@@ -22,6 +22,7 @@ from nicbench.tuning.undo.remove_path import RemovePath
 _PORT: Final = "51820"
 _PROGRAM: Final = "wireguard-go"
 _SOCKETS: Final = "/var/run/wireguard"
+_THREADS: Final = {"kernel": "of the kernel, on any CPU of the machine", "user": "on the DUT's CPUs"}
 _TRIES: Final = 100
 _BETWEEN_TRIES_S: Final = 0.1
 
@@ -41,6 +42,7 @@ class Wireguard(TandemDut):
     kind = "wireguard"
     Options = WireguardOptions
     layer = "WireGuard"
+    carrier = f"udp dport {_PORT}"
     devices = ("nicbench-wg0", "nicbench-wg1")
     options: WireguardOptions
     _without_kernel = "modprobe wireguard; or `implementation: user` under `dut` (apt-get install wireguard-go)"
@@ -130,6 +132,7 @@ class Wireguard(TandemDut):
             "versions": dict(self._versions),
             "cipher": "ChaCha20-Poly1305 (WireGuard has no other)",
             "offload": "none: no card has it",
+            "threads": _THREADS[self.options.implementation],
         }
 
 
