@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from nicbench.core.plan import Difference
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.report.rates import RateCell
+from nicbench.report.sections.layer_costs import _cell
 from nicbench.report.statistics.layer_costs import _of_rates, layer_costs
 from nicbench.stats.sample import Span
 
@@ -26,6 +30,19 @@ def test_a_rate_without_an_upper_bound_has_no_cost() -> None:
     bare, layer = cell("bare", 1e6, 0.8e6, 1.25e6), cell("nat", 0.5e6, 0.4e6, float("inf"))
     assert list(_of_rates("64", (bare, layer))) == []
     assert list(_of_rates("64", (layer, bare))) == []
+
+
+@pytest.mark.parametrize("verdict", ResultVerdict)
+def test_a_cost_of_a_result_that_is_not_valid_is_marked(verdict: ResultVerdict) -> None:
+    bare = replace(cell("bare", 1e6, 0.8e6, 1.25e6), results=(result_of(ResultVerdict.VALID),))
+    layer = replace(cell("nat", 0.5e6, 0.4e6, 0.625e6), results=(result_of(verdict),))
+    for first, second in ((bare, layer), (layer, bare)):
+        (cost,) = _of_rates("64", (first, second))
+        assert ("*" in repr(_cell(cost, (cost,)))) is (verdict is not ResultVerdict.VALID)
+
+
+def result_of(verdict: ResultVerdict) -> Result:
+    return Result(id="t/64", method="throughput", scope="per port", parameters={}, values={}, verdict=verdict)
 
 
 @pytest.mark.parametrize("settings", [("dut.filter_rules",), ("dut.kind", "traffic.flows"), ()])

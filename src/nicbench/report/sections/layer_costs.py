@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from nicbench.report.document.blocks import Block, Cell
-from nicbench.report.document.inlines import BREAK, small, strong
+from nicbench.report.document.inlines import BREAK, mark, small, strong
 from nicbench.report.document.tables import caption, cell, head, heading, name, table, word_heads
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.drawing.layer_costs import CostsOf, costs_chart, unit_of
@@ -24,11 +24,13 @@ def layer_costs_section(costs: LayerCosts, figures: Figures) -> Iterator[Block]:
         f"What each configuration adds to {costs.first}. Time per frame is 1 / {costs.goal}: where one core does all "
         "the work, its time, and less than all cores’ where work is spread. Its interval is that of both rates. A rate "
         "at the line rate or at the tester’s ceiling is not compared. Added latency is the difference of the medians, "
-        "only where the load was the same; its interval spans all runs, and of one run there is none."
+        "only where the load was the same; its interval spans all runs, and of one run there is none. What is marked * "
+        "is of a disturbed or incomplete result, and has no bar."
     )
     for shown, title in ((costs.per_frame, _PER_FRAME), (costs.latency, _LATENCY)):
         told = f"{title[0].upper()}{title[1:]}, against {costs.first}. The line over a bar is its interval."
-        if figure := figures.figure(costs_chart, CostsOf(shown, costs.names, title), title, told):
+        sound = tuple(cost for cost in shown if cost.doubtful is None)
+        if figure := figures.figure(costs_chart, CostsOf(sound, costs.names, title), title, told):
             yield figure
     places = dict.fromkeys((cost.size, cost.configuration) for cost in (*costs.per_frame, *costs.latency))
     of_frames, of_latency = (_by_place(shown) for shown in (costs.per_frame, costs.latency))
@@ -60,6 +62,7 @@ def _cell(cost: Cost | None, beside: Sequence[Cost]) -> Cell:
     least, most = (significant(value * factor) for value in (cost.lower_ns, cost.upper_ns))
     return cell(
         strong(f"{significant(cost.added_ns * factor)}"),
+        mark(cost.doubtful) if cost.doubtful else None,
         BREAK,
         *((small(f"{least} to {most}"),) if least != most else ()),
     )

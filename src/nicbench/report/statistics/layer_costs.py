@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.plan import Difference
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.report.cells import number_in
 from nicbench.report.rates import RateCell, RatesTable
 from nicbench.report.section import Section
@@ -28,13 +28,17 @@ _NS: Final = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one configuration adds to the first, in ns a frame, from ``lower`` to ``upper``."""
+    """What one configuration adds to the first, in ns a frame, from ``lower`` to ``upper``.
+
+    ``doubtful`` is the first of the results behind it that is not valid.
+    """
 
     size: str
     configuration: str
     added_ns: float
     lower_ns: float
     upper_ns: float
+    doubtful: Result | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def _of_rates(size: str, cells: Sequence[RateCell]) -> Iterable[Cost]:
         added = _NS / (cell.rate_frames_per_s or math.inf) - _NS / (first.rate_frames_per_s or math.inf)
         least = _NS / cell.span.upper - _NS / first.span.lower
         most = _NS / cell.span.lower - _NS / first.span.upper
-        yield Cost(size, cell.configuration, added, least, most)
+        yield Cost(size, cell.configuration, added, least, most, _find_doubtful((*first.results, *cell.results)))
 
 
 def _is_of_the_dut(cell: RateCell) -> bool:
@@ -106,7 +110,12 @@ def _of_latency(section: Section, names: Sequence[str]) -> Iterable[Cost]:
         for name in names[1:]:
             if own := _latencies(found.get(name, ())):
                 added = statistics.median(own) - statistics.median(first)
-                yield Cost(size, name, added, min(own) - max(first), max(own) - min(first))
+                doubtful = _find_doubtful((*found[names[0]], *found[name]))
+                yield Cost(size, name, added, min(own) - max(first), max(own) - min(first), doubtful)
+
+
+def _find_doubtful(results: Iterable[Result]) -> Result | None:
+    return next((result for result in results if result.verdict is not ResultVerdict.VALID), None)
 
 
 def _latencies(results: Iterable[Result]) -> list[float]:
