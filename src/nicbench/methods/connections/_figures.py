@@ -136,3 +136,10 @@ def columns_of_times(kinds: Iterable[str] = ("connect", "handshake", "first_byte
         for kind in kinds
         for which, head in (("p50", "median"), ("p99", "99 %"))
     )
+
+
+def interval_of(column: Column) -> Column:
+    """Returns the column of the interval of a searched value."""
+    return Column(
+        value=column.value, head="Interval", unit=column.unit, form=column.form, aspect="interval", is_minor=True
+    )

@@ -73,6 +73,10 @@ class ConnectionOptions(Frozen):
     """How long an answer may take."""
     ports: int = Field(default=4, ge=1, le=128)
     """TCP ports of the server, over which connections are spread: a client has about 28,000 for each."""
+    duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
+    """The sustain phase of a trial, which alone is measured. RFC 9411: 300 s or more."""
+    ramp: Seconds = Field(default=2.0, ge=0.0, le=3600.0)
+    """The ramp before it, in which the rate rises from 0. RFC 9411: 180 s or more."""
     client_threads: int = Field(default=1, ge=1, le=256)
     """Threads of each client."""
     server_threads: int = Field(default=1, ge=1, le=256)

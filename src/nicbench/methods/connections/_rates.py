@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.quantity import Ratio, Seconds
+from nicbench.core.quantity import Ratio
 from nicbench.core.result import LimitedBy, Result, ResultVerdict
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
 from nicbench.methods.base import RoundContext, Values
@@ -28,10 +28,6 @@ class SearchedOptions(ConnectionOptions):
     """The search ends where its interval is no wider than this share of its upper bound."""
     loss_verification: int = Field(default=1, ge=0, le=10)
     """A trial with failures is made so many times more before it counts."""
-    duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
-    """The sustain phase of a trial, which alone is measured. RFC 9411: 300 s or more."""
-    ramp: Seconds = Field(default=2.0, ge=0.0, le=3600.0)
-    """The ramp before it, in which the rate rises from 0. RFC 9411: 180 s or more."""
 
     def searched_s(self, most: int, trial_s: float) -> float:
         """Returns an upper estimate of the time of one search, in seconds."""

@@ -8,26 +8,21 @@ with the right bytes; the number is exact where `precision` is 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
-from nicbench.core.base import WorkloadChoice
 from nicbench.core.connections import ConnectionsSpec
 from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
-from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.methods.connections._figures import columns_of_times
+from nicbench.methods.base import RoundContext, Values
+from nicbench.methods.connections._figures import columns_of_times, interval_of
+from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
-    WORKLOAD,
     Way,
-    misfits_of,
-    objection_to,
     spec_of,
-    way_of,
     words_of_tls,
 )
 from nicbench.methods.connections._rates import SearchedOptions, find_most, result_of
@@ -42,7 +37,7 @@ _HELD: Final = Column(
 )
 
 
-class ConcurrentConnections(RoundMethod):
+class ConcurrentConnections(ConnectionMethod):
     """The most connections that are held at once."""
 
     kind: ClassVar[str] = "concurrent-connections"
@@ -60,9 +55,6 @@ class ConcurrentConnections(RoundMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.tls)
-
     def estimate_s(self) -> float:
         options = self.options
         trial_s = options.maximum / options.rate + options.duration
@@ -71,34 +63,12 @@ class ConcurrentConnections(RoundMethod):
     def deviations(self) -> tuple[str, ...]:
         return tuple(text for text in self.options.deviations() if "ramp" not in text)
 
-    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        return tuple(
-            (
-                WORKLOAD,
-                JobSpec(
-                    operation="connections",
-                    duration_s=self.options.duration,
-                    connections=self._spec(tls, self.options.maximum),
-                ),
-            )
-            for tls in self.options.tls
-        )
-
-    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        yield from misfits_of(self.options, clients)
-
-    def objection(self, context: RoundContext) -> Objection | None:
-        return objection_to(context, self.options)
-
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        way = way_of(context, self.options)
-        if way is None:  # ``objection`` has said so
-            return ()
-        results = []
+    def _list_points(self) -> Iterator[tuple[str]]:
         for tls in self.options.tls:
-            results.append(await self._measure(context, way, tls))
-            context.publish(results[-1])
-        return tuple(results)
+            yield (tls,)
+
+    def _greatest_spec(self, tls: str) -> ConnectionsSpec:
+        return self._spec(tls, self.options.maximum)
 
     def _spec(self, tls: str, connections: int) -> ConnectionsSpec:
         return spec_of(
@@ -137,14 +107,7 @@ class ConcurrentConnections(RoundMethod):
             columns=(
                 Column(value="transport", head="Transport", form="text"),
                 _HELD,
-                Column(
-                    value=_HELD.value,
-                    head="Interval",
-                    unit="connections",
-                    form="whole",
-                    aspect="interval",
-                    is_minor=True,
-                ),
+                interval_of(_HELD),
                 Column(value="opened_per_s", head="Opened a second", unit="connections/s", form="whole"),
                 Column(value="held_ns", head="Held for", form="seconds"),
                 *columns_of_times(),

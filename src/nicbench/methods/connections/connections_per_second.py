@@ -10,27 +10,24 @@ as failed in one way; length and bytes of each object are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
-from nicbench.core.base import Distinct, WorkloadChoice
+from nicbench.core.base import Distinct
 from nicbench.core.connections import ConnectionsSpec
 from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import format_bytes
-from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod
-from nicbench.methods.connections._figures import Outcome, columns_of_times
+from nicbench.methods.base import RoundContext
+from nicbench.methods.connections._figures import Outcome, columns_of_times, interval_of
+from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
-    WORKLOAD,
     Way,
-    misfits_of,
-    objection_to,
     spec_of,
-    way_of,
     words_of_tls,
 )
 from nicbench.methods.connections._rates import SearchedOptions, find_most, result_of
@@ -46,7 +43,7 @@ _RATE: Final = Column(
 )
 
 
-class ConnectionsPerSecond(RoundMethod):
+class ConnectionsPerSecond(ConnectionMethod):
     """The greatest rate of new connections that is kept up."""
 
     kind: ClassVar[str] = "connections-per-second"
@@ -66,9 +63,6 @@ class ConnectionsPerSecond(RoundMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.tls) * len(self.options.object_bytes)
-
     def estimate_s(self) -> float:
         trial_s = self.options.ramp + self.options.duration
         return self.points() * self.options.searched_s(self.options.maximum, trial_s)
@@ -76,33 +70,11 @@ class ConnectionsPerSecond(RoundMethod):
     def deviations(self) -> tuple[str, ...]:
         return self.options.deviations()
 
-    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        asks = (self._spec(tls, size, self.options.maximum) for tls, size in self._list_points())
-        return tuple(
-            (WORKLOAD, JobSpec(operation="connections", duration_s=self.options.duration, connections=spec))
-            for spec in asks
-        )
-
-    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        yield from misfits_of(self.options, clients)
-
-    def objection(self, context: RoundContext) -> Objection | None:
-        return objection_to(context, self.options)
-
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        way = way_of(context, self.options)
-        if way is None:  # ``objection`` has said so
-            return ()
-        results = []
-        for tls, size in self._list_points():
-            results.append(await self._measure(context, way, tls, size))
-            context.publish(results[-1])
-        return tuple(results)
+    def _greatest_spec(self, tls: str, size: int) -> ConnectionsSpec:
+        return self._spec(tls, size, self.options.maximum)
 
     def _list_points(self) -> Iterator[tuple[str, int]]:
-        for tls in self.options.tls:
-            for size in self.options.object_bytes:
-                yield tls, size
+        yield from product(self.options.tls, self.options.object_bytes)
 
     def _spec(self, tls: str, size: int, rate: int) -> ConnectionsSpec:
         options = self.options
@@ -147,14 +119,7 @@ class ConnectionsPerSecond(RoundMethod):
                 Column(value="transport", head="Transport", form="text"),
                 Column(value="object", head="Object", form="text"),
                 _RATE,
-                Column(
-                    value=_RATE.value,
-                    head="Interval",
-                    unit="connections/s",
-                    form="whole",
-                    aspect="interval",
-                    is_minor=True,
-                ),
+                interval_of(_RATE),
                 *columns_of_times(),
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="limited_by", head="Limited by", form="text"),

@@ -9,30 +9,27 @@ phase, in all repetitions. Verified: each is counted once, as completed or as fa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
-from nicbench.core.base import Distinct, WorkloadChoice
+from nicbench.core.base import Distinct
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.quantity import Percent, Seconds, SomeBytes
+from nicbench.core.quantity import Percent, SomeBytes
 from nicbench.core.result import Bounded, Result
-from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import format_bytes
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
-from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod
+from nicbench.methods.base import RoundContext
 from nicbench.methods.connections._figures import Outcome, columns_of_times, figures_of
+from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
-    WORKLOAD,
     ConnectionOptions,
     Way,
-    misfits_of,
-    objection_to,
     request_of,
     spec_of,
-    way_of,
     words_of_tls,
 )
 from nicbench.methods.connections._rates import STANDARD_SUSTAIN_S
@@ -48,7 +45,7 @@ _FIRST: Final = Column(
 )
 
 
-class HttpLatency(RoundMethod):
+class HttpLatency(ConnectionMethod):
     """Time to the first and to the last byte at one rate."""
 
     kind: ClassVar[str] = "http-latency"
@@ -65,10 +62,6 @@ class HttpLatency(RoundMethod):
         """The share of its rate. RFC 9411: 50 %."""
         object_bytes: Distinct[SomeBytes] = Field(default=(1024, 16_384, 65_536), min_length=1)
         """Sizes of the object that each connection asks for. RFC 9411: 1, 16 and 64 KiB."""
-        duration: Seconds = Field(default=10.0, ge=1.0, le=86_400.0)
-        """The sustain phase, which alone is measured. RFC 9411: 300 s or more."""
-        ramp: Seconds = Field(default=2.0, ge=0.0, le=3600.0)
-        """The ramp before it."""
         repetitions: int = Field(default=1, ge=1, le=1000)
         """Repetitions. All their transactions are one distribution."""
 
@@ -79,9 +72,6 @@ class HttpLatency(RoundMethod):
             return self
 
     options: Options
-
-    def points(self) -> int:
-        return len(self.options.tls) * len(self.options.object_bytes)
 
     def needs(self) -> str | None:
         return self.options.of
@@ -96,33 +86,11 @@ class HttpLatency(RoundMethod):
             return ()
         return (f"a sustain phase of {seconds:g} s, RFC 9411 asks for {STANDARD_SUSTAIN_S:g} s and more",)
 
-    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        asks = (self._spec(tls, size, self.options.rate or 1) for tls, size in self._list_points())
-        return tuple(
-            (WORKLOAD, JobSpec(operation="connections", duration_s=self.options.duration, connections=spec))
-            for spec in asks
-        )
-
-    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        yield from misfits_of(self.options, clients)
-
-    def objection(self, context: RoundContext) -> Objection | None:
-        return objection_to(context, self.options)
-
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        way = way_of(context, self.options)
-        if way is None:  # ``objection`` has said so
-            return ()
-        results = []
-        for tls, size in self._list_points():
-            results.append(await self._measure(context, way, tls, size))
-            context.publish(results[-1])
-        return tuple(results)
+    def _greatest_spec(self, tls: str, size: int) -> ConnectionsSpec:
+        return self._spec(tls, size, self.options.rate or 1)
 
     def _list_points(self) -> Iterator[tuple[str, int]]:
-        for tls in self.options.tls:
-            for size in self.options.object_bytes:
-                yield tls, size
+        yield from product(self.options.tls, self.options.object_bytes)
 
     def _spec(self, tls: str, size: int, rate: int) -> ConnectionsSpec:
         return spec_of(

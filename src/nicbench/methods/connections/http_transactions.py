@@ -9,27 +9,24 @@ one way; length and bytes of each object are compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from itertools import product
 from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
-from nicbench.core.base import Distinct, WorkloadChoice
+from nicbench.core.base import Distinct
 from nicbench.core.connections import ConnectionsSpec
 from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
-from nicbench.core.round import JobSpec
 from nicbench.core.table import Column, ResultTable
-from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.methods.connections._figures import columns_of_times
+from nicbench.methods.base import RoundContext, Values
+from nicbench.methods.connections._figures import columns_of_times, interval_of
+from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
-    WORKLOAD,
     Mix,
     Way,
-    misfits_of,
-    objection_to,
     spec_of,
-    way_of,
     words_of_mix,
     words_of_tls,
 )
@@ -47,7 +44,7 @@ _RATE: Final = Column(
 )
 
 
-class HttpTransactions(RoundMethod):
+class HttpTransactions(ConnectionMethod):
     """The greatest rate of requests that is kept up, and its goodput."""
 
     kind: ClassVar[str] = "http-transactions"
@@ -67,9 +64,6 @@ class HttpTransactions(RoundMethod):
 
     options: Options
 
-    def points(self) -> int:
-        return len(self.options.tls) * len(self._list_objects())
-
     def estimate_s(self) -> float:
         trial_s = self.options.ramp + self.options.duration
         return self.points() * self.options.searched_s(self.options.maximum, trial_s)
@@ -77,34 +71,8 @@ class HttpTransactions(RoundMethod):
     def deviations(self) -> tuple[str, ...]:
         return self.options.deviations()
 
-    def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
-        return tuple(
-            (
-                WORKLOAD,
-                JobSpec(
-                    operation="connections",
-                    duration_s=self.options.duration,
-                    connections=self._spec(tls, objects, self.options.maximum),
-                ),
-            )
-            for tls, objects in self._list_points()
-        )
-
-    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        yield from misfits_of(self.options, clients)
-
-    def objection(self, context: RoundContext) -> Objection | None:
-        return objection_to(context, self.options)
-
-    async def run(self, context: RoundContext) -> tuple[Result, ...]:
-        way = way_of(context, self.options)
-        if way is None:  # ``objection`` has said so
-            return ()
-        results = []
-        for tls, objects in self._list_points():
-            results.append(await self._measure(context, way, tls, objects))
-            context.publish(results[-1])
-        return tuple(results)
+    def _greatest_spec(self, tls: str, objects: _Objects) -> ConnectionsSpec:
+        return self._spec(tls, objects, self.options.maximum)
 
     def _list_objects(self) -> tuple[_Objects, ...]:
         alone: tuple[_Objects, ...] = tuple(((size, 1),) for size in self.options.object_bytes)
@@ -112,9 +80,7 @@ class HttpTransactions(RoundMethod):
         return (*alone, mix) if mix else alone
 
     def _list_points(self) -> Iterator[tuple[str, _Objects]]:
-        for tls in self.options.tls:
-            for objects in self._list_objects():
-                yield tls, objects
+        yield from product(self.options.tls, self._list_objects())
 
     def _spec(self, tls: str, objects: _Objects, rate: int) -> ConnectionsSpec:
         options = self.options
@@ -164,14 +130,7 @@ class HttpTransactions(RoundMethod):
                 Column(value="object", head="Object", form="text"),
                 Column(value="connections", head="Connections", form="whole"),
                 _RATE,
-                Column(
-                    value=_RATE.value,
-                    head="Interval",
-                    unit="transactions/s",
-                    form="whole",
-                    aspect="interval",
-                    is_minor=True,
-                ),
+                interval_of(_RATE),
                 Column(value="goodput_bits_per_s", head="Goodput", form="gigabits"),
                 *columns_of_times(("first_byte", "last_byte")),
                 Column(value="trials", head="Trials", form="whole"),
