@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nicbench.core.headers.pause import Pausing, pause_seconds
 from nicbench.core.reading import Arrivals, Counts, Silence
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
 from nicbench.methods.lossless.head_room import HeadRoom
 from nicbench.methods.lossless.pause_reaction import PauseReaction
@@ -36,6 +36,7 @@ class Switch:
     detect_s: float | None = None
     restore_s: float = 0.2
     drops: bool = True
+    unsent: int = 0  # frames that the tester itself does not send
 
 
 class Behind(KnownContext):
@@ -108,9 +109,11 @@ class Behind(KnownContext):
             of("1->0: hears end", 0, int(let_go_at is not None), [] if let_go_at is None else [let_go_at]),
             of("1->0: hears pause", 0, int(xoff_at is not None), [] if xoff_at is None else [xoff_at]),
         ]
-        return reading_of(
-            request.duration_s, [of("0->1", frames, frames - lost, arrived)], beside=tuple(beside)
-        )  # fmt: skip
+        load = of("0->1", frames, frames - lost, arrived)
+        counts = load.counts.model_copy(
+            update={"intended": frames + self.switch.unsent, "unsent_tester": self.switch.unsent}
+        )
+        return reading_of(request.duration_s, [load.model_copy(update={"counts": counts})], beside=tuple(beside))
 
 
 COMMON: dict[str, Any] = {"frame_bytes": (FRAME_BYTES,), "link_rate": LINK}
@@ -205,3 +208,12 @@ async def test_a_switch_that_drops_before_it_pauses_or_has_too_little_is_told() 
     assert little.values["handling"] == "has less head room than 8000 bytes"
     never = await head_room(Switch(head_room=0))
     assert never.values["handling"] == "never pauses its neighbour"
+
+
+async def test_what_the_tester_does_not_send_is_no_fault_of_the_switch() -> None:
+    switch = Switch(unsent=3)
+    for result in (await reaction(switch, 10_000), await storm(switch), await head_room(switch)):
+        assert "frames were not sent" in str(result.values["handling"])
+        assert result.values["accepted"] is None
+        assert result.verdict is ResultVerdict.DISTURBED
+        assert any("were not sent" in text for text in result.disturbances)

@@ -129,8 +129,19 @@ def interval_ns(options: PauseOptions, observed: Observed) -> float:
     return NANOSECONDS / (options.rate * share / every)
 
 
-def judged(faults: Iterable[str], well: str) -> Values:
-    """Returns what is said of the DUT's handling: the faults, or ``well``; a fault is not accepted."""
+def unsent_words(seen: Iterable[Observed]) -> tuple[str, ...]:
+    """Returns what the tester did not send, as a disturbance: of such trials nothing is said of the DUT."""
+    unsent = sum(one.unsent for one in seen)
+    return (f"{unsent} frames were not sent",) if unsent else ()
+
+
+def judged(faults: Iterable[str], well: str, unsent: Sequence[str] = ()) -> Values:
+    """Returns what is said of the DUT's handling: the faults, or ``well``; a fault is not accepted.
+
+    Where frames were ``unsent``, in words, the tester broke the trial: neither is known.
+    """
+    if unsent:
+        return {"handling": f"not known: {', '.join(unsent)}", "accepted": None, "answer": None}
     said = ", ".join(faults)
     return {"handling": said or well, "accepted": "no" if said else "yes", "answer": said or None}
 

@@ -35,6 +35,7 @@ from nicbench.methods.lossless._pauses import (
     pause_request,
     pause_time_s,
     stream_misfits,
+    unsent_words,
 )
 from nicbench.methods.tables.connection_capacity import Fill, most_held
 
@@ -123,12 +124,14 @@ class HeadRoom(FrameMethod):
             "paused_by_frames": paused,
             "trials": len(trials),
         }
+        unsent = unsent_words(seen.values())
+        disturbances.extend(unsent)
         faults = self._faults(values, kept, paused, list(seen.values()))
         verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
         return result_at(
             self,
             size,
-            {**values, **judged(faults, "pauses before it drops")},
+            {**values, **judged(faults, "pauses before it drops", unsent)},
             verdict,
             trials=trials,
             disturbances=disturbances,

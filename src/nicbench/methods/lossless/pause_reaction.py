@@ -16,7 +16,7 @@ from pydantic import Field
 
 from nicbench.core.frame_size import Size
 from nicbench.core.headers.pause import MOST_QUANTA, PauseTrain, Pausing
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.methods._results import RepeatedTrials, Values, repeat_trial, result_at
@@ -35,6 +35,7 @@ from nicbench.methods.lossless._pauses import (
     pause_request,
     pause_time_s,
     stream_misfits,
+    unsent_words,
 )
 
 _TAIL_S = 0.3
@@ -93,13 +94,14 @@ class PauseReaction(FrameMethod):
             size, own, LEAD_S + lasting_s + _TAIL_S, Pausing(trains=(train,), priority=own.priority)
         )
         made = await repeat_trial(context, size, request, own.repetitions)
+        unsent = unsent_words(observe(trial, own.stream) for trial in made.trials)
         return result_at(
             self,
             size,
             {"expected_ns": NANOSECONDS * lasting_s, **self._values(made, lasting_s)},
-            made.verdict,
+            ResultVerdict.DISTURBED if unsent else made.verdict,
             trials=made.trial_ids,
-            disturbances=made.disturbances(None),
+            disturbances=(*made.disturbances(None), *unsent),
             parameters={"quanta": quanta, "paused": "link" if own.priority is None else f"priority {own.priority}"},
             point=str(quanta),
             scope="at the receiving port",
@@ -128,7 +130,7 @@ class PauseReaction(FrameMethod):
             "others_silent_ns": _longest_of_others(seen),
             "lost_frames": sum(one.lost for one in seen),
             "pauses_of_dut": sum(one.pauses_heard for one in seen),
-            **judged(_faults(seen, obeyed), "obeys"),
+            **judged(_faults(seen, obeyed), "obeys", unsent_words(seen)),
         }
 
     @classmethod
@@ -179,5 +181,3 @@ def _faults(seen: Sequence[Observed], obeyed: Sequence[bool]) -> Iterator[str]:
         yield f"loses {lost} frames"
     if forwarded := sum(one.pauses_forwarded for one in seen):
         yield f"forwards {forwarded} pause frames"
-    if unsent := sum(one.unsent for one in seen):
-        yield f"{unsent} frames were not sent"

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from nicbench.core.frame_size import Size
 from nicbench.core.headers.pause import MOST_QUANTA, PauseTrain, Pausing
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Trial
@@ -40,6 +40,7 @@ from nicbench.methods.lossless._pauses import (
     pause_request,
     pause_time_s,
     stream_misfits,
+    unsent_words,
 )
 
 _OF_A_PAUSE: Final = 3.0
@@ -108,13 +109,14 @@ class PauseStorm(FrameMethod):
         duration_s = train.ends_s + own.after
         request = pause_request(size, own, duration_s, Pausing(trains=(train,), priority=own.priority))
         made = await repeat_trial(context, size, request, own.repetitions)
+        unsent = unsent_words(observe(trial, own.stream) for trial in made.trials)
         return result_at(
             self,
             size,
             {"storm_frames": frames, "repetitions": len(made.trials), **self._values(made, train)},
-            made.verdict,
+            ResultVerdict.DISTURBED if unsent else made.verdict,
             trials=made.trial_ids,
-            disturbances=made.disturbances(None),
+            disturbances=(*made.disturbances(None), *unsent),
             parameters={"paused": "link" if own.priority is None else f"priority {own.priority}"},
             scope="at the receiving port",
         )
@@ -130,7 +132,8 @@ class PauseStorm(FrameMethod):
             "lost_frames": sum(lost),
             "pauses_of_dut": sum(one.observed.pauses_heard for one in seen),
         }
-        return {**values, **judged(self._faults(seen, values), "as asked")}
+        unsent = unsent_words(one.observed for one in seen)
+        return {**values, **judged(self._faults(seen, values), "as asked", unsent)}
 
     def _storm(self, trial: Trial, train: PauseTrain) -> Storm:
         observed, begins_ns, ends_ns = observe(trial, self.options.stream), *(
@@ -169,8 +172,6 @@ class PauseStorm(FrameMethod):
             yield f"loses {sum(one.observed.lost for one in seen)} frames although nothing is seen to drop them"
         if forwarded := sum(one.observed.pauses_forwarded for one in seen):
             yield f"forwards {forwarded} pause frames"
-        if unsent := sum(one.observed.unsent for one in seen):
-            yield f"{unsent} frames were not sent"
 
     @classmethod
     def table(cls) -> ResultTable:
