@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 OURS = str(Path(__file__).resolve().parents[1] / "engine/target/release/nicbench-connections")
@@ -102,14 +103,14 @@ def rows(seconds: float, rate: int) -> dict[str, Callable[[], tuple[float, float
     """What is measured, by name, in the order of one turn."""
     made: dict[str, Callable[[], tuple[float, float]]] = {}
     for connections in (16, 1000):
-        made[f"ours, most, {connections} connections"] = lambda n=connections: ours("requests", n, HIGH, seconds)  # type: ignore[misc]
+        made[f"ours, most, {connections} connections"] = partial(ours, "requests", connections, HIGH, seconds)
         if shutil.which("wrk"):
-            made[f"wrk2, most, {connections} connections"] = lambda n=connections: wrk2(n, HIGH, seconds, close=False)  # type: ignore[misc]
+            made[f"wrk2, most, {connections} connections"] = partial(wrk2, connections, HIGH, seconds, close=False)
         if shutil.which("h2load"):
-            made[f"h2load, most, {connections} connections"] = lambda n=connections: h2load(n, seconds)  # type: ignore[misc]
-    made[f"ours, {rate} requests/s"] = lambda: ours("requests", 16, rate, seconds)
-    made["ours, most new connections"] = lambda: ours("connect", 1, HIGH // 10, seconds)
-    made[f"ours, {rate // 4} new connections/s"] = lambda: ours("connect", 1, rate // 4, seconds)
+            made[f"h2load, most, {connections} connections"] = partial(h2load, connections, seconds)
+    made[f"ours, {rate} requests/s"] = partial(ours, "requests", 16, rate, seconds)
+    made["ours, most new connections"] = partial(ours, "connect", 1, HIGH // 10, seconds)
+    made[f"ours, {rate // 4} new connections/s"] = partial(ours, "connect", 1, rate // 4, seconds)
     if shutil.which("wrk"):
         made[f"wrk2, {rate} requests/s"] = lambda: wrk2(16, rate, seconds, close=False)
         made["wrk2, most new connections"] = lambda: wrk2(64, HIGH // 10, seconds, close=True)
