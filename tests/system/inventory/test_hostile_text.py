@@ -101,6 +101,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("measure.power.ipmi:parse_dcmi", "measure/power/golden/dcmi*.txt"),
     # inventory, of network adapters
     ("system.adapters.ethtool_queues:parse_hash_fields", "system/adapters/golden/*/n_udp4.txt"),
+    ("system.adapters.flow_rules:parse_flow_rules", "system/adapters/golden/*/n_rules.txt"),
     ("system.adapters.ethtool_link:parse_driver", "system/adapters/golden/*/i.txt"),
     ("system.adapters.ethtool_queues:parse_limits", "system/adapters/golden/*/[gl].txt"),
     ("system.adapters.ethtool_queues:parse_features", "system/adapters/golden/*/k.*"),

@@ -21,12 +21,13 @@ from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 
 
 def test_the_registry_finds_every_kind_of_dut() -> None:
-    kernel, user_space, others = (
+    kernel, layers, user_space, others = (
         ["bridge", "kernel-forward", "nat", "netem", "policer", "tunnel-end", "xdp-forward", "xdp-tunnel", "xdp-tx"],
-        ["l3fwd", "reflector", "testpmd"],
-        ["external", "file-server", "simulated"],
+        ["flower", "ipsec", "ovs", "wireguard"],
+        ["l3fwd", "lossless-switch", "reflector", "testpmd"],
+        ["external", "file-server", "firewall", "router", "server", "simulated"],
     )
-    assert sorted(find("nicbench.testbed.duts", Dut)) == sorted([*kernel, *user_space, *others, "router", "server"])
+    assert sorted(find("nicbench.testbed.duts", Dut)) == sorted([*kernel, *layers, *user_space, *others])
 
 
 @pytest.mark.parametrize("ip", [4, 6])

@@ -19,13 +19,13 @@ def test_a_full_bucket_passes_rate_times_time_and_the_burst() -> None:
 
 @given(rate=st.integers(1, 1_000_000_000))
 def test_no_rate_drifts_because_the_remainder_of_the_interval_is_carried(rate: int) -> None:
-    _, interval_ps, remainder, _, _, _ = struct.unpack("=QQQQII", pack_settings(PolicerOptions(rate=rate), 2))
+    _, interval_ps, remainder, *_ = struct.unpack("=QQQQIIII", pack_settings(PolicerOptions(rate=rate), 2))
     assert interval_ps * rate + remainder == 10**12
 
 
 def test_the_tolerance_lets_exactly_the_burst_through_at_once() -> None:
-    _, interval_ps, _, tolerance_ps, device, _ = struct.unpack(
-        "=QQQQII", pack_settings(PolicerOptions(rate=200_000, burst=4000), 7)
+    _, interval_ps, _, tolerance_ps, device, *_ = struct.unpack(
+        "=QQQQIIII", pack_settings(PolicerOptions(rate=200_000, burst=4000), 7)
     )
     at_once = sum(1 for frame in range(5000) if frame * interval_ps <= tolerance_ps)
     assert (at_once, device) == (4000, 7)

@@ -15,6 +15,7 @@ from nicbench.hosts.base import Host
 _PACKETS = "nicbench-packets"
 _MONITOR = "nicbench-monitor"
 _FRAMES = "nicbench-frames"
+_CONNECTIONS = "nicbench-connections"
 
 
 class Engine(Examination):
@@ -27,6 +28,7 @@ class Engine(Examination):
             await _examine(host, _PACKETS, judge),
             await _examine(host, _MONITOR, judge_monitor),
             await _examine(host, _FRAMES, judge_frames),
+            await _examine_connections(host),
         )
 
 
@@ -44,6 +46,16 @@ async def _examine(host: Host, program: str, judged: Callable[[dict[str, Any]], 
     except NicbenchError as error:
         return absent(name, f"{binary} does not answer: {error.message}", build_command())
     return judged(hello)
+
+
+async def _examine_connections(host: Host) -> Check:
+    """Its version: it has no conversation, but does what it is called with. Without it runs lack its methods."""
+    try:
+        binary = find_binary(_CONNECTIONS)
+        said = await host.run((str(binary), "--version"))
+    except NicbenchError as error:
+        return warning("connections", error.message, build_command())
+    return ok("connections", said.stdout.strip())
 
 
 def judge(hello: dict[str, Any]) -> Check:
