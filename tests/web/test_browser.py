@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import signal
 import subprocess
 from pathlib import Path
 from urllib.parse import quote
@@ -67,7 +68,9 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64, 1518]") as (folder, process):
+                process.send_signal(signal.SIGSTOP)  # a busy machine may need longer for the page than for the run
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
+                process.send_signal(signal.SIGCONT)
                 page.on("dialog", lambda dialog: dialog.accept())
                 await page.get_by_role("button", name="Stop after this test").click()  # once a test has begun
                 await expect(page.get_by_text("It ends after the present test.")).to_be_visible()

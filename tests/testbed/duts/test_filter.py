@@ -32,7 +32,7 @@ def test_each_rule_names_a_source_that_no_frame_has() -> None:
 async def test_a_host_without_nftables_says_what_to_install(tmp_path: Path) -> None:
     host = FakeHost()
     host.fail(("nft",), "nft: not found", status=127)
-    with pytest.raises(NotReadyError, match="no packet filter") as caught:
+    with pytest.raises(NotReadyError, match="the packet filter cannot be set up") as caught:
         await set_up_filter(host, UndoStack("run", tmp_path, runtime=tmp_path / "runtime"), 10, ipv6=False)
     assert "apt-get install nftables" in (caught.value.next_step or "")
 

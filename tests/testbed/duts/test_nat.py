@@ -73,7 +73,7 @@ async def test_a_table_that_would_be_too_small_for_the_machine_itself_is_refused
 async def test_a_host_without_nftables_says_what_to_install(tmp_path: Path) -> None:
     host = FakeHost()
     host.fail(("nft",), "nft: not found", status=127)
-    with pytest.raises(NotReadyError, match="no address translation") as caught:
+    with pytest.raises(NotReadyError, match="the address translation cannot be set up") as caught:
         await set_up_rules(host, UndoStack("run", tmp_path, runtime=tmp_path / "runtime"), "")
     assert "apt-get install nftables" in (caught.value.next_step or "")
 
