@@ -68,12 +68,16 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64, 1518]") as (folder, process):
+                while (
+                    not (folder / "journal.ndjson").is_file() or "trial_" not in (folder / "journal.ndjson").read_text()
+                ):
+                    await asyncio.sleep(0.01)
                 process.send_signal(signal.SIGSTOP)  # a busy machine may need longer for the page than for the run
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
-                process.send_signal(signal.SIGCONT)
                 page.on("dialog", lambda dialog: dialog.accept())
                 await page.get_by_role("button", name="Stop after this test").click()  # once a test has begun
                 await expect(page.get_by_text("It ends after the present test.")).to_be_visible()
+                process.send_signal(signal.SIGCONT)
                 await sees(page, "stopped early")
                 assert process.wait(60) == 130
             await expect(page.locator(".log")).not_to_contain_text("test second")
