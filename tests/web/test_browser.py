@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import signal
 import subprocess
@@ -68,10 +67,9 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64, 1518]") as (folder, process):
-                while (
-                    not (folder / "journal.ndjson").is_file() or "trial_" not in (folder / "journal.ndjson").read_text()
-                ):
-                    await asyncio.sleep(0.01)
+                assert process.stderr is not None
+                while b"t0001" not in process.stderr.readline():
+                    pass
                 process.send_signal(signal.SIGSTOP)  # a busy machine may need longer for the page than for the run
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 page.on("dialog", lambda dialog: dialog.accept())
