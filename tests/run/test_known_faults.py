@@ -90,7 +90,7 @@ tests:
 )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.sampled(1, of="spoilt frames")
 @pytest.mark.parametrize("tester", TESTERS)
 def test_a_known_delay_is_measured_within_the_stated_uncertainty_over_exactly_so_many_frames(
     tester: str, tmp_path: Path

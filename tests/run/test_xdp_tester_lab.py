@@ -105,6 +105,7 @@ async def with_what_was_done() -> tuple[Reading, Counter[str]]:
 
 
 @pytest.mark.lab
+@pytest.mark.sampled(1, of="spoilt frames")
 def test_every_frame_that_a_forwarder_spoils_is_counted_as_what_was_done_to_it() -> None:
     reading, done = asyncio.run(with_what_was_done())
     counts = reading.counts

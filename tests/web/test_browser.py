@@ -64,6 +64,7 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
             await expect(page.locator("h1")).to_have_text("The report")
 
 
+@pytest.mark.sampled(2, of="watched runs")
 async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -89,6 +90,7 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
             assert wrong == []
 
 
+@pytest.mark.sampled(2, of="watched runs")
 async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
@@ -105,6 +107,7 @@ async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
             assert wrong == []
 
 
+@pytest.mark.sampled(2, of="watched runs")
 async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs: Path) -> None:
     folder = make_run(runs, "one", started("Long") + begun() + trials(3))
     async with chromium() as browser:
@@ -122,6 +125,7 @@ async def test_a_page_connects_again_when_the_server_was_killed_and_started(runs
                 await expect(page.get_by_role("row", name=f"t000{number}")).to_have_count(1)
 
 
+@pytest.mark.sampled(2, of="watched runs")
 async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
     runs: Path, conducted: tuple[Path, subprocess.Popen[bytes]]
 ) -> None:

@@ -54,6 +54,7 @@ async def test_cards_are_called_as_asked_on_the_node_that_was_asked_for(guest: V
         assert (await guest.read_file(f"/sys/class/net/{name}/device/numa_node") or "").strip() == node
 
 
+@pytest.mark.sampled(1, of="cards of a guest")
 async def test_cards_are_moved_into_namespaces_of_the_guest_and_come_back(guest: VmHost, tmp_path: Path) -> None:
     changes = UndoStack("test-guest-ports", None, tmp_path)
     hosts = {name: NetnsHost(guest, name, name) for name in ("server", "client")}
@@ -77,6 +78,7 @@ async def test_cards_are_moved_into_namespaces_of_the_guest_and_come_back(guest:
     assert (await guest.run(("ip", "netns", "list"))).stdout == ""
 
 
+@pytest.mark.sampled(1, of="cards of a guest")
 async def test_a_virtual_function_is_made_for_a_namespace_or_for_dpdk_and_goes(guest: VmHost, tmp_path: Path) -> None:
     if not find_emulator().has_igb:
         pytest.skip("this QEMU has no card with virtual functions")
@@ -105,6 +107,7 @@ async def test_a_virtual_function_is_made_for_a_namespace_or_for_dpdk_and_goes(g
         assert "n1v1" not in (await guest.run(("ip", "-br", "link"))).stdout
 
 
+@pytest.mark.sampled(1, of="cards of a guest")
 async def test_a_card_is_given_to_dpdk_and_comes_back_to_its_driver(guest: VmHost, tmp_path: Path) -> None:
     if not find_emulator().has_igb:
         pytest.skip("without the card igb the guest has no IOMMU")
