@@ -43,8 +43,10 @@ async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs
             await division.check()
             await expect(page.get_by_role("button", name=re.compile("exb"))).to_have_count(1)
             await expect(division).to_be_focused()
-            await division.uncheck()
+            async with page.expect_response(re.compile("/api/")):  # what was chosen is drawn anew with its answer
+                await division.uncheck()
             await expect(page.get_by_role("button", name=re.compile("exb"))).to_have_count(0)
+            await expect(series).to_have_attribute("aria-pressed", "true")
             await series.press("Enter")
             await expect(series).to_have_attribute("aria-pressed", "false")
             again, _ = await open_page(browser, page.url)
