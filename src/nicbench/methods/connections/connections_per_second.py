@@ -124,8 +124,11 @@ class ConnectionsPerSecond(ConnectionMethod):
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
-            sentences=("takes {connections_per_s} by {transport}, each for {object}",),
-            notes=(("limit", "Above it"),),
+            sentences=(
+                "takes {connections_per_s} by {transport}, each for {object}",
+                "gives no result by {transport}: {limit}",
+            ),
+            notes=(("limit", "Limit"),),
         )
 
 

@@ -165,6 +165,10 @@ class HttpLatency(ConnectionMethod):
                 Column(value="transactions", head="Transactions", form="whole"),
                 Column(value="failures", head="Failed", form="whole"),
             ),
-            sentences=("gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}",),
+            sentences=(
+                "gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}, without "
+                "those that failed ({failed})",
+                "gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}",
+            ),
             notes=(("failed", "Failed"),),
         )

@@ -136,6 +136,9 @@ class HttpTransactions(ConnectionMethod):
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
-            sentences=("bears {transactions_per_s} by {transport}, each of {object}",),
-            notes=(("limit", "Above it"),),
+            sentences=(
+                "bears {transactions_per_s} by {transport}, each of {object}",
+                "gives no result by {transport}: {limit}",
+            ),
+            notes=(("limit", "Limit"),),
         )
