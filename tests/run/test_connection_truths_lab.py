@@ -7,13 +7,16 @@ has ten of each.
 from __future__ import annotations
 
 import asyncio
+import os
 import random
+import signal
 from pathlib import Path
 
 import pytest
 
+from nicbench.core.errors import NothingMeasuredError, ToolsFailedError
 from nicbench.core.events import RoundFinished
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, Result
 from nicbench.stats.latency import counts_above
 
 from .lab_bench import make_folder, run_async
@@ -37,7 +40,7 @@ def result_of(folder: Path, text: str) -> Result:
 
 
 def check_connection_rate(folder: Path, rate: int, burst: int, seconds: int) -> str:
-    """nftables' bucket is full at first: in D seconds at an even rate, R * D + burst - 1 connections pass."""
+    """The bucket of nftables is full at first: in D seconds at an even rate, R * D + burst - 1 connections pass."""
     result = result_of(
         folder,
         f"""
@@ -139,3 +142,87 @@ def test_the_goodput_of_a_link_of_known_rate_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("every", [20, 200])
 def test_the_share_of_answers_that_a_server_delays_is_found(every: int, tmp_path: Path) -> None:
     check_first_byte(tmp_path, 40, every)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_the_connection_rate_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
+    print(check_connection_rate(tmp_path, draw.randrange(200, 1000), draw.randrange(10, 40), draw.randrange(2, 4)))
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_the_goodput_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
+    print(check_throughput(tmp_path, draw.randrange(50, 150), draw.randrange(8_192, 32_768), 2))
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("repetition", range(10))
+def test_the_delayed_share_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Random, tmp_path: Path) -> None:
+    print(check_first_byte(tmp_path, draw.randrange(20, 80), draw.choice([10, 16, 20, 25, 40, 125, 200, 250])))
+
+
+SEARCHES = {
+    "cps": "connections-per-second, maximum: 40, ramp: 0 s, object_bytes: [1 KiB]",
+    "http": "http-transactions, maximum: 40, connections: 4, ramp: 0 s, object_bytes: [1 KiB]",
+    "held": "concurrent-connections, maximum: 40, rate: 200, object_bytes: 1 KiB",
+}
+WORDS = {
+    "reset_every": "reset",
+    "short_every": "closed before the answer was complete",
+    "status_every": "another status than 200",
+    "corrupt_every": "another content",
+}
+
+
+def broken(test: str, fault: str) -> str:
+    """A short search, on a server of this fault."""
+    return f"""
+lab: {{kind: clients}}
+dut: {{kind: server}}
+tests:
+  - {{name: {test}, method: {SEARCHES[test]}, own_server: {{{fault}}}, precision: 30 %, loss_verification: 0,
+     duration: 1 s}}
+"""
+
+
+@pytest.mark.parametrize("fault", WORDS)
+@pytest.mark.parametrize("test", SEARCHES)
+def test_a_broken_server_is_told_and_is_no_number(test: str, fault: str, tmp_path: Path) -> None:
+    with pytest.raises(NothingMeasuredError, match=rf"% of the answers are wrong \(\d+ {WORDS[fault]}\)"):
+        result_of(tmp_path, broken(test, f"{fault}: 20"))
+
+
+def servers_of_ours() -> list[int]:
+    """The processes of nicbench's own server that descend from this one."""
+    parents, servers = {}, []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if words[0].endswith(b"nicbench-connections") and b"serve" in words:
+            servers.append(int(folder.name))
+
+    def descends(process: int) -> bool:
+        return process == os.getpid() or (process in parents and descends(parents[process]))
+
+    return [each for each in servers if descends(each)]
+
+
+async def run_with_dying_servers(folder: Path, text: str) -> None:
+    """Runs it, and kills each server half a second after it was first seen."""
+    run = asyncio.create_task(run_async(make_folder(folder, HEAD + text)))
+    while not run.done():
+        seen = servers_of_ours()
+        await asyncio.sleep(0.5)
+        for process in set(seen) & set(servers_of_ours()):
+            os.kill(process, signal.SIGKILL)
+    await run
+
+
+@pytest.mark.parametrize("test", SEARCHES)
+def test_a_server_that_dies_in_mid_trial_is_told_and_is_no_number(test: str, tmp_path: Path) -> None:
+    with pytest.raises(ToolsFailedError, match=r"nicbench-connections, server on s0: was killed by signal 9"):
+        asyncio.run(run_with_dying_servers(tmp_path, broken(test, "delay: 1 ms")))

@@ -186,7 +186,7 @@ class RunningJob:
             await server.stop(workload.stop_signal)
 
     async def _require_running(self, server: Running) -> None:
-        """Raises JobError where a server that is to be ended has ended by itself: what its client counted is of that."""
+        """Raises JobError where a server that is to be ended now has ended by itself."""
         if server.ended:
             place = self._place("server")
             output = await self._wait(server, 1.0, place)

@@ -166,8 +166,7 @@ class HttpLatency(ConnectionMethod):
                 Column(value="failures", head="Failed", form="whole"),
             ),
             sentences=(
-                "gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}, without "
-                "those that failed ({failed})",
+                "gives the first byte within {first_byte_p50_ns} by {transport} in half of those that pass ({failed})",
                 "gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}",
             ),
             notes=(("failed", "Failed"),),
