@@ -136,11 +136,11 @@ class Clients:
 
     def peers(self) -> dict[str, Callable[[Work, int], Done]]:
         """What is installed, by name; a line says what is not."""
-        found = {}
+        found: dict[str, Callable[[Work, int], Done]] = {}
         if self._wrk2 is not None:
             found["wrk2"] = self.wrk2
         else:
-            print("connections: wrk2 (https://github.com/giltene/wrk2) is not in PATH: its rows are left out", flush=True)
+            print("connections: wrk2 (github.com/giltene/wrk2) is not in PATH: its rows are left out", flush=True)
         if shutil.which("h2load"):
             found["h2load"] = self.h2load
         else:
