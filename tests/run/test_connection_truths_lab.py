@@ -47,7 +47,7 @@ def check_connection_rate(folder: Path, rate: int, burst: int, seconds: int) -> 
 lab: {{kind: clients, ports: 2}}
 dut: {{kind: firewall, connection_rate: {rate}, burst: {burst}, over: reset}}
 tests:
-  - {{name: cps, method: connections-per-second, through: true, maximum: {3 * rate}, duration: {seconds} s, ramp: 0 s,
+  - {{name: cps, method: connections-per-second, through: true, maximum: {3 * rate // 2}, duration: {seconds} s, ramp: 0 s,
      precision: 4 %, object_bytes: [1 B]}}
 """,
     )
@@ -76,8 +76,9 @@ def check_throughput(folder: Path, megabits: int, body: int, seconds: int) -> st
 lab: {{kind: clients, rate: {megabits} Mb/s}}
 dut: {{kind: server}}
 tests:
-  - {{name: http, method: http-transactions, maximum: {int(3e5 * megabits / body)}, connections: 16, precision: 2 %,
-     object_bytes: [{body} B], duration: {seconds} s, ramp: 500 ms}}
+  - {{name: http, method: http-transactions, maximum: {int(1.8e5 * megabits / body)}, connections: 16, precision: 2 %,
+     object_bytes: [{body} B], duration: {seconds} s, ramp: 500 ms,
+     answer_within: 1 s, loss_verification: 0}}
 """,
     )
     found, goodput = result.values["transactions_per_s"], result.values["goodput_bits_per_s"]
@@ -131,7 +132,7 @@ tests:
 
 @pytest.mark.slow
 def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path: Path) -> None:
-    check_connection_rate(tmp_path, 500, 20, 2)
+    check_connection_rate(tmp_path, 500, 20, 1)
 
 
 @pytest.mark.slow
@@ -186,6 +187,7 @@ tests:
 """
 
 
+@pytest.mark.sampled(1, of="broken servers of connections")
 @pytest.mark.parametrize("fault", WORDS)
 @pytest.mark.parametrize("test", SEARCHES)
 def test_a_broken_server_is_told_and_is_no_number(test: str, fault: str, tmp_path: Path) -> None:
@@ -222,6 +224,7 @@ async def run_with_dying_servers(folder: Path, text: str) -> None:
     await run
 
 
+@pytest.mark.sampled(1, of="broken servers of connections")
 @pytest.mark.parametrize("test", SEARCHES)
 def test_a_server_that_dies_in_mid_trial_is_told_and_is_no_number(test: str, tmp_path: Path) -> None:
     with pytest.raises(ToolsFailedError, match=r"nicbench-connections, server on s0: was killed by signal 9"):
