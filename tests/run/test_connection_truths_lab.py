@@ -47,8 +47,8 @@ def check_connection_rate(folder: Path, rate: int, burst: int, seconds: int) -> 
 lab: {{kind: clients, ports: 2}}
 dut: {{kind: firewall, connection_rate: {rate}, burst: {burst}, over: reset}}
 tests:
-  - {{name: cps, method: connections-per-second, through: true, maximum: {3 * rate // 2}, duration: {seconds} s, ramp: 0 s,
-     precision: 4 %, object_bytes: [1 B]}}
+  - {{name: cps, method: connections-per-second, through: true, maximum: {3 * rate // 2}, duration: {seconds} s,
+     ramp: 0 s, precision: 4 %, object_bytes: [1 B]}}
 """,
     )
     found, truth = result.values["connections_per_s"], rate + (burst - 1) / seconds

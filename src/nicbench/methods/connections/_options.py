@@ -176,6 +176,11 @@ def words_of_tls(tls: str) -> str:
     return "TCP" if tls == "none" else f"TLS {tls}"
 
 
+def words_of_point(point: Mapping[str, Any]) -> str:
+    """A point as the overview names it: "TLS 1.3, 1 KiB"."""
+    return ", ".join(str(point[name]) for name in ("transport", "object") if name in point)
+
+
 class Mix(Frozen):
     """An object of a mix: its size, and how often it is asked for, against the others' weights."""
 

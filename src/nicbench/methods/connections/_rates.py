@@ -14,7 +14,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
 from nicbench.methods.base import RoundContext, Values
 from nicbench.methods.connections._figures import Outcome, bounded, figures_of
-from nicbench.methods.connections._options import ConnectionOptions, Way, request_of
+from nicbench.methods.connections._options import ConnectionOptions, Way, request_of, words_of_point
 from nicbench.methods.tables.connection_capacity import Fill, most_held
 
 EXPECTED_AMONG_PASSED: Final = 4.6
@@ -183,6 +183,7 @@ def result_of(
         parameters=parameters,
         values={
             main: _value_of(found, limit),
+            "row": words_of_point(parameters),
             **(found.best.times() if found.best and not found.unfit else {}),
             **(values if not found.unfit else {}),
             **cpu_values(rounds, context.servers[0].machine, "server"),
