@@ -16,6 +16,9 @@ from nicbench.fleet import FleetFolder
 
 ROOT = Path(__file__).parents[2]
 LONGEST_S = 300.0
+LONGEST_TO_CLEAR_S = 120.0
+"""What is cancelled may take KillWait of slurm.conf, a minute, to end."""
+NODES = 6
 Found = TypeVar("Found")
 
 BENCH = """\
@@ -68,19 +71,21 @@ class Cluster:
 
     def until(self, folder: Path, number: int, *states: str) -> dict[str, Any]:
         """Waits until a run has one of these states; gives what is said of it."""
-        return wait_for(lambda: next((row for row in self.rows(folder)[number:][:1] if row["state"] in states), None))
+        return self.wait_for(
+            lambda: next((row for row in self.rows(folder)[number:][:1] if row["state"] in states), None)
+        )
 
     def until_queued(self, folder: Path, number: int) -> None:
         """Waits until a run waits again; the queue is asked itself, which takes a hundredth of the time."""
         asked = ("squeue", "-h", "-r", "-t", "all", "-o", "%K %T", f"--name={folder.name}.0")
         wanted = {f"{number} PENDING", f"{number} REQUEUED"}
-        wait_for(lambda: True if wanted & set(self.lab("in", *asked).splitlines()) else None)
+        self.wait_for(lambda: True if wanted & set(self.lab("in", *asked).splitlines()) else None)
 
     def until_done(self, folder: Path) -> list[dict[str, Any]]:
         """Waits until every run is finished; gives what is said of each."""
         opened = FleetFolder.open(folder)
         count = len(opened.manifest.tasks)
-        wait_for(lambda: all(opened.finished_run(number) is not None for number in range(count)) or None)
+        self.wait_for(lambda: all(opened.finished_run(number) is not None for number in range(count)) or None)
         return self.rows(folder)
 
     def until_trials(self, folder: Path, number: int) -> str:
@@ -91,10 +96,37 @@ class Cluster:
             journals = [journal.read_text() for journal in work.glob("2*/journal.ndjson")]
             return any('"event":"trial_finished"' in journal for journal in journals) or None
 
-        wait_for(has_made_one)
+        self.wait_for(has_made_one)
         bound = FleetFolder.open(folder).bound(number)
         assert bound is not None
         return next(iter(bound.machines.values()))
+
+    def clear(self) -> None:
+        """Cancels what an earlier test left, so that every node is idle; where that fails, the cluster is made anew."""
+        self.lab("in", "scancel", "--user=root")
+        end = time.monotonic() + LONGEST_TO_CLEAR_S
+        while len(set(self.lab("in", "sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split())) != NODES:
+            if time.monotonic() >= end:
+                print(f"the cluster is made anew:\n{self._describe()}")
+                self.lab("down")
+                self.lab("up")
+                return
+            time.sleep(0.3)
+
+    def wait_for(self, found: Callable[[], Found | None]) -> Found:
+        """Waits until there is something; where nothing comes, the error says what the cluster does instead."""
+        end = time.monotonic() + LONGEST_S
+        while (value := found()) is None:
+            assert time.monotonic() < end, f"nothing came within {LONGEST_S:.0f} s:\n{self._describe()}"
+            time.sleep(0.3)
+        return value
+
+    def _describe(self) -> str:
+        """Nodes and jobs, and the last lines of the newest fleet's logs and of Slurm's."""
+        newest = max(self.folder.glob("fleets/*"), key=lambda path: path.stat().st_mtime, default=self.folder)
+        logs = [*sorted(newest.glob("logs/*"))[:4], *sorted(self.folder.glob("slurm/log/slurm*.log"))]
+        ends = ["\n".join([f"== {log.name}", *log.read_text(errors="replace").splitlines()[-6:]]) for log in logs]
+        return "\n".join([self.lab("status"), self.lab("in", "scontrol", "-o", "show", "jobs")[-4000:], *ends])
 
     def trials_of(self, row: dict[str, Any]) -> list[str]:
         """The keys of the trials of a finished run."""
@@ -111,15 +143,6 @@ class Cluster:
         path = self.folder / f"{name}.yaml"
         path.write_text(f"fleet: 1\nbenches: [{name}-bench.yaml]\nroles: {roles}\n{more}")
         return path
-
-
-def wait_for(found: Callable[[], Found | None]) -> Found:
-    """Waits until there is something."""
-    end = time.monotonic() + LONGEST_S
-    while (value := found()) is None:
-        assert time.monotonic() < end
-        time.sleep(0.3)
-    return value
 
 
 @contextmanager

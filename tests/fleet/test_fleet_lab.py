@@ -10,18 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from .cluster import ROOT, Cluster, running_cluster, wait_for
+from .cluster import ROOT, Cluster, running_cluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.acceptance]
 PAIRS = ({"n1", "n2"}, {"n3", "n4"}, {"n5", "n6"})
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def shared_cluster() -> Iterator[Cluster]:
     with running_cluster() as made:
         yield made
     left = subprocess.run(("ip", "netns", "list"), check=True, capture_output=True, text=True).stdout
     assert "nbtests-" not in left
+
+
+@pytest.fixture
+def cluster(shared_cluster: Cluster) -> Cluster:
+    """The cluster with every node idle, whatever became of the test before."""
+    shared_cluster.clear()
+    return shared_cluster
 
 
 def machine(card: str, role: str = "tester") -> str:
@@ -102,7 +109,7 @@ def test_forty_combinations_have_forty_results_though_a_machine_dies(cluster: Cl
     folder = cluster.submit(cluster.write_fleet("forty", "{tester: {role: tester}, dut: {role: dut}}", more))
     victim = cluster.until_trials(folder, 3)
     cluster.lab("kill", victim)
-    wait_for(lambda: None if "down" not in cluster.lab("status").lower() else True)
+    cluster.wait_for(lambda: None if "down" not in cluster.lab("status").lower() else True)
     cluster.lab("start", victim)
     rows = cluster.until_done(folder)
     assert len({row["run"] for row in rows}) == len(rows) == 40
@@ -115,7 +122,7 @@ def test_a_cancelled_run_keeps_what_it_measured_and_goes_on_when_submitted_again
     cluster.fleet("cancel", str(folder))
     cluster.until(folder, 0, "cancelled")
     journal = next((folder / "work" / "0000").glob("2*/journal.ndjson"))
-    before = wait_for(lambda: text if "run_finished" in (text := journal.read_text()) else None)
+    before = cluster.wait_for(lambda: text if "run_finished" in (text := journal.read_text()) else None)
     cluster.fleet("submit", str(folder))
     (row,) = cluster.until_done(folder)
     assert (Path(row["run"]) / "journal.ndjson").read_text().startswith(before)
@@ -151,7 +158,7 @@ def test_a_run_beyond_its_limit_is_stopped_and_goes_on_when_submitted_again(clus
     before = len(next((folder / "work" / "0000").glob("2*/journal.ndjson")).read_text().splitlines())
     assert before > 10
     cluster.fleet("submit", str(folder))
-    wait_for(
+    cluster.wait_for(
         lambda: (
             len(next((folder / "work" / "0000").glob("2*/journal.ndjson")).read_text().splitlines()) > before or None
         )
@@ -200,9 +207,13 @@ def test_a_machine_that_somebody_has_is_tried_again(cluster: Cluster) -> None:
     hold = f"until {sys.executable} -m nicbench run {holding} --runs /tmp/held; do sleep 1; done"
     holder = cluster.beside("on", "n5", "sh", "-c", hold)
     try:
-        wait_for(lambda: "own" in cluster.lab("on", "n5", "find", "/run/nicbench", "-name", "undo.json") or None)
+        cluster.wait_for(
+            lambda: "own" in cluster.lab("on", "n5", "find", "/run/nicbench", "-name", "undo.json") or None
+        )
         folder = cluster.submit(path)
-        wait_for(lambda: any("Slurm tries it again" in log.read_text() for log in (folder / "logs").iterdir()) or None)
+        cluster.wait_for(
+            lambda: any("Slurm tries it again" in log.read_text() for log in (folder / "logs").iterdir()) or None
+        )
     finally:
         cluster.lab("on", "n5", "pkill", "-TERM", "-f", "holding-bench.yaml")
         holder.wait()
@@ -218,6 +229,6 @@ def test_a_machine_whose_changes_are_not_undone_is_taken_out_of_the_queue(cluste
     )
     folder = cluster.submit(cluster.write_fleet("left", machine("cx5", "dut")))
     cluster.until_done(folder)
-    wait_for(lambda: True if "n2 drain" in cluster.lab("status").lower() else None)
+    cluster.wait_for(lambda: True if "n2 drain" in cluster.lab("status").lower() else None)
     cluster.lab("on", "n2", "rm", "-r", "/run/nicbench/2026-01-01T000000Z-dead")
     cluster.lab("in", "scontrol", "update", "NodeName=n2", "State=RESUME")

@@ -112,6 +112,18 @@ def test_of_three_each_two_are_compared() -> None:
     assert "“b” passes 3.68 to 4.2 times as much as “c”" in said
 
 
+def test_of_five_each_is_compared_with_the_first() -> None:
+    intervals = ((0.40, 0.41), (0.405, 0.42), (0.10, 0.11), (0.39, 0.405), (0.8, 0.9))
+    said = sentence(*intervals, names=("a", "b", "c", "d", "e"))
+    assert "“a” passes 400 kpps, “b” 405 kpps, “c” 100 kpps, “d” 390 kpps and “e” 800 kpps" in said.replace(
+        "\u00a0", " "
+    )
+    assert "“a” passes 3.64 to 4.1 times as much as “c”" in said
+    assert "“e” passes 1.95 to 2.25 times as much as “a”" in said
+    assert said.count("do not overlap") == 2
+    assert said.endswith("For “b” and “d” no difference from “a” is shown: the intervals overlap.")
+
+
 def test_runs_that_lie_apart_take_a_difference_away() -> None:
     """One run each would have told them apart; the second runs lie the other way round."""
     fast = [throughput("fast", 1, 64, (0.40, 0.41)), throughput("fast", 2, 64, (0.30, 0.31))]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
@@ -19,6 +20,10 @@ from nicbench.report.rates import RateCell, RatesRow, RatesTable
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
 
+_SPOKEN_OUT: Final = 2
+"""The most configurations of which each has a verb of its own."""
+_MOST_PAIRS: Final = 3
+"""The most pairs of configurations, those of three, that are all compared in words."""
 _MOST_TOLD = 4
 """The most configurations that get a sentence each; where there are more, the tables have them."""
 
@@ -105,7 +110,10 @@ def rates_sentence(table: RatesTable, row: RatesRow, goal: Goal) -> str:
     cells = row.cells[goal.value]
     counted = {cell.configuration: cell.measured for cell in cells if cell.measured}
     many = words_of_medians(counted, table.runs) if table.runs > 1 else "one run each" if len(cells) > 1 else ""
-    rates = and_list([f"{_subject(cell, cells)} {_rate(table, goal, cell)}" for cell in cells])
+    subjects = [_subject(cell, cells) for cell in cells]
+    if len(cells) > _SPOKEN_OUT:
+        subjects[1:] = [quote_name(cell.configuration) for cell in cells[1:]]
+    rates = and_list([f"{subject} {_rate(table, goal, cell)}" for subject, cell in zip(subjects, cells, strict=True)])
     told = f" ({goal.name}{f', {many}' if many else ''})"
     verdicts = {result.verdict for cell in cells for result in cell.results}
     disturbed = " Not reliable: some of the trials were disturbed." if ResultVerdict.DISTURBED in verdicts else ""
@@ -151,10 +159,34 @@ def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
     return f"{bound}{table.rate_text(goal, cell)}"
 
 
+_NOT_SHOWN: Final = {
+    Basis.NOT_BY_RUNS: "For {names} no difference from {first} is shown: the runs do not show one.",
+    Basis.SEARCHES_OVERLAP: "For {names} no difference from {first} is shown: the rates were not found exactly enough.",
+    Basis.INTERVALS_OVERLAP: "For {names} no difference from {first} is shown: the intervals overlap.",
+    Basis.DISTURBED: "For {names} no difference from {first} can be claimed: results were disturbed.",
+}
+
+
 def _compare_pairs(told: Sequence[PointComparison]) -> str:
-    """Says of each pair of configurations how many times as much one passes, or that no difference is shown."""
-    said = [text for text in map(_compare_two, told) if text]
+    """Says how many times as much one configuration passes as another, or that no difference is shown: of few pairs for
+    each, of more for those with the first configuration.
+    """
+    said = _compare_with_first(told) if len(told) > _MOST_PAIRS else [text for text in map(_compare_two, told) if text]
     return f" {' '.join(said)}" if said else ""
+
+
+def _compare_with_first(told: Sequence[PointComparison]) -> list[str]:
+    """Compares each configuration with the first: first those of which a difference is shown, then the others, with one
+    sentence for each reason.
+    """
+    first = told[0].comparison.first.name
+    with_first = [one for one in told if one.comparison.first.name == first]
+    said = [_compare_two(one) for one in with_first if one.claim.basis.is_shown]
+    for basis, text in _NOT_SHOWN.items():
+        names = [quote_name(one.comparison.second.name) for one in with_first if one.claim.basis is basis]
+        if names:
+            said.append(text.format(names=and_list(names), first=quote_name(first)))
+    return said
 
 
 def _compare_two(one: PointComparison) -> str:

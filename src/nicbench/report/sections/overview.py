@@ -36,6 +36,8 @@ _MOST_ROWS: Final = 16
 _SHARE: Final = "_percent_of_line_rate"
 _RATES: Final = frozenset({"span", "rate"})
 """The aspects of a rate that a search found, which the table names by its goal."""
+_LEAST_SHARE: Final = 1e-5
+"""The least share of the lost frames that is written as a number."""
 _MOST_PLACES: Final = 3
 """The most places of loss that the line about them names."""
 
@@ -224,17 +226,23 @@ def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
     if ledger is None or not ledger.lost:
         return
     places = sorted((place for place in ledger.places if place.frames), key=lambda place: -place.frames)
-    told = [f"{share(place.frames / ledger.lost)} at {place.name}" for place in places[:_MOST_PLACES]]
+    told = [f"{_part(place.frames, ledger.lost)} at {place.name}" for place in places[:_MOST_PLACES]]
     if len(places) > _MOST_PLACES:
-        told.append(f"{len(places) - _MOST_PLACES} more places")
+        more = len(places) - _MOST_PLACES
+        told.append(f"{more} more place{'' if more == 1 else 's'}")
     if told:
-        told.append(f"{share(ledger.unexplained / ledger.lost) if ledger.unexplained else 'none'} unexplained")
+        told.append(f"{_part(ledger.unexplained, ledger.lost) if ledger.unexplained else 'none'} unexplained")
     trials = f"{len(ledger.rows)} trial{'' if len(ledger.rows) == 1 else 's'}"
     yield paragraph(
         strong("Where frames were lost: "),
         f"{whole(ledger.lost)} frames in {trials}: {', '.join(told) or 'no counter on the path accounts for them'}. ",
         where,
     )
+
+
+def _part(frames: float, lost: float) -> str:
+    ratio = frames / lost
+    return share(ratio) if ratio >= _LEAST_SHARE else f"under {share(_LEAST_SHARE)}"
 
 
 def _files(report: Report) -> Iterator[Block]:

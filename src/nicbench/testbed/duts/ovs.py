@@ -31,6 +31,8 @@ _SCHEMA: Final = "/usr/share/openvswitch/vswitch.ovsschema"
 _INSTALL: Final = "apt-get install openvswitch-switch"
 _TRIES: Final = 100
 _BETWEEN_TRIES_S: Final = 0.1
+_UNTIL_CPUS_ARE_COUNTED_S: Final = 11.0
+"""Open vSwitch 3.1 counts no CPU in the first ten seconds after a boot, and then handles no frame that has no flow."""
 _PACKETS: Final = re.compile(r"n_packets=(\d+)")
 
 
@@ -71,6 +73,8 @@ class Ovs(PassageDut):
         self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-ovs.XXXXXX"))).stdout.strip()
         await changes.make(host, RemovePath(path=self._folder), _nothing)
         if self.options.datapath == "kernel":
+            uptime_s = float((await host.read_file("/proc/uptime") or "inf").split()[0])
+            await asyncio.sleep(max(0.0, _UNTIL_CPUS_ARE_COUNTED_S - uptime_s))
             await changes.make(host, DeleteDatapath(datapath="ovs-system"), self._require_no_datapath)
         else:
             for device in ("ovs-netdev", BRIDGE):
