@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.connections import ConnectionCounts, ConnectionFigures, ConnectionsSpec
+from nicbench.core.connections import ConnectionCounts, ConnectionFigures, ConnectionsSpec, ConnectionTimes
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome
 from nicbench.methods.base import RoundMethod
@@ -16,6 +16,7 @@ from nicbench.methods.connections.connections_per_second import ConnectionsPerSe
 from nicbench.methods.connections.http_latency import HttpLatency
 from nicbench.methods.connections.http_transactions import HttpTransactions
 from nicbench.report.tables import sections
+from nicbench.stats.latency import histogram_of
 
 from .round_contexts import Laboratory
 
@@ -185,6 +186,24 @@ def test_latency_takes_a_rate_or_an_earlier_test_and_not_both() -> None:
     for wrong in ({}, {"rate": 10, "of": "cps"}):
         with pytest.raises(ValueError, match="give either"):
             HttpLatency.Options.model_validate(wrong)
+
+
+def test_a_latency_of_a_server_that_fails_is_not_told_without_its_failures() -> None:
+    times = ConnectionTimes(
+        count=95, minimum_ns=10**6, mean_ns=1e6, maximum_ns=10**6, histogram=histogram_of([(10**6, 95)])
+    )
+
+    def fails(_: int, job: Job) -> JobOutcome:
+        outcome = counted(100, {"short": 5})
+        assert outcome.figures is not None
+        assert outcome.figures.connections is not None
+        known = outcome.figures.connections.model_copy(update={"first_byte": times})
+        return outcome.model_copy(update={"figures": Figures(connections=known)})
+
+    options = {"rate": 100, "duration": 1.0, "object_bytes": [1000]}
+    result = measured(HttpLatency("ttfb", HttpLatency.Options.model_validate(options)), Laboratory(fails))
+    (section,) = sections([result], {})
+    assert str(section.sentence).endswith("in half of those that pass (5 closed before the answer was complete)")
 
 
 def test_through_a_dut_takes_two_ports() -> None:
