@@ -134,7 +134,8 @@ class Ovs(PassageDut):
         await host.run(("ovsdb-tool", "create", f"{folder}/conf.db", _SCHEMA))
         database = (f"{folder}/conf.db", f"--remote=punix:{folder}/db.sock", f"--unixctl={folder}/database.ctl")
         await self._start_one(host, changes, ("ovsdb-server", *database), "db.sock")
-        cpus, prefix = testbed.cores.dut, ()
+        cpus = testbed.cores.dut
+        prefix: tuple[str, ...] = ()
         if self._cores is not None:
             name = file_prefix(changes.run_id)
             await remove_runtime_files(changes, host, name)
