@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -93,16 +94,15 @@ class Vpp(PassageDut, ForwardingDut):
         await changes.make(host, RemovePath(path=self._folder), _nothing)
         for device in devices.names:
             # Without it a card would take no frames to VPP's addresses.
-            command = ("ip", "link", "set", "dev", device, "promisc", "on")
-            await changes.make(host, EndPromiscuity(device=device), lambda command=command: _run(host, command))
+            hear_all = partial(_run, host, ("ip", "link", "set", "dev", device, "promisc", "on"))
+            await changes.make(host, EndPromiscuity(device=device), hear_all)
+        self._startup = startup_configuration(own, self._cores, self._folder)
         await self._start(host, changes)
         for command in setup_commands(own, self._ports):
             await self._enter(command)
 
     async def _start(self, host: Host, changes: Changes) -> None:
         """Starts VPP, and waits until it answers."""
-        assert self._cores is not None
-        self._startup = startup_configuration(self.options, self._cores, self._folder)
         await host.write_file(f"{self._folder}/startup.conf", self._startup)
         command = (self.options.program, "-c", f"{self._folder}/startup.conf")
         self._process = await DutProcess.start(host, changes, command, self.kind)
