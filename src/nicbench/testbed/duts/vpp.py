@@ -228,7 +228,7 @@ def setup_commands(options: VppOptions, ports: tuple[ForwardingPort, ...]) -> tu
     for port in ports:
         name = f"host-{port.device}"
         commands += [
-            f"create host-interface {version}name {port.device} hw-addr {port.mac}",
+            f"create host-interface {version}name {port.device} hw-addr {port.mac} cksum-gso-disable",
             f"set interface state {name} up",
             f"set interface rx-mode {name} {options.receive}",
         ]
