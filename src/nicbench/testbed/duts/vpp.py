@@ -37,10 +37,11 @@ _INSTALL: Final = (
 )
 _ANSWERS_WITHIN_S: Final = 60.0
 _BETWEEN_TRIES_S: Final = 0.1
-_INTERFACE: Final = re.compile(r"^(\S+)\s+\d+\s+(?:up|down)\s+\S+(.*)$")
-_COUNTER: Final = re.compile(r"^\s*(\S.*?)\s+(\d+)$")
-_ERROR: Final = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S.*?)\s+(error|warning|warn)\s*$")
-_NODE: Final = re.compile(r"^(\S+)\s+[a-z][a-z ]*?\s+(\d+)\s+(\d+)\s+(\d+)\s+([0-9.]+(?:e[+-]?[0-9]+)?)\s+[0-9.]+$")
+_NAME: Final = re.compile(r"(\S{1,64}) +\d{1,9} +(?:up|down) +[\d/]{1,64}(?=\s|$)")
+_COUNT: Final = re.compile(r"\d{1,20}")
+_CYCLES: Final = re.compile(r"\d{1,3}(?:\.\d{1,9})?(?:e[+-]?\d{1,2})?")
+_ERRORS: Final = ("error", "warning", "warn")
+_NODE_FIELDS: Final = 7  # name, state, calls, vectors, suspends, clocks for each packet, packets for each call
 
 
 class VppOptions(Frozen):
@@ -247,11 +248,13 @@ def parse_interfaces(shown: str) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     counters: dict[str, int] | None = None
     for line in shown.splitlines():
-        if header := _INTERFACE.match(line):
+        rest = line
+        if header := _NAME.match(line):
             counters = found.setdefault(header[1], {})
-            line = header[2]
-        if counters is not None and (counter := _COUNTER.match(line)):
-            counters[counter[1]] = int(counter[2])
+            rest = line[header.end() :]
+        *name, value = rest.split() or [""]
+        if counters is not None and name and _COUNT.fullmatch(value):
+            counters[" ".join(name)] = int(value)
     return found
 
 
@@ -259,9 +262,10 @@ def parse_errors(shown: str) -> dict[str, int]:
     """The counters of ``show errors`` that are errors or warnings, by node and reason; each thread has a line."""
     found: dict[str, int] = {}
     for line in shown.splitlines():
-        if counted := _ERROR.match(line):
-            name = f"{counted[2]}: {counted[3]}"
-            found[name] = found.get(name, 0) + int(counted[1])
+        words = line.split()
+        if len(words) > 3 and words[-1] in _ERRORS and _COUNT.fullmatch(words[0]):
+            name = f"{words[1]}: {' '.join(words[2:-1])}"
+            found[name] = found.get(name, 0) + int(words[0])
     return found
 
 
@@ -279,10 +283,12 @@ def parse_runtime(shown: str) -> tuple[Node, ...]:
     """The nodes of ``show runtime`` that handled packets; cycles have the three digits that VPP gives."""
     nodes = []
     for line in shown.splitlines():
-        if found := _NODE.match(line):
-            calls, vectors = int(found[2]), int(found[3])
-            if vectors:
-                nodes.append(Node(found[1], calls, vectors, vectors * float(found[5])))
+        words = line.split()
+        if len(words) < _NODE_FIELDS:
+            continue
+        calls, vectors, _, cycles, _ = words[-5:]
+        if _COUNT.fullmatch(calls) and _COUNT.fullmatch(vectors) and int(vectors) and _CYCLES.fullmatch(cycles):
+            nodes.append(Node(words[0], int(calls), int(vectors), int(vectors) * float(cycles)))
     return tuple(nodes)
 
 
