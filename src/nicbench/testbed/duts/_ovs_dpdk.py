@@ -20,7 +20,7 @@ from nicbench.testbed.duts._dpdk import DpdkOptions, DutCores
 _PROGRAMS: Final = ("ovs-vswitchd", "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk")
 """The switch as the system's choice, and where Debian's package has it; either may be the one without DPDK."""
 _COUNTER: Final = re.compile(
-    r"^ +(packets received|miss with (?:success|failed) upcall|processing cycles): (\d+)", re.M
+    r"^ +(packets received|miss with (?:success|failed) upcall|processing cycles): (\d{1,20})\b", re.M
 )
 
 
