@@ -82,6 +82,8 @@ async def test_frames_are_routed_both_ways_and_are_counted(ip: int, lab: Wires, 
     work = await dut.work()
     assert work is not None
     assert work.packets >= 2 * FRAMES
+    assert work.packets_per_batch is not None
+    assert 1 <= work.packets_per_batch <= FRAMES
     assert dut.disclosure()["version"].startswith("vpp v")
 
     forward = dut.addressing(lab.testbed, ip)[0]

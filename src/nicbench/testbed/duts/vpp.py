@@ -40,6 +40,9 @@ _BETWEEN_TRIES_S: Final = 0.1
 _NAME: Final = re.compile(r"(\S{1,64}) +\d{1,9} +(?:up|down) +[\d/]{1,64}(?=\s|$)")
 _COUNT: Final = re.compile(r"\d{1,20}")
 _CYCLES: Final = re.compile(r"\d{1,3}(?:\.\d{1,9})?(?:e[+-]?\d{1,2})?")
+_INPUT: Final = "af-packet-input"
+_AFTER_INPUT: Final = "ethernet-input"
+"""It is called with what the input took, and so never for nothing."""
 _ERRORS: Final = ("error", "warning", "warn")
 _NODE_FIELDS: Final = 7  # name, state, calls, vectors, suspends, clocks for each packet, packets for each call
 
@@ -80,7 +83,7 @@ class Vpp(PassageDut, ForwardingDut):
         self._startup = ""
         self._version = ""
         self._entered: list[str] = []
-        self._worked = DutWork(source="VPP's show runtime", packets=0, tsc_cycles=0, counts_empty_polls=True)
+        self._worked = DutWork(source="VPP's show runtime", packets=0, tsc_cycles=0, batches=0, counts_empty_polls=True)
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host, own = require_host(testbed, self.kind), self.options
@@ -170,10 +173,13 @@ class Vpp(PassageDut, ForwardingDut):
             return None
         nodes = parse_runtime(await self._ask("show runtime"))
         await self._ask("clear runtime")
-        handled = max((node.vectors for node in nodes if node.name.startswith("af-packet-input")), default=0)
-        cycles = round(sum(node.cycles for node in nodes))
-        self._worked = self._worked.model_copy(
-            update={"packets": self._worked.packets + handled, "tsc_cycles": self._worked.tsc_cycles + cycles}
+        before = self._worked
+        self._worked = before.model_copy(
+            update={
+                "packets": before.packets + sum(node.vectors for node in nodes if node.name == _INPUT),
+                "tsc_cycles": before.tsc_cycles + round(sum(node.cycles for node in nodes)),
+                "batches": (before.batches or 0) + sum(node.calls for node in nodes if node.name == _AFTER_INPUT),
+            }
         )
         return self._worked
 
