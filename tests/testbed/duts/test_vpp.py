@@ -99,6 +99,7 @@ async def test_frames_are_routed_both_ways_and_are_counted(ip: int, lab: Wires, 
     links = subprocess.run(("ip", "-n", lab.dut, "link", "show"), capture_output=True, text=True, check=True).stdout
     assert "PROMISC" not in links
     assert not Path(dut._folder).exists()
+    assert list(Path("/dev/shm").glob(f"{Path(dut._folder).name}*")) == []
     assert dut._process is not None
     assert not Path(f"/proc/{dut._process.pid}").exists()
 

@@ -40,8 +40,10 @@ _BETWEEN_TRIES_S: Final = 0.1
 _NAME: Final = re.compile(r"(\S{1,64}) +\d{1,9} +(?:up|down) +[\d/]{1,64}(?=\s|$)")
 _COUNT: Final = re.compile(r"\d{1,20}")
 _CYCLES: Final = re.compile(r"\d{1,3}(?:\.\d{1,9})?(?:e[+-]?\d{1,2})?")
+_SEGMENTS: Final = ("global_vm", "vpe-api")
 _INPUT: Final = "af-packet-input"
-_AFTER_INPUT: Final = "ethernet-input"
+_AFTER_SEGMENTS: Final = ("global_vm", "vpe-api")
+_INPUT: Final = "ethernet-input"
 """It is called with what the input took, and so never for nothing."""
 _ERRORS: Final = ("error", "warning", "warn")
 _NODE_FIELDS: Final = 7  # name, state, calls, vectors, suspends, clocks for each packet, packets for each call
@@ -96,6 +98,8 @@ class Vpp(PassageDut, ForwardingDut):
         self._ports = tuple(replace(port, mac=own_mac(port.mac)) for port in ports)
         self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-vpp.XXXXXX"))).stdout.strip()
         await changes.make(host, RemovePath(path=self._folder), _nothing)
+        for segment in _SEGMENTS:  # which VPP leaves in memory however it ends
+            await changes.make(host, RemovePath(path=f"/dev/shm/{_prefix(self._folder)}-{segment}"), _nothing)
         for device in devices.names:
             # Without it a card would take no frames to VPP's addresses.
             hear_all = partial(_run, host, ("ip", "link", "set", "dev", device, "promisc", "on"))
@@ -204,6 +208,11 @@ def vppctl_beside(program: str) -> str:
     return f"{folder}{slash}vppctl"
 
 
+def _prefix(folder: str) -> str:
+    """What the names of this VPP's shared memory begin with."""
+    return folder.rpartition("/")[2]
+
+
 def own_mac(mac: str) -> str:
     """VPP's MAC address on an interface: a locally administered one, by the interface's, that differs from it."""
     first = int(mac[:2], 16)
@@ -221,7 +230,7 @@ def startup_configuration(options: VppOptions, cores: DutCores, folder: str) -> 
             f"memory {{ main-heap-size {options.heap} main-heap-page-size 4k }}",
             f"buffers {{ buffers-per-numa {options.buffers} page-size 4k }}",
             f"statseg {{ socket-name {folder}/stats.sock size 32m page-size 4k }}",
-            f"api-segment {{ prefix {folder.rpartition('/')[2]} }}",
+            f"api-segment {{ prefix {_prefix(folder)} }}",
             "plugins { plugin default { disable } plugin af_packet_plugin.so { enable } }",
             "",
         )
@@ -303,4 +312,4 @@ async def _run(host: Host, command: tuple[str, ...]) -> None:
 
 
 async def _nothing() -> None:
-    """Does nothing: the folder was made to know its name."""
+    """Does nothing: the path is there already, or VPP makes it."""
