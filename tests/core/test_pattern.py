@@ -31,7 +31,7 @@ ONE, MANY, SPREAD, HALVES, MESH, SAME = (
 def test_two_ports_send_to_each_other_or_one_way() -> None:
     one, both = ways_of(ONE, 2), ways_of(ONE, 2, bidirectional=True)
     assert (one.loaded, one.every, one.basis) == (((0, 1),), ((0, 1), (1, 0)), "per port")
-    assert (both.loaded, both.basis) == (((0, 1), (1, 0)), "per port, and 2 ports send at once")
+    assert (both.loaded, both.basis) == (((0, 1), (1, 0)), "per port of 2 that send at once")
 
 
 def test_pairs_are_neighbours() -> None:
@@ -42,8 +42,8 @@ def test_pairs_are_neighbours() -> None:
 def test_many_send_to_the_first_and_the_first_to_many() -> None:
     assert ways_of(MANY, 4).loaded == ((1, 0), (2, 0), (3, 0))
     assert ways_of(SPREAD, 4).loaded == ((0, 1), (0, 2), (0, 3))
-    assert ways_of(MANY, 4).basis == "the sum of 3 sending ports, at the one that receives"
-    assert ways_of(SPREAD, 4).basis == "per port, of the one that sends to 3"
+    assert ways_of(MANY, 4).basis == "the sum of 3 ports that send to one"
+    assert ways_of(SPREAD, 4).basis == "of the port that sends to 3 others"
 
 
 def test_every_port_of_one_half_sends_to_every_port_of_the_other() -> None:

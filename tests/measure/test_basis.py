@@ -59,14 +59,14 @@ def test_between_two_ports_one_way_nothing_is_added() -> None:
 
 def test_the_sum_of_ports_stands_beside_each_rate_and_line_rates_stay_those_of_a_port() -> None:
     result = add_basis(RESULT, ways_of(Pattern.FULL_MESH, 4))
-    assert result.scope == "per port, and 4 ports send at once"
+    assert result.scope == "per port of 4 that send at once"
     added = {name: value for name, value in result.values.items() if name not in RESULT.values}
     assert added == {"ndr_frames_per_s_sum_of_ports": 4000.0, "load_frames_per_s_sum_of_ports": 3600.0}
 
 
 def test_what_many_ports_send_to_one_is_the_sum_already() -> None:
     result = add_basis(RESULT, ways_of(Pattern.MANY_TO_ONE, 4))
-    assert (result.scope, result.values) == ("the sum of 3 sending ports, at the one that receives", RESULT.values)
+    assert (result.scope, result.values) == ("the sum of 3 ports that send to one", RESULT.values)
 
 
 def test_a_method_that_summed_by_itself_is_left_as_it_is() -> None:

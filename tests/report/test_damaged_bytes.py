@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -89,6 +90,26 @@ def harmed(folder: Path, other: Path, dice: random.Random) -> str:
     theirs = (other / name).read_bytes() if (other / name).is_file() else b""
     (folder / name).write_bytes(harm(before, theirs, dice))
     return "" if (folder / name).read_bytes() == before else f"{harm.__name__} {name}"
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda text: text.replace(b'"sha256": {', b'"sha256":  {'),
+        lambda text: re.sub(rb'(\n  "bench.yaml": "[0-9a-f]+",)', rb"\1\1", text),
+        lambda text: text + b"\n",
+    ],
+    ids=["another blank", "a key twice", "another line"],
+)
+def test_a_manifest_that_says_the_same_in_other_bytes_was_changed(
+    harm: Callable[[bytes], bytes], two: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path(shutil.copytree(two[0], tmp_path / "runs" / GOOD))
+    written = (folder / manifest.NAME).read_bytes()
+    (folder / manifest.NAME).write_bytes(harm(written))
+    assert harm(written) != written
+    assert main(["report", GOOD, "--output", str(tmp_path / "runs")]) == 4
+    assert f"{manifest.NAME}: is damaged: was changed after the run had finished" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("signed", [False, True], ids=["as found", "with a manifest of its own"])

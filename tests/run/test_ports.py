@@ -79,7 +79,7 @@ def test_an_egress_port_that_saturates_under_many_to_one_loses_exactly_what_it_c
     loss = results[0].values["loss_percent"]
     assert isinstance(loss, float)
     assert loss == pytest.approx(100 / 3, abs=0.2)
-    assert results[0].scope == "the sum of 3 sending ports, at the one that receives"
+    assert results[0].scope == "the sum of 3 ports that send to one"
     assert "load_frames_per_s_sum_of_ports" not in results[0].values  # it is that sum already
     assert results[0].parameters["ports"] == 4
     figures = results[0].by_port

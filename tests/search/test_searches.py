@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nicbench.core.registry import find
-from nicbench.core.result import LimitedBy
+from nicbench.core.result import Bounded, LimitedBy
+from nicbench.search._drive import order_outcomes
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
-from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Sample, Search, SearchOptions
+from nicbench.search.base import NDR, PDR, CeilingReached, Goal, Limits, Outcome, Sample, Search, SearchOptions
 from nicbench.search.bisect import Bisect
 from nicbench.search.estimate import EstimateSearch
 from nicbench.search.mlr import Mlr, drop_unsent
@@ -285,3 +290,36 @@ def test_an_even_number_of_trials_a_bound_is_refused() -> None:
 def test_limits_the_wrong_way_round_are_refused() -> None:
     with pytest.raises(ValidationError, match="exceeds maximum"):
         limits(minimum_load_frames_per_s=2_000_000)
+
+
+def interval(goal: str, lower: float, value: float, upper: float) -> Outcome:
+    rate = Bounded(value=value, lower=lower, upper=upper)
+    return Outcome(goal=goal, outcome="interval", rate=rate, converged=True)
+
+
+ENDS = st.tuples(*[st.floats(1e3, 1e7)] * 3).map(sorted)
+
+
+@given(st.lists(ENDS, min_size=2, max_size=4))
+def test_a_goal_that_tolerates_more_loss_has_no_lower_rate(found: list[list[float]]) -> None:
+    goals = [Goal(name=f"goal{number}", loss_ratio=number / 100) for number in range(len(found))]
+    outcomes = {goal.name: interval(goal.name, *ends) for goal, ends in zip(goals, found, strict=True)}
+    ordered = [order_outcomes(outcomes, goals[::-1])[goal.name] for goal in goals]
+    rates = [(one.rate.lower or 0.0, one.rate.value or 0.0, one.rate.upper or 0.0) for one in ordered]
+    assert all(lower <= value <= upper for lower, value, upper in rates)
+    for strict, tolerant in pairwise(rates):
+        assert all(one <= other for one, other in zip(strict, tolerant, strict=True))
+    for before, after in zip(outcomes.values(), ordered, strict=True):
+        assert (before.rate == after.rate) == (not after.notes)
+
+
+def test_the_rate_that_is_known_better_weighs_more() -> None:
+    """The NDR of 156 kpps has a wide interval, the PDR of 147 kpps a narrow one."""
+    rates = {"NDR": (140e3, 156e3, 170e3), "PDR": (145e3, 147e3, 149e3)}
+    outcomes = {name: interval(name, *ends) for name, ends in rates.items()}
+    ndr, pdr = order_outcomes(outcomes, (NDR, PDR)).values()
+    assert ndr.rate.value == pdr.rate.value == pytest.approx(147.16e3, rel=1e-4)
+    assert (ndr.rate.lower, ndr.rate.upper, pdr.rate.lower, pdr.rate.upper) == (140e3, 149e3, 145e3, 149e3)
+    assert ndr.notes == (
+        "by itself it would be 156.0 kpps (140.0 kpps to 170.0 kpps), but with more loss tolerated no rate is lower",
+    )

@@ -120,10 +120,10 @@ class Ways(Frozen):
         senders = len({transmit for transmit, _ in self.loaded})
         receivers = len({receive for _, receive in self.loaded})
         if senders > receivers:
-            return f"the sum of {senders} sending ports, at the one that receives"
+            return f"the sum of {senders} ports that send to {receivers if receivers > 1 else 'one'}"
         if receivers > senders:
-            return f"per port, of the one that sends to {receivers}"
-        return "per port" if senders == 1 else f"per port, and {senders} ports send at once"
+            return f"of the port that sends to {receivers} others"
+        return "per port" if senders == 1 else f"per port of {senders} that send at once"
 
 
 def ways_of(pattern: Pattern, ports: int, *, bidirectional: bool = False) -> Ways:

@@ -179,9 +179,18 @@ def _row(section: Section, test: str, row: Row, mains: Sequence[int], among: Seq
 
 
 def _name_among(section: Section, row: Row, among: Sequence[Row]) -> str:
-    """Returns the name of a row; in a grid without what all rows have in common."""
+    """Returns the name of a row, with what sets it apart from rows of the same name; in a grid without what all rows
+    have in common.
+    """
     if section.table.grid is None or len(among) < 2:
-        return name_of_row(section.table, row)
+        own = name_of_row(section.table, row)
+        alike = [other for other in among if name_of_row(section.table, other) == own]
+        apart = [
+            row.cells[at]
+            for at, column in enumerate(section.table.columns)
+            if column.form == "text" and not column.is_main and len({other.cells[at] for other in alike}) > 1
+        ]
+        return ", ".join((own, *apart))
     parts = []
     for column in place_columns(section.table.grid):
         each = {text_of(column, other.result) for other in among}

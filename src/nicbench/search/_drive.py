@@ -5,13 +5,15 @@ ceiling.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, combinations
 
-from nicbench.core.result import LimitedBy
+from nicbench.core.result import Bounded, LimitedBy
+from nicbench.core.units import format_rate
 from nicbench.search._curve import NEAR_THE_KNEE, grows_with_load
 from nicbench.search._interval import Bounds, Reading, outcome_of, read, same_load
 from nicbench.search._narrowing import halve, next_trial
-from nicbench.search.base import CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
+from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.shortfalls import Offer, describe_share, find_constant_share
 
 WORTH_A_SHARE = 0.1
@@ -224,10 +226,55 @@ class DrivenSearch(Search):
                     for goal in goals
                 }
             limits = lowered
-        outcomes = {goal.name: self.conclude(recorder.samples, goal, limits) for goal in goals}
+        outcomes = order_outcomes({goal.name: self.conclude(recorder.samples, goal, limits) for goal in goals}, goals)
         if ceiling_disturbed:
             outcomes = {name: _mark_disturbed(outcome) for name, outcome in outcomes.items()}
         return {name: _say_share(outcome, recorder.share) for name, outcome in outcomes.items()}
+
+
+def order_outcomes(outcomes: Mapping[str, Outcome], goals: Sequence[Goal]) -> dict[str, Outcome]:
+    """Orders intervals that were found for one goal at a time: a goal that tolerates more loss has no lower rate.
+
+    What passes one goal passes a more tolerant one. So each lower end holds for more tolerant goals too, and each upper
+    end for less tolerant ones; values in the wrong order give way to their mean, weighed by how exact each is (isotonic
+    regression). Intervals in the wrong order that do not even overlap are widened until they do.
+    """
+    ordered = dict(outcomes)
+    by_tolerance = [goal.name for goal in sorted(goals, key=lambda goal: goal.loss_ratio)]
+    names = [name for name in by_tolerance if _has_ends(outcomes[name].rate)]
+    found = [(one.value or 0.0, one.lower or 0.0, one.upper or 0.0) for one in (outcomes[name].rate for name in names)]
+    values, lowers, uppers = (list(ends) for ends in zip(*found, strict=True)) if found else ([], [], [])
+    for strict, tolerant in combinations(range(len(names)), 2):
+        if lowers[strict] > uppers[tolerant]:
+            lowers[strict], uppers[tolerant] = lowers[tolerant], uppers[strict]
+    lowers = list(accumulate(lowers, max))
+    uppers = list(accumulate(reversed(uppers), min))[::-1]
+    for name, value, lower, upper in zip(names, _pool(values, found), lowers, uppers, strict=True):
+        outcome, value = outcomes[name], min(max(value, lower), upper)
+        if (value, lower, upper) == (outcome.rate.value, outcome.rate.lower, outcome.rate.upper):
+            continue
+        rate = outcome.rate.model_copy(update={"value": value, "lower": lower, "upper": upper})
+        alone, *ends = (format_rate(end or 0.0) for end in (outcome.rate.value, outcome.rate.lower, outcome.rate.upper))
+        note = f"by itself it would be {alone} ({' to '.join(ends)}), but with more loss tolerated no rate is lower"
+        ordered[name] = outcome.model_copy(update={"rate": rate, "notes": (*outcome.notes, note)})
+    return ordered
+
+
+def _has_ends(rate: Bounded) -> bool:
+    return rate.value is not None and rate.lower is not None and rate.upper is not None
+
+
+def _pool(values: Sequence[float], found: Sequence[tuple[float, float, float]]) -> list[float]:
+    """Returns the nearest values that do not fall, in the sense of least squares; narrow intervals weigh more."""
+    pools: list[tuple[float, float, int]] = []
+    for value, (_, lower, upper) in zip(values, found, strict=True):
+        pool = value, 1.0 / max(upper - lower, CLOSE * upper) ** 2, 1
+        while pools and pools[-1][0] > pool[0]:
+            before, weight, count = pools.pop()
+            together = weight + pool[1]
+            pool = (before * weight + pool[0] * pool[1]) / together, together, count + pool[2]
+        pools.append(pool)
+    return [value for value, _, count in pools for _ in range(count)]
 
 
 class NarrowingSearch(DrivenSearch):

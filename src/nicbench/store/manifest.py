@@ -58,15 +58,18 @@ def write(folder: Path) -> Manifest:
     """Writes the manifest of what is in ``folder`` now."""
     names = sorted(name for name, mode in _entries(folder) if stat.S_ISREG(mode) and _is_measured(name))
     manifest = Manifest(sha256={name: _checksum(folder / name) for name in names})
-    write_atomically(folder / NAME, (json_text(manifest) + "\n").encode())
+    write_atomically(folder / NAME, _text(manifest))
     return manifest
 
 
 def read(folder: Path) -> Manifest | None:
-    """Reads the manifest; None where the run is not finished."""
+    """Reads the manifest; None where the run is not finished. HostError where it is not byte for byte as it was
+    written, since no checksum tells a change of it.
+    """
     path = folder / NAME
     try:
         content = reading.parse_json(path)
+        text = reading.read_bytes(path)
     except FileNotFoundError:
         return None
     written = content.get("format") if isinstance(content, dict) else None
@@ -77,9 +80,18 @@ def read(folder: Path) -> Manifest | None:
             next_step="open it with that nicbench, or a newer one",
         )
     try:
-        return Manifest.model_validate(content)
+        manifest = Manifest.model_validate(content)
     except ValidationError as error:
         raise damaged_error(error, path) from error
+    if text != _text(manifest):
+        raise damaged_error(
+            ValueError("was changed after the run had finished: a key or a blank that is not its own"), path
+        )
+    return manifest
+
+
+def _text(manifest: Manifest) -> bytes:
+    return (json_text(manifest) + "\n").encode()
 
 
 def departures(

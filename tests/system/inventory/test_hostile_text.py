@@ -141,6 +141,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("system.xdp.asking:parse_attempt", "system/xdp/golden/attempt*.json"),
     ("system.xdp.asking:parse_kernel", "system/xdp/golden/osrelease*.txt"),
     ("system.xdp.abilities:parse_queues", "system/xdp/golden/queues*.txt"),
+    ("system.xdp.asking:parse_received", "system/xdp/golden/received.json"),
     ("system.xdp.tester:missing_capabilities", "system/xdp/golden/status*.txt"),
     # doctor
     ("doctor.checks.packages:parse_installed_packages", "system/inventory/golden/dpkg_query*.txt"),

@@ -42,6 +42,7 @@ _INDEX = Column(
 )
 _SUM = Column(value="sum_frames_per_s", head="Sum of the ports", is_main=True, better="higher", comparative="faster")
 _SHARE = Column(value="share_percent", head="Share", unit="%", form="trimmed")
+_PORTS_ASSUMED = 4
 
 
 class PortShares(FrameMethod):
@@ -68,7 +69,12 @@ class PortShares(FrameMethod):
     options: Options
 
     def points(self) -> int:
-        return len(self.options.frame_bytes) * self.options.repetitions * len(self.options.at_once or (1, 2))
+        """Returns the number of trials for four sending ports, or more where more are named: how many send is known
+        once the testbed is set up. One port at a time takes a trial for each.
+        """
+        ports = max(_PORTS_ASSUMED, *(self.options.at_once or (1,)))
+        groups = sum(ports if number == 1 else 1 for number in self.options.at_once or range(1, ports + 1))
+        return len(self.options.frame_bytes) * self.options.repetitions * groups
 
     def abilities(self) -> frozenset[Ability]:
         return frozenset({Ability.WAY_LOADS})

@@ -228,7 +228,8 @@ def loss_line(report: Report, where: Part = None) -> Iterator[Block]:
     places = sorted((place for place in ledger.places if place.frames), key=lambda place: -place.frames)
     told = [f"{_part(place.frames, ledger.lost)} at {place.name}" for place in places[:_MOST_PLACES]]
     if len(places) > _MOST_PLACES:
-        told.append(f"{len(places) - _MOST_PLACES} more places")
+        more = len(places) - _MOST_PLACES
+        told.append(f"{more} more place{'' if more == 1 else 's'}")
     if told:
         told.append(f"{_part(ledger.unexplained, ledger.lost) if ledger.unexplained else 'none'} unexplained")
     trials = f"{len(ledger.rows)} trial{'' if len(ledger.rows) == 1 else 's'}"
