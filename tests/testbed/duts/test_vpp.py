@@ -27,6 +27,7 @@ from nicbench.testbed.duts.vpp import (
 from nicbench.tuning.stack import UndoStack
 
 FRAMES = 40
+REPORTS = 4
 GOLDEN = Path(__file__).parent / "golden"
 PROGRAM = shutil.which("vpp") or ""
 
@@ -78,7 +79,9 @@ async def test_frames_are_routed_both_ways_and_are_counted(ip: int, lab: Wires, 
         assert sent_through(lab, way) == FRAMES
     await dut.check_passage()
     after = await dut._read_passed()
-    assert (after.through - before.through, after.sent - before.sent) == (2 * FRAMES, 2 * FRAMES)
+    # Of each interface VPP reports its multicast groups once, when it likes.
+    for counted in (after.through - before.through, after.sent - before.sent):
+        assert 2 * FRAMES <= counted <= 2 * FRAMES + REPORTS
     work = await dut.work()
     assert work is not None
     assert work.packets >= 2 * FRAMES

@@ -40,10 +40,10 @@ _BETWEEN_TRIES_S: Final = 0.1
 _NAME: Final = re.compile(r"(\S{1,64}) +\d{1,9} +(?:up|down) +[\d/]{1,64}(?=\s|$)")
 _COUNT: Final = re.compile(r"\d{1,20}")
 _CYCLES: Final = re.compile(r"\d{1,3}(?:\.\d{1,9})?(?:e[+-]?\d{1,2})?")
+_SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - shm_overview(7): where the C library has it
 _SEGMENTS: Final = ("global_vm", "vpe-api")
 _INPUT: Final = "af-packet-input"
-_AFTER_SEGMENTS: Final = ("global_vm", "vpe-api")
-_INPUT: Final = "ethernet-input"
+_AFTER_INPUT: Final = "ethernet-input"
 """It is called with what the input took, and so never for nothing."""
 _ERRORS: Final = ("error", "warning", "warn")
 _NODE_FIELDS: Final = 7  # name, state, calls, vectors, suspends, clocks for each packet, packets for each call
@@ -99,7 +99,7 @@ class Vpp(PassageDut, ForwardingDut):
         self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-vpp.XXXXXX"))).stdout.strip()
         await changes.make(host, RemovePath(path=self._folder), _nothing)
         for segment in _SEGMENTS:  # which VPP leaves in memory however it ends
-            await changes.make(host, RemovePath(path=f"/dev/shm/{_prefix(self._folder)}-{segment}"), _nothing)
+            await changes.make(host, RemovePath(path=f"{_SHARED_MEMORY}/{_prefix(self._folder)}-{segment}"), _nothing)
         for device in devices.names:
             # Without it a card would take no frames to VPP's addresses.
             hear_all = partial(_run, host, ("ip", "link", "set", "dev", device, "promisc", "on"))
@@ -274,11 +274,16 @@ def parse_interfaces(shown: str) -> dict[str, dict[str, int]]:
 
 
 def parse_errors(shown: str) -> dict[str, int]:
-    """The counters of ``show errors`` that are errors or warnings, by node and reason; each thread has a line."""
+    """Frames by node and reason, of the errors and warnings of ``show errors``; each thread has a line.
+
+    The input counts blocks of its rings there as well, whether or not a frame was lost.
+    """
     found: dict[str, int] = {}
     for line in shown.splitlines():
         words = line.split()
         if len(words) > 3 and words[-1] in _ERRORS and _COUNT.fullmatch(words[0]):
+            if words[1] == _INPUT and "block" in words:
+                continue
             name = f"{words[1]}: {' '.join(words[2:-1])}"
             found[name] = found.get(name, 0) + int(words[0])
     return found
