@@ -50,7 +50,7 @@ WORKS = (
     Work("requests, most, 16 connections", 16, HIGH),
     Work("requests, most, 1000 connections", 1000, HIGH),
     Work(f"{RATE} requests/s, 16 connections", 16, RATE),
-    Work("new connections, most", 64, HIGH // 10, is_new=True),
+    Work("new connections, most", 64, HIGH // 5, is_new=True),
     Work(f"{CONNECTION_RATE} new connections/s", 64, CONNECTION_RATE, is_new=True),
 )
 
