@@ -132,6 +132,47 @@ def test_a_tool_that_fails_leaves_the_result_incomplete() -> None:
     assert measured(cps(maximum=2), laboratory).verdict is ResultVerdict.INCOMPLETE
 
 
+def every(number: int, kind: str, due: int) -> JobOutcome:
+    """A server breaks every so-many-th answer in this way."""
+    return counted(due, {kind: due // number} if due >= number else {})
+
+
+@pytest.mark.parametrize("kind", ["reset", "short", "status", "length", "content"])
+def test_answers_that_are_wrong_at_every_load_are_told_and_are_no_number(kind: str) -> None:
+    result = measured(cps(), Laboratory(lambda _, job: every(20, kind, int(asked(job).rate_per_s))))
+    found = result.values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert (found.value, found.lower, result.verdict) == (None, None, ResultVerdict.INCOMPLETE)
+    assert str(found.reason_null).startswith("5 % of the answers are wrong")
+    (section,) = sections([result], {})
+    assert "gives no result by TCP: 5 % of the answers" in str(section.sentence)
+
+
+def test_wrong_answers_of_an_overloaded_server_are_a_limit() -> None:
+    def overloaded(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {"status": rate - 300} if rate > 300 else {})
+
+    found = measured(cps(), Laboratory(overloaded)).values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert found.value is not None
+    assert 295 <= found.value <= 300
+
+
+def test_a_trial_without_figures_is_no_failed_load() -> None:
+    """A server that dies in one of many trials leaves no interval behind."""
+
+    def dies(trial: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        if rate < 6000:
+            return JobOutcome(failure="its server ended", repeatable=False)
+        return counted(rate, {"connect_timeout": 1})
+
+    result = measured(cps(), Laboratory(dies))
+    assert result.verdict is ResultVerdict.INCOMPLETE
+    assert result.values["connections_per_s"] == Bounded(value=None, reason_null="a trial gave no figures")
+
+
 def test_goodput_is_that_of_the_greatest_rate() -> None:
     laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}))
     options = {"maximum": 50, "object_bytes": [1000], "duration": 1.0}
