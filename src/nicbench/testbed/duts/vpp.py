@@ -120,7 +120,7 @@ class Vpp(PassageDut, ForwardingDut):
             if (await host.run(("test", "-S", f"{self._folder}/cli.sock"), check=False)).status == 0:
                 said = await self._ask("show version", check=False)
                 if said.startswith("vpp "):
-                    self._version = said.strip()
+                    self._version = said.partition(" built by ")[0].strip()
                     return
             await asyncio.sleep(_BETWEEN_TRIES_S)
         raise NotReadyError("VPP does not answer", place=f"dut, on {host.name}", next_step="run it by hand to see more")
@@ -191,7 +191,7 @@ class Vpp(PassageDut, ForwardingDut):
         return {
             "kind": self.kind,
             "version": self._version,
-            "startup_configuration": self._startup,
+            "startup_configuration": self._startup.splitlines(),
             "commands": list(self._entered),
             "core_cpus": [] if self._cores is None else list(self._cores.workers),
             "ports": {
