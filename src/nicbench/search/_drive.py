@@ -4,6 +4,7 @@ ceiling.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, combinations
@@ -233,48 +234,79 @@ class DrivenSearch(Search):
 
 
 def order_outcomes(outcomes: Mapping[str, Outcome], goals: Sequence[Goal]) -> dict[str, Outcome]:
-    """Orders intervals that were found for one goal at a time: a goal that tolerates more loss has no lower rate.
+    """Orders what was found for one goal at a time: a goal that tolerates more loss has no lower rate.
 
     What passes one goal passes a more tolerant one. So each lower end holds for more tolerant goals too, and each upper
-    end for less tolerant ones; values in the wrong order give way to their mean, weighed by how exact each is (isotonic
-    regression). Intervals in the wrong order that do not even overlap are widened until they do.
+    end for stricter ones; values in the wrong order give way to their mean, weighed by how exact each is (isotonic
+    regression), or to a rate of which only the lower end is known. Intervals in the wrong order that do not even
+    overlap are widened until they do. Where a goal has no upper end no more tolerant one has, and where it has no rate
+    no stricter one has.
     """
-    ordered = dict(outcomes)
-    by_tolerance = [goal.name for goal in sorted(goals, key=lambda goal: goal.loss_ratio)]
-    names = [name for name in by_tolerance if _has_ends(outcomes[name].rate)]
-    found = [(one.value or 0.0, one.lower or 0.0, one.upper or 0.0) for one in (outcomes[name].rate for name in names)]
-    values, lowers, uppers = (list(ends) for ends in zip(*found, strict=True)) if found else ([], [], [])
-    for strict, tolerant in combinations(range(len(names)), 2):
-        if lowers[strict] > uppers[tolerant]:
+    names = [goal.name for goal in sorted(goals, key=lambda goal: goal.loss_ratio)]
+    nothing = max((at for at, name in enumerate(names) if outcomes[name].rate.value is None), default=-1)
+    dead, alive = names[: nothing + 1], [outcomes[name].rate for name in names[nothing + 1 :]]
+    ends = [(rate.lower or rate.value or 0.0, math.inf if rate.upper is None else rate.upper) for rate in alive]
+    lowers, uppers = [lower for lower, _ in ends], [upper for _, upper in ends]
+    for strict, tolerant in combinations(range(len(alive)), 2):
+        if math.isinf(ends[strict][1]):
+            uppers[tolerant] = math.inf
+        elif lowers[strict] > uppers[tolerant]:
             lowers[strict], uppers[tolerant] = lowers[tolerant], uppers[strict]
     lowers = list(accumulate(lowers, max))
     uppers = list(accumulate(reversed(uppers), min))[::-1]
-    for name, value, lower, upper in zip(names, _pool(values, found), lowers, uppers, strict=True):
-        outcome, value = outcomes[name], min(max(value, lower), upper)
-        if (value, lower, upper) == (outcome.rate.value, outcome.rate.lower, outcome.rate.upper):
-            continue
-        rate = outcome.rate.model_copy(update={"value": value, "lower": lower, "upper": upper})
-        alone, *ends = (format_rate(end or 0.0) for end in (outcome.rate.value, outcome.rate.lower, outcome.rate.upper))
-        note = f"by itself it would be {alone} ({' to '.join(ends)}), but with more loss tolerated no rate is lower"
-        ordered[name] = outcome.model_copy(update={"rate": rate, "notes": (*outcome.notes, note)})
-    return ordered
+    most = min((lower for lower, upper in zip(lowers, uppers, strict=True) if math.isinf(upper)), default=math.inf)
+    values = [
+        lower if math.isinf(upper) else min(max(value, lower), upper, most)
+        for value, lower, upper in zip(_pool(alive), lowers, uppers, strict=True)
+    ]
+    unlimited = next((rate.limited_by for rate in alive if rate.upper is None), None)
+    ordered = {name: _without_rate(outcomes[name], outcomes[dead[-1]]) for name in dead}
+    for name, value, lower, upper in zip(names[nothing + 1 :], values, lowers, uppers, strict=True):
+        ordered[name] = _with_rate(outcomes[name], value, lower, upper, unlimited)
+    return {name: ordered[name] for name in outcomes}
 
 
-def _has_ends(rate: Bounded) -> bool:
-    return rate.value is not None and rate.lower is not None and rate.upper is not None
-
-
-def _pool(values: Sequence[float], found: Sequence[tuple[float, float, float]]) -> list[float]:
+def _pool(rates: Sequence[Bounded]) -> list[float]:
     """Returns the nearest values that do not fall, in the sense of least squares; narrow intervals weigh more."""
     pools: list[tuple[float, float, int]] = []
-    for value, (_, lower, upper) in zip(values, found, strict=True):
-        pool = value, 1.0 / max(upper - lower, CLOSE * upper) ** 2, 1
+    for rate in rates:
+        value = rate.value or 0.0
+        width = 0.0 if rate.lower is None or rate.upper is None else rate.upper - rate.lower
+        pool = value, 1.0 / max(width, CLOSE * value, CLOSE) ** 2, 1
         while pools and pools[-1][0] > pool[0]:
             before, weight, count = pools.pop()
             together = weight + pool[1]
             pool = (before * weight + pool[0] * pool[1]) / together, together, count + pool[2]
         pools.append(pool)
     return [value for value, _, count in pools for _ in range(count)]
+
+
+def _with_rate(outcome: Outcome, value: float, lower: float, upper: float, unlimited: LimitedBy | None) -> Outcome:
+    """Returns the outcome with this rate, and a note of what it was by itself; unchanged where it is the same. Without
+    an upper end, ``unlimited`` bounded what was offered.
+    """
+    rate = outcome.rate
+    if (value, lower, upper) == (rate.value, rate.lower, math.inf if rate.upper is None else rate.upper):
+        return outcome
+    beyond = math.isinf(upper)
+    limited_by = unlimited if beyond and rate.upper is not None else rate.limited_by
+    ends = {"lower": lower, "upper": None if beyond else upper, "limited_by": limited_by}
+    ordered = rate.model_copy(update={"value": value, **ends})
+    alone = format_rate(rate.value or 0.0)
+    if rate.lower is not None and rate.upper is not None:
+        alone += f" ({format_rate(rate.lower)} to {format_rate(rate.upper)})"
+    note = f"by itself it would be {alone}, but with more loss tolerated no rate is lower"
+    found = {"rate": ordered, "outcome": "at_least" if beyond else "interval", "notes": (*outcome.notes, note)}
+    return outcome.model_copy(update=found)
+
+
+def _without_rate(outcome: Outcome, tolerant: Outcome) -> Outcome:
+    """Returns the outcome without a rate, as a more ``tolerant`` goal has none."""
+    if outcome.rate.value is None:
+        return outcome
+    upper = min((end for end in (outcome.rate.upper, tolerant.rate.upper) if end is not None), default=None)
+    update = {"value": None, "lower": None, "upper": upper, "reason_null": tolerant.rate.reason_null}
+    return outcome.model_copy(update={"rate": outcome.rate.model_copy(update=update), "outcome": "none"})
 
 
 class NarrowingSearch(DrivenSearch):
