@@ -15,7 +15,8 @@ from nicbench.workloads.processes import Running
 
 _STEP_S: Final = 0.1
 _MARK: Final = "=== at "
-_LOOK: Final = "while :; do read up _ < /proc/uptime; echo '=== at '$up; ss -tinH; sleep {step}; done"
+# Without `o` ss leaves out the flags of a connection, of which `ecn` is one.
+_LOOK: Final = "while :; do read up _ < /proc/uptime; echo '=== at '$up; ss -tinoH; sleep {step}; done"
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _UPTIME: Final = ("cat", "/proc/uptime")
 

@@ -27,6 +27,7 @@ class Reaction(Enum):
     UNSETTLED = "reacts to marks, its rate does not settle"
     NOT_TOLD = "was not told: ECN not negotiated"
     NOT_MARKED = "was not marked"
+    UNKNOWN = "has marks that its kernel does not tell"
     IGNORES = "was marked and did not slow down"
 
 
@@ -111,9 +112,11 @@ def settling_of(trace: SenderTrace, from_s: float, until_s: float) -> Settling |
 
 
 def _reaction(ecn: bool | None, looks: Sequence[SenderLook], share: float | None, *, is_settled: bool) -> Reaction:
-    if not ecn:
+    if ecn is False:
         return Reaction.NOT_TOLD
-    if not share:
+    if ecn is None or share is None:
+        return Reaction.UNKNOWN
+    if share == 0:
         return Reaction.NOT_MARKED
     if looks[-1].resent > looks[0].resent or _grows(looks):
         return Reaction.IGNORES

@@ -234,6 +234,6 @@ def reaction_words(settling: Settling) -> str:
     again = f"{settling.resent} segments sent again" if settling.resent else "nothing sent again"
     at = "settles at" if settling.settles_after_s is not None else "has a mean of"
     rate = f"{at} {format_bits_per_s(settling.rate_bits_per_s)}"
-    if settling.reaction in (Reaction.NOT_TOLD, Reaction.NOT_MARKED):
+    if settling.reaction in (Reaction.NOT_TOLD, Reaction.NOT_MARKED, Reaction.UNKNOWN):
         return f"{settling.reaction.value}; {rate} with {again}"
     return f"{settling.reaction.value}: {rate} with {100 * (settling.marked_share or 0.0):.2g} % marked and {again}"
