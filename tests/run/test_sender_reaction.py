@@ -1,4 +1,4 @@
-"""Senders over a bottleneck that marks: the bottleneck's rate, marks and no losses; without ECN, losses and no marks."""
+"""Senders over a bottleneck that marks: its rate, marks and no losses; without ECN losses and no marks."""
 
 from __future__ import annotations
 

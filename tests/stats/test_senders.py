@@ -54,7 +54,7 @@ def test_a_rate_that_swings_does_not_settle_and_its_figures_are_of_the_last_half
 
 
 def test_what_is_lost_although_marked_or_grows_in_flight_is_no_reaction() -> None:
-    lost = settling_of(trace(lambda at_s: 20e6, resent=lambda at_s: int(at_s)), 0.0, 10.0)
+    lost = settling_of(trace(lambda at_s: 20e6, resent=int), 0.0, 10.0)
     grown = settling_of(trace(lambda at_s: 20e6, trip_ns=lambda at_s: 1e6 * (1 + at_s)), 0.0, 10.0)
     assert lost is not None
     assert grown is not None
