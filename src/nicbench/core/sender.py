@@ -18,7 +18,9 @@ class SenderLook(Frozen):
     delivered: int | None = None
     """Segments that arrived."""
     delivered_marked: int | None = None
-    """Those of them that the receiver reported as marked (Congestion Experienced)."""
+    """Those of them whose acknowledgement reported a mark. A receiver of RFC 3168 repeats that until the sender answers,
+    one of DCTCP (RFC 8257) does not.
+    """
     resent: int = 0
     """Segments that were sent again."""
     round_trip_ns: float | None = None

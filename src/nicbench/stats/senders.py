@@ -118,7 +118,8 @@ def _reaction(ecn: bool | None, looks: Sequence[SenderLook], share: float | None
         return Reaction.UNKNOWN
     if share == 0:
         return Reaction.NOT_MARKED
-    if looks[-1].resent > looks[0].resent or _grows(looks):
+    # A stream may overshoot as it begins: what counts is the last half.
+    if looks[-1].resent > looks[len(looks) // 2].resent or _grows(looks):
         return Reaction.IGNORES
     return Reaction.REACTS if is_settled else Reaction.UNSETTLED
 
