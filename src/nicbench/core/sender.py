@@ -18,7 +18,7 @@ class SenderLook(Frozen):
     delivered: int | None = None
     """Segments that arrived."""
     delivered_marked: int | None = None
-    """Those of them whose acknowledgement reported a mark. A receiver of RFC 3168 repeats that until the sender answers,
+    """Those of them whose acknowledgement reported a mark. A receiver of RFC 3168 repeats it until the sender answers,
     one of DCTCP (RFC 8257) does not.
     """
     resent: int = 0

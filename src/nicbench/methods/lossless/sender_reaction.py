@@ -165,7 +165,8 @@ class SenderReaction(RoundMethod):
                     "each mean over half a second stays within 10 % of the mean of the period's last half; all figures "
                     "are of the time from then on, or of the last half where it does not settle. Marked: of the "
                     "segments delivered those acknowledged with a mark, which a receiver of RFC 3168 repeats until the "
-                    "sender answers: only with DCTCP it is the share that the path marked. Round trips are smoothed by the kernel and include what waits in queues."
+                    "sender answers: only with DCTCP it is the share that the path marked. "
+                    "Round trips are smoothed by the kernel and include what waits in queues."
                 ),
                 columns=(
                     *(_CLIENT, _PERIOD, rate),
