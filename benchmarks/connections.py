@@ -1,34 +1,90 @@
-"""nicbench-connections beside wrk2 and h2load: what each gets from one nginx, and the CPU time that it takes.
+"""Rows over connections: nicbench-connections beside wrk2 and h2load at one nginx, in transactions and CPU time.
 
-    sudo python benchmarks/connections.py [--pairs 5] [--seconds 2]
+    sudo .venv/bin/python benchmarks/run.py --only connections
 
-Client and nginx are in two network namespaces, joined by a veth pair. Each sample of ours is followed by one of each
-peer that is installed (`h2load` of nghttp2-client; `wrk` of https://github.com/giltene/wrk2, which no distribution
-has). Printed is the median of each, with the least and the most.
+Client and nginx are in two network namespaces, joined by a veth pair, each on a CPU of its own. A peer that is not
+installed has no rows, which a line says. No distribution has wrk2 (https://github.com/giltene/wrk2): built, it belongs
+into PATH as ``wrk2`` or ``wrk``.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
+import resource
 import shutil
-import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
-OURS = str(Path(__file__).resolve().parents[1] / "engine/target/release/nicbench-connections")
+from core_watch import CoreWatch, watching
+from machine import Cpus, preferred
+from nicbench.engine.binaries import find_binary
+from pairs import CpuRow, Row
+
 CLIENT, SERVER = (f"nb-bench-{end}-{os.getpid()}" for end in ("client", "server"))
 ADDRESS, PORT, BYTES = "198.18.0.2", 8080, 1024
 URL = f"http://{ADDRESS}:{PORT}/bytes/{BYTES}"
 HIGH = 200_000
 """A rate that nobody reaches: what is complete is the most that the machine does."""
+RATE, CONNECTION_RATE = 8000, 2000
+"""Rates that all reach: requests and new connections a second."""
+LEAST_S = 2
+"""wrk2 and h2load take whole seconds, and connect in the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is asked of all alike: so many requests a second on so many connections, or each on a new one."""
+
+    name: str
+    connections: int
+    rate: int
+    is_new: bool = False
+
+
+WORKS = (
+    Work("requests, most, 16 connections", 16, HIGH),
+    Work("requests, most, 1000 connections", 1000, HIGH),
+    Work(f"{RATE} requests/s, 16 connections", 16, RATE),
+    Work("new connections, most", 64, HIGH // 5, is_new=True),
+    Work(f"{CONNECTION_RATE} new connections/s", 64, CONNECTION_RATE, is_new=True),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a client did: transactions a second within the time, all transactions, and the CPU time that it took."""
+
+    per_s: float
+    whole: float
+    cpu_s: float
+
+
+@dataclass
+class Sampler:
+    """One program at one work: a sample is its transactions a second; ``per_cpu_s`` is of the latest one."""
+
+    take: Callable[[Work, int], Done]
+    work: Work
+    seconds: int
+    watch: CoreWatch
+    per_cpu_s: float = 0.0
+
+    def sample(self) -> float:
+        with self.watch.sample():
+            done = self.take(self.work, self.seconds)
+        self.per_cpu_s = done.whole / done.cpu_s
+        return done.per_s
+
+
+def children_cpu_s() -> float:
+    """The CPU time of all processes that were waited for, in seconds."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def ip(*words: str) -> None:
@@ -37,8 +93,8 @@ def ip(*words: str) -> None:
 
 
 @contextmanager
-def nginx() -> Iterator[None]:
-    """Two namespaces and nginx in one of them; all of it is gone afterwards."""
+def nginx(cpu: int) -> Iterator[None]:
+    """Two namespaces and nginx in one of them, with one worker; all of it is gone afterwards."""
     server = None
     try:
         for name in (CLIENT, SERVER):
@@ -47,9 +103,11 @@ def nginx() -> Iterator[None]:
         for name, device, address in ((CLIENT, "c0", "198.18.0.1"), (SERVER, "s0", ADDRESS)):
             ip("-n", name, "address", "add", f"{address}/24", "dev", device)
             ip("-n", name, "link", "set", device, "up")
-        command = (OURS, "nginx", "--on", ADDRESS, "--port", str(PORT), "--object", str(BYTES))
-        server = subprocess.Popen(("ip", "netns", "exec", SERVER, *command), stdout=subprocess.DEVNULL)
-        time.sleep(1.0)
+        ours = str(find_binary("nicbench-connections"))
+        command = (ours, "nginx", "--on", ADDRESS, "--port", str(PORT), "--object", str(BYTES))
+        on_cpu = preferred("taskset", "-c", str(cpu), "ip", "netns", "exec", SERVER, *command)
+        server = subprocess.Popen(on_cpu, stdout=subprocess.DEVNULL, start_new_session=True)
+        wait_for_server(server)
         yield
     finally:
         if server is not None:
@@ -59,86 +117,109 @@ def nginx() -> Iterator[None]:
             subprocess.run(("ip", "netns", "delete", name), check=False)
 
 
-def sample(*command: str) -> tuple[str, float]:
-    """The output of a client, and the CPU seconds that it took."""
-    before = os.times()
-    done = subprocess.run(("ip", "netns", "exec", CLIENT, *command), check=False, capture_output=True, text=True)
-    after = os.times()
-    cpu_s = after.children_user + after.children_system - before.children_user - before.children_system
-    return done.stdout, cpu_s
+def wait_for_server(server: subprocess.Popen[bytes], within_s: float = 10.0) -> None:
+    """Returns when a socket listens there; RuntimeError where the server ends or is not ready in time."""
+    end = time.monotonic() + within_s
+    look, listens = ("ip", "netns", "exec", SERVER, "cat", "/proc/net/tcp"), f":{PORT:04X} 00000000:0000 0A"
+    while listens not in subprocess.run(look, capture_output=True, text=True, check=True).stdout:
+        if server.poll() is not None or time.monotonic() > end:
+            raise RuntimeError("nginx does not listen; its reason is above")
+        time.sleep(0.05)
 
 
-def ours(task: str, connections: int, rate: int, seconds: float) -> tuple[float, float]:
-    """Transactions a second of ours, and CPU microseconds of each."""
-    asked = ("--task", task, "--connections", str(connections), "--rate", str(rate), "--seconds", str(seconds))
-    target = ("--to", ADDRESS, "--port", str(PORT), "--object", str(BYTES), "--answer-within", "1")
-    text, cpu_s = sample(OURS, "client", *asked, *target)
-    said = json.loads(text)
-    within = sum(second["completed"] for second in said["intervals"][: int(seconds)])
-    whole = sum(second["completed"] for second in said["intervals"])
-    return within / seconds, 1e6 * cpu_s / max(whole, 1)
+class Clients:
+    """The programs that ask, each on the same CPU of the client's namespace."""
+
+    def __init__(self, cpu: int) -> None:
+        self._cpu = cpu
+        self._wrk2 = find_wrk2()
+
+    def peers(self) -> dict[str, Callable[[Work, int], Done]]:
+        """What is installed, by name; a line says what is not."""
+        found: dict[str, Callable[[Work, int], Done]] = {}
+        if self._wrk2 is not None:
+            found["wrk2"] = self.wrk2
+        else:
+            print("connections: wrk2 (github.com/giltene/wrk2) is not in PATH: its rows are left out", flush=True)
+        if shutil.which("h2load"):
+            found["h2load"] = self.h2load
+        else:
+            print("connections: h2load is not installed (nghttp2-client): its rows are left out", flush=True)
+        return found
+
+    def ours(self, work: Work, seconds: int) -> Done:
+        """What nicbench-connections does."""
+        task = ("--task", "connect" if work.is_new else "requests", "--connections", str(work.connections))
+        asked = ("--rate", str(work.rate), "--seconds", str(seconds), "--answer-within", "1")
+        target = ("--to", ADDRESS, "--port", str(PORT), "--object", str(BYTES))
+        text, cpu_s = self._run(str(find_binary("nicbench-connections")), "client", *task, *asked, *target)
+        completed = [each["completed"] for each in json.loads(text)["intervals"]]
+        return Done(sum(completed[:seconds]) / seconds, sum(completed), cpu_s)
+
+    def wrk2(self, work: Work, seconds: int) -> Done:
+        """What wrk2 does."""
+        header = ("-H", "Connection: close") if work.is_new else ()
+        asked = ("-t1", f"-c{work.connections}", f"-d{seconds}s", f"-R{work.rate}")
+        text, cpu_s = self._run(str(self._wrk2), *asked, *header, URL)
+        return Done(found_in(r"Requests/sec:\s+([\d.]+)", text), found_in(r"(\d+) requests in", text), cpu_s)
+
+    def h2load(self, work: Work, seconds: int) -> Done:
+        """What h2load does, whose connections ask as soon as they were answered; it has no rate of requests."""
+        text, cpu_s = self._run("h2load", "--h1", "-t1", f"-c{work.connections}", "-D", str(seconds), URL)
+        return Done(found_in(r", ([\d.]+) req/s", text), found_in(r"(\d+) succeeded", text), cpu_s)
+
+    def _run(self, *command: str) -> tuple[str, float]:
+        """The output of a client, and the CPU seconds that it took."""
+        inside = preferred("taskset", "-c", str(self._cpu), "ip", "netns", "exec", CLIENT, *command)
+        before = children_cpu_s()
+        done = subprocess.run(inside, capture_output=True, text=True, start_new_session=True, check=False)
+        return done.stdout, children_cpu_s() - before
+
+
+def find_wrk2() -> str | None:
+    """Its path; None where there is none, or only wrk, which has no rate."""
+    for name in ("wrk2", "wrk"):
+        path = shutil.which(name)
+        if path is None:
+            continue
+        usage = subprocess.run([path], capture_output=True, text=True, check=False)
+        if "--rate" in usage.stdout + usage.stderr:
+            return path
+    return None
 
 
 def found_in(pattern: str, text: str) -> float:
-    """The number of the first group; NaN where the pattern is not there."""
+    """The number of the first group; RuntimeError where a client did not say it."""
     found = re.search(pattern, text)
-    return float(found[1]) if found else float("nan")
+    if found is None:
+        raise RuntimeError(f"a client does not say {pattern}: {text[-300:]}")
+    return float(found[1])
 
 
-def wrk2(connections: int, rate: int, seconds: float, *, close: bool) -> tuple[float, float]:
-    """The same of wrk2; its first requests a second calibrate and are among them."""
-    header = ("-H", "Connection: close") if close else ()
-    text, cpu_s = sample("wrk", "-t1", f"-c{connections}", f"-d{seconds:.0f}s", f"-R{rate}", *header, URL)
-    whole = found_in(r"(\d+) requests in", text)
-    return found_in(r"Requests/sec:\s+([\d.]+)", text), 1e6 * cpu_s / max(whole, 1.0)
+def connection_rows(stack: ExitStack, cpus: Cpus, _pages: tuple[str, ...], seconds: float) -> list[Row]:
+    """Each work beside each peer that can do it: transactions a second where they are the most, and CPU time."""
+    clients = Clients(cpus.worker)
+    peers = clients.peers()
+    if not peers:
+        return []
+    if shutil.which("nginx") is None:
+        print("connections: nginx is not installed (nginx-light): the rows are left out", flush=True)
+        return []
+    watch = stack.enter_context(watching([cpus.worker, cpus.other]))
+    stack.enter_context(nginx(cpus.other))
+    rows: list[Row] = []
+    for work in WORKS:
+        for name, peer in peers.items():
+            if name == "h2load" and (work.rate != HIGH or work.is_new):
+                continue
+            ours, theirs = (Sampler(take, work, max(LEAST_S, round(seconds)), watch) for take in (clients.ours, peer))
+            unit = "connections" if work.is_new else "requests"
+            rate = Row(work.name, name, None, ours.sample, theirs.sample, watch, unit=f"{unit}/s", scale=1.0)
+            rows += [rate, cpu_row(rate, ours, theirs, unit)]
+    return rows
 
 
-def h2load(connections: int, seconds: float) -> tuple[float, float]:
-    """The same of h2load, which has no rate: each connection asks as soon as it was answered."""
-    text, cpu_s = sample("h2load", "--h1", "-t1", f"-c{connections}", "-D", f"{seconds:.0f}", URL)
-    return found_in(r", ([\d.]+) req/s", text), 1e6 * cpu_s / max(found_in(r"(\d+) succeeded", text), 1.0)
-
-
-def rows(seconds: float, rate: int) -> dict[str, Callable[[], tuple[float, float]]]:
-    """What is measured, by name, in the order of one turn."""
-    made: dict[str, Callable[[], tuple[float, float]]] = {}
-    for connections in (16, 1000):
-        made[f"ours, most, {connections} connections"] = partial(ours, "requests", connections, HIGH, seconds)
-        if shutil.which("wrk"):
-            made[f"wrk2, most, {connections} connections"] = partial(wrk2, connections, HIGH, seconds, close=False)
-        if shutil.which("h2load"):
-            made[f"h2load, most, {connections} connections"] = partial(h2load, connections, seconds)
-    made[f"ours, {rate} requests/s"] = partial(ours, "requests", 16, rate, seconds)
-    made["ours, most new connections"] = partial(ours, "connect", 1, HIGH // 10, seconds)
-    made[f"ours, {rate // 4} new connections/s"] = partial(ours, "connect", 1, rate // 4, seconds)
-    if shutil.which("wrk"):
-        made[f"wrk2, {rate} requests/s"] = lambda: wrk2(16, rate, seconds, close=False)
-        made["wrk2, most new connections"] = lambda: wrk2(64, HIGH // 10, seconds, close=True)
-        made[f"wrk2, {rate // 4} new connections/s"] = lambda: wrk2(64, rate // 4, seconds, close=True)
-    return made
-
-
-def main() -> int:
-    """Takes all samples in turn and prints a line for each row."""
-    parser = argparse.ArgumentParser(description="nicbench-connections beside wrk2 and h2load")
-    parser.add_argument("--pairs", type=int, default=5, help="turns of all rows")
-    parser.add_argument("--seconds", type=float, default=2.0, help="whole seconds of a sample")
-    parser.add_argument("--rate", type=int, default=8000, help="requests a second where all are asked for the same")
-    options = parser.parse_args()
-    with nginx():
-        wanted = rows(options.seconds, options.rate)
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in wanted}
-        for _ in range(options.pairs):
-            for name, take in wanted.items():
-                found[name].append(take())
-    for name, taken in found.items():
-        rates, costs = zip(*taken, strict=True)
-        print(
-            f"{name:36} {statistics.median(rates):9.0f}/s ({min(rates):.0f} to {max(rates):.0f}), "
-            f"{statistics.median(costs):6.1f} us of CPU each ({min(costs):.1f} to {max(costs):.1f})"
-        )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def cpu_row(rate: Row, ours: Sampler, theirs: Sampler, unit: str) -> Row:
+    """CPU time of the pairs of a row: transactions for a second of CPU time, so that higher is better."""
+    both = (lambda: ours.per_cpu_s), (lambda: theirs.per_cpu_s)
+    return CpuRow(f"{rate.work}: CPU", rate.peer_name, None, *both, rate.watch, f"{unit}/CPU s", 1.0, rates=rate)

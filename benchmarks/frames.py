@@ -16,7 +16,7 @@ from pathlib import Path
 from core_watch import CoreWatch, watching
 from frame_tools import FRAME_BYTES, Fio, Frames, PlainLoop, Tool, ToolError, compiled, copied_bytes_per_s, run
 from machine import Cpus
-from pairs import Pair, Row
+from pairs import CpuRow, Row
 
 # 2 GB: beyond every cache, and half a second.
 FRAMES = 40
@@ -45,18 +45,6 @@ class Sampler:
             done = run(self.tool, self.cpu, self.task, self.folder, FRAMES)
         self.frames_per_cpu_s = (FRAMES - 1) / (done.cpu_s - self.start_cpu_s)
         return FRAMES / done.elapsed_s
-
-
-@dataclass
-class CpuRow(Row):
-    """CPU time of the pairs of another row: frames for a second of CPU time, so that higher is better here too."""
-
-    rates: Row | None = None
-
-    def take(self) -> None:
-        """That of the pair which the other row has just taken."""
-        assert self.rates is not None
-        self.taken.append(Pair(self.ours(), self.peer(), self.rates.taken[-1].quiet))
 
 
 def frame_rows(stack: ExitStack, cpus: Cpus, _pages: tuple[str, ...], _seconds: float) -> list[Row]:

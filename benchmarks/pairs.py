@@ -115,6 +115,18 @@ class Row:
         return "not reached" if len(self.quiet()) >= wanted else "not shown: the cores were shared"
 
 
+@dataclass
+class CpuRow(Row):
+    """CPU time of the pairs of another row: what is done for a second of it, so that higher is better here too."""
+
+    rates: Row | None = None
+
+    def take(self) -> None:
+        """That of the pair which the other row has just taken."""
+        assert self.rates is not None
+        self.taken.append(Pair(self.ours(), self.peer(), self.rates.taken[-1].quiet))
+
+
 def sample(take: Callable[[], float]) -> float:
     """One sample; taken again where nothing passed at all: a peer in memory may have begun to poll too late."""
     for _ in range(ATTEMPTS):

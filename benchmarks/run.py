@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 import cable
+import connections
 import core_watch
 import cycles
 import frames
@@ -29,6 +30,7 @@ GROUPS: dict[str, Maker] = {
     "veth": veth_rows,
     "cable": cable.cable_rows,
     "frames": frames.frame_rows,
+    "connections": connections.connection_rows,
 }
 # Of 2 MiB each: five processes at most are up at once.
 HUGE_PAGES = 480
@@ -56,7 +58,8 @@ def main() -> int:
         for name, make in GROUPS.items():
             if name in options.only:
                 measured = group(make, cpus, pages, options, problem)
-                print("\n".join(["", HEADER, *(row.line(options.pairs) for row in measured)]), flush=True)
+                if measured:
+                    print("\n".join(["", HEADER, *(row.line(options.pairs) for row in measured)]), flush=True)
                 rows.extend(measured)
         if "cycles" in options.only:
             sections = (

@@ -128,7 +128,8 @@ def _is_licence(name: str) -> bool:
 
 
 def _texts(folder: Path) -> tuple[str, ...]:
-    files = sorted(path for path in folder.glob("*") if _is_licence(path.name) and path.is_file())
+    found = (path for pattern in ("*", "third_party/*/*") for path in folder.glob(pattern))
+    files = sorted(path for path in found if _is_licence(path.name) and path.is_file())
     return tuple(path.read_text(encoding="utf-8", errors="replace") for path in files)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.connections import ConnectionCounts, ConnectionFigures, ConnectionsSpec
+from nicbench.core.connections import ConnectionCounts, ConnectionFigures, ConnectionsSpec, ConnectionTimes
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome
 from nicbench.methods.base import RoundMethod
@@ -16,6 +16,7 @@ from nicbench.methods.connections.connections_per_second import ConnectionsPerSe
 from nicbench.methods.connections.http_latency import HttpLatency
 from nicbench.methods.connections.http_transactions import HttpTransactions
 from nicbench.report.tables import sections
+from nicbench.stats.latency import histogram_of
 
 from .round_contexts import Laboratory
 
@@ -132,6 +133,47 @@ def test_a_tool_that_fails_leaves_the_result_incomplete() -> None:
     assert measured(cps(maximum=2), laboratory).verdict is ResultVerdict.INCOMPLETE
 
 
+def every(number: int, kind: str, due: int) -> JobOutcome:
+    """A server breaks every so-many-th answer in this way."""
+    return counted(due, {kind: due // number} if due >= number else {})
+
+
+@pytest.mark.parametrize("kind", ["reset", "short", "status", "length", "content"])
+def test_answers_that_are_wrong_at_every_load_are_told_and_are_no_number(kind: str) -> None:
+    result = measured(cps(), Laboratory(lambda _, job: every(20, kind, int(asked(job).rate_per_s))))
+    found = result.values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert (found.value, found.lower, result.verdict) == (None, None, ResultVerdict.INCOMPLETE)
+    assert str(found.reason_null).startswith("5 % of the answers are wrong")
+    (section,) = sections([result], {})
+    assert "gives no result by TCP: 5 % of the answers" in str(section.sentence)
+
+
+def test_wrong_answers_of_an_overloaded_server_are_a_limit() -> None:
+    def overloaded(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(rate, {"status": rate - 300} if rate > 300 else {})
+
+    found = measured(cps(), Laboratory(overloaded)).values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert found.value is not None
+    assert 295 <= found.value <= 300
+
+
+def test_a_trial_without_figures_is_no_failed_load() -> None:
+    """A server that dies in one of many trials leaves no interval behind."""
+
+    def dies(trial: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        if rate < 6000:
+            return JobOutcome(failure="its server ended", repeatable=False)
+        return counted(rate, {"connect_timeout": 1})
+
+    result = measured(cps(), Laboratory(dies))
+    assert result.verdict is ResultVerdict.INCOMPLETE
+    assert result.values["connections_per_s"] == Bounded(value=None, reason_null="a trial gave no figures")
+
+
 def test_goodput_is_that_of_the_greatest_rate() -> None:
     laboratory = Laboratory(lambda _, job: counted(int(asked(job).rate_per_s), {}))
     options = {"maximum": 50, "object_bytes": [1000], "duration": 1.0}
@@ -144,6 +186,24 @@ def test_latency_takes_a_rate_or_an_earlier_test_and_not_both() -> None:
     for wrong in ({}, {"rate": 10, "of": "cps"}):
         with pytest.raises(ValueError, match="give either"):
             HttpLatency.Options.model_validate(wrong)
+
+
+def test_a_latency_of_a_server_that_fails_is_not_told_without_its_failures() -> None:
+    times = ConnectionTimes(
+        count=95, minimum_ns=10**6, mean_ns=1e6, maximum_ns=10**6, histogram=histogram_of([(10**6, 95)])
+    )
+
+    def fails(_: int, job: Job) -> JobOutcome:
+        outcome = counted(100, {"short": 5})
+        assert outcome.figures is not None
+        assert outcome.figures.connections is not None
+        known = outcome.figures.connections.model_copy(update={"first_byte": times})
+        return outcome.model_copy(update={"figures": Figures(connections=known)})
+
+    options = {"rate": 100, "duration": 1.0, "object_bytes": [1000]}
+    result = measured(HttpLatency("ttfb", HttpLatency.Options.model_validate(options)), Laboratory(fails))
+    (section,) = sections([result], {})
+    assert str(section.sentence).endswith("in half of those that pass (5 closed before the answer was complete)")
 
 
 def test_through_a_dut_takes_two_ports() -> None:

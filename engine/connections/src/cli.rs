@@ -108,6 +108,9 @@ struct Server {
     /// Seconds that each answer waits.
     #[arg(long, default_value_t = 0.0, value_parser = seconds)]
     delay: f64,
+    /// Have only every so-many-th answer wait; 0: each.
+    #[arg(long, default_value_t = 0)]
+    delay_every: u64,
     /// Break every so-many-th answer by a RST in its middle.
     #[arg(long, default_value_t = 0)]
     reset_every: u64,
@@ -234,6 +237,7 @@ impl Server {
             tls: self.tls,
             threads: self.threads,
             delay_ns: ns(self.delay),
+            delay_every: self.delay_every,
             reset_every: self.reset_every,
             short_every: self.short_every,
             status_every: self.status_every,

@@ -1,6 +1,6 @@
 //! HTTP/1.1 (RFC 9112), as much of it as a transaction needs: a request by `GET`, and an answer of known length.
 
-use crate::FILLING;
+use crate::{FILLER, FILLER_BYTES};
 
 const MOST_HEADERS: usize = 64;
 const LONGEST_HEAD: usize = 16 * 1024;
@@ -60,22 +60,30 @@ impl Answer {
     /// Takes the next bytes of the stream. Bytes after the end are wrong, for nothing else was asked for.
     pub fn take(&mut self, mut bytes: &[u8]) -> Result<Progress, Wrong> {
         if self.body.is_none() {
+            // A head comes whole, as a rule, and is then read where it is.
             let known = self.head.len();
-            self.head.extend_from_slice(&bytes[..bytes.len().min(LONGEST_HEAD)]);
-            let Some(length) = self.parse_head()? else {
+            let mut head = std::mem::take(&mut self.head);
+            let part = &bytes[..bytes.len().min(LONGEST_HEAD)];
+            if known > 0 {
+                head.extend_from_slice(part);
+            }
+            let Some(length) = self.parse_head(if known > 0 { &head } else { part })? else {
+                if known == 0 {
+                    head.extend_from_slice(part);
+                }
+                self.head = head;
                 return if self.head.len() >= LONGEST_HEAD { Err(Wrong::NotHttp) } else { Ok(Progress::More) };
             };
             bytes = &bytes[length - known..];
-            self.head = Vec::new();
         }
         self.take_body(bytes)
     }
 
     /// Reads the head: its length, or None where it is not complete.
-    fn parse_head(&mut self) -> Result<Option<usize>, Wrong> {
+    fn parse_head(&mut self, head: &[u8]) -> Result<Option<usize>, Wrong> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut response = httparse::Response::new(&mut headers);
-        let httparse::Status::Complete(length) = response.parse(&self.head).map_err(|_| Wrong::NotHttp)? else {
+        let httparse::Status::Complete(length) = response.parse(head).map_err(|_| Wrong::NotHttp)? else {
             return Ok(None);
         };
         if response.code != Some(200) {
@@ -108,7 +116,7 @@ impl Answer {
                 if self.body_bytes > length {
                     return Err(Wrong::Length);
                 }
-                if self.expected.is_some() && !bytes.iter().all(|&byte| byte == FILLING) {
+                if self.expected.is_some() && !bytes.chunks(FILLER_BYTES).all(|part| part == &FILLER[..part.len()]) {
                     return Err(Wrong::Content);
                 }
                 Ok(if self.body_bytes == length { self.complete() } else { Progress::More })

@@ -8,9 +8,13 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
+use crate::clock::Clock;
+
 const TIMER: u64 = u64::MAX;
 /// Nearer than this a thread looks again instead of sleeping, which takes as long.
 const NEAR_NS: u64 = 20_000;
+/// Two moments that are no farther apart are one: they are the same moment, reckoned from two readings of the clock.
+const SAME_NS: u64 = 2_000;
 const MOST_EVENTS: usize = 512;
 
 /// Sockets by their number, each told of once when it becomes readable, writable or broken (edge-triggered).
@@ -18,6 +22,9 @@ pub struct Poll {
     epoll: OwnedFd,
     timer: OwnedFd,
     events: Vec<Event>,
+    /// When the timer fires, in nanoseconds of `clock`; 0: it is not armed.
+    armed_ns: u64,
+    clock: Clock,
 }
 
 impl Poll {
@@ -27,7 +34,7 @@ impl Poll {
         // epoll's own time is whole milliseconds before Linux 5.11; a timer has nanoseconds everywhere.
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &timer, EventData::new_u64(TIMER), EventFlags::IN | EventFlags::ET)?;
-        Ok(Self { epoll, timer, events: Vec::with_capacity(MOST_EVENTS) })
+        Ok(Self { epoll, timer, events: Vec::with_capacity(MOST_EVENTS), armed_ns: 0, clock: Clock::start() })
     }
 
     /// Adds a socket, which leaves when it is closed.
@@ -41,6 +48,20 @@ impl Poll {
         Ok(epoll::add(&self.epoll, socket, EventData::new_u64(number), EventFlags::IN)?)
     }
 
+    /// Has the timer fire so much later, or earlier: what it is armed for stays where it comes before that, so that
+    /// answers that come between two moments cost no call of the kernel.
+    fn arm(&mut self, after_ns: u64) -> io::Result<()> {
+        let until_ns = self.clock.now() + after_ns;
+        if self.armed_ns != 0 && self.armed_ns <= until_ns + SAME_NS {
+            return Ok(());
+        }
+        let it_value = Timespec { tv_sec: (after_ns / 1_000_000_000) as i64, tv_nsec: (after_ns % 1_000_000_000) as _ };
+        let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval, it_value })?;
+        self.armed_ns = until_ns;
+        Ok(())
+    }
+
     /// Waits at most so long, and puts the numbers of ready sockets into `ready`; a signal ends the wait.
     pub fn wait(&mut self, at_most_ns: u64, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
@@ -48,19 +69,16 @@ impl Poll {
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         let mut timeout = Some(&at_once);
         if at_most_ns > NEAR_NS {
-            let value =
-                Timespec { tv_sec: (at_most_ns / 1_000_000_000) as i64, tv_nsec: (at_most_ns % 1_000_000_000) as _ };
-            timerfd_settime(
-                &self.timer,
-                TimerfdTimerFlags::empty(),
-                &Itimerspec { it_interval: at_once, it_value: value },
-            )?;
+            self.arm(at_most_ns)?;
             timeout = None;
         }
         match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
+        }
+        if self.armed_ns <= self.clock.now() {
+            self.armed_ns = 0;
         }
         ready.extend(self.events.iter().map(|event| event.data.u64()).filter(|&number| number != TIMER));
         Ok(())

@@ -28,9 +28,12 @@ class ConnectionsTarget(Frozen):
 
 
 class Broken(Frozen):
-    """What nicbench's own server does to its answers: it delays each, and breaks every so-many-th (0: none)."""
+    """What nicbench's own server does to its answers: it delays every so-many-th (0: each), and breaks every
+    so-many-th (0: none).
+    """
 
     delay_s: float = 0.0
+    delay_every: int = 0
     reset_every: int = 0
     short_every: int = 0
     status_every: int = 0

@@ -10,6 +10,7 @@ class DutWork(Frozen):
 
     Cycles are of the time-stamp counter, spent while packets were handled; ``counts_empty_polls`` says whether polls
     that found nothing are included. ``core_clock_hz`` is the clock of the DUT's core, probed before and after.
+    ``batches`` is how many times its code took packets, where it works on several at once and counts that.
     """
 
     source: str
@@ -18,6 +19,7 @@ class DutWork(Frozen):
     tsc_hz: float | None = None
     counts_empty_polls: bool = False
     core_clock_hz: tuple[float, ...] = ()
+    batches: int | None = None
 
     def subtract(self, before: DutWork) -> DutWork:
         """Returns the difference of two cumulative accounts."""
@@ -26,6 +28,7 @@ class DutWork(Frozen):
                 "packets": self.packets - before.packets,
                 "tsc_cycles": self.tsc_cycles - before.tsc_cycles,
                 "core_clock_hz": (*before.core_clock_hz, *self.core_clock_hz),
+                "batches": None if self.batches is None else self.batches - (before.batches or 0),
             }
         )
 
@@ -33,6 +36,11 @@ class DutWork(Frozen):
     def tsc_cycles_per_packet(self) -> float | None:
         """Returns the time-stamp counter's cycles per packet; None where no packet was handled."""
         return self.tsc_cycles / self.packets if self.packets > 0 else None
+
+    @property
+    def packets_per_batch(self) -> float | None:
+        """Returns the mean number of packets that were taken at once; None where it is not counted."""
+        return self.packets / self.batches if self.batches else None
 
     @property
     def mean_core_clock_hz(self) -> float | None:

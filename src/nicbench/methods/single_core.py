@@ -197,12 +197,13 @@ def _cycles(work: DutWork | None) -> dict[str, float | str | None]:
             "cycles_source": NO_RECORD,
         }
     polls = "empty polls count" if work.counts_empty_polls else "empty polls do not count"
+    batches = "" if work.packets_per_batch is None else f"; {work.packets_per_batch:.1f} packets at once"
     return {
         "tsc_cycles_per_packet": work.tsc_cycles_per_packet,
         "core_cycles_per_packet": work.core_cycles_per_packet,
         "tsc_hz": work.tsc_hz,
         "core_clock_hz": work.mean_core_clock_hz,
-        "cycles_source": f"{work.source}; {polls}",
+        "cycles_source": f"{work.source}; {polls}{batches}",
     }
 
 

@@ -247,7 +247,8 @@ def load_words(parameters: Mapping[str, Any]) -> str:
 
 def name_of_row(table: ResultTable, row: Row) -> str:
     """Returns the name of a row: what the table calls it, its first cell or, in a grid, its place: "64 bytes, 75 %"."""
-    if table.row_name is not None:
+    # Runs that were made before a table named its rows have no such value.
+    if table.row_name is not None and names_in(table.row_name) <= row.result.values.keys():
         return table.row_name.format_map(row.result.values)
     if table.grid is None:
         head = table.columns[0]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import NicbenchError, NothingMeasuredError, ToolsFailedError
-from nicbench.core.result import Result, ResultVerdict, number_of
+from nicbench.core.result import Bounded, Result, ResultVerdict, number_of
 from nicbench.core.round import Round
 from nicbench.core.verdict import Sample
 from nicbench.methods.base import main_values
@@ -55,8 +55,13 @@ def _has_figure(result: Result) -> bool:
 
 def _reasons(results: Iterable[Result]) -> str:
     """What the results say themselves, each once; the first three."""
-    said = dict.fromkeys(text for result in results for text in result.disturbances)
+    said = dict.fromkeys(text for result in results for text in (*_reasons_of_values(result), *result.disturbances))
     return "; ".join(list(said)[:3])
+
+
+def _reasons_of_values(result: Result) -> Iterable[str]:
+    values = (result.values.get(name) for name in main_values(result))
+    return (value.reason_null for value in values if isinstance(value, Bounded) and value.reason_null is not None)
 
 
 def _what_tests_did(bench: BenchFile, samples: Iterable[Sample]) -> str:

@@ -183,7 +183,15 @@ class RunningJob:
         if server is not None and workload.server_ends:
             await self._wait_for_server(server)
         elif server is not None:
+            await self._require_running(server)
             await server.stop(workload.stop_signal)
+
+    async def _require_running(self, server: Running) -> None:
+        """Raises JobError where a server that is to be ended now has ended by itself."""
+        if server.ended:
+            place = self._place("server")
+            output = await self._wait(server, 1.0, place)
+            raise self._make_error(f"ended before its client did{_quote_end(output)}", place)
 
     async def _look_where_server_is(self, expected_s: float) -> None:
         """Reads the server's placement when its client starts and halfway through, if a placement was requested."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nicbench.measure.queues.counters import parse_network_softirqs, parse_queues, parse_softnet
+from nicbench.measure.queues.reader import look_of
 
 STATISTICS = {
     "igb": "     rx_packets: 30\n     rx_queue_0_packets: 10\n     rx_queue_0_bytes: 6\n     rx_queue_1_packets: 20\n",
@@ -44,3 +45,16 @@ def test_softirqs_are_those_of_received_frames() -> None:
     text = "          CPU0       CPU2\n   HI:          1          2\n   NET_RX:         30         40\n"
     assert parse_network_softirqs(text) == {0: 30, 2: 40}
     assert parse_network_softirqs("") == {}
+
+
+def test_the_kernels_word_of_queues_counts_before_the_drivers() -> None:
+    """Linux 6.18 has frames of virtio_net's queues by netlink alone; a veth has them in ethtool alone."""
+    said = {
+        "queues of the kernel": '{"eth0": {"0": 7, "1": 5}}',
+        "eth0": "     rx0_packets: 1\n     rx1_packets: 2\n",
+        "d0": "     rx_queue_0_xdp_packets: 3\n",
+    }
+    look = look_of(said, {"eth0": "virtio_net", "d0": "veth"})
+    assert look.queues == {"eth0": (7, 5), "d0": (3,)}
+    assert look.of_kernel == {"eth0"}
+    assert look_of({**said, "queues of the kernel": ""}, {"eth0": "virtio_net"}).queues == {"eth0": (1, 2)}

@@ -141,6 +141,7 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("system.xdp.asking:parse_attempt", "system/xdp/golden/attempt*.json"),
     ("system.xdp.asking:parse_kernel", "system/xdp/golden/osrelease*.txt"),
     ("system.xdp.abilities:parse_queues", "system/xdp/golden/queues*.txt"),
+    ("system.xdp.asking:parse_received", "system/xdp/golden/received.json"),
     ("system.xdp.tester:missing_capabilities", "system/xdp/golden/status*.txt"),
     # doctor
     ("doctor.checks.packages:parse_installed_packages", "system/inventory/golden/dpkg_query*.txt"),
@@ -182,6 +183,10 @@ PARSERS: tuple[tuple[Any, ...], ...] = (
     ("measure.host_readings:parse_moment", "measure/golden/moment.txt"),
     ("measure.host_readings:parse_bonds", "system/adapters/golden/bonding/facts.txt", ("bond0",)),
     # tuning
+    ("testbed.duts._ovs_dpdk:parse_statistics", "testbed/duts/golden/ovs_pmd_stats*.txt"),
+    ("testbed.duts.vpp:parse_interfaces", "testbed/duts/golden/vpp_show_interface*.txt"),
+    ("testbed.duts.vpp:parse_errors", "testbed/duts/golden/vpp_show_errors*.txt"),
+    ("testbed.duts.vpp:parse_runtime", "testbed/duts/golden/vpp_show_runtime*.txt"),
     ("tuning.huge_pages:huge_pages_of_meminfo", "system/inventory/golden/meminfo*.txt"),
     ("tuning.items.storage._mounts:mounts_of", "tuning/golden/mountinfo.txt"),
     ("tuning.items.kernel.boot_parameters:parameters_of", "system/inventory/golden/cmdline*.txt"),

@@ -18,6 +18,7 @@ from nicbench.system.xdp.asking import (
     parse_attempt,
     parse_flags,
     parse_kernel,
+    parse_received,
     try_live_frames,
 )
 
@@ -29,6 +30,14 @@ VIRTIO = (
 )
 VETH = "0101000008000100030000000c00030067000000000000000c00050007000000000000000c0006000000000000000000"
 OLD = "0101000008000100040000000c0003002b00000000000000"
+
+
+# And to NETDEV_CMD_QSTATS_GET by queue: a receive queue of that virtio_net, and its transmit queue.
+RECEIVED = "0c01000008000100040000000800020000000000080003000000000008000800f5f605000c0009005d78384703000000"
+SENT = (
+    "0c01000008000100040000000800020001000000080003000000000008000a0003eb0300"
+    "08000b0005ff7f0108002100000000000800220000000000"
+)
 
 
 def golden(name: str) -> str:
@@ -47,6 +56,26 @@ def golden(name: str) -> str:
 )
 def test_the_kernels_word_is_read_from_its_answers(answer: str, expected: tuple[int, dict[str, int]]) -> None:
     assert netdev_query.flags_of(bytes.fromhex(answer)) == expected
+
+
+@pytest.mark.skipif(sys.byteorder != "little", reason="the answers were recorded on such a machine")
+def test_the_frames_of_receive_queues_are_read_from_the_kernels_answers() -> None:
+    assert netdev_query.received_of(bytes.fromhex(RECEIVED)) == (4, 0, 390_901)
+    assert netdev_query.received_of(bytes.fromhex(SENT)) is None
+    assert all(netdev_query.received_of(bytes.fromhex(RECEIVED)[:length]) is None for length in range(36))
+
+
+@pytest.mark.parametrize(
+    ("text", "queues"),
+    [
+        ('{"eth0": {"0": 390901}}', {"eth0": (390_901,)}),
+        ('{"eth0": {"1": 5, "0": 7}, "eth1": {"1": 5}}', {"eth0": (7, 5)}),  # a queue that is missing makes it unknown
+        ('{"eth0": {"0": "x"}, "eth1": {}, "eth2": 3}', {}),
+        ("netdev: the kernel does not say", {}),
+    ],
+)
+def test_queues_are_those_that_the_kernel_says_all_of(text: str, queues: dict[str, tuple[int, ...]]) -> None:
+    assert parse_received(text) == queues
 
 
 def test_an_answer_that_is_cut_short_says_nothing_and_ends() -> None:

@@ -23,7 +23,7 @@ from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 def test_the_registry_finds_every_kind_of_dut() -> None:
     kernel, layers, user_space, others = (
         ["bridge", "kernel-forward", "nat", "netem", "policer", "tunnel-end", "xdp-forward", "xdp-tunnel", "xdp-tx"],
-        ["flower", "ipsec", "ovs", "wireguard"],
+        ["flower", "ipsec", "ovs", "vpp", "wireguard"],
         ["l3fwd", "lossless-switch", "reflector", "testpmd"],
         ["external", "file-server", "firewall", "router", "server", "simulated"],
     )

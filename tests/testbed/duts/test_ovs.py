@@ -1,4 +1,4 @@
-"""Open vSwitch in user space: real frames pass its flows; a flow that is gone is told; nothing stays."""
+"""Open vSwitch in user space and on DPDK: real frames pass its flows; a flow that is gone is told; nothing stays."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from pathlib import Path
 
 import pytest
 from lab import Wires
+from pydantic import ValidationError
 from wire import raw_socket, receive, udp_frame
 
 from nicbench.core.errors import HostError, NotReadyError
 from nicbench.hosts.fake import FakeHost
+from nicbench.testbed.duts._dpdk import file_prefix
+from nicbench.testbed.duts._ovs_dpdk import drops_of, find_program, parse_statistics, work_of
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.ovs import BRIDGE, Ovs, OvsOptions
 from nicbench.tuning.stack import UndoStack
 
 FRAMES = 40
+DEBIAN_DPDK = "/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk"
+STATISTICS = Path(__file__).parent / "golden/ovs_pmd_stats.txt"
 
 
 async def test_a_kernel_without_it_says_what_to_do() -> None:
@@ -28,10 +33,37 @@ async def test_a_kernel_without_it_says_what_to_do() -> None:
     assert "datapath: user" in (caught.value.next_step or "")
 
 
+async def test_a_switch_without_dpdk_says_what_to_do() -> None:
+    host = FakeHost()
+    host.answer(("ovs-vswitchd", "--version"), "ovs-vswitchd (Open vSwitch) 3.1.0")
+    host.fail(("/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk",), "No such file or directory", status=127)
+    with pytest.raises(NotReadyError, match="built with DPDK") as caught:
+        await find_program(host)
+    assert "apt-get install openvswitch-switch-dpdk" in (caught.value.next_step or "")
+
+
+def test_the_settings_of_dpdk_need_its_datapath() -> None:
+    with pytest.raises(ValidationError, match="write `datapath: dpdk`"):
+        OvsOptions.model_validate({"datapath": "user", "dpdk": {"cores": 1}})
+
+
+def test_what_polling_threads_count_is_added_up() -> None:
+    counted = parse_statistics(STATISTICS.read_text())
+    assert drops_of(counted) == {"upcall failed": 7}
+    work = work_of(counted)
+    assert work is not None
+    assert (work.packets, work.tsc_cycles) == (1007, 98514)
+
+
 @pytest.mark.lab
-@pytest.mark.skipif(not shutil.which("ovs-vswitchd"), reason="needs openvswitch-switch")
-async def test_frames_pass_both_ways_and_are_counted(lab: Wires, changes: UndoStack) -> None:
-    dut = Ovs(OvsOptions(datapath="user"))
+@pytest.mark.parametrize("datapath", ["user", "dpdk"])
+async def test_frames_pass_both_ways_and_are_counted(datapath: str, lab: Wires, changes: UndoStack) -> None:
+    if datapath == "dpdk" and not Path(DEBIAN_DPDK).exists():
+        pytest.skip("needs openvswitch-switch-dpdk")
+    if not shutil.which("ovs-vswitchd"):
+        pytest.skip("needs openvswitch-switch")
+    pages = Path("/proc/sys/vm/nr_hugepages").read_text()
+    dut = Ovs(OvsOptions.model_validate({"datapath": datapath}))
     await dut.up(lab.testbed, changes)
     before = await dut._read_passed()
     await dut.mark_passage()
@@ -40,6 +72,8 @@ async def test_frames_pass_both_ways_and_are_counted(lab: Wires, changes: UndoSt
     await dut.check_passage()
     assert (await dut._read_passed()).through - before.through >= 2 * FRAMES
     assert "Open vSwitch" in dut.disclosure()["version"]
+    work = await dut.work()
+    assert (work is not None and work.packets >= 2 * FRAMES) == (datapath == "dpdk")
     subprocess.run(("ovs-ofctl", "del-flows", dut._management, "in_port=1"), check=True)
     assert sent_through(lab, dut.addressing(lab.testbed, 4)[0]) == 0
     with pytest.raises(HostError, match="are not those that were set"):
@@ -50,6 +84,8 @@ async def test_frames_pass_both_ways_and_are_counted(lab: Wires, changes: UndoSt
     assert "PROMISC" not in links
     assert BRIDGE not in links
     assert not Path(dut._folder).exists()
+    assert not Path("/run/dpdk", file_prefix(changes.run_id)).exists()
+    assert Path("/proc/sys/vm/nr_hugepages").read_text() == pages
 
 
 def sent_through(lab: Wires, way: Addressing) -> int:

@@ -107,7 +107,10 @@ impl Connection {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let socket =
             socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP)).map_err(|_| Failure::NoFiles)?;
-        let _ = sockopt::set_tcp_nodelay(&socket, true);
+        // A request is one write after an answer; the flights of a handshake are several, and must not wait.
+        if tls.is_some() {
+            let _ = sockopt::set_tcp_nodelay(&socket, true);
+        }
         match connect(&socket, &to) {
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(Errno::ADDRNOTAVAIL | Errno::AGAIN) => return Err(Failure::NoPorts),
@@ -186,8 +189,11 @@ impl Connection {
 
     /// Whether TCP stands by now. A socket becomes writable by that, or has an error.
     fn try_connected(&self) -> Result<bool, Failure> {
+        if rustix::net::getpeername(self.socket()).is_ok() {
+            return Ok(true);
+        }
         match sockopt::socket_error(self.socket()) {
-            Ok(Ok(())) => Ok(rustix::net::getpeername(self.socket()).is_ok()),
+            Ok(Ok(())) => Ok(false),
             Ok(Err(Errno::CONNREFUSED)) => Err(Failure::Refused),
             Ok(Err(Errno::TIMEDOUT)) => Err(Failure::ConnectTimeout),
             Ok(Err(Errno::CONNRESET)) => Err(Failure::Reset),

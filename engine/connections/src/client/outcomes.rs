@@ -30,6 +30,7 @@ impl Worker<'_> {
         let Some(connection) = &mut self.slots[slot].connection else { return };
         let ends = self.plan.task == Task::Connect && connection.left == 1 && !self.plan.reset;
         let bytes = if ends { &object.last_request } else { &object.request };
+        self.in_flight += 1;
         let asked = Asked { due_ns, measured, begun: false, answer: Answer::new(object.expected) };
         match connection.ask(bytes, asked) {
             Ok(()) => self.set_deadline(slot, self.plan.answer_within_ns, 1),
@@ -40,6 +41,7 @@ impl Worker<'_> {
     pub(super) fn answered(&mut self, slot: usize, closes: bool, now: u64) {
         let Some(connection) = &mut self.slots[slot].connection else { return };
         let Some(asked) = connection.asked.take() else { return };
+        self.in_flight -= 1;
         connection.state = State::Idle;
         connection.deadline_ns = u64::MAX;
         connection.left = connection.left.saturating_sub(1);
@@ -100,6 +102,7 @@ impl Worker<'_> {
     pub(super) fn failed(&mut self, slot: usize, failure: Failure) {
         let Some(connection) = &mut self.slots[slot].connection else { return };
         let (state, number, asked) = (connection.state, connection.number, connection.asked.take());
+        self.in_flight -= usize::from(asked.is_some());
         if self.lanes.is_empty() {
             if state == State::Closing {
                 self.close(slot);

@@ -12,6 +12,8 @@ use crate::poll::Poll;
 
 /// So many are started before sockets are looked at again, so that a late start does not delay answers.
 const AT_ONCE: usize = 64;
+/// So long what is due may wait to be put in a queue.
+const QUEUE_NS: u64 = 200_000;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A connection of the task `requests`, which is opened again where the server closes it.
@@ -36,6 +38,8 @@ pub struct Worker<'a> {
     pub(super) slots: Vec<Slot>,
     free: Vec<usize>,
     open: u64,
+    /// Connections that wait for an answer.
+    pub(super) in_flight: usize,
     /// Connections and queued requests of which something is still to come.
     pub(super) pending: u64,
     deadlines: [VecDeque<(u64, u64)>; 3],
@@ -94,6 +98,7 @@ impl<'a> Worker<'a> {
             slots: Vec::new(),
             free: Vec::new(),
             open: 0,
+            in_flight: 0,
             pending: 0,
             deadlines: Default::default(),
             lanes: (0..lanes).map(|_| Lane::default()).collect(),
@@ -287,7 +292,10 @@ impl<'a> Worker<'a> {
         let now = self.clock.now();
         let mut until = now + ns(0.2);
         if self.next < self.plan.schedule.count {
-            until = until.min(self.plan.schedule.due(self.next));
+            let due = self.plan.schedule.due(self.next);
+            // Where each connection waits for an answer, what is due can only be put in a queue.
+            let is_full = !self.lanes.is_empty() && self.in_flight >= self.lanes.len();
+            until = until.min(if is_full { due.max(now + QUEUE_NS) } else { due });
         }
         if let Some(next_ns) = self.next_held_ns() {
             until = until.min(next_ns);

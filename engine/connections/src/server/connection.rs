@@ -2,12 +2,10 @@
 
 use std::io::{self, ErrorKind};
 
-use crate::FILLING;
 use crate::transport::Transport;
+use crate::{FILLER, FILLER_BYTES, FILLING};
 
 const LONGEST_HEAD: usize = 8 * 1024;
-const FILLER_BYTES: usize = 64 * 1024;
-static FILLER: [u8; FILLER_BYTES] = [FILLING; FILLER_BYTES];
 
 /// How an answer is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -25,8 +25,10 @@ pub struct Serving {
     pub tls: bool,
     /// Threads.
     pub threads: u64,
-    /// How long each answer waits.
+    /// How long an answer waits.
     pub delay_ns: u64,
+    /// Which answers wait; 0: each.
+    pub delay_every: u64,
     /// Which answers are broken by a RST; 0: none.
     pub reset_every: u64,
     /// Which are ended early.
@@ -35,6 +37,13 @@ pub struct Serving {
     pub status_every: u64,
     /// Of which a byte is changed.
     pub corrupt_every: u64,
+}
+
+impl Serving {
+    /// Whether the answer of this number, from 1, waits.
+    fn delays(&self, number: u64) -> bool {
+        self.delay_ns > 0 && (self.delay_every == 0 || number % self.delay_every == 0)
+    }
 }
 
 /// What all threads count.

@@ -28,6 +28,7 @@ struct Late {
     until_ns: u64,
     token: u64,
     request: Request,
+    number: u64,
 }
 
 /// A thread.
@@ -130,13 +131,16 @@ impl<'a> Worker<'a> {
             let step = connection.drive(&mut self.buffer);
             let asked = step != Step::Waits;
             let step = match step {
-                Step::Asked(request) if self.serving.delay_ns > 0 => {
-                    connection.delayed = true;
-                    let until_ns = self.clock.now() + self.serving.delay_ns;
-                    self.late.push_back(Late { until_ns, token, request });
-                    return;
+                Step::Asked(request) => {
+                    let number = self.counted.requests.fetch_add(1, Ordering::Relaxed) + 1;
+                    if self.serving.delays(number) {
+                        connection.delayed = true;
+                        let until_ns = self.clock.now() + self.serving.delay_ns;
+                        self.late.push_back(Late { until_ns, token, request, number });
+                        return;
+                    }
+                    self.answer(slot, request, number)
                 }
-                Step::Asked(request) => self.answer(slot, request),
                 step => step,
             };
             match &self.slots[slot].connection {
@@ -148,8 +152,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn answer(&mut self, slot: usize, request: Request) -> Step {
-        let number = self.counted.requests.fetch_add(1, Ordering::Relaxed) + 1;
+    fn answer(&mut self, slot: usize, request: Request, number: u64) -> Step {
         let every = |count: u64| count > 0 && number % count == 0;
         let serving = self.serving;
         let broken = if every(serving.reset_every) {
@@ -183,7 +186,7 @@ impl<'a> Worker<'a> {
             if let Some(connection) = &mut self.slots[slot].connection {
                 connection.delayed = false;
             }
-            match self.answer(slot, late.request) {
+            match self.answer(slot, late.request, late.number) {
                 Step::Over => self.close(slot),
                 _ => self.drive(late.token),
             }

@@ -24,19 +24,25 @@ from nicbench.measure.queues.expectation import NotExpectedError, expected_frame
 from nicbench.system.adapters.ethtool_link import parse_driver
 from nicbench.system.adapters.ethtool_queues import parse_hash_fields, parse_receive_hashing
 from nicbench.system.adapters.flow_rules import parse_flow_rules
+from nicbench.system.xdp.asking import parse_received, queues_command
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 
 _TIMEOUT_S: Final = 20.0
 _KEY: Final = "/proc/sys/net/core/netdev_rss_key"
-_SOFTNET, _SOFTIRQS = "softnet", "softirqs"
+_KERNEL, _SOFTNET, _SOFTIRQS = "queues of the kernel", "softnet", "softirqs"
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Everything of one host at one time: frames by device and queue, frames and softirqs by CPU."""
+    """Everything of one host at one time: frames by device and queue, frames and softirqs by CPU.
+
+    The frames are those that the driver tells the kernel (Linux 6.9), of the devices in ``of_kernel``, or that
+    ``ethtool -S`` has.
+    """
 
     queues: Mapping[str, tuple[int, ...]]
+    of_kernel: frozenset[str]
     frames: Mapping[int, int]
     softirqs: Mapping[int, int]
 
@@ -70,17 +76,30 @@ class _HostQueues:
             self.hashes[device] = with_rules(hashing, said.get(f"rules {device}", ""))
 
     async def look(self) -> Look:
+        command, program = queues_command(self._host)
         wanted = {device: f"ethtool -S {shlex.quote(device)}" for device in self.devices.values()}
-        said = await self._ask(
-            self._host, {**wanted, _SOFTNET: "cat /proc/net/softnet_stat", _SOFTIRQS: "cat /proc/softirqs"}
-        )
-        queues = {device: parse_queues(said.get(device, ""), self.drivers.get(device, "")) for device in wanted}
-        return Look(queues, parse_softnet(said.get(_SOFTNET, "")), parse_network_softirqs(said.get(_SOFTIRQS, "")))
+        cores = {_SOFTNET: "cat /proc/net/softnet_stat", _SOFTIRQS: "cat /proc/softirqs"}
+        said = await self._ask(self._host, {_KERNEL: shlex.join(command), **wanted, **cores}, program)
+        return look_of(said, {device: self.drivers.get(device, "") for device in wanted})
 
     @staticmethod
-    async def _ask(host: Host, wanted: Mapping[str, str]) -> dict[str, str]:
-        done = await host.run(("sh", "-c", join_scripts(wanted)), check=False, timeout_s=_TIMEOUT_S)
+    async def _ask(host: Host, wanted: Mapping[str, str], given: str = "") -> dict[str, str]:
+        script = join_scripts(wanted)
+        done = await host.run(("sh", "-c", script), input_text=given, check=False, timeout_s=_TIMEOUT_S)
         return split_sections(done.stdout)
+
+
+def look_of(said: Mapping[str, str], drivers: Mapping[str, str]) -> Look:
+    """What a host said of these devices; of their queues it is the kernel's word, else that of each device's driver."""
+    told = parse_received(said.get(_KERNEL, ""))
+    return Look(
+        queues={
+            device: told.get(device) or parse_queues(said.get(device, ""), driver) for device, driver in drivers.items()
+        },
+        of_kernel=frozenset(told),
+        frames=parse_softnet(said.get(_SOFTNET, "")),
+        softirqs=parse_network_softirqs(said.get(_SOFTIRQS, "")),
+    )
 
 
 def hash_of(hashing: str, fields: str, kernel_key: str) -> ReceiveHash:
@@ -177,11 +196,12 @@ class QueueReader:
             if not streams:
                 continue
             start, end = before.queues.get(device, ()), after.queues.get(device, ())
-            if not start or len(start) != len(end):
+            of_kernel = device in after.of_kernel
+            if not start or len(start) != len(end) or of_kernel != (device in before.of_kernel):
                 unread.append(_why_unread(device, side.drivers.get(device, "")))
                 continue
             frames = tuple(max(0, last - first) for first, last in zip(start, end, strict=True))
-            ports.append(self._port(side, port, device, frames, streams))
+            ports.append(self._port(side, port, device, frames, streams, of_kernel=of_kernel))
         cores = tuple(
             CoreFrames(
                 side=side.side,
@@ -194,7 +214,14 @@ class QueueReader:
         return QueueReading(ports=tuple(ports), cores=cores, unread=tuple(unread))
 
     def _port(
-        self, side: _HostQueues, port: int, device: str, frames: tuple[int, ...], streams: Sequence[StreamReading]
+        self,
+        side: _HostQueues,
+        port: int,
+        device: str,
+        frames: tuple[int, ...],
+        streams: Sequence[StreamReading],
+        *,
+        of_kernel: bool,
     ) -> PortQueues:
         known = side.hashes.get(device, ReceiveHash())
         expected, why_not = None, None
@@ -210,7 +237,7 @@ class QueueReader:
             port=port,
             device=device,
             driver=side.drivers.get(device, ""),
-            source="ethtool -S",
+            source="the kernel (netdev qstats)" if of_kernel else "ethtool -S",
             frames=frames,
             hash=known if known.table else None,
             expected=expected,
@@ -228,5 +255,8 @@ def _why_unread(device: str, driver: str) -> str:
     if driver not in QUEUE_COUNTERS:
         known = ", ".join(sorted(QUEUE_COUNTERS))
         named = driver or "of this interface"
-        return f"{device}: what the driver {named} calls frames of a queue is not known; known are {known}"
-    return f"{device}: `ethtool -S` of the driver {driver} shows no frames of its queues"
+        return (
+            f"{device}: the driver {named} does not tell the kernel what its queues got (Linux 6.9), and what it calls "
+            f"that in `ethtool -S` is not known; known are {known}"
+        )
+    return f"{device}: neither the kernel (Linux 6.9) nor `ethtool -S` of the driver {driver} has frames of its queues"

@@ -16,6 +16,8 @@ from nicbench.stats.latency import add_histograms, percentiles_ns
 
 CLIENT_FAILURES: Final = frozenset({"no_ports", "no_files"})
 """Failures of the client itself, which say nothing of DUT or server."""
+ANSWER_FAILURES: Final = frozenset({"reset", "short", "status", "length", "content", "not_http", "lost"})
+"""Failures after a connection stood: a server or a DUT that is broken has them at every load."""
 LATEST_START_NS: Final = 100_000_000
 """A client that begins one of a hundred later than this is not on time: its rate was not offered."""
 FAILURE_RATIO: Final = 1e-5
@@ -77,6 +79,16 @@ class Outcome:
     def failures(self) -> int:
         """How many failed by DUT or server, in the ramp or after it."""
         return sum(count for kind, count in self.failed.items() if kind not in CLIENT_FAILURES)
+
+    @property
+    def asked(self) -> int:
+        """How many were due, in the ramp or after it."""
+        return sum(each.ramp.due + each.sustain.due for each in self.figures)
+
+    @property
+    def wrong_answers(self) -> int:
+        """How many failed although their connection stood."""
+        return sum(self.failed[kind] for kind in ANSWER_FAILURES)
 
     @property
     def keeps_up(self) -> bool:

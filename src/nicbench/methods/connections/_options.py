@@ -39,7 +39,9 @@ class OwnServer(Frozen):
     """How nicbench's own server answers, where a method is tried on a server of known faults."""
 
     delay: Seconds = Field(default=0.0, le=60.0)
-    """Each answer waits so long."""
+    """An answer waits so long."""
+    delay_every: _Every = 0
+    """Only one of so many waits; 0: each."""
     reset_every: _Every = 0
     """One of so many answers is broken by a RST."""
     short_every: _Every = 0
@@ -145,6 +147,7 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
         target=target,
         broken=Broken(
             delay_s=own.delay,
+            delay_every=own.delay_every,
             reset_every=own.reset_every,
             short_every=own.short_every,
             status_every=own.status_every,
@@ -171,6 +174,11 @@ def request_of(way: Way, spec: ConnectionsSpec, duration_s: float) -> RoundReque
 def words_of_tls(tls: str) -> str:
     """The transport as tables name it: "TCP", "TLS 1.3"."""
     return "TCP" if tls == "none" else f"TLS {tls}"
+
+
+def words_of_point(point: Mapping[str, Any]) -> str:
+    """A point as the overview names it: "TLS 1.3, 1 KiB"."""
+    return ", ".join(str(point[name]) for name in ("transport", "object") if name in point)
 
 
 class Mix(Frozen):

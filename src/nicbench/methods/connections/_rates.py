@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
 from nicbench.core.connections import ConnectionsSpec
 from nicbench.core.quantity import Ratio
-from nicbench.core.result import LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
 from nicbench.methods.base import RoundContext, Values
 from nicbench.methods.connections._figures import Outcome, bounded, figures_of
-from nicbench.methods.connections._options import ConnectionOptions, Way, request_of
+from nicbench.methods.connections._options import ConnectionOptions, Way, request_of, words_of_point
 from nicbench.methods.tables.connection_capacity import Fill, most_held
 
+EXPECTED_AMONG_PASSED: Final = 4.6
+"""Where fewer wrong answers than this are to be expected in the trial that passed, it may have had none by chance
+(e^-4.6, one in a hundred): then their share is not shown to depend on the load."""
 STANDARD_RAMP_S, STANDARD_SUSTAIN_S = 180.0, 300.0
 """RFC 9411 section 4.3.4: a ramp of at least 180 s, a sustain phase of at least 300 s."""
 
@@ -55,6 +58,34 @@ class Found:
     played: PlayedRounds
     best: Outcome | None
     worst: Outcome | None
+    wrong: int = 0
+    """Wrong answers of all trials that did not pass, among ``asked``."""
+    asked: int = 0
+    is_cut_off: bool = False
+    """Whether the search ended at a trial that gave no figures."""
+
+    @property
+    def is_client_late(self) -> bool:
+        """Whether nothing failed, but the client could not offer more."""
+        return self.failed is None and self.worst is not None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether wrong answers come at every load, as far as the trial that passed can tell."""
+        if not self.wrong:
+            return False
+        passed = self.best.asked if self.best is not None else 0
+        return passed * self.wrong / self.asked < EXPECTED_AMONG_PASSED
+
+    @property
+    def unfit(self) -> str | None:
+        """Why there is no result, in words; None where there is one."""
+        if self.is_cut_off:
+            return "a trial gave no figures"
+        if self.is_broken:
+            share = f"{100 * self.wrong / self.asked:.2g} % of the answers are wrong ({self.why})"
+            return f"{share}, and nothing shows that fewer are at a lower load"
+        return None
 
     @property
     def why(self) -> str:
@@ -88,7 +119,7 @@ async def find_most(
             played.add(await context.play({**point, "asked": number}, request))
             figures = figures_of(played.rounds[-1])
             if figures is None:
-                return Fill(number, False)
+                raise _CutOffError
             outcome = Outcome(figures, options.duration)
             if outcome.is_late and not outcome.failures:
                 best = Fill(min(made_of(outcome), number - 1), True)
@@ -97,13 +128,38 @@ async def find_most(
             if passes(outcome, number):
                 found.best = outcome
                 return Fill(number, True)
+            found.wrong += outcome.wrong_answers
+            found.asked += outcome.asked
             if least_failed is None or number <= least_failed:
                 least_failed, found.worst = number, outcome
             best = best or Fill(number, False)
         return best or Fill(number, False)
 
-    found.passed, found.failed = await most_held(trial, most, options.precision)
+    try:
+        found.passed, found.failed = await most_held(trial, most, options.precision)
+    except _CutOffError:
+        found.is_cut_off = True
     return found
+
+
+class _CutOffError(Exception):
+    """A trial gave no figures, also when it was repeated."""
+
+
+def _value_of(found: Found, limit: LimitedBy) -> Bounded:
+    if found.unfit is not None:
+        return Bounded(value=None, reason_null=found.unfit)
+    return bounded(found.passed, found.failed, limit, found.why or "nothing could be measured")
+
+
+def _words_of_limit(found: Found) -> str | None:
+    if found.is_cut_off:
+        return None
+    if found.is_broken:
+        return "wrong answers"
+    if found.failed is not None:
+        return "DUT or server"
+    return "client" if found.is_client_late else "highest that was tried"
 
 
 def result_of(
@@ -117,10 +173,7 @@ def result_of(
     values: Values,
 ) -> Result:
     """Returns the result of a search: the value, the times of the best round that passed, and what limited it."""
-    nothing = found.best is None and all(figures_of(one) is None for one in found.played.rounds)
-    late = found.failed is None and found.worst is not None
-    limit = LimitedBy.TESTER if late else LimitedBy.MAXIMUM_LOAD
-    why = found.why or "nothing could be measured"
+    limit = LimitedBy.TESTER if found.is_client_late else LimitedBy.MAXIMUM_LOAD
     client = next(end for end in context.clients if end.name == way.clients[0].name)
     rounds = found.played.rounds[-1:]
     return Result(
@@ -129,16 +182,17 @@ def result_of(
         scope="all clients together",
         parameters=parameters,
         values={
-            main: bounded(found.passed, found.failed, limit, why),
-            **(found.best.times() if found.best else {}),
-            **values,
+            main: _value_of(found, limit),
+            "row": words_of_point(parameters),
+            **(found.best.times() if found.best and not found.unfit else {}),
+            **(values if not found.unfit else {}),
             **cpu_values(rounds, context.servers[0].machine, "server"),
             **cpu_values(rounds, client.machine, "client"),
-            "limited_by": "client" if late else "highest that was tried" if found.failed is None else "DUT or server",
-            "limit": found.why or None,
+            "limited_by": _words_of_limit(found),
+            "limit": found.unfit or found.why or None,
             "trials": len(found.played.rounds),
         },
-        verdict=ResultVerdict.INCOMPLETE if nothing else found.played.verdict(False),
+        verdict=found.played.verdict(found.unfit is not None),
         disturbances=found.played.disturbances,
         trials=found.played.round_ids,
     )

@@ -114,6 +114,9 @@ class ConcurrentConnections(ConnectionMethod):
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
-            sentences=("holds {concurrent_connections} at once by {transport}",),
-            notes=(("limit", "Above it"),),
+            sentences=(
+                "holds {concurrent_connections} at once by {transport}",
+                "gives no result by {transport}: {limit}",
+            ),
+            notes=(("limit", "Limit"),),
         )

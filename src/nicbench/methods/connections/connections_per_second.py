@@ -34,7 +34,7 @@ from nicbench.methods.connections._rates import SearchedOptions, find_most, resu
 
 _RATE: Final = Column(
     value="connections_per_s",
-    head="Connections a second",
+    head="Rate",
     unit="connections/s",
     form="whole",
     is_main=True,
@@ -110,6 +110,7 @@ class ConnectionsPerSecond(ConnectionMethod):
         return ResultTable(
             title="Connections per second",
             has_basis=False,
+            row_name="{row}",
             caption=(
                 "RFC 9411 sections 7.2 and 7.6: the greatest rate of new connections, due by the clock, of which none "
                 "failed beyond 0.001 %. Times are of that trial, the first byte from the moment when the connection "
@@ -124,8 +125,11 @@ class ConnectionsPerSecond(ConnectionMethod):
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
-            sentences=("takes {connections_per_s} by {transport}, each for {object}",),
-            notes=(("limit", "Above it"),),
+            sentences=(
+                "takes {connections_per_s} by {transport}, each for {object}",
+                "gives no result by {transport}: {limit}",
+            ),
+            notes=(("limit", "Limit"),),
         )
 
 

@@ -30,6 +30,7 @@ from nicbench.methods.connections._options import (
     Way,
     request_of,
     spec_of,
+    words_of_point,
     words_of_tls,
 )
 from nicbench.methods.connections._rates import STANDARD_SUSTAIN_S
@@ -127,6 +128,7 @@ class HttpLatency(ConnectionMethod):
         client = next(end for end in context.clients if end.name == way.clients[0].name)
         values = {
             **(outcome.times() if outcome else {_FIRST.value: None}),
+            "row": words_of_point(point),
             "transactions": outcome.completed if outcome else None,
             "failures": outcome.failures if outcome else None,
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
@@ -151,6 +153,7 @@ class HttpLatency(ConnectionMethod):
         return ResultTable(
             title="Latency of HTTP transactions",
             has_basis=False,
+            row_name="{row}",
             caption=(
                 "RFC 9411 sections 7.4 and 7.8: from the moment when a connection was due to the first and to the last "
                 "byte of the answer; connecting and the TLS handshake by themselves."
@@ -158,13 +161,16 @@ class HttpLatency(ConnectionMethod):
             columns=(
                 Column(value="transport", head="Transport", form="text"),
                 Column(value="object", head="Object", form="text"),
-                Column(value="rate_per_s", head="Connections a second", unit="connections/s", form="whole"),
+                Column(value="rate_per_s", head="Rate", unit="connections/s", form="whole"),
                 _FIRST,
                 tail,
                 *times,
                 Column(value="transactions", head="Transactions", form="whole"),
                 Column(value="failures", head="Failed", form="whole"),
             ),
-            sentences=("gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}",),
+            sentences=(
+                "gives the first byte within {first_byte_p50_ns} by {transport} in half of those that pass ({failed})",
+                "gives the first byte within {first_byte_p50_ns} in half of the transactions by {transport}",
+            ),
             notes=(("failed", "Failed"),),
         )

@@ -35,7 +35,7 @@ from nicbench.methods.connections._rates import SearchedOptions, find_most, resu
 _Objects = tuple[tuple[int, int], ...]
 _RATE: Final = Column(
     value="transactions_per_s",
-    head="Transactions a second",
+    head="Rate",
     unit="transactions/s",
     form="whole",
     is_main=True,
@@ -120,6 +120,7 @@ class HttpTransactions(ConnectionMethod):
         return ResultTable(
             title="HTTP transactions and throughput",
             has_basis=False,
+            row_name="{row}",
             caption=(
                 "RFC 9411 sections 7.1, 7.3 and 7.7: the greatest rate of requests, due by the clock on connections "
                 "that stay, of which none failed beyond 0.001 %. Goodput is of the bodies; times are of that trial, "
@@ -136,6 +137,9 @@ class HttpTransactions(ConnectionMethod):
                 Column(value="trials", head="Trials", form="whole"),
                 Column(value="limited_by", head="Limited by", form="text"),
             ),
-            sentences=("bears {transactions_per_s} by {transport}, each of {object}",),
-            notes=(("limit", "Above it"),),
+            sentences=(
+                "bears {transactions_per_s} by {transport}, each of {object}, with bodies of {goodput_bits_per_s}",
+                "gives no result by {transport}: {limit}",
+            ),
+            notes=(("limit", "Limit"),),
         )

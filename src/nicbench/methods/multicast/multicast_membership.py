@@ -29,6 +29,8 @@ from nicbench.methods._trial_times import Duration, Pause
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.multicast._groups import ABILITIES, ports_objection, unsent_reports, watched
 
+# Arrivals are counted in whole nanoseconds.
+_RESOLUTION_NS = 1.0
 _JOIN_S: Final = 0.3
 """So long frames must not come before the join."""
 _JOIN, _LEAVE = "join_delay_ns", "leave_delay_ns"
@@ -190,7 +192,7 @@ def leave_delay(trial: Trial) -> Delay:
     if arrivals.last_ns > ended_ns - 2.0 * wavers_ns:
         return Delay(why_not=f"frames still came {trial.request.duration_s - groups.leave_s:g} s after the leave")
     seen_ns = arrivals.last_ns - 1e9 * groups.leave_s
-    if seen_ns < -wavers_ns:
+    if seen_ns < -wavers_ns - _RESOLUTION_NS:
         return Delay(why_not="frames ended before the leave")
     return Delay(max(0.0, seen_ns - trial.reading.health.held_up_ns), max(0.0, seen_ns + wavers_ns))
 

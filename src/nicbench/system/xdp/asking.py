@@ -50,6 +50,11 @@ async def ask_flags_within(host: Host, prefix: tuple[str, ...]) -> dict[str, Fla
     return parse_flags(await _output_of(host, netdev_query, prefix))
 
 
+def queues_command(host: Host) -> tuple[tuple[str, ...], str]:
+    """The command by which the kernel says what each receive queue got, and its standard input."""
+    return (*python_of(host), "queues"), _source_of(netdev_query)
+
+
 async def try_live_frames(host: Host) -> Attempt:
     """Has the kernel make one frame, which the program that makes it drops."""
     return parse_attempt(await _output_of(host, live_frames_trial))
@@ -84,6 +89,19 @@ def parse_flags(text: str) -> dict[str, Flags]:
         for name, flags in _object(text).items()
         if isinstance(flags, dict) and _number(flags, "features") is not None
     }
+
+
+def parse_received(text: str) -> dict[str, tuple[int, ...]]:
+    """Frames of each receive queue, from 0 on, by interface, of what ``netdev_query.py queues`` prints; an interface
+    whose driver does not tell the kernel is left out.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for name, queues in _object(text).items():
+        if isinstance(queues, dict) and set(queues) == {str(number) for number in range(len(queues))}:
+            frames = [_number(queues, str(number)) for number in range(len(queues))]
+            if frames and None not in frames:
+                found[name] = tuple(each or 0 for each in frames)
+    return found
 
 
 def parse_attempt(text: str) -> Attempt:

@@ -33,8 +33,14 @@ class Passed:
     plain: int = 0
 
 
-def check_passage(before: Passed, after: Passed, layer: str, place: str) -> None:
-    """HostError where frames went past the layer, or crossed it plain, or where it gives back nothing that it takes."""
+_WHEN_SILENT: Final = "see whether both ends have the same keys, and whether the wire between them is up"
+
+
+def check_passage(before: Passed, after: Passed, layer: str, place: str, when_silent: str = _WHEN_SILENT) -> None:
+    """HostError where frames went past the layer, or crossed it plain, or where it gives back nothing that it takes.
+
+    ``when_silent`` is the next step of the last.
+    """
     plain = after.plain - before.plain
     if plain > _SLACK_FRAMES:
         raise HostError(
@@ -53,7 +59,7 @@ def check_passage(before: Passed, after: Passed, layer: str, place: str) -> None
         raise HostError(
             f"{layer} took {into} frames and gave {through or 'none'} back",
             place=place,
-            next_step="see whether both ends have the same keys, and whether the wire between them is up",
+            next_step=when_silent,
         )
 
 
@@ -75,6 +81,8 @@ class PassageDut(FrameDut):
 
     layer: str
     """What frames pass, in messages."""
+    when_silent: str = _WHEN_SILENT
+    """What to do where the layer takes frames and gives none back."""
     _before: Passed | None = None
 
     @abstractmethod
@@ -87,7 +95,8 @@ class PassageDut(FrameDut):
     async def check_passage(self) -> None:
         """Nothing is said of a process that has ended: ``failure`` tells that."""
         if self._before is not None and not await self.failure():
-            check_passage(self._before, await self._read_passed(), self.layer, f"dut of kind {self.kind}")
+            after = await self._read_passed()
+            check_passage(self._before, after, self.layer, f"dut of kind {self.kind}", self.when_silent)
 
     async def drops(self) -> dict[str, int]:
         """No counters of its own: those of the kernel are read on every host (``nicbench.measure.ledger``)."""

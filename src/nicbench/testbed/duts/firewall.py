@@ -7,7 +7,7 @@ last connection, so that methods of connections can be tried on it.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -29,17 +29,20 @@ class FirewallOptions(RouterOptions):
     """The most new connections a second (`limit rate`, which saves up `burst`); without it as many as come."""
     burst: int = Field(default=5, ge=1, le=1_000_000)
     """How many more may come at once."""
+    over: Literal["drop", "reset"] = "drop"
+    """What becomes of SYNs that are too many: they are dropped, or answered by a RST."""
 
 
 def firewall_ruleset(options: FirewallOptions) -> str:
     """The text for nft of the table."""
     anew = "ct state new tcp flags & (fin|syn|rst|ack) == syn"
+    refused = "drop" if options.over == "drop" else "reject with tcp reset"
     rules = ["ct state established,related accept", "ct state invalid drop"]
     if options.connection_rate is not None:
         limit = f"limit rate over {options.connection_rate}/second burst {options.burst} packets"
-        rules.append(f"{anew} {limit} counter drop")
+        rules.append(f"{anew} {limit} counter {refused}")
     if options.connections is not None:
-        rules.append(f"{anew} ct count over {options.connections} counter drop")
+        rules.append(f"{anew} ct count over {options.connections} counter {refused}")
     rules += [f"{anew} accept", "meta l4proto { icmp, ipv6-icmp } accept"]
     return "\n".join(
         [

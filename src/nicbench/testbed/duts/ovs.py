@@ -1,4 +1,4 @@
-"""Open vSwitch between the DUT's ports (`ovs`), with its datapath in the kernel or in user space.
+"""Open vSwitch between the DUT's ports (`ovs`), with its datapath in the kernel, in user space, or on DPDK.
 
 The switch is one of nicbench's own, with a database, sockets and a bridge of its own, beside any that runs already. It
 has one OpenFlow flow for each port, and no controller; a frame that matches no flow is dropped. The flows count what
@@ -9,18 +9,32 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
+
+from pydantic import model_validator
 
 from nicbench.core.base import Frozen
+from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.testbed.addressing import transparent_addressing
+from nicbench.testbed.duts._dpdk import DutCores, dut_cores, file_prefix, remove_runtime_files
+from nicbench.testbed.duts._ovs_dpdk import (
+    OvsDpdk,
+    drops_of,
+    find_program,
+    parse_statistics,
+    port_words,
+    settings,
+    work_of,
+)
 from nicbench.testbed.duts._passage import PassageDut, Passed, link_packets
 from nicbench.testbed.duts._ports import dut_devices, require_host
 from nicbench.testbed.duts._process import DutProcess, require_program
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.changes import Changes
+from nicbench.tuning.huge_pages import raise_huge_pages
 from nicbench.tuning.undo.delete_datapath import DeleteDatapath
 from nicbench.tuning.undo.delete_link import DeleteLink
 from nicbench.tuning.undo.end_promiscuity import EndPromiscuity
@@ -29,7 +43,7 @@ from nicbench.tuning.undo.remove_path import RemovePath
 BRIDGE: Final = "nicbench-ovs"
 _SCHEMA: Final = "/usr/share/openvswitch/vswitch.ovsschema"
 _INSTALL: Final = "apt-get install openvswitch-switch"
-_TRIES: Final = 100
+_WITHIN_S: Final = 60.0  # the EAL zeroes its memory page by page
 _BETWEEN_TRIES_S: Final = 0.1
 _UNTIL_CPUS_ARE_COUNTED_S: Final = 11.0
 """Open vSwitch 3.1 counts no CPU in the first ten seconds after a boot, and then handles no frame that has no flow."""
@@ -39,10 +53,18 @@ _PACKETS: Final = re.compile(r"n_packets=(\d+)")
 class OvsOptions(Frozen):
     """``dut: {kind: ovs}``."""
 
-    datapath: Literal["kernel", "user"] = "kernel"
+    datapath: Literal["kernel", "user", "dpdk"] = "kernel"
     """`kernel` is the kernel's module `openvswitch`; `user` is the datapath `netdev` of the switch itself, which takes
-    frames from the ports by packet sockets.
+    frames from the ports by packet sockets; `dpdk` is that datapath with threads that poll the ports by DPDK.
     """
+    dpdk: OvsDpdk = OvsDpdk()
+    """Cores, memory and arguments of `datapath: dpdk`."""
+
+    @model_validator(mode="after")
+    def _check_dpdk(self) -> Self:
+        if "dpdk" in self.model_fields_set and self.datapath != "dpdk":
+            raise ValueError(f"`dpdk` is of no use with `datapath: {self.datapath}`: write `datapath: dpdk`")
+        return self
 
 
 class Ovs(PassageDut):
@@ -62,6 +84,8 @@ class Ovs(PassageDut):
         self._processes: list[DutProcess] = []
         self._commands: list[str] = []
         self._version = ""
+        self._program = "ovs-vswitchd"
+        self._cores: DutCores | None = None
 
     async def up(self, testbed: Testbed, changes: Changes) -> None:
         host = require_host(testbed, self.kind)
@@ -69,7 +93,11 @@ class Ovs(PassageDut):
         for program in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl"):
             await require_program(host, program, _INSTALL)
         self._host = host
-        self._version = (await host.run(("ovs-vswitchd", "--version"))).stdout.splitlines()[0]
+        if self.options.datapath == "dpdk":
+            self._program, self._version = await find_program(host)
+            self._cores = dut_cores(testbed, self.options.dpdk.cores, self.kind)
+        else:
+            self._version = (await host.run(("ovs-vswitchd", "--version"))).stdout.splitlines()[0]
         self._folder = (await host.run(("mktemp", "-d", "--tmpdir", "nicbench-ovs.XXXXXX"))).stdout.strip()
         await changes.make(host, RemovePath(path=self._folder), _nothing)
         if self.options.datapath == "kernel":
@@ -81,7 +109,11 @@ class Ovs(PassageDut):
                 await changes.make(host, DeleteLink(device=device), _nothing)
         for device in self._devices:
             await changes.make(host, EndPromiscuity(device=device), _nothing)
-        await self._start(host, changes, ",".join(map(str, testbed.cores.dut)))
+        if self.options.datapath == "dpdk" and self.options.dpdk.huge_pages:
+            await raise_huge_pages(
+                changes, host, self.options.dpdk.memory + testbed.promised_bytes, "dut.dpdk.huge_pages"
+            )
+        await self._start(host, changes, testbed)
         await self._make_bridge(host)
 
     async def _require_no_datapath(self) -> None:
@@ -96,22 +128,39 @@ class Ovs(PassageDut):
                 next_step="modprobe openvswitch, on a kernel that has it; or `datapath: user` under `dut`",
             )
 
-    async def _start(self, host: Host, changes: Changes, cpus: str) -> None:
+    async def _start(self, host: Host, changes: Changes, testbed: Testbed) -> None:
         """Starts the database and the switch, and waits until the switch answers."""
-        folder = self._folder
+        folder, own = self._folder, self.options.dpdk
         await host.run(("ovsdb-tool", "create", f"{folder}/conf.db", _SCHEMA))
         database = (f"{folder}/conf.db", f"--remote=punix:{folder}/db.sock", f"--unixctl={folder}/database.ctl")
-        switch = (f"unix:{folder}/db.sock", f"--unixctl={folder}/switch.ctl")
-        for command in (("ovsdb-server", *database), ("taskset", "-c", cpus, "ovs-vswitchd", *switch)):
-            name = "ovsdb-server" if command[0] == "ovsdb-server" else "ovs-vswitchd"
-            self._processes.append(
-                await DutProcess.start(host, changes, command, name, {"OVS_RUNDIR": folder, "OVS_LOGDIR": folder})
-            )
-            self._commands.append(" ".join(command))
-            await self._wait_for(host, f"{folder}/{'db.sock' if name == 'ovsdb-server' else 'switch.ctl'}")
+        await self._start_one(host, changes, ("ovsdb-server", *database), "db.sock")
+        cpus = testbed.cores.dut
+        prefix: tuple[str, ...] = ()
+        if self._cores is not None:
+            name = file_prefix(changes.run_id)
+            await remove_runtime_files(changes, host, name)
+            set_up = ("--no-wait", "init", "--", "set", "Open_vSwitch", ".", *settings(own, self._cores, name))
+            await self._run(host, *self._vsctl, *set_up)
+            cpus, prefix = (self._cores.main, *self._cores.workers), own.scheduling.prefix()
+        switch = (self._program, f"unix:{folder}/db.sock", f"--unixctl={folder}/switch.ctl")
+        await self._start_one(
+            host, changes, (*prefix, "taskset", "-c", ",".join(map(str, cpus)), *switch), "switch.ctl"
+        )
+
+    async def _start_one(self, host: Host, changes: Changes, command: tuple[str, ...], socket: str) -> None:
+        """Starts the database or the switch, and waits for its ``socket``."""
+        name = "ovsdb-server" if command[0] == "ovsdb-server" else "ovs-vswitchd"
+        environment = {**self.options.dpdk.environment, "OVS_RUNDIR": self._folder, "OVS_LOGDIR": self._folder}
+        self._processes.append(await DutProcess.start(host, changes, command, name, environment))
+        self._commands.append(" ".join(command))
+        await self._wait_for(host, f"{self._folder}/{socket}")
+
+    @property
+    def _vsctl(self) -> tuple[str, ...]:
+        return ("ovs-vsctl", f"--db=unix:{self._folder}/db.sock", f"--timeout={_WITHIN_S:.0f}")
 
     async def _wait_for(self, host: Host, path: str) -> None:
-        for _ in range(_TRIES):
+        for _ in range(int(_WITHIN_S / _BETWEEN_TRIES_S)):
             if (await host.run(("test", "-e", path), check=False)).status == 0:
                 return
             if failed := await self.failure():
@@ -120,15 +169,14 @@ class Ovs(PassageDut):
         raise NotReadyError(f"Open vSwitch did not make {path}", place=f"dut, on {host.name}", next_step=_INSTALL)
 
     async def _make_bridge(self, host: Host) -> None:
-        kind = "netdev" if self.options.datapath == "user" else "system"
-        made = f"add-br {BRIDGE} -- set bridge {BRIDGE} datapath_type={kind} fail_mode=secure"
-        first, second = self._devices
-        ports = f"add-port {BRIDGE} {first} -- set interface {first} ofport_request=1"
-        ports += f" -- add-port {BRIDGE} {second} -- set interface {second} ofport_request=2"
-        command = ("ovs-vsctl", f"--db=unix:{self._folder}/db.sock", "--timeout=10", *f"{made} -- {ports}".split())
-        await self._run(host, *command)
+        kind = "system" if self.options.datapath == "kernel" else "netdev"
+        words = ["add-br", BRIDGE, "--", "set", "bridge", BRIDGE, f"datapath_type={kind}", "fail_mode=secure"]
+        for index, device in enumerate(self._devices):
+            words += ["--", "add-port", BRIDGE, device, "--", "set", "interface", device, f"ofport_request={index + 1}"]
+            words += port_words(self.options.dpdk, index, device) if self._cores is not None else ()
+        await self._run(host, *self._vsctl, *words)
         # An interface that could not be opened is no error of the command: the database has it.
-        wrong = await host.run((*command[:3], "--bare", "--columns=error", "list", "interface"))
+        wrong = await host.run((*self._vsctl, "--bare", "--columns=error", "list", "interface"))
         if wrong.stdout.strip():
             raise NotReadyError(
                 f"Open vSwitch cannot use its ports: {' '.join(wrong.stdout.split())}", place=f"dut, on {host.name}",
@@ -142,7 +190,7 @@ class Ovs(PassageDut):
         return f"unix:{self._folder}/{BRIDGE}.mgmt"
 
     async def _run(self, host: Host, *command: str) -> None:
-        await host.run(command)
+        await host.run(command, timeout_s=_WITHIN_S + _BETWEEN_TRIES_S)
         self._commands.append(" ".join(command))
 
     async def _read_passed(self) -> Passed:
@@ -165,7 +213,20 @@ class Ovs(PassageDut):
         return transparent_addressing(testbed, ip)
 
     def cpus(self, testbed: Testbed) -> tuple[int, ...]:
-        return () if self.options.datapath == "user" else super().cpus(testbed)  # its own time would count
+        return super().cpus(testbed) if self.options.datapath == "kernel" else ()  # its own time would count
+
+    async def _statistics(self) -> dict[str, int]:
+        """What the polling threads count; nothing where there are none, or the switch has ended."""
+        if self._cores is None or await self.failure():
+            return {}
+        asked = ("ovs-appctl", "-t", f"{self._folder}/switch.ctl", "dpif-netdev/pmd-stats-show")
+        return parse_statistics((await self._require_up().run(asked)).stdout)
+
+    async def drops(self) -> dict[str, int]:
+        return drops_of(await self._statistics())
+
+    async def work(self) -> DutWork | None:
+        return work_of(await self._statistics())
 
     async def waiting_ns(self) -> int | None:
         waits = [wait for process in self._processes if (wait := await process.waiting_ns()) is not None]
@@ -182,9 +243,23 @@ class Ovs(PassageDut):
             "kind": self.kind,
             "version": self._version,
             "datapath": self.options.datapath,
+            **({} if self._cores is None else _disclose_dpdk(self.options.dpdk, self._cores)),
             "flows": "one for each port, by in_port; no controller",
             "commands": list(self._commands),
         }
+
+
+def _disclose_dpdk(options: OvsDpdk, cores: DutCores) -> dict[str, Any]:
+    """Cores and memory of the datapath on DPDK, for the report."""
+    return {
+        "core_cpus": list(cores.workers),
+        "main_cpu": cores.main,
+        "driver": "net_af_packet",
+        "memory": f"{options.memory // 2**20} MiB, {'huge' if options.huge_pages else 'ordinary'} pages",
+        "devargs": options.devargs or "none",
+        "environment": dict(options.environment),
+        "scheduling": " ".join(options.scheduling.prefix()) or "the system's",
+    }
 
 
 async def _nothing() -> None:

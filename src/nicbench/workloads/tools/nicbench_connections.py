@@ -99,6 +99,7 @@ def _server_arguments(asked: ConnectionsSpec) -> Iterator[str]:
     broken = asked.broken
     for name, value in (
         ("--delay", broken.delay_s),
+        ("--delay-every", broken.delay_every),
         ("--reset-every", broken.reset_every),
         ("--short-every", broken.short_every),
         ("--status-every", broken.status_every),
