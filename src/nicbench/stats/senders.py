@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,21 +63,23 @@ class Step:
 
 
 def steps_of(looks: Sequence[SenderLook], step_s: float) -> list[Step]:
-    """Splits looks into steps of at least ``step_s``; a rest that is shorter is left out."""
+    """Splits looks at the multiples of ``step_s``, the same for all senders; a rest is left out."""
     found, first = list[Step](), 0
+    ended = math.floor(looks[0].at_s / step_s + 1e-9) if looks else 0
     for number, look in enumerate(looks):
-        if number > first and look.at_s - looks[first].at_s >= step_s - 1e-9:
+        now = math.floor(look.at_s / step_s + 1e-9)
+        if now > ended:
             part = looks[first : number + 1]
             trips = [one.round_trip_ns for one in part[1:] if one.round_trip_ns is not None]
             found.append(
                 Step(
-                    at_s=look.at_s,
+                    at_s=now * step_s,
                     rate_bits_per_s=_rate(part),
                     marked_share=_marked_share(part),
                     round_trip_ns=statistics.median(trips) if trips else None,
                 )
             )
-            first = number
+            first, ended = number, now
     return found
 
 

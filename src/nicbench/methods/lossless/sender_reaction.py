@@ -122,7 +122,7 @@ class SenderReaction(RoundMethod):
                 point = {"part": "streams", "port": port, "client": client.name, "period": period}
                 yield self._result(played, f"{port}/{client.name}/{period.split()[0]}", point, _values(trace, settling))
             for step in [] if trace is None else steps_of(trace.looks, max(1.0, self.options.duration / _MOST_STEPS)):
-                at_s = f"{step.at_s:.1f}"
+                at_s = f"{step.at_s:.3g}"
                 point = {"part": "steps", "port": port, "client": client.name, "at_s": at_s}
                 yield self._result(played, f"{port}/{client.name}/steps/{at_s}", point, _values_of_step(step))
 
@@ -140,7 +140,7 @@ class SenderReaction(RoundMethod):
         return Result(
             id=f"{self.name}/{name}",
             method=self.kind,
-            scope="of payload, one direction",
+            scope="one direction",
             parameters=parameters,
             values=values,
             verdict=played.verdict(isinstance(values[PAYLOAD_RATE.value], Bounded)),
@@ -179,12 +179,14 @@ class SenderReaction(RoundMethod):
                 ),
                 sentences=("has a sender, {client} {period}, that {reaction}",),
                 notes=(("reaction", "Sender"),),
+                has_basis=False,
             ),
             ResultTable(
                 part="steps",
                 title="Senders over time",
                 caption="The means of each step of time, which ends at the time given, since the first sender began.",
                 columns=(_CLIENT, _AT, rate, _MARKED, _TRIP),
+                has_basis=False,
                 plots=tuple(
                     Plot(x=_AT, y=(y,), lines=(_CLIENT,), caption=f"{what} of each sender over time, in s.")
                     for y, what in ((rate, "Payload"), (_MARKED, "Share of segments marked"), (_TRIP, "Round trip"))
