@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.measure.host_readings import mount_of, parse_moment, parse_sockets, plain_address
+from nicbench.measure.host_readings import SenderCounts, mount_of, parse_moment, parse_sockets, plain_address
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -78,3 +78,17 @@ def test_a_moment_has_counters_connections_and_next_hops() -> None:
     assert moment.mac_towards("10.0.0.2") == "44:38:39:00:00:a0"
     assert moment.mac_towards("10.9.0.2") == "44:38:39:00:00:fe"  # by way of a router
     assert moment.mac_towards("10.0.0.77") is None
+
+
+def test_a_sender_tells_what_was_marked_and_sent_again() -> None:
+    line = (
+        "\t ts sack ecn ecnseen dctcp wscale:7,7 rto:204 rtt:1.25/0.5 mss:1448 cwnd:12 ssthresh:9 bytes_sent:30000 "
+        "bytes_retrans:1448 bytes_acked:28000 delivered:20 delivered_ce:5 unacked:2 retrans:0/1 minrtt:0.5"
+    )
+    (socket,) = parse_sockets(f"ESTAB 0 0 10.0.0.1:40000 10.0.0.2:5201 timer:(on,1.2ms,0)\n{line}\n")
+    assert socket.sender == SenderCounts(28000, 20, 5, 1, 1.25e6, 12, "dctcp", True)
+
+
+def test_a_sender_without_ecn_has_no_marks() -> None:
+    (socket,) = parse_sockets("ESTAB 0 0 10.0.0.1:1 10.0.0.2:2\n\t ts sack cubic rto:204 delivered:7 cwnd:10\n")
+    assert socket.sender == SenderCounts(0, 7, 0, 0, None, 10, "cubic", False)

@@ -11,6 +11,7 @@ from nicbench.core.bond import BondObservation, LinkFailure, LinkFailureOutcome
 from nicbench.core.connections import ConnectionFigures, ConnectionsSpec
 from nicbench.core.cpus import RanOn
 from nicbench.core.frames import FrameFigures, FramesSpec
+from nicbench.core.sender import SenderTrace
 from nicbench.core.verdict import Sample
 
 Transport = Literal["tcp", "udp", "rdma"]
@@ -89,6 +90,8 @@ class Job(Frozen):
     server_placement: Placement = Placement()
     label: str | None = Field(default=None, exclude_if=lambda label: label is None)
     """The job's label among others of the same client ("instance 3")."""
+    begins_after_s: float = Field(default=0.0, exclude_if=lambda after: after == 0.0)
+    """The time from the beginning of the round's clients until this one begins."""
 
 
 class HostCommand(Frozen):
@@ -121,6 +124,8 @@ class RoundRequest(Frozen):
     """The pause between the actions before the jobs and the jobs."""
     failure: LinkFailure | None = Field(default=None, exclude_if=lambda failure: failure is None)
     """A link to take down on purpose during the round."""
+    looks_at_senders: bool = Field(default=False, exclude_if=lambda looks: not looks)
+    """Whether the connections of clients are looked at while they run (``Round.senders``)."""
 
 
 class OwnFolder(Frozen):
@@ -356,6 +361,8 @@ class Round(Sample):
     """The environments of its tools, by tool and host."""
     failure: LinkFailureOutcome | None = Field(default=None, exclude_if=lambda failure: failure is None)
     """The outcome of the link failure that the test asked for."""
+    senders: tuple[SenderTrace, ...] = Field(default=(), exclude_if=lambda traces: traces == ())
+    """The connections of clients over time, where the request asked for them."""
 
     @property
     def measured_s(self) -> float:

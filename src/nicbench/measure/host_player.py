@@ -21,6 +21,7 @@ from nicbench.core.round import (
     RoundRequest,
     ToolEnvironment,
 )
+from nicbench.core.sender import SenderTrace
 from nicbench.core.tuning import Values
 from nicbench.engine.binaries import deploy_binary
 from nicbench.hosts.asking import join_scripts, split_sections
@@ -31,6 +32,7 @@ from nicbench.measure.host_files import OwnFolders, RoundFiles, file_system_at
 from nicbench.measure.host_readings import COUNTERS_SCRIPT, parse_counters
 from nicbench.measure.link_failures import FailureWatch
 from nicbench.measure.player import Player, ServingDut
+from nicbench.measure.sender_watch import SenderWatch
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError, Place
@@ -120,6 +122,7 @@ class HostPlayer(Player):
         self._folder = folder
         self._changes = changes
         self._failed: LinkFailureOutcome | None = None
+        self._senders: tuple[SenderTrace, ...] = ()
         self._files = RoundFiles(changes)
         self._left = LeftFiles(changes, folder)
         self._programs = Programs(lambda host, name: deploy_binary(host, name, engine_folder))
@@ -175,6 +178,7 @@ class HostPlayer(Player):
             await self._served.begin_round()
         async with self._bonds.watch_round(watch, request) as watching:
             failing = self._failure_watch(request, watching)
+            looking = SenderWatch(failing or watching, request, self._ends) if request.looks_at_senders else None
             overdue = asyncio.create_task(self._see_servers_when_overdue(request))
             try:
                 outcomes = await play(
@@ -182,7 +186,7 @@ class HostPlayer(Player):
                     self._ends,
                     self._raw(name),
                     programs=self._programs,
-                    watch=failing or watching,
+                    watch=looking or failing or watching,
                     keeper=self._left,
                 )
             finally:
@@ -191,7 +195,10 @@ class HostPlayer(Player):
                 await asyncio.wait((overdue,))
                 if failing is not None:
                     await failing.close()
+                if looking is not None:
+                    await looking.close()
             self._seen = self._bonds.observations()
+            self._senders = () if looking is None else looking.traces()
             self._failed = None if failing is None else failing.outcome_of(self._seen)
         if self.server_failure() is None:
             await self._see_servers()
@@ -265,6 +272,9 @@ class HostPlayer(Player):
         if self._redactor is None or self._failed is None:
             return self._failed
         return LinkFailureOutcome.model_validate(self._redactor(self._failed.model_dump(mode="json")))
+
+    def senders(self) -> tuple[SenderTrace, ...]:
+        return self._senders
 
     def server_failure(self) -> str | None:
         if self._server_failure is None or self._redactor is None:

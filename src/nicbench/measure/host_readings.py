@@ -41,6 +41,11 @@ _TELLING: Final = re.compile(
 _COUNT: Final = re.compile(r"\b(bytes_sent|bytes_acked|bytes_received):(\d+)")
 _PID: Final = re.compile(r"\bpid=(\d+)")
 _HAS_COUNTS: Final = re.compile(r"\brto:")
+_SENDER: Final = re.compile(r"\b(bytes_acked|delivered|delivered_ce|cwnd):(\d+)")
+_ROUND_TRIP: Final = re.compile(r" rtt:(\d{1,12}(?:\.\d{1,12})?)/")
+_RESENT: Final = re.compile(r" retrans:\d+/(\d+)")
+_FLAGS: Final = frozenset({"ts", "sack", "ecn", "ecnseen", "fastopen"})
+"""What stands before the name of the congestion control in a line of ``ss -i``."""
 """The kernel's tcp_info was read: what it lacks in it is zero."""
 _MOUNT_PORTS: Final = {"nfs": 2049, "nfs4": 2049, "cifs": 445, "smb3": 445}
 _XPRT: Final = "xprt:"
@@ -88,6 +93,20 @@ def parse_counters(text: str) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
+class SenderCounts:
+    """A connection as its sender's kernel counts it, since it began; see ``core.sender.SenderLook``."""
+
+    acked_bytes: int
+    delivered: int | None
+    delivered_marked: int | None
+    resent: int
+    round_trip_ns: float | None
+    window: int | None
+    congestion_control: str | None
+    ecn: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Socket:
     """A connection as its own host sees it. Bytes are of payload since it began; None where ``ss`` did not tell."""
 
@@ -99,6 +118,7 @@ class Socket:
     received_bytes: int | None = None
     pids: frozenset[int] = frozenset()
     """Of the processes that hold it; none of a connection of the kernel's own (an NFS mount's)."""
+    sender: SenderCounts | None = None
 
     @property
     def key(self) -> tuple[str, int, str, int]:
@@ -156,7 +176,26 @@ def _add_counts(socket: Socket, line: str) -> Socket:
         return socket
     counts = {name: int(value) for name, value in _COUNT.findall(line)}
     sent = counts.get("bytes_sent", counts.get("bytes_acked", 0))
-    return Socket(*socket.key, sent, counts.get("bytes_received", 0), socket.pids)
+    return Socket(*socket.key, sent, counts.get("bytes_received", 0), socket.pids, _sender_counts(line))
+
+
+def _sender_counts(line: str) -> SenderCounts:
+    """``ss`` leaves out what is zero: ``delivered_ce`` is known to be zero where there is ``delivered``."""
+    counts = {name: int(value) for name, value in _SENDER.findall(line)}
+    words = line.split()
+    trip, resent = _ROUND_TRIP.search(line), _RESENT.search(line)
+    name = next((word for word in words if word not in _FLAGS), "")
+    delivered = counts.get("delivered")
+    return SenderCounts(
+        acked_bytes=counts.get("bytes_acked", 0),
+        delivered=delivered,
+        delivered_marked=None if delivered is None else counts.get("delivered_ce", 0),
+        resent=0 if resent is None else int(resent[1]),
+        round_trip_ns=None if trip is None else float(trip[1]) * 1e6,
+        window=counts.get("cwnd"),
+        congestion_control=name if name.replace("_", "").isalnum() else None,
+        ecn="ecn" in words,
+    )
 
 
 @dataclass(frozen=True, slots=True)

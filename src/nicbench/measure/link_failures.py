@@ -14,8 +14,7 @@ from typing import Final
 
 from nicbench.core.bond import Bond, BondObservation, Connection, FlowSilence, LinkFailure, LinkFailureOutcome
 from nicbench.core.errors import NicbenchError
-from nicbench.hosts.base import Host
-from nicbench.measure.host_readings import parse_sockets
+from nicbench.measure.looks import seconds_of, split_looks, start_looking, uptime_s
 from nicbench.stats.bonds import UnpredictableError, arithmetics, port_of
 from nicbench.stats.link_failures import Look, silence_of, step_s
 from nicbench.testbed.labs.base import BondMember, Endpoint
@@ -24,11 +23,6 @@ from nicbench.tuning.undo.set_link_up import SetLinkUp
 from nicbench.workloads.base import Watch
 from nicbench.workloads.processes import Running
 
-_STEP_S: Final = 0.1
-_MARK: Final = "=== at "
-_LOOK: Final = "while :; do read up _ < /proc/uptime; echo '=== at '$up; ss -tinH; sleep {step}; done"
-_MOST_BYTES: Final = 64 * 1024 * 1024
-_UPTIME: Final = ("cat", "/proc/uptime")
 # By one shell each, so that the time is that of the deed and not of a slow host's answer.
 _DOWN: Final = 'ip link set dev "$1" down && cat /proc/uptime'
 _UP: Final = 'cat /proc/uptime && ip link set dev "$1" up'
@@ -56,18 +50,17 @@ class FailureWatch:
         """Begins to look at connections, and starts the clock after which the link goes down."""
         network = self.endpoint.host.network
         try:
-            script = _LOOK.format(step=_STEP_S)
-            self._looking = await Running.start(network, ("sh", "-c", script), {}, _MOST_BYTES)
+            self._looking = await start_looking(network)
         except NicbenchError as error:
             self._trouble = f"its connections could not be looked at: {error.message}"
         await self.watch.begin()
-        self._zero_s = await _uptime(network)
+        self._zero_s = await uptime_s(network)
         self._acting = asyncio.create_task(self._act())
 
     async def end(self) -> None:
         """Every client has ended; the link comes back now if it has not."""
         if self._ended_s is None:
-            self._ended_s = await _uptime(self.endpoint.host.network)
+            self._ended_s = await uptime_s(self.endpoint.host.network)
         await self._stop()
         await self.watch.end()
 
@@ -127,13 +120,13 @@ class FailureWatch:
         device = self.member.far_device if self.member.far_host is not None else self.member.device
 
         async def take_down() -> None:
-            self._down_s = _seconds((await host.run(("sh", "-c", _DOWN, "down", str(device)))).stdout)
+            self._down_s = seconds_of((await host.run(("sh", "-c", _DOWN, "down", str(device)))).stdout)
 
         try:
             await asyncio.sleep(self.failure.after)
             await self.changes.make(host, SetLinkUp(device=str(device)), take_down)
             await asyncio.sleep(self.failure.lasts)
-            self._up_s = _seconds((await host.run(("sh", "-c", _UP, "up", str(device)))).stdout)
+            self._up_s = seconds_of((await host.run(("sh", "-c", _UP, "up", str(device)))).stdout)
         except NicbenchError as error:
             self._trouble = f"{device} could not be taken down and brought back: {error.message}"
 
@@ -186,25 +179,17 @@ def _predict_without(bond: Bond, connection: Connection, lost: frozenset[str]) -
 
 def parse_looks(text: str) -> list[Look]:
     """What the loop printed; its last look may be cut off, and is left out."""
-    found = []
-    for part in text.split(_MARK)[1:-1]:
-        first, _, rest = part.partition("\n")
-        with contextlib.suppress(ValueError):
-            moved = {
+    return [
+        Look(
+            at_s,
+            {
                 one.key: (one.sent_bytes or 0) + (one.received_bytes or 0)
-                for one in parse_sockets(rest)
+                for one in sockets
                 if one.sent_bytes is not None or one.received_bytes is not None
-            }
-            found.append(Look(float(first), moved))
-    return found
-
-
-async def _uptime(host: Host) -> float:
-    return _seconds((await host.run(_UPTIME)).stdout)
-
-
-def _seconds(uptime: str) -> float:
-    return float(uptime.split()[0])
+            },
+        )
+        for at_s, sockets in split_looks(text)
+    ]
 
 
 def _round_to_ms(seconds: float | None) -> float | None:

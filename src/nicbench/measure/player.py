@@ -22,6 +22,7 @@ from nicbench.core.round import (
     RoundRequest,
     ToolEnvironment,
 )
+from nicbench.core.sender import SenderTrace
 from nicbench.workloads.base import Watch
 
 
@@ -91,6 +92,10 @@ class Player(ABC):
         """Of the round that was played last: the link that was taken down, where that was asked for."""
         return None
 
+    def senders(self) -> tuple[SenderTrace, ...]:
+        """Of the round that was played last: the connections of its clients over time, where that was asked for."""
+        return ()
+
     @abstractmethod
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         """A file of ours in a folder of this endpoint's host, and its path; it is gone when the run is.
@@ -131,6 +136,7 @@ class FakePlayer(Player):
     """How a server of the DUT ended in the midst of the round of this number."""
     failed: str | None = None
     bonded: Callable[[RoundRequest], tuple[BondObservation, ...]] = lambda request: ()
+    traced: Callable[[RoundRequest], tuple[SenderTrace, ...]] = lambda request: ()
 
     async def prepare(self, preparation: Preparation) -> None:
         self.prepared.append(preparation)
@@ -152,6 +158,9 @@ class FakePlayer(Player):
 
     def bonds(self) -> tuple[BondObservation, ...]:
         return self.bonded(self.heard[-1]) if self.heard else ()
+
+    def senders(self) -> tuple[SenderTrace, ...]:
+        return self.traced(self.heard[-1]) if self.heard else ()
 
     async def make_file(self, endpoint: str, folder: str, purpose: str, size_bytes: int, *, filled: bool) -> str:
         path = f"{folder}/{endpoint}-{purpose}"

@@ -81,7 +81,11 @@ def _find_failed_jobs(request: RoundRequest, outcomes: Sequence[JobOutcome]) -> 
 
 def _late_starts(request: RoundRequest, outcomes: Sequence[JobOutcome], thresholds: Thresholds) -> Iterator[Finding]:
     """Jobs that did not run side by side: their sum is of no moment in which all of them ran."""
-    starts = [outcome.began_s for outcome in outcomes if outcome.began_s is not None and outcome.failure is None]
+    starts = [
+        outcome.began_s - job.begins_after_s
+        for job, outcome in zip(request.jobs, outcomes, strict=True)
+        if outcome.began_s is not None and outcome.failure is None
+    ]
     if len(starts) < 2 or request.duration_s <= 0:
         return
     share = (max(starts) - min(starts)) / request.duration_s

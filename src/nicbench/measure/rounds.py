@@ -99,6 +99,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
             bonds=player.bonds(),
             environments=player.environments(request),
             failure=player.failure(),
+            senders=player.senders(),
             verdict=judge_round(
                 request,
                 outcomes,

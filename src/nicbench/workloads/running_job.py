@@ -149,8 +149,9 @@ class RunningJob:
         raise self._make_error(f"ended before its client came{why}", place)
 
     async def begin(self, zero_s: float) -> None:
-        """Starts the client."""
+        """Starts the client, when its time has come."""
         if self.client is not None:
+            await asyncio.sleep(self.job.begins_after_s)
             self._running_client = await self._start(self.client.host, self._client_command)
             # The time after the start, which takes a while over ssh or in a container.
             self._from_s = asyncio.get_running_loop().time()
