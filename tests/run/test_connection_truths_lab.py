@@ -68,7 +68,7 @@ def wire_bytes(body: int) -> int:
     return head + body + segments * (ETHERNET + HEADERS)
 
 
-def check_throughput(folder: Path, megabits: int, body: int, seconds: int) -> str:
+def check_throughput(folder: Path, megabits: int, body: int, seconds: int, precision: str = "2 %") -> str:
     """A link of a known rate: 99 % of what is due in D seconds must come through it, and what its bucket holds."""
     result = result_of(
         folder,
@@ -76,8 +76,8 @@ def check_throughput(folder: Path, megabits: int, body: int, seconds: int) -> st
 lab: {{kind: clients, rate: {megabits} Mb/s}}
 dut: {{kind: server}}
 tests:
-  - {{name: http, method: http-transactions, maximum: {int(1.8e5 * megabits / body)}, connections: 16, precision: 2 %,
-     object_bytes: [{body} B], duration: {seconds} s, ramp: 500 ms,
+  - {{name: http, method: http-transactions, maximum: {int(1.8e5 * megabits / body)}, connections: 16,
+     precision: {precision}, object_bytes: [{body} B], duration: {seconds} s, ramp: 500 ms,
      answer_within: 1 s, loss_verification: 0}}
 """,
     )
@@ -137,7 +137,7 @@ def test_the_connections_a_second_that_a_firewall_lets_pass_are_found(tmp_path: 
 
 @pytest.mark.slow
 def test_the_goodput_of_a_link_of_known_rate_is_found(tmp_path: Path) -> None:
-    check_throughput(tmp_path, 100, 16_384, 2)
+    check_throughput(tmp_path, 100, 16_384, 1, "10 %")
 
 
 @pytest.mark.parametrize("every", [20, 200])
