@@ -145,9 +145,9 @@ async def test_commands_beyond_what_one_connection_takes_run_over_another(sshd: 
     for number, process in enumerate(processes):
         await process.write_line(str(number))
 
-    assert [await process.read_line(10.0) for process in processes] == [str(number) for number in range(12)]
+    assert [await process.read_line(60.0) for process in processes] == [str(number) for number in range(12)]
     await asyncio.gather(*(process.signal(signal.SIGTERM) for process in processes))
-    assert {await process.wait(10.0) for process in processes} == {-signal.SIGTERM}
+    assert {await process.wait(60.0) for process in processes} == {-signal.SIGTERM}
 
 
 async def test_an_sshd_that_allows_few_sessions_gets_more_connections(sshd: Server) -> None:
