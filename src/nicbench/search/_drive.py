@@ -296,7 +296,13 @@ def _with_rate(outcome: Outcome, value: float, lower: float, upper: float, unlim
     if rate.lower is not None and rate.upper is not None:
         alone += f" ({format_rate(rate.lower)} to {format_rate(rate.upper)})"
     note = f"by itself it would be {alone}, but with more loss tolerated no rate is lower"
-    found = {"rate": ordered, "outcome": "at_least" if beyond else "interval", "notes": (*outcome.notes, note)}
+    is_wider = lower < (rate.lower or 0.0) or (rate.upper is not None and upper > rate.upper)
+    found = {
+        "rate": ordered,
+        "outcome": "at_least" if beyond else "interval",
+        "converged": outcome.converged and not is_wider,
+        "notes": (*outcome.notes, note),
+    }
     return outcome.model_copy(update=found)
 
 
