@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 LONGEST_S = 300.0
 LONGEST_TO_CLEAR_S = 120.0
 """What is cancelled may take KillWait of slurm.conf, a minute, to end."""
+LONGEST_UNTIL_SAVED_S = 6.0
+"""slurmctld writes what has changed at most five seconds later; what it had not written is lost when it is killed."""
 NODES = 6
 Found = TypeVar("Found")
 
@@ -105,13 +107,19 @@ class Cluster:
         """Cancels what an earlier test left, so that every node is idle; where that fails, the cluster is made anew."""
         self.lab("in", "scancel", "--user=root")
         end = time.monotonic() + LONGEST_TO_CLEAR_S
-        while len(set(self.lab("in", "sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split())) != NODES:
-            if time.monotonic() >= end:
+        while (states := self.lab("in", "sinfo", "-h", "-N", "-o", "%T").split()) != ["idle"] * NODES:
+            if time.monotonic() >= end or any(state.startswith("drain") for state in states):
                 print(f"the cluster is made anew:\n{self._describe()}")
                 self.lab("down")
                 self.lab("up")
                 return
             time.sleep(0.3)
+
+    def until_saved(self, folder: Path) -> None:
+        """Waits until the controller has written down what it knows of a fleet: those jobs outlive its end."""
+        state = self.folder / "slurm" / "state" / "job_state"
+        self.wait_for(lambda: True if state.is_file() and folder.name.encode() in state.read_bytes() else None)
+        time.sleep(LONGEST_UNTIL_SAVED_S)
 
     def wait_for(self, found: Callable[[], Found | None]) -> Found:
         """Waits until there is something; where nothing comes, the error says what the cluster does instead."""

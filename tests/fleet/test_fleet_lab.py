@@ -141,10 +141,11 @@ def test_an_urgent_run_stops_another_which_goes_on_later(cluster: Cluster) -> No
     assert len(cluster.trials_of(row)) == len(set(cluster.trials_of(row))) == 8
 
 
-def test_nothing_is_lost_with_the_controller(cluster: Cluster) -> None:
-    fleet = cluster.write_fleet("controller", "{machine: {role: tester}}", "repeat: 4\n", sizes=2, duration="10 s")
+def test_what_the_controller_has_written_down_is_not_lost_with_it(cluster: Cluster) -> None:
+    fleet = cluster.write_fleet("controller", "{machine: {role: tester}}", "repeat: 4\n", sizes=8, duration="10 s")
     folder = cluster.submit(fleet)
     cluster.until_trials(folder, 0)
+    cluster.until_saved(folder)
     cluster.lab("stop-controller")
     cluster.lab("start-controller")
     assert len({row["run"] for row in cluster.until_done(folder)}) == 4

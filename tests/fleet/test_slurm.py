@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from nicbench.core.errors import NotReadyError
@@ -44,6 +46,20 @@ def test_accounting_tells_how_runs_ended_and_of_repeated_ones_the_last_end() -> 
         ("fleet.1", 1): ("CANCELLED", 0, False),
         ("fleet.1", 2): ("TIMEOUT", 0, False),
     }
+
+
+def test_a_run_that_the_controller_has_forgotten_does_not_run_whatever_accounting_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = {
+        "sacct": "1_0|fleet.0|RUNNING|0:0|n1\n1_1|fleet.0|FAILED|4:0|n2\n1_3|fleet.0|RUNNING|0:0|n2\n",
+        "squeue": QUEUE,
+    }
+    monkeypatch.setattr(slurm, "call", lambda command: said[command[0]])
+    found, has_accounting = slurm.states_of(["fleet.0"], datetime(2026, 1, 1, tzinfo=UTC))
+    assert has_accounting
+    assert ("fleet.0", 0) not in found
+    assert (found["fleet.0", 1].state, found["fleet.0", 3].state) == ("FAILED", "RUNNING")
 
 
 def test_an_array_is_asked_for_with_its_runs_in_ranges() -> None:

@@ -93,15 +93,18 @@ def states_of(names: Sequence[str], since: datetime) -> tuple[States, bool]:
     known = True
     for first in range(0, len(names), _MOST_NAMES):
         asked = ",".join(names[first : first + _MOST_NAMES])
+        accounted: States = {}
         try:
             began = since.astimezone().strftime("%Y-%m-%dT%H:%M:%S")
             fields = "JobID,JobName,State,ExitCode,NodeList"
             told = call(("sacct", "-n", "-X", "-P", f"--name={asked}", "-S", began, "-o", fields))
-            found |= parse_accounting(told)
+            accounted = parse_accounting(told)
         except HostError:
             known = False
         fields = "%i|%j|%T|%r|%N"
-        found |= parse_queue(call(("squeue", "-h", "-r", "-t", "all", f"--name={asked}", "-o", fields)))
+        queue = parse_queue(call(("squeue", "-h", "-r", "-t", "all", f"--name={asked}", "-o", fields)))
+        # A controller that was killed forgets its last seconds; accounting has those jobs as running for ever.
+        found |= {key: state for key, state in accounted.items() if not state.is_alive} | queue
     return found, known
 
 
