@@ -1,7 +1,7 @@
 """``scripts/fuzz``: runs the fuzzers of nicbench one after another, and keeps what they found.
 
-Corpora, finds and a record of every run lie in ``~/.cache/nicbench/fuzz``; a small part of each corpus is in the
-repository, and its tests try that part again.
+Corpora and finds lie in ``~/.cache/nicbench/fuzz``. In the repository are a small part of each corpus, which its tests
+try again, and ``record.tsv``, a line for each run: commit it, so that the hours of all machines add up.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 from tests.fuzz import seeds  # noqa: E402
 
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nicbench" / "fuzz"
+RECORD: Final = ROOT / "tests" / "fuzz" / "record.tsv"
 FUZZ: Final = ROOT / "engine" / "fuzz"
 ATHERIS: Final = ROOT / "build" / "atheris"
 MOST_KEPT_BYTES: Final = 15_000
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = [path for target in wanted for path in fuzz(target, given.minutes)]
     for path in found:
         print(f"found: scripts/fuzz --try {path} {path.name.partition('-')[0]}")
+    print(f"in all: {recorded_hours():.2f} hours of a core ({RECORD.relative_to(ROOT)})")
     return 1 if found else 0
 
 
@@ -119,16 +121,20 @@ def fuzz(target: str, minutes: float) -> list[Path]:
         *(time.strftime("%Y-%m-%dT%H:%M:%S"), target, f"{processor_s() - used_s:.1f}", executed, features),
         *(len(list(folder.iterdir())), len(new)),
     )
-    record = CACHE / "record.tsv"
-    if not record.exists():
-        record.write_text("time\ttarget\tprocessor_s\texecutions\tfeatures\tinputs\tfound\n")
-    with record.open("a") as stream:
+    if not RECORD.exists():
+        RECORD.write_text("time\ttarget\tprocessor_s\texecutions\tfeatures\tinputs\tfound\n")
+    with RECORD.open("a") as stream:
         stream.write("\t".join(map(str, columns)) + "\n")
     print(
         f"{target}: {executed} executions in {columns[2]} s of a core, {features} features, {len(new)} found",
         flush=True,
     )
     return new
+
+
+def recorded_hours() -> float:
+    """Hours of a core that all recorded runs took."""
+    return sum(float(line.split("\t")[2]) for line in RECORD.read_text().splitlines()[1:]) / 3600
 
 
 def processor_s() -> float:
