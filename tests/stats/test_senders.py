@@ -19,6 +19,7 @@ def trace(
     marked: float = 0.1,
     resent: Callable[[float], int] = lambda at_s: 0,
     trip_ns: Callable[[float], float] = lambda at_s: 5e6,
+    window: Callable[[float], int] = lambda at_s: 10,
 ) -> SenderTrace:
     """Ten seconds of a sender with this rate at each time; segments have 1000 bytes, of which this share is marked."""
     looks, acked = [], 0.0
@@ -28,7 +29,7 @@ def trace(
         looks.append(
             SenderLook(
                 at_s=at_s, acked_bytes=round(acked), delivered=delivered, delivered_marked=round(marked * delivered),
-                resent=resent(at_s), round_trip_ns=trip_ns(at_s),
+                resent=resent(at_s), round_trip_ns=trip_ns(at_s), window=window(at_s),
             )
         )  # fmt: skip
         acked += rate(at_s + STEP_S / 2) * STEP_S / 8
@@ -60,6 +61,21 @@ def test_what_is_lost_although_marked_or_grows_in_flight_is_no_reaction() -> Non
     assert grown is not None
     assert (lost.reaction, lost.resent) == (Reaction.IGNORES, 10)
     assert grown.reaction is Reaction.IGNORES
+
+
+def test_a_sender_whose_window_falls_at_marks_obeys_them_though_it_loses_and_grows() -> None:
+    swings = trace(
+        lambda at_s: 20e6,
+        resent=lambda at_s: int(at_s / 2),
+        trip_ns=lambda at_s: 1e6 * (1 + at_s),
+        window=lambda at_s: 10 + round(at_s * 10) % 5,
+    )
+    found = settling_of(swings, 0.0, 10.0)
+    assert found is not None
+    assert (found.reaction, found.resent) == (Reaction.REACTS, 5)
+    stubborn = settling_of(trace(lambda at_s: 20e6, resent=int, window=lambda at_s: 10 + int(at_s)), 0.0, 10.0)
+    assert stubborn is not None
+    assert stubborn.reaction is Reaction.IGNORES
 
 
 @pytest.mark.parametrize("ecn", [False, None])

@@ -17,6 +17,8 @@ STEP_S: Final = 0.5
 _WITHIN: Final = 0.1
 _GROWN: Final = 1.5
 """Data in flight of the last quarter over that of the first: a sender that obeys marks does not let it grow so far."""
+_OBEYS: Final = 0.1
+"""Of the times between two looks in which segments came marked: in so many the window of a sender that obeys falls."""
 _LEAST_LOOKS: Final = 4
 _P95: Final = 0.95
 
@@ -122,9 +124,22 @@ def _reaction(ecn: bool | None, looks: Sequence[SenderLook], share: float | None
     if share == 0:
         return Reaction.NOT_MARKED
     # A stream may overshoot as it begins: what counts is the last half.
-    if looks[-1].resent > looks[len(looks) // 2].resent or _grows(looks):
+    if (looks[-1].resent > looks[len(looks) // 2].resent or _grows(looks)) and not _obeys(looks):
         return Reaction.IGNORES
     return Reaction.REACTS if is_settled else Reaction.UNSETTLED
+
+
+def _obeys(looks: Sequence[SenderLook]) -> bool:
+    """Whether marks made the congestion window smaller, where no loss did: in a tenth or more of such times."""
+    fell = [
+        later.window < earlier.window
+        for earlier, later in pairwise(looks)
+        if earlier.window is not None
+        and later.window is not None
+        and later.resent == earlier.resent
+        and (later.delivered_marked or 0) > (earlier.delivered_marked or 0)
+    ]
+    return bool(fell) and statistics.fmean(fell) >= _OBEYS
 
 
 def _grows(looks: Sequence[SenderLook]) -> bool:
