@@ -21,7 +21,7 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.round import JobSpec, Round, RoundRequest
 from nicbench.core.sender import SenderTrace
 from nicbench.core.table import Column, Plot, ResultTable
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import format_bits_per_s, format_duration_s
 from nicbench.methods._round_figures import (
     PAYLOAD_RATE,
     ROUND_OVERHEAD_S,
@@ -156,6 +156,7 @@ class SenderReaction(RoundMethod):
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         rate = PAYLOAD_RATE.model_copy(update={"unit": "Mb/s", "form": "megabits"})
+        course = rate.model_copy(update={"is_main": False})
         return (
             ResultTable(
                 part="streams",
@@ -171,7 +172,8 @@ class SenderReaction(RoundMethod):
                 columns=(
                     *(_CLIENT, _PERIOD, rate),
                     Column(value="settles_after_s", head="Settles after", unit="s", form="number"),
-                    *(_MARKED, _TRIP),
+                    _MARKED,
+                    _TRIP.model_copy(update={"is_main": True, "better": "lower", "name": "round trip"}),
                     Column(value="round_trip_p95_ns", head="95th percentile", unit="ms", form="milliseconds"),
                     Column(value="resent_segments", head="Segments sent again", form="whole"),
                     Column(value="congestion_control", head="Congestion control", form="text"),
@@ -179,17 +181,18 @@ class SenderReaction(RoundMethod):
                 ),
                 sentences=("has a sender, {client} {period}, that {reaction}",),
                 notes=(("reaction", "Sender"),),
+                sums=(_PERIOD.value, _BESIDE),
                 has_basis=False,
             ),
             ResultTable(
                 part="steps",
                 title="Senders over time",
                 caption="The means of each step of time, which ends at the time given, since the first sender began.",
-                columns=(_CLIENT, _AT, rate, _MARKED, _TRIP),
+                columns=(_CLIENT, _AT, course, _MARKED, _TRIP),
                 has_basis=False,
                 plots=tuple(
                     Plot(x=_AT, y=(y,), lines=(_CLIENT,), caption=f"{what} of each sender over time, in s.")
-                    for y, what in ((rate, "Payload"), (_MARKED, "Share of segments marked"), (_TRIP, "Round trip"))
+                    for y, what in ((course, "Payload"), (_MARKED, "Share of segments marked"), (_TRIP, "Round trip"))
                 ),
             ),
         )
@@ -234,10 +237,12 @@ def _values_of_step(step: Step) -> Values:
 
 
 def reaction_words(settling: Settling) -> str:
-    """Describes what a sender made of marks: "reacts to marks: settles at 17.9 Mb/s with 3.1 % marked ..."."""
-    again = f"{settling.resent} segments sent again" if settling.resent else "nothing sent again"
-    at = "settles at" if settling.settles_after_s is not None else "has a mean of"
-    rate = f"{at} {format_bits_per_s(settling.rate_bits_per_s)}"
-    if settling.reaction in (Reaction.NOT_TOLD, Reaction.NOT_MARKED, Reaction.UNKNOWN):
-        return f"{settling.reaction.value}; {rate} with {again}"
-    return f"{settling.reaction.value}: {rate} with {100 * (settling.marked_share or 0.0):.2g} % marked and {again}"
+    """Describes what a sender made of marks: "reacts to marks: settles at 17.9 Mb/s, 3.1 % marked, ..."."""
+    at = "settles at" if settling.settles_after_s is not None else "a mean of"
+    parts = [f"{at} {format_bits_per_s(settling.rate_bits_per_s)}"]
+    if settling.reaction not in (Reaction.NOT_TOLD, Reaction.NOT_MARKED, Reaction.UNKNOWN):
+        parts.append(f"{100 * (settling.marked_share or 0.0):.2g} % marked")
+    parts.append(f"{settling.resent} segments sent again" if settling.resent else "nothing sent again")
+    if settling.round_trip_median_ns is not None:
+        parts.append(f"round trips of {format_duration_s(settling.round_trip_median_ns / 1e9)}")
+    return f"{settling.reaction.value}: {', '.join(parts)}"

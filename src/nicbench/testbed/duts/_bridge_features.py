@@ -16,6 +16,7 @@ from nicbench.core.errors import HostError, NotReadyError
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Seconds
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts._packet_filter import set_up_table
+from nicbench.testbed.interfaces.active_queue import ActiveQueue
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.adapter.qdisc import Qdisc, QdiscOptions
 from nicbench.tuning.items.base import CannotSetError, Place
@@ -27,6 +28,8 @@ _LINE_OVERHEAD_BYTES: Final = 24
 _LARGEST_FRAME_BYTES: Final = 1600
 _BUCKET_S: Final = 0.001
 """The kernel sends from a token bucket when a timer wakes it: so long it may be late."""
+_BELOW: Final = "6e62:1"
+"""The class of the token bucket of the tuning item `qdisc`: its queue stands there."""
 _CENTISECONDS: Final = 100
 _QUERY_RESPONSE: Final = "10"
 """In hundredths of a second: for so long a bridge that begins to ask floods everything."""
@@ -72,7 +75,9 @@ class Output(Frozen):
     rate: Annotated[BitsPerSecond, Field(ge=8_000.0, le=1e11)]
     """The rate of each port on the line, with preamble, gap and FCS (tbf)."""
     buffer: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
-    """The most frames that wait (pfifo); one more is dropped."""
+    """The most frames that wait; one more is dropped. RED counts bytes, a thousand for each frame."""
+    queue: ActiveQueue | None = None
+    """A queue that marks or drops frames before it is full; without it a plain one (pfifo)."""
 
     @property
     def bucket_bytes(self) -> int:
@@ -96,11 +101,14 @@ async def slow_down(host: Host, changes: Changes, device: str, output: Output) -
     place = Place(host, device)
     words = ("rate", f"{round(output.rate)}bit", "burst", str(output.bucket_bytes), "limit", "1000000")
     item = Qdisc(QdiscOptions(kind="tbf", parameters=(*words, "overhead", str(_LINE_OVERHEAD_BYTES))))
-    queue = ("tc", "qdisc", "replace", "dev", device, "parent", "6e62:1", "pfifo", "limit", str(output.buffer))
+    plain = ("tc", "qdisc", "replace", "dev", device, "parent", _BELOW, "pfifo", "limit", str(output.buffer))
     try:
         before = await item.read_checked(place)
         await item.apply(changes, place, before, item.target_values(before))
-        await host.run(queue)
+        if output.queue is None:
+            await host.run(plain)
+        else:
+            await output.queue.attach(host, device, _BELOW, output.buffer, output.rate)
     except (CannotSetError, HostError) as error:
         raise NotReadyError(
             f"{device} cannot be given a rate and a queue: {error}",

@@ -1,5 +1,5 @@
-"""Options of the lab of clients: the bond of each port of the server, and the kind of host that each namespace is
-reached as.
+"""The lab of clients: the bond of each port of the server, links that do not hold senders back, and the kind of host
+that each namespace is reached as.
 
 With ssh and containers a bench file for real machines can be tried on one, with the same tools and connections.
 """
@@ -19,6 +19,7 @@ from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.hosts.kinds.ssh import SshHost
 from nicbench.hosts.options import ContainerOptions, SshOptions
 from nicbench.testbed.interfaces.options import BondSettings, HashPolicy, require_links
+from nicbench.tuning.bpf import deploy_program
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.remove_path import RemovePath
 
@@ -71,6 +72,20 @@ class LabBond(BondSettings):
 def members_of(device: str, links: int) -> tuple[str, ...]:
     """The names of a bond's member interfaces, in the order in which they join it: s0p1, s0p2, ..."""
     return tuple(f"{device}p{number}" for number in range(1, links + 1))
+
+
+async def free_senders(host: Host, device: str) -> str | None:
+    """Has packets that arrive at a veth belong to their sender no longer (wire.bpf.c); gives why that cannot be.
+
+    NotReadyError where the program is not compiled, or cannot be put on the host.
+    """
+    program = str(await deploy_program(host, "wire"))
+    try:
+        await host.run(("tc", "qdisc", "replace", "dev", device, "clsact"))
+        await host.run(("tc", "filter", "replace", "dev", device, "ingress", "bpf", "da", "obj", program, "sec", "tc"))
+    except HostError as error:
+        return error.message
+    return None
 
 
 ReachedBy = Literal["namespace", "ssh", "container"]

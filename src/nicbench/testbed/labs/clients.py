@@ -7,9 +7,9 @@ default route, so that no frame can leave. This measures the machine, not a card
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.described import Unit
@@ -19,9 +19,10 @@ from nicbench.core.quantity import BitsPerSecond
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces import veth as network
+from nicbench.testbed.interfaces.active_queue import ActiveQueue
 from nicbench.testbed.interfaces.bond import create_bond, wait_for_bond
 from nicbench.testbed.interfaces.options import BondSettings
-from nicbench.testbed.labs._clients import LabBond, Reach, ReachedBy, members_of
+from nicbench.testbed.labs._clients import LabBond, Reach, ReachedBy, free_senders, members_of
 from nicbench.testbed.labs._veth_names import mac, namespace_name
 from nicbench.testbed.labs.base import (
     BondMember,
@@ -38,6 +39,7 @@ from nicbench.tuning.changes import Changes
 _SEGMENT_BYTES = 16 * 1024
 _BUCKET_S = 1e-3
 _QUEUE_BYTES = 1024 * 1024
+_QUEUE_SEGMENTS = 1000
 _SERVER, _FIRST_CLIENT = 1, 10
 
 
@@ -58,6 +60,10 @@ class ClientsOptions(Frozen):
     """Rate of each link in bits of Ethernet frames without FCS, held by a token bucket (tbf) at both ends. Without it
     the links are as fast as the machine.
     """
+    queue: ActiveQueue | None = Field(default=None, exclude_if=lambda queue: queue is None)
+    """What waits for the `rate` of each link: a queue that marks or drops before it is full (CoDel, RED). Without it
+    1 MiB waits, and then everything is dropped.
+    """
     mtu: Annotated[int, Unit.BYTES] = Field(default=1500, ge=576, le=9000)
     """MTU of each link, in bytes."""
     bond: LabBond | None = Field(default=None, exclude_if=lambda bond: bond is None)
@@ -66,6 +72,12 @@ class ClientsOptions(Frozen):
     """How commands get into the namespaces: directly (`namespace`), by an sshd in each (`ssh`), or by podman
     containers that join them (`container`).
     """
+
+    @model_validator(mode="after")
+    def _has_something_to_wait_for(self) -> Self:
+        if self.queue is not None and self.rate is None:
+            raise ValueError("`queue` needs a `rate` of the links: without one nothing waits")
+        return self
 
     @property
     def port_bits_per_s(self) -> float | None:
@@ -105,6 +117,8 @@ class ClientsLab(EndpointLab):
     Options = ClientsOptions
     options: ClientsOptions
     measured_host = "server"
+    _holds_senders_back: str | None = None
+    """Why queues of the lab count against the sender; None where they do not, or there are none."""
 
     def objection_elsewhere(self) -> Objection | None:
         if self.options.reached_by != "ssh":
@@ -173,7 +187,7 @@ class ClientsLab(EndpointLab):
             servers=tuple(servers),
             clients=tuple(clients),
             link_is_nominal=True,
-            statements=_statements(self.options, machine_words(local)),
+            statements=_statements(self.options, machine_words(local), self._holds_senders_back),
             facts={
                 "lab": self.kind,
                 **self.options.model_dump(),
@@ -277,7 +291,10 @@ class ClientsLab(EndpointLab):
         for end in (near, far):
             if rate is not None:
                 limit = ("rate", f"{round(rate)}bit", "burst", str(_bucket_bytes(rate)), "limit", str(_QUEUE_BYTES))
-                await end.host.run(("tc", "qdisc", "add", "dev", end.device, "root", "tbf", *limit))
+                await end.host.run(("tc", "qdisc", "add", "dev", end.device, "root", "handle", "1:", "tbf", *limit))
+                if self.options.queue is not None:
+                    await self.options.queue.attach(end.host, end.device, "1:1", _QUEUE_SEGMENTS, rate)
+                self._holds_senders_back = await free_senders(end.host, end.device)
             await self._bring_up(end, rate)
 
     async def _bring_up(self, end: _End, rate: float | None) -> None:
@@ -293,8 +310,13 @@ _NO_HALF_DUPLEX = (
     "both directions share the medium and collide. That takes adapters (tuning: link)."
 )
 
+_HELD_BACK = (
+    "A sender of TCP may be held back before a queue of the lab is full: its kernel counts what waits there as not yet "
+    "sent (TCP small queues), and the program that prevents it cannot be attached ({why})."
+)
 
-def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
+
+def _statements(options: ClientsOptions, where: str, holds_senders_back: str | None) -> tuple[str, ...]:
     one, it = ("one machine", "the machine") if where == "this machine" else (where, "it")
     shared = f"Server and clients are namespaces of {one} and share its CPUs: this measures {it}, not a network card."
     if options.reached_by == "ssh":
@@ -306,9 +328,12 @@ def _statements(options: ClientsOptions, where: str) -> tuple[str, ...]:
     held = f"Each link is held to {options.rate / 1e6:g} Mb/s by a token bucket filter (tbf) at both ends"
     if bond is not None and options.clients_per_port > 1:
         held += f", that of a client to {(options.port_bits_per_s or 0) / 1e6:g} Mb/s"
+    if options.queue is not None:
+        held += f"; {options.queue.summary}"
     return (
         shared,
         *ports,
         f"{held}.",
+        *(() if holds_senders_back is None else (_HELD_BACK.format(why=holds_senders_back),)),
         _NO_HALF_DUPLEX,
     )
