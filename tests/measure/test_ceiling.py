@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -97,7 +98,16 @@ async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_o
     ]
     told = [event for event in published if isinstance(event, TesterLatencyFound)]
     assert [event.latency_p50_ns for event in told] == [OWN_NS] * 3
-    assert "64 bytes take 9.0 µs" in told[0].text
+    assert told[0].text.endswith("64 bytes take 9.0 µs (median)")
+
+
+async def test_a_cable_that_loses_frames_is_told() -> None:
+    ceilings, published = calibration(Bench(), tester=Timed(2500.0, TESTER_MPPS * 1e6))
+    await ceilings.calibrate([64])
+    (told,) = [event for event in published if isinstance(event, TesterLatencyFound)]
+    assert re.search(
+        r"; \d+ of \d+ were lost on it, by the tester or the lab:", told.text
+    )
 
 
 class Waiting(FakeTester):

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from nicbench.core.events import CeilingFound, TesterLatencyFound
 from nicbench.core.frame_size import Size, mean_bytes, size_label, size_parameters, words_of
 from nicbench.core.pattern import Ways
+from nicbench.core.reading import Counts
 from nicbench.core.trial import CALIBRATION, Latency, Purpose, Trial, TrialRequest
 from nicbench.core.units import format_rate
 from nicbench.measure.trials import TrialMaker
@@ -152,7 +153,8 @@ class Ceilings:
                         frame_bytes=mean_bytes(size),
                         mix=None if isinstance(size, int) else size.name,
                         latency_p50_ns=median_ns,
-                        text=f"over a cable in the DUT's place {words_of(size)} take {median_ns / 1e3:.1f} µs (median)",
+                        text=f"over a cable in the DUT's place {words_of(size)} take {median_ns / 1e3:.1f} µs (median)"
+                        f"{_lost_words(trial.reading.counts)}",
                     )
                 )
 
@@ -167,6 +169,13 @@ def _request(size: Size, load_frames_per_s: float | None, duration_s: float, pur
         settle_s=SETTLE_S,
         purpose=purpose,
     )
+
+
+def _lost_words(counts: Counts) -> str:
+    """What is to be said of frames that a cable lost, as no cable does; "" without any."""
+    if not counts.lost:
+        return ""
+    return f"; {counts.lost} of {counts.sent} were lost on it, by the tester or the lab: losses of a DUT include such"
 
 
 def _ceiling_key(size: Size, flood: int) -> str:
