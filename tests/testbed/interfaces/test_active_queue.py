@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
+from nicbench.core.errors import NotReadyError
+from nicbench.hosts.fake import FakeHost
 from nicbench.testbed.interfaces.active_queue import ActiveQueue
+from nicbench.testbed.labs._clients import free_senders
 from nicbench.testbed.labs.clients import ClientsOptions
 
 
@@ -58,3 +61,20 @@ def test_keys_that_do_not_belong_together_are_refused(given: dict[str, object], 
 def test_links_without_a_rate_have_nothing_to_wait_for() -> None:
     with pytest.raises(ValidationError, match="`queue` needs a `rate` of the links"):
         ClientsOptions.model_validate({"queue": {"kind": "codel"}})
+
+
+async def test_a_kernel_without_the_discipline_is_told_with_the_next_step() -> None:
+    host = FakeHost("server")
+    host.fail("tc qdisc replace", "Error: Specified qdisc kind is unknown.", 2)
+    with pytest.raises(NotReadyError, match="cannot be given a queue of the kind codel") as told:
+        await ActiveQueue(kind="codel").attach(host, "s0", "1:1", 1000, 10e6)
+    assert (
+        told.value.next_step == "use a kernel with sch_codel, as Debian's; a virtual machine has one (lab: {on: guest})"
+    )
+
+
+async def test_links_that_cannot_free_their_senders_say_why() -> None:
+    host = FakeHost("server")
+    assert await free_senders(host, "s0") is None
+    host.fail("tc filter", "Error: TC classifier not found.", 2)
+    assert "TC classifier not found" in (await free_senders(host, "s0") or "")
