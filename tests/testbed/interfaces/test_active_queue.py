@@ -69,7 +69,7 @@ async def test_a_kernel_without_the_discipline_is_told_with_the_next_step() -> N
     with pytest.raises(NotReadyError, match="cannot be given a queue of the kind codel") as told:
         await ActiveQueue(kind="codel").attach(host, "s0", "1:1", 1000, 10e6)
     assert (
-        told.value.next_step == "use a kernel with sch_codel, as Debian's; a virtual machine has one (lab: {on: guest})"
+        told.value.next_step == "use a kernel with sch_codel, as Debian's; a virtual machine has one (`on: guest`)"
     )
 
 

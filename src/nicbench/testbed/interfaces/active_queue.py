@@ -109,7 +109,7 @@ class ActiveQueue(Frozen):
             raise NotReadyError(
                 f"{device} cannot be given a queue of the kind {self.kind}: {error.message}",
                 place=host.name,
-                next_step=f"use a kernel with sch_{self.kind}, as Debian's; a virtual machine has one (lab: {{on: guest}})",
+                next_step=f"use a kernel with sch_{self.kind}, as Debian's; a virtual machine has one (`on: guest`)",
             ) from error
 
 
