@@ -1,23 +1,24 @@
 """The streams of frames to multicast groups or to all stations, and of the reports by which ports join and leave. Pure.
 
 The frames are one stream of the engine, which arrives at the first receiving port; each further port has its copy.
+Frames to single stations may be between them, and a burden beside.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from nicbench.core.frame_size import Size
-from nicbench.core.headers.multicast import Groups, group_address, group_mac
+from nicbench.core.headers.multicast import BURDEN, JOIN, LEAVE, UNICAST, WATCHED, Groups, group_address, group_mac
 from nicbench.core.traffic import StreamSpec
 from nicbench.core.trial import TrialRequest
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_streams import ip_layer, sizes_of, transport_layer
+from nicbench.testbed.testers._engine_streams import ip_layer, plain_packet, sizes_of, transport_layer
 from nicbench.testbed.testers._membership import reports
 
-JOIN, LEAVE, WATCHED = "join", "leave", "watched"
 _LEAVE_AFTER_S: Final = 0.05
 """So long after the last frame the ports leave, where nothing else was asked for."""
 _REPORTS_PER_S: Final = 1000.0
@@ -39,13 +40,16 @@ def _leave_s(groups: Groups, request: TrialRequest) -> float:
 
 def beside_streams(streams: Sequence[dict[str, Any]]) -> frozenset[str]:
     """Returns the names of those streams that are no load."""
-    return frozenset(one["name"] for one in streams if one["name"].endswith((JOIN, LEAVE, WATCHED)))
+    return frozenset(one["name"] for one in streams if one["name"].endswith((JOIN, LEAVE, WATCHED, BURDEN)))
 
 
 def group_requests(
     ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
 ) -> list[dict[str, Any]]:
-    """Returns the streams: the load and its copies, then the reports of each member."""
+    """Returns the streams: the load and its copies, single stations, reports of each member, and the burden.
+
+    ``ways`` are those from the first port to the others and, for a burden, back.
+    """
     there = [way for way in ways if way.transmit == ways[0].transmit]
     members = there[: groups.members] if groups.groups else there
     load = _load(there[0], size, groups, request)
@@ -54,10 +58,11 @@ def group_requests(
     ]
     if not groups.groups:
         return [load, *copies]
+    unicast = _unicast(members, size, groups, request) if groups.unicast and request.load_frames_per_s else ()
     joins = [one for way in members for one in _reports(way, there[0].transmit, groups, groups.join_s, leave=False)]
     leave_s = _leave_s(groups, request)
     leaves = [one for way in members for one in _reports(way, there[0].transmit, groups, leave_s, leave=True)]
-    return [load, *copies, *joins, *leaves]
+    return [load, *copies, *unicast, *joins, *leaves, *_burden(ways, size, groups, request)]
 
 
 def _name(way: Addressing, is_member: bool) -> str:
@@ -66,7 +71,7 @@ def _name(way: Addressing, is_member: bool) -> str:
 
 def _load(way: Addressing, size: Size, groups: Groups, request: TrialRequest) -> dict[str, Any]:
     """One flow for each group, or a single one to all stations."""
-    rate, plain = request.load_frames_per_s or 0.0, StreamSpec(name="all", share=1.0)
+    rate, plain = (request.load_frames_per_s or 0.0) * (1.0 - groups.unicast), StreamSpec(name="all", share=1.0)
     frames = request.frames or max(1, math.floor(rate * request.duration_s))
     mac: dict[str, Any] | str
     if groups.groups:
@@ -88,6 +93,60 @@ def _load(way: Addressing, size: Size, groups: Groups, request: TrialRequest) ->
             {"layer": "ethernet", "source": way.source_mac, "destination": mac},
             ip_layer(way.ip, source, destination, plain),
             transport_layer(plain),
+        ],
+        **sizes_of(size),
+    }
+
+
+def _unicast(
+    members: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
+) -> Iterator[dict[str, Any]]:
+    """Frames to a station at each member's port in turn, between those to groups (RFC 3918 section 4.1)."""
+    every = (request.load_frames_per_s or 0.0) * groups.unicast
+    for number, way in enumerate(members):
+        begins_s = groups.send_s + (number + 0.5) / every
+        yield _plain(way, UNICAST, size, every / len(members), begins_s, request.duration_s)
+
+
+def _burden(
+    ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
+) -> Iterator[dict[str, Any]]:
+    """Frames of each burdening port to each other one, from the beginning to the last frame of the load."""
+    burden = groups.burden
+    if burden is None:
+        return
+    there = {way.receive: way for way in ways if way.transmit == ways[0].transmit}
+    back = {way.transmit: way for way in ways if way.receive == ways[0].transmit}
+    ports = sorted(there)[-burden.ports :]
+    others = len(ports) - 1
+    for own, here in enumerate(ports):
+        for turn in range(others):
+            to = ports[(own + 1 + turn) % len(ports)]
+            # A frame to a router bears the router's address, whatever port it leaves through.
+            switched = back[here].destination_mac == there[here].source_mac
+            mac = there[to].destination_mac if switched else back[here].destination_mac
+            way = replace(
+                back[here], receive=to, destination_mac=mac, destination_address=there[to].destination_address
+            )
+            begins_s = turn / burden.rate
+            yield _plain(way, BURDEN, size, burden.rate / others, begins_s, groups.send_s + request.duration_s)
+
+
+def _plain(
+    way: Addressing, kind: str, size: Size, rate: float, begins_s: float, duration_s: float
+) -> dict[str, Any]:
+    """Frames of one flow to a single station, as many as are due in ``duration_s``."""
+    return {
+        "name": f"{way.transmit}->{way.receive} {kind}",
+        "transmit_port": way.transmit,
+        "receive_port": way.receive,
+        "rate_frames_per_s": rate,
+        "begins_s": begins_s,
+        "frames": max(1, math.floor(rate * duration_s)),
+        "flows": 1,
+        "layers": [
+            {"layer": "ethernet", "source": way.source_mac, "destination": way.destination_mac},
+            *plain_packet(way),
         ],
         **sizes_of(size),
     }

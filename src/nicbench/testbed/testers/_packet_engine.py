@@ -153,9 +153,8 @@ class PacketsTester(Tester):
             await self.learn(number, request, addressing)
         if request.purpose is Purpose.TESTER_LATENCY:
             addressing = between_two_ports(addressing)
-        loaded = addressing if request.bidirectional else forward_ways(addressing)
         duration_s = transmission_s(request)
-        streams, phases = self._trial_streams(loaded, request, duration_s)
+        streams, phases = self._trial_streams(addressing, request, duration_s)
         await client.request(
             "start",
             trial=2 * number,
@@ -197,9 +196,10 @@ class PacketsTester(Tester):
         return drained, settled
 
     def _trial_streams(
-        self, ways: tuple[Addressing, ...], request: TrialRequest, duration_s: float
+        self, addressing: tuple[Addressing, ...], request: TrialRequest, duration_s: float
     ) -> tuple[list[dict[str, Any]], list[int]]:
         """The streams of a trial, and the number of its phase for each where there are phases."""
+        ways = addressing if request.bidirectional else forward_ways(addressing)
 
         def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
             traffic = with_codepoint(self._options.traffic, request.codepoint)
@@ -208,7 +208,7 @@ class PacketsTester(Tester):
         if (own := requests_of_its_own(ways, request)) is not None:
             return own, []
         if request.groups is not None:
-            return group_requests(ways, request.size, request.groups, request), []
+            return group_requests(addressing, request.size, request.groups, request), []
         if request.ways:
             return self._streams_of_ways(ways, request, duration_s), []
         if request.streams:
