@@ -338,6 +338,8 @@ class FrameMethod(Method):
     measures = "frames"
     chooses_ways: ClassVar[bool] = False
     """Whether its trials load other ways than all of the pattern alike."""
+    takes_broadcasts: ClassVar[bool] = False
+    """Whether a share of its load may be broadcasts (``Traffic.broadcasts``)."""
 
     def frame_sizes(self) -> tuple[int | str, ...]:
         """Returns the option ``frame_bytes``; a method without it says what it sends."""

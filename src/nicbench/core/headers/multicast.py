@@ -19,6 +19,10 @@ UNICAST: Final = "unicast"
 """How names of streams to single stations end, which are part of the load."""
 BURDEN: Final = "burden"
 """How names of streams between burdening ports end, which are no load."""
+TO_ALL: Final = "to all"
+"""How names of streams of broadcasts beside the load end, which are no load."""
+BROADCASTS: Final = "broadcasts"
+"""The name of the value that says what became of them."""
 MOST_GROUPS: Final = 2**16
 RECORDS_OF_A_REPORT: Final = {4: 180, 6: 70}
 """So many groups are joined by one report, so that it fits any frame that a port takes (RFC 3376 section 4.2.16)."""

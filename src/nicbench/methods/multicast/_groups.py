@@ -91,7 +91,8 @@ def ports_objection(context: Any, groups: Groups) -> Objection | None:
         each = "one report for each" if groups.older else f"reports of {RECORDS_OF_A_REPORT[context.ip]}"
         return Objection(
             message=f"{groups.groups} groups at {groups.members} ports take {reports} frames to join and to leave "
-            f"({each}), and with {copies} streams of other frames the tester has room for {MOST_STREAMS_AT_ONCE - copies}",
+            f"({each}), and beside {copies} streams of other frames the tester has room for "
+            f"{MOST_STREAMS_AT_ONCE - copies}",
             next_step="try fewer groups or ports" + (", or leave `older` out" if groups.older else ""),
         )
     return None

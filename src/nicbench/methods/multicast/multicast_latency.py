@@ -2,8 +2,9 @@
 
 Steps, for each frame size: all ports but the first join the groups, and frames go to each group in turn, at a share of
 the rate that an earlier `multicast-throughput` found, for a trial. Every frame is timed at every port; how far ports
-are apart is the range of their means. A burden (section 8.1) are frames to single stations between ports that join
-nothing, before and while the latency is measured: they must get no frame to a group. Verified: every frame at every port by its signature and its payload.
+are apart is the range of their means. With a burden (section 8.1) the last ports join nothing and send to each other,
+before the first frame to a group and until the last. Verified: every frame at every port by its signature and its
+payload; burdening ports must get no frame to a group.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Steps, for each frame size: the first port sends to a group at a steady rate; th
 in the same trial; several trials. The join delay is the time from the join to the first frame that comes, the leave
 delay from the leave to the last one. Both are known as exactly as frames follow one another: the interval says so, and
 has the tester's own pauses. Frames before the join, none after it, and frames at the end of the trial are told.
-Verified: every frame by its signature and its payload; other ports, which joined nothing, must get none. A burden (section 8.2) are
-frames to single stations between the last ports, from the beginning to the end.
+With a burden (section 8.2) the last ports send to each other, from before the join to the end. Verified: every frame by
+its signature and its payload; other ports, which joined nothing, must get none.
 """
 
 from __future__ import annotations
@@ -111,9 +111,7 @@ class MulticastMembership(FrameMethod):
     def _groups(self) -> Groups:
         leave_s = _JOIN_S + self.options.trial.member
         options = self.options
-        return Groups(
-            groups=1, members=1, older=options.older, join_s=_JOIN_S, leave_s=leave_s, burden=options.burden
-        )
+        return Groups(groups=1, members=1, older=options.older, join_s=_JOIN_S, leave_s=leave_s, burden=options.burden)
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
@@ -157,8 +155,8 @@ class MulticastMembership(FrameMethod):
         return ResultTable(
             title="Multicast join and leave delay",
             caption=(
-                "RFC 3918 sections 6.1, 6.2 and 8.2: from the join to the first frame, and from the leave to the last one, "
-                "means over the trials. An interval contains the mean: frames come at the rate beside it."
+                "RFC 3918 sections 6.1, 6.2 and 8.2: from the join to the first frame, and from the leave to the last "
+                "one, means over the trials. An interval contains the mean: frames come at the rate beside it."
             ),
             columns=(
                 Column(value="size", head="Frame", unit="bytes", form="text"),

@@ -1,10 +1,10 @@
 """Multicast throughput (RFC 3918 sections 4.1, 4.3): the highest rate of frames to groups that every port gets.
 
 Steps, for each frame size: all ports but the first join the groups; after a pause frames go from the first port to each
-group in turn, for a trial; the ports leave. A share of them may go to single stations, one at each port in turn, between
-the others: the mixed class throughput (section 4.1), of all frames that the first port sends. The search is that of `throughput`: a frame that is missing at one of the
-ports is lost there, and the share that is lost is of the frames that all ports should have got. Verified: every frame
-at every port by its signature and its payload.
+group in turn, for a trial; the ports leave. A share of all frames may go to single stations, one at each port in turn,
+between the others: the rate is then that of both classes together (section 4.1). The search is that of `throughput`: a
+frame that is missing at one of the ports is lost there, and the share that is lost is of the frames that all ports
+should have got. Verified: every frame at every port by its signature and its payload.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class MulticastThroughput(Throughput):
 
     kind: ClassVar[str] = "multicast-throughput"
     chooses_ways: ClassVar[bool] = True
+    takes_broadcasts: ClassVar[bool] = False
     question: ClassVar[str] = "How many multicast frames a second does {subject} pass to every port, by frame size?"
 
     class Options(Throughput.Options, GroupOptions):

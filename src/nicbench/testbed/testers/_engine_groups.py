@@ -12,7 +12,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from nicbench.core.frame_size import Size
-from nicbench.core.headers.multicast import BURDEN, JOIN, LEAVE, UNICAST, WATCHED, Groups, group_address, group_mac
+from nicbench.core.headers.multicast import (
+    BURDEN,
+    JOIN,
+    LEAVE,
+    TO_ALL,
+    UNICAST,
+    WATCHED,
+    Groups,
+    group_address,
+    group_mac,
+)
 from nicbench.core.traffic import StreamSpec
 from nicbench.core.trial import TrialRequest
 from nicbench.testbed.duts.base import Addressing
@@ -43,6 +53,49 @@ def beside_streams(streams: Sequence[dict[str, Any]]) -> frozenset[str]:
     return frozenset(one["name"] for one in streams if one["name"].endswith((JOIN, LEAVE, WATCHED, BURDEN)))
 
 
+def broadcast_streams(streams: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Returns the names of the streams that ``with_broadcasts`` added; streams of a bench file have no blanks."""
+    return frozenset(one["name"] for one in streams if one["name"].endswith(f" {TO_ALL}"))
+
+
+def with_broadcasts(
+    streams: Sequence[dict[str, Any]], ways: Sequence[Addressing], size: Size, share: float
+) -> list[dict[str, Any]]:
+    """Returns the streams, with broadcasts in place of a share of each port's frames (RFC 2544 section 11.1).
+
+    They arrive at every other port of the ways. A port that sends as fast as it can has none.
+    """
+    lowered = [{**one, **_share_of(one, 1.0 - share)} for one in streams]
+    ports = sorted({port for way in ways for port in (way.transmit, way.receive)})
+    for way in {way.transmit: way for way in reversed(ways)}.values():
+        of_port = [one for one in streams if one["transmit_port"] == way.transmit]
+        rate = sum(one["rate_frames_per_s"] for one in of_port)
+        if not rate:
+            continue
+        frames = [one["frames"] for one in of_port if "frames" in one]
+        whole = {"rate_frames_per_s": rate, **({"frames": sum(frames)} if len(frames) == len(of_port) else {})}
+        sent = {
+            "transmit_port": way.transmit,
+            **_share_of(whole, share),
+            "begins_s": 0.5 / rate,
+            **_to_all(way),
+            **sizes_of(size),
+        }
+        copied: dict[str, Any] = {}
+        for port in (port for port in ports if port != way.transmit):
+            name = f"{way.transmit}->{port} {TO_ALL}"
+            number = len(lowered)
+            lowered.append({"name": name, "receive_port": port, **sent, **copied})
+            copied = copied or {"copy_of": number}
+    return lowered
+
+
+def _share_of(one: dict[str, Any], share: float) -> dict[str, Any]:
+    """The rate of a share of its frames, and their number where there is one."""
+    frames = {"frames": max(1, round(share * one["frames"]))} if "frames" in one else {}
+    return {"rate_frames_per_s": share * one["rate_frames_per_s"], **frames}
+
+
 def group_requests(
     ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
 ) -> list[dict[str, Any]]:
@@ -71,16 +124,8 @@ def _name(way: Addressing, is_member: bool) -> str:
 
 def _load(way: Addressing, size: Size, groups: Groups, request: TrialRequest) -> dict[str, Any]:
     """One flow for each group, or a single one to all stations."""
-    rate, plain = (request.load_frames_per_s or 0.0) * (1.0 - groups.unicast), StreamSpec(name="all", share=1.0)
+    rate = (request.load_frames_per_s or 0.0) * (1.0 - groups.unicast)
     frames = request.frames or max(1, math.floor(rate * request.duration_s))
-    mac: dict[str, Any] | str
-    if groups.groups:
-        first = str(group_address(way.ip))
-        mac = {"first": group_mac(first), "count": groups.groups}
-        destination = {"first": first, "count": groups.groups, "together": groups.groups > 1}
-    else:
-        mac, destination = _BROADCAST, {"first": _ALL_STATIONS[way.ip], "count": 1}
-    source = {"first": way.source_address, "count": 1}
     return {
         "name": _name(way, True),
         "transmit_port": way.transmit,
@@ -88,14 +133,28 @@ def _load(way: Addressing, size: Size, groups: Groups, request: TrialRequest) ->
         "rate_frames_per_s": rate,
         "begins_s": groups.send_s,
         **({"frames": frames} if rate else {}),
-        "flows": max(1, groups.groups),
-        "layers": [
-            {"layer": "ethernet", "source": way.source_mac, "destination": mac},
-            ip_layer(way.ip, source, destination, plain),
-            transport_layer(plain),
-        ],
+        **(_to_groups(way, groups.groups) if groups.groups else _to_all(way)),
         **sizes_of(size),
     }
+
+
+def _to_groups(way: Addressing, groups: int) -> dict[str, Any]:
+    first = str(group_address(way.ip))
+    destination = {"first": first, "count": groups, "together": groups > 1}
+    return {"flows": groups, "layers": _layers(way, {"first": group_mac(first), "count": groups}, destination)}
+
+
+def _to_all(way: Addressing) -> dict[str, Any]:
+    return {"flows": 1, "layers": _layers(way, _BROADCAST, {"first": _ALL_STATIONS[way.ip], "count": 1})}
+
+
+def _layers(way: Addressing, mac: dict[str, Any] | str, destination: dict[str, Any]) -> list[dict[str, Any]]:
+    plain = StreamSpec(name="all", share=1.0)
+    return [
+        {"layer": "ethernet", "source": way.source_mac, "destination": mac},
+        ip_layer(way.ip, {"first": way.source_address, "count": 1}, destination, plain),
+        transport_layer(plain),
+    ]
 
 
 def _unicast(
@@ -108,9 +167,7 @@ def _unicast(
         yield _plain(way, UNICAST, size, every / len(members), begins_s, request.duration_s)
 
 
-def _burden(
-    ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
-) -> Iterator[dict[str, Any]]:
+def _burden(ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest) -> Iterator[dict[str, Any]]:
     """Frames of each burdening port to each other one, from the beginning to the last frame of the load."""
     burden = groups.burden
     if burden is None:
@@ -132,9 +189,7 @@ def _burden(
             yield _plain(way, BURDEN, size, burden.rate / others, begins_s, groups.send_s + request.duration_s)
 
 
-def _plain(
-    way: Addressing, kind: str, size: Size, rate: float, begins_s: float, duration_s: float
-) -> dict[str, Any]:
+def _plain(way: Addressing, kind: str, size: Size, rate: float, begins_s: float, duration_s: float) -> dict[str, Any]:
     """Frames of one flow to a single station, as many as are due in ``duration_s``."""
     return {
         "name": f"{way.transmit}->{way.receive} {kind}",

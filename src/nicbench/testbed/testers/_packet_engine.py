@@ -22,7 +22,12 @@ from nicbench.engine.reading import parse_reading, set_aside
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_facts import PacketsOptions, facts_of
-from nicbench.testbed.testers._engine_groups import beside_streams, group_requests
+from nicbench.testbed.testers._engine_groups import (
+    beside_streams,
+    broadcast_streams,
+    group_requests,
+    with_broadcasts,
+)
 from nicbench.testbed.testers._engine_pause import delayed, is_beside, pause_requests, with_codepoint, with_sent_classes
 from nicbench.testbed.testers._engine_streams import (
     learning_requests,
@@ -183,7 +188,8 @@ class PacketsTester(Tester):
             reading = with_sent_classes(reading, streams)
         if request.pausing is not None:
             return set_aside(reading, [one["name"] for one in streams if is_beside(one["name"])])
-        return set_aside(reading, beside_streams(streams)) if request.groups else with_phases(reading, phases)
+        aside = beside_streams(streams) if request.groups else broadcast_streams(streams)
+        return set_aside(reading, aside) if aside else with_phases(reading, phases)
 
     async def _drain_and_settle(
         self, number: int, request: TrialRequest, duration_s: float
@@ -217,7 +223,8 @@ class PacketsTester(Tester):
             load = at(request.load_frames_per_s, request.duration_s, request.frames)
             return [*delayed(load, request.pausing.load_begins_s), *pause_requests(ways[0], request.pausing)], []
         if not request.phases:
-            return at(request.load_frames_per_s, duration_s, request.frames), []
+            load, share = at(request.load_frames_per_s, duration_s, request.frames), self._options.traffic.broadcasts
+            return load if share is None else with_broadcasts(load, addressing, request.size, share), []
         # A phase ends with its frames, however long the transmission lasts.
         return phase_requests(request.phases, lambda load, frames: at(load, math.inf, frames))
 
