@@ -27,6 +27,25 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "`traffic` has no stream c, which a service of s names",
         "`excess_stream`",
     ),
+    "broadcasts among the frames of a test that chooses its own": (
+        "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: one-to-many, broadcasts: 1 %}\n"  # noqa: ISC004
+        "tests:\n  - {name: b, method: broadcast-throughput}\n",
+        (7, 23),
+        "the frames of `broadcast-throughput` cannot have `broadcasts` among them",
+        "frame-loss, latency, throughput",
+    ),
+    "broadcasts to very many ports": (
+        "lab: {kind: veth, ports: 8}\ndut: {kind: bridge}\ntraffic: {pattern: full-mesh, broadcasts: 1 %}\n",
+        (5, 20),
+        "comes to 112 streams",
+        "fewer ports",
+    ),
+    "broadcasts by a tester in the kernel": (
+        "lab: {kind: veth}\ndut: {kind: bridge}\ntester: {driver: xdp}\ntraffic: {broadcasts: 1 %}\n",
+        (6, 23),
+        "this traffic needs frames that arrive at several ports",
+        "`driver: xdp`",
+    ),
     "many to one between two ports": (
         "lab: {kind: veth}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one}\n",
         (5, 20),

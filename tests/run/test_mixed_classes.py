@@ -111,6 +111,7 @@ STARVES = (
 )
 
 
+@LONG
 def test_a_bridge_that_starves_single_stations_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are half of all frames, and 1500 a second of them pass, and once 100."""
     with_more(monkeypatch, STARVES)

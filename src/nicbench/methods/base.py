@@ -39,10 +39,7 @@ Values = dict[str, Value]
 
 
 class SearchResult(Frozen):
-    """The outcome of a search: one outcome for each goal, and the cost of the search.
-
-    ``ceiling_frames_per_s`` is the lowest limit that the tester showed; None where it never fell short.
-    """
+    """The outcomes of a search by goal, its cost, and the lowest limit that the tester showed (None: it had none)."""
 
     outcomes: dict[str, Outcome]
     trial_ids: tuple[str, ...]
