@@ -16,6 +16,7 @@ THREE_PORTS = (
     "ports: {t0: {host: tester, device: e0}, t1: {host: tester, device: e1}, t2: {host: tester, device: e2}}\n"
 )
 FOUR_TO_ONE = "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one}\n"
+TO_MANY = "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: one-to-many}\n"
 TWO_STREAMS = "streams: [{name: a, share: 50 %}, {name: b, share: 50 %}]"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
@@ -28,8 +29,7 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "`excess_stream`",
     ),
     "broadcasts among the frames of a test that chooses its own": (
-        "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: one-to-many, broadcasts: 1 %}\n"  # noqa: ISC004
-        "tests:\n  - {name: b, method: broadcast-throughput}\n",
+        TO_MANY.replace("many}", "many, broadcasts: 1 %}") + TESTS.replace("throughput", "broadcast-throughput"),
         (7, 23),
         "the frames of `broadcast-throughput` cannot have `broadcasts` among them",
         "frame-loss, latency, throughput",
