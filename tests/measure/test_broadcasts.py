@@ -31,9 +31,9 @@ def told(**received: int) -> object:
 
 
 def test_ports_without_all_of_them_are_named() -> None:
-    assert told(t1=100, t2=100) == "all 200 came to every other port"
-    assert told(t1=100, t2=90, t3=0) == "t2 got 90 of 100, t3 got 0 of 100; the other ports got all"
-    assert told(t1=0) == "t1 got 0 of 100"
+    assert told(t1=100, t2=100) == "10 % of all frames; every other port got all of them"
+    assert told(t1=100, t2=90, t3=0) == "10 % of all frames; t2 got 90 of 100, t3 got 0 of 100; the other ports got all"
+    assert told(t1=0) == "10 % of all frames; t1 got 0 of 100"
 
 
 def test_nothing_is_said_where_none_were_sent() -> None:
