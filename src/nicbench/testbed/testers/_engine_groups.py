@@ -34,6 +34,7 @@ _LEAVE_AFTER_S: Final = 0.05
 _REPORTS_PER_S: Final = 1000.0
 _ALL_STATIONS: Final = {4: "255.255.255.255", 6: "ff02::1"}
 _BROADCAST: Final = "ff:ff:ff:ff:ff:ff"
+_SIZES: Final = ("frame_bytes", "sizes", "size_sweep")
 _SIGNATURE_BYTES, _FCS_BYTES, _SMALLEST_FRAME = 16, 4, 64
 
 
@@ -63,7 +64,8 @@ def with_broadcasts(
 ) -> list[dict[str, Any]]:
     """Returns the streams, with broadcasts in place of a share of each port's frames (RFC 2544 section 11.1).
 
-    They arrive at every other port of the ways. A port that sends as fast as it can has none.
+    They are as large as the port's first stream, and arrive at every other port of the ways. A port that sends as fast
+    as it can has none.
     """
     lowered = [{**one, **_share_of(one, 1.0 - share)} for one in streams]
     ports = sorted({port for way in ways for port in (way.transmit, way.receive)})
@@ -72,6 +74,7 @@ def with_broadcasts(
         rate = sum(one["rate_frames_per_s"] for one in of_port)
         if not rate:
             continue
+        own_sizes = {key: of_port[0][key] for key in _SIZES if key in of_port[0]}
         frames = [one["frames"] for one in of_port if "frames" in one]
         whole = {"rate_frames_per_s": rate, **({"frames": sum(frames)} if len(frames) == len(of_port) else {})}
         sent = {
@@ -79,7 +82,7 @@ def with_broadcasts(
             **_share_of(whole, share),
             "begins_s": 0.5 / rate,
             **_to_all(way),
-            **sizes_of(size),
+            **(own_sizes or sizes_of(size)),
         }
         copied: dict[str, Any] = {}
         for port in (port for port in ports if port != way.transmit):
