@@ -74,10 +74,10 @@ def with_broadcasts(
         rate = sum(one["rate_frames_per_s"] for one in of_port)
         if not rate:
             continue
-        own_sizes = {key: of_port[0][key] for key in _SIZES if key in of_port[0]}
+        own_sizes: dict[str, Any] = {key: of_port[0][key] for key in _SIZES if key in of_port[0]}
         frames = [one["frames"] for one in of_port if "frames" in one]
         whole = {"rate_frames_per_s": rate, **({"frames": sum(frames)} if len(frames) == len(of_port) else {})}
-        sent: dict[str, Any] = {
+        sent = {
             "transmit_port": way.transmit,
             **_share_of(whole, share),
             "begins_s": 0.5 / rate,
