@@ -16,6 +16,7 @@ THREE_PORTS = (
     "ports: {t0: {host: tester, device: e0}, t1: {host: tester, device: e1}, t2: {host: tester, device: e2}}\n"
 )
 FOUR_TO_ONE = "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one}\n"
+TO_MANY = "lab: {kind: veth, ports: 4}\ndut: {kind: bridge}\ntraffic: {pattern: one-to-many}\n"
 TWO_STREAMS = "streams: [{name: a, share: 50 %}, {name: b, share: 50 %}]"
 TESTS = "tests:\n  - {name: t, method: throughput}\n"
 
@@ -26,6 +27,24 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         (7, 92),
         "`traffic` has no stream c, which a service of s names",
         "`excess_stream`",
+    ),
+    "broadcasts among the frames of a test that chooses its own": (
+        TO_MANY.replace("many}", "many, broadcasts: 1 %}") + TESTS.replace("throughput", "broadcast-throughput"),
+        (7, 23),
+        "the frames of `broadcast-throughput` cannot have `broadcasts` among them",
+        "frame-loss, latency, throughput",
+    ),
+    "broadcasts to very many ports": (
+        "lab: {kind: veth, ports: 8}\ndut: {kind: bridge}\ntraffic: {pattern: full-mesh, broadcasts: 1 %}\n",
+        (5, 20),
+        "comes to 112 streams",
+        "fewer ports",
+    ),
+    "broadcasts by a tester in the kernel": (
+        "lab: {kind: veth}\ndut: {kind: bridge}\ntester: {driver: xdp}\ntraffic: {broadcasts: 1 %}\n",
+        (6, 23),
+        "this traffic needs frames that arrive at several ports",
+        "`driver: xdp`",
     ),
     "many to one between two ports": (
         "lab: {kind: veth}\ndut: {kind: bridge}\ntraffic: {pattern: many-to-one}\n",

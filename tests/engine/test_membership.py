@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 from tests.methods.known import reading_of
 
-from nicbench.core.headers.multicast import Groups, group_address, group_mac
+from nicbench.core.headers.multicast import Burden, Groups, group_address, group_mac
 from nicbench.core.reading import Counts
 from nicbench.core.trial import Purpose, StreamReading, TrialRequest
 from nicbench.engine.reading import set_aside
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_groups import beside_streams, group_requests, last_s
+from nicbench.testbed.testers._engine_groups import (
+    beside_streams,
+    broadcast_streams,
+    group_requests,
+    last_s,
+    with_broadcasts,
+)
 from nicbench.testbed.testers._membership import reports
 
 MAC = "02:00:00:00:00:09"
@@ -111,6 +118,58 @@ def test_frames_to_all_stations_need_no_report_and_every_port_counts() -> None:
     assert [one["name"] for one in streams] == ["0->1", "0->2"]
     assert streams[0]["layers"][0]["destination"] == "ff:ff:ff:ff:ff:ff"
     assert not beside_streams(streams)
+
+
+def test_frames_to_stations_come_between_those_to_groups_at_each_port_in_turn() -> None:
+    """RFC 3918 section 4.1: m1 u1 m2 u2 m1 u1 ..."""
+    asked = request(Groups(groups=2, members=2, unicast=0.5, send_s=0.25))
+    assert asked.groups is not None
+    streams = group_requests([way(1), way(2)], 128, asked.groups, asked)
+    load = {one["name"]: one for one in streams if one["name"] not in beside_streams(streams)}
+    assert [(name, one["rate_frames_per_s"], one["begins_s"], one["frames"]) for name, one in load.items()] == [
+        ("0->1", 500.0, 0.25, 1000), ("0->2", 500.0, 0.25, 1000),
+        ("0->1 unicast", 250.0, 0.251, 500), ("0->2 unicast", 250.0, 0.253, 500),
+    ]  # fmt: skip
+    assert load["0->2 unicast"]["layers"][0]["destination"] == way(2).destination_mac
+
+
+@pytest.mark.parametrize("gateway", [None, "02:00:00:00:00:ff"], ids=["switched", "routed"])
+def test_burdening_ports_send_to_each_other_from_the_beginning_to_the_end(gateway: str | None) -> None:
+    asked = request(Groups(groups=1, members=1, send_s=0.5, burden=Burden(rate=100.0, ports=3)))
+    assert asked.groups is not None
+    there = [way(port) for port in range(1, 5)]
+    back = [
+        replace(
+            one, transmit=one.receive, receive=0,
+            source_mac=one.destination_mac, source_address=one.destination_address,
+            destination_mac=gateway or one.source_mac, destination_address=one.source_address,
+        )
+        for one in there
+    ]  # fmt: skip
+    streams = [one for one in group_requests([*there, *back], 128, asked.groups, asked) if "burden" in one["name"]]
+    assert {one["name"].split()[0] for one in streams} == {"2->3", "2->4", "3->4", "3->2", "4->2", "4->3"}
+    assert {(one["rate_frames_per_s"], one["frames"]) for one in streams} == {(50.0, 125)}
+    assert beside_streams(streams) == {one["name"] for one in streams}
+    first = next(one for one in streams if one["name"] == "2->4 burden")
+    assert first["layers"][0] == {
+        "layer": "ethernet", "source": way(2).destination_mac, "destination": gateway or way(4).destination_mac,
+    }  # fmt: skip
+    assert first["layers"][1]["destination"]["first"] == way(4).destination_address
+
+
+def test_every_tenth_frame_of_a_port_is_a_broadcast_that_comes_to_every_other() -> None:
+    ways = [way(1), replace(way(3), transmit=2), replace(way(1), transmit=1, receive=0)]
+    load = [
+        {"name": "0->1", "transmit_port": 0, "receive_port": 1, "rate_frames_per_s": 1000.0, "frames": 500},
+        {"name": "2->3", "transmit_port": 2, "receive_port": 3, "rate_frames_per_s": 0.0},
+    ]
+    streams = with_broadcasts(load, ways, 128, 0.1)
+    assert [(one["name"], one["rate_frames_per_s"], one.get("frames"), one.get("copy_of")) for one in streams] == [
+        ("0->1", 900.0, 450, None), ("2->3", 0.0, None, None),
+        ("0->1 to all", 100.0, 50, None), ("0->2 to all", 100.0, 50, 2), ("0->3 to all", 100.0, 50, 2),
+    ]  # fmt: skip
+    assert broadcast_streams(streams) == {"0->1 to all", "0->2 to all", "0->3 to all"}
+    assert streams[2]["layers"][0]["destination"] == "ff:ff:ff:ff:ff:ff"
 
 
 def test_what_is_no_load_is_in_no_count() -> None:

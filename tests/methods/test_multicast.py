@@ -8,14 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nicbench.core.headers.multicast import Burden, Groups
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Arrivals, Counts
 from nicbench.core.result import Bounded, Result
-from nicbench.core.trial import Latency, PortReading, Reading, StreamReading, TrialRequest
+from nicbench.core.trial import Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
+from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.multicast._groups import ports_objection
 from nicbench.methods.multicast.multicast_capacity import GroupTimes, MulticastCapacity
 from nicbench.methods.multicast.multicast_latency import MulticastLatency
 from nicbench.methods.multicast.multicast_membership import MulticastMembership
+from nicbench.methods.multicast.multicast_throughput import MulticastThroughput
 from nicbench.report.tables import sections
 
 from .known import KnownContext, reading_of, run
@@ -141,6 +144,52 @@ async def test_latency_has_a_row_for_each_port_and_how_far_they_are_apart() -> N
         ("t2", 3000.0),
     ]
     assert {one.values["ports_apart_ns"] for one in results} == {2000.0}
+
+
+class Mixed(Switch):
+    """Loses half of the frames to single stations, and a quarter of the burden, of which nothing is unsent."""
+
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+        reading = super().read(point, request)
+        half = Counts(intended=100, sent=100, received=50, lost=50)
+        burden = Counts(intended=400, sent=400, received=300, lost=100)
+        unicast = StreamReading(name="0->1 unicast", counts=half, latency=self._latency(9_000))
+        beside = (*reading.beside, StreamReading(name="2->3 burden", counts=burden))
+        counts = Counts.sum_of(stream.counts for stream in (*reading.streams, unicast))
+        update = {"streams": (*reading.streams, unicast), "beside": beside, "counts": counts}
+        return reading.model_copy(update=update)
+
+
+async def test_latency_is_of_frames_to_groups_and_the_burden_is_told_beside() -> None:
+    switch = Mixed(throughput=1000.0, floods=False)
+    options = MulticastLatency.Options(at="t", burden=Burden(rate=500.0), unicast=0.5)
+    (result,) = await run(MulticastLatency("latency", options), switch)
+    asked = switch.requests[0].groups
+    assert asked is not None
+    assert (asked.members, asked.unicast) == (1, 0.5)
+    told = [result.values[name] for name in ("latency_mean_ns", "burden_frames_per_s", "burden_loss_percent")]
+    assert told == [1000.0, 500.0, 25.0]
+    assert result.values["flooded_frames"] == 0
+
+
+async def test_the_class_that_was_lost_first_is_told() -> None:
+    switch = Mixed()
+    request = (
+        TrialTimes().request(64, 1000.0, Purpose.SEARCH).model_copy(update={"groups": Groups(groups=1, members=3)})
+    )
+    trial, _ = await switch.measure({}, request)
+    result = Result(id="t/64", method="multicast-throughput", parameters={}, values={}, trials=(trial.id,))
+    told = MulticastThroughput.table_values(result, {trial.id: trial})["lost_first"]
+    assert told == (
+        "at 1.000 kpps 0 of 2000 frames to groups and 50 of 100 to single stations, as the ports should have got them"
+    )
+
+
+def test_a_burden_leaves_a_port_that_receives() -> None:
+    options = MulticastMembership.Options(burden=Burden(rate=1000.0, ports=3))
+    refused = MulticastMembership("m", options).objection(Switch())
+    assert refused is not None
+    assert refused.next_step == "add ports (5 at least), or let fewer `ports` be a `burden`"
 
 
 def test_what_does_not_suit_is_refused_with_a_way_out() -> None:

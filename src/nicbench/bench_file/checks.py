@@ -111,6 +111,8 @@ def _abilities_of_traffic(bench: BenchFile) -> Iterator[tuple[Ability, tuple[Ste
         yield Ability.IPV6, ("traffic",), "ip"
     if not traffic.pattern.is_pairs:
         yield Ability.MANY_WAYS, ("traffic",), "pattern"
+    if traffic.broadcasts:
+        yield Ability.COPIES, ("traffic",), "broadcasts"
     if traffic.streams:
         yield Ability.STREAMS, ("traffic",), "streams"
     for index, stream in enumerate(traffic.port_streams()):

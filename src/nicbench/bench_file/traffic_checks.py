@@ -18,7 +18,7 @@ from nicbench.core.headers.tunnels import OverIp, inner_version
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec, Traffic
-from nicbench.methods.base import FrameMethod
+from nicbench.methods.base import FrameMethod, Method
 from nicbench.testbed.duts.base import Dut
 from nicbench.testbed.interfaces.options import Port
 
@@ -57,11 +57,25 @@ def check_traffic(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield from _check_whole_frames(stream, root, own)
         yield from _check_tunnels(stream, root, own)
         yield from _check_size(bench.traffic, stream, root, own)
+    yield from _check_broadcasts(bench, root)
     names = tuple(stream.name for stream in streams)
     for index, test in enumerate(bench.tests):
         method = test.build()
         for one in method.find_stream_misfits(names) if isinstance(method, FrameMethod) else ():
             yield Problem(root.position_of(("tests", index, *one.option)), one.message, one.next_step)
+
+
+def _check_broadcasts(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields tests that cannot have broadcasts among their frames."""
+    if bench.traffic.broadcasts is None:
+        return
+    methods = find("nicbench.methods", Method)
+    takes = [kind for kind, one in methods.items() if issubclass(one, FrameMethod) and one.takes_broadcasts]
+    for index, test in enumerate(bench.tests):
+        if test.method_kind not in takes:
+            message = f"the frames of {quote(test.method_kind)} cannot have `broadcasts` among them"
+            step = f"remove `broadcasts` under `traffic`, or choose among {', '.join(takes)}"
+            yield Problem(root.position_of(("tests", index, "method")), message, step)
 
 
 def _check_fields(ip: int, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
@@ -187,6 +201,8 @@ def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
     yield from _check_loads(bench, root, ways)
     yield from _check_flows(bench, root)
     streams = len(ways.every) * max(1, len(bench.traffic.streams))
+    if bench.traffic.broadcasts:
+        streams += len({transmit for transmit, _ in ways.loaded}) * (ports - 1)
     if streams > MOST_STREAMS_AT_ONCE:
         yield Problem(
             position,

@@ -309,6 +309,7 @@ def _settings_of_frames(bench: BenchFile) -> list[tuple[str, str]]:
     pattern = [] if traffic.pattern is Pattern.ONE_TO_ONE else [("pattern", traffic.pattern.words)]
     smallest = smallest_frame_bytes(traffic)
     together = f"{len(traffic.streams)} streams a port, " if traffic.streams else f"{_streams(traffic)[0]}, "
+    together += f"{100.0 * traffic.broadcasts:g} % broadcasts, " if traffic.broadcasts else ""
     ports = [port.name for port in bench.tester_kind().own_ports()] or list(bench.ports)
     where = ("lab", bench.lab.kind + _options(bench, "lab", bench.lab)) if bench.lab else ("ports", ", ".join(ports))
     links = [("links", ", ".join(f"{one} <-> {other}" for one, other in bench.links))] if bench.links else []

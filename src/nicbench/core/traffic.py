@@ -205,6 +205,10 @@ class Traffic(Frames):
     """Both directions at once (RFC 2285 section 3.2.2)."""
     pattern: Pattern = Pattern.ONE_TO_ONE
     """Which port sends to which."""
+    broadcasts: Annotated[Ratio, Field(gt=0.0, le=0.5)] | None = None
+    """The share of each port's frames that goes to all stations, evenly spread (RFC 2544 section 11.1: `1 %`). A load
+    holds them; loss and latency are those of the other frames. For `throughput`, `latency` and `frame-loss`.
+    """
     learning: Learning = Learning()
     """How the DUT is taught the flows before a trial."""
     mixes: dict[MixName, MixSizes] = Field(default_factory=dict)

@@ -22,6 +22,7 @@ from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Trial, TrialRequest
 from nicbench.core.units import format_rate, line_rate_frames_per_s
 from nicbench.core.verdict import Finding, Reason
+from nicbench.measure.broadcasts import add_broadcasts
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.learning import add_unlearnt
 from nicbench.measure.samples import LiveContext, RepeatRule, TestSetting
@@ -297,6 +298,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         ways = self._offered.ways
         completed = add_near_limits(add_ports(add_basis(super().complete(result), ways), ways, behind))
         completed = add_unlearnt(_say_share(completed, behind), behind, self._maker.port_names)
+        completed = add_broadcasts(completed, behind)
         return _without_shares(completed) if self._offered.link_is_nominal else completed
 
     def _publish_ceiling(self, size: Size, rate_frames_per_s: float) -> None:

@@ -6,10 +6,11 @@ import math
 import statistics
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import Size, size_label, size_parameters
+from nicbench.core.headers.multicast import BROADCASTS
 from nicbench.core.pattern import times_load, way_of_stream
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column
@@ -116,6 +117,8 @@ def reason_of(values: Values, name: str) -> str | None:
     return value.reason_null if isinstance(value, Bounded) else None
 
 
+BROADCASTS_NOTE: Final = (BROADCASTS, "Broadcasts")
+"""The note of a table that says what became of broadcasts in the load."""
 Values = dict[str, Bounded | float | int | str | None]
 # A transmission ends within a burst of its time.
 _ROUNDING = 1.001

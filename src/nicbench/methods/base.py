@@ -39,10 +39,7 @@ Values = dict[str, Value]
 
 
 class SearchResult(Frozen):
-    """The outcome of a search: one outcome for each goal, and the cost of the search.
-
-    ``ceiling_frames_per_s`` is the lowest limit that the tester showed; None where it never fell short.
-    """
+    """The outcomes of a search by goal, its cost, and the lowest limit that the tester showed (None: it had none)."""
 
     outcomes: dict[str, Outcome]
     trial_ids: tuple[str, ...]
@@ -338,6 +335,8 @@ class FrameMethod(Method):
     measures = "frames"
     chooses_ways: ClassVar[bool] = False
     """Whether its trials load other ways than all of the pattern alike."""
+    takes_broadcasts: ClassVar[bool] = False
+    """Whether a share of its load may be broadcasts (``Traffic.broadcasts``)."""
 
     def frame_sizes(self) -> tuple[int | str, ...]:
         """Returns the option ``frame_bytes``; a method without it says what it sends."""

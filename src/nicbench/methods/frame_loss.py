@@ -32,7 +32,14 @@ from nicbench.methods._imports import (
     SIZE,
 )
 from nicbench.methods._loads import LINE_RATE, FullLoad, FullRate, full_rate, full_rate_words
-from nicbench.methods._results import COLUMNS, HOW_IT_IS_CHECKED, result_at, returned_values, verdict_of
+from nicbench.methods._results import (
+    BROADCASTS_NOTE,
+    COLUMNS,
+    HOW_IT_IS_CHECKED,
+    result_at,
+    returned_values,
+    verdict_of,
+)
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -62,6 +69,7 @@ class FrameLoss(FrameMethod):
     """The frame loss rate of each frame size at falling loads."""
 
     kind: ClassVar[str] = "frame-loss"
+    takes_broadcasts: ClassVar[bool] = True
     question: ClassVar[str] = "What share of the frames does {subject} lose as the load falls, by frame size?"
 
     class Options(Frozen):
@@ -158,7 +166,7 @@ class FrameLoss(FrameMethod):
             columns=(_SIZE, _LOAD, _LOSS, *(column for column in COLUMNS if column.value != _LOSS.value)),
             sentences=("loses {loss_percent} of {size} frames at {load_percent}",),
             clean_sentence="loses no {size} frame at the loads tried up to {load_percent}",
-            notes=(("start", "Highest load"), ("end", "Lowest load")),
+            notes=(("start", "Highest load"), ("end", "Lowest load"), BROADCASTS_NOTE),
             grid=Grid(rows=_LOAD, across=(_SIZE,), cell=_LOSS),
             curve=Curve(
                 x=_LOAD,

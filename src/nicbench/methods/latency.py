@@ -28,6 +28,7 @@ from nicbench.methods._by_core import by_core_table, by_core_values
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
 from nicbench.methods._loads import NDR, explain_other_rate
 from nicbench.methods._rate_columns import BORNE_BY_MOST, RATE
+from nicbench.methods._results import BROADCASTS_NOTE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Values
@@ -88,6 +89,7 @@ class Latency(FrameMethod):
     """The latency of each frame size at each load."""
 
     kind: ClassVar[str] = "latency"
+    takes_broadcasts: ClassVar[bool] = True
     times_one_way: ClassVar[bool] = True
     question: ClassVar[str] = "How long does {subject} delay frames, by frame size and load?"
 
@@ -243,6 +245,7 @@ class Latency(FrameMethod):
                 own.model_copy(update={"head": "tester's own p50", "is_minor": True}),
             ),
             times_frames=True,
+            notes=(BROADCASTS_NOTE,),
         )
 
     @classmethod

@@ -45,7 +45,7 @@ from nicbench.methods._rate_columns import (
     overview_of,
     zero_loss,
 )
-from nicbench.methods._results import measure_sizes
+from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
 from nicbench.methods._throughput import SELF_CHECK, SearchChoice, known_rate_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
@@ -72,6 +72,7 @@ class Throughput(FrameMethod):
     """The throughput of each frame size."""
 
     kind: ClassVar[str] = "throughput"
+    takes_broadcasts: ClassVar[bool] = True
     question: ClassVar[str] = "How many frames a second does {subject} pass without loss, by frame size?"
 
     class Options(Frozen):
@@ -159,7 +160,7 @@ class Throughput(FrameMethod):
             columns=(FRAME, LINE_RATE_COLUMN),
             overview=(CEILING,),
             search_notes="Search",
-            notes=(SELF_CHECK,),
+            notes=(SELF_CHECK, BROADCASTS_NOTE),
         )
 
     @classmethod

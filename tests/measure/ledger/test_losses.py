@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nicbench.core.reading import Counts
-from nicbench.core.trial import Health, PortReading, Reading
+from nicbench.core.trial import Health, PortReading, Reading, StreamReading
 from nicbench.measure.ledger.base import Count, Side, Stage, View
 from nicbench.measure.ledger.losses import add_ledger
 from nicbench.measure.ledger.reader import Counters
@@ -34,6 +34,15 @@ def test_frames_are_found_where_a_counter_of_the_dut_rose_and_the_rest_is_unexpl
     judged = add_ledger(reading(lost=100), {"policer": 5, "other": 7}, {"policer": 95, "other": 7})
     assert [(row.place, row.counter, row.frames) for row in judged.ledger] == [("DUT", "policer", 90)]
     assert judged.unexplained == 10
+
+
+def test_frames_beside_the_load_that_were_dropped_are_no_fault_and_more_than_these_are() -> None:
+    report = StreamReading(name="1->0 0 join", counts=Counts(intended=20, sent=20, received=0, lost=20))
+    for dropped, is_fault in ((110, False), (121, True)):
+        lost = reading(lost=100).model_copy(update={"beside": (report,)})
+        judged = add_ledger(lost, {"queue": 0}, {"queue": dropped})
+        assert bool(judged.ledger_faults) is is_fault
+        assert [row.frames for row in judged.ledger_beside] == ([] if is_fault else [10])
 
 
 def test_counters_of_the_hosts_are_rows_too() -> None:

@@ -11,13 +11,36 @@ from typing import Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
+from nicbench.core.quantity import FramesPerSecond
 
+JOIN, LEAVE, WATCHED = "join", "leave", "watched"
+"""How names of streams end that are no load: reports of membership, and copies at ports that should get none."""
+UNICAST: Final = "unicast"
+"""How names of streams to single stations end, which are part of the load."""
+BURDEN: Final = "burden"
+"""How names of streams between burdening ports end, which are no load."""
+TO_ALL: Final = "to all"
+"""How names of streams of broadcasts beside the load end, which are no load."""
+BROADCASTS: Final = "broadcasts"
+"""The name of the value that says what became of them."""
 MOST_GROUPS: Final = 2**16
 RECORDS_OF_A_REPORT: Final = {4: 180, 6: 70}
 """So many groups are joined by one report, so that it fits any frame that a port takes (RFC 3376 section 4.2.16)."""
 
 # RFC 2365 section 6.2: the IPv4 organisation's local scope; RFC 4291 section 2.7: transient, of the organisation.
 _FIRST: Final[dict[int, IPv4Address | IPv6Address]] = {4: IPv4Address("239.192.0.1"), 6: IPv6Address("ff18::1:1")}
+
+
+class Burden(Frozen):
+    """Frames to single stations between ports that take no other part, each of which sends to each other one.
+
+    RFC 3918 section 8: "burdening ports", fully meshed (RFC 2285 section 3.3.3).
+    """
+
+    rate: FramesPerSecond = Field(gt=0.0)
+    """The rate that each of them sends, and receives."""
+    ports: int = Field(default=2, ge=2)
+    """How many ports, the last ones; they join no group."""
 
 
 class Groups(Frozen):
@@ -38,6 +61,10 @@ class Groups(Frozen):
     join_s: float = 0.0
     leave_s: float | None = None
     """When the ports leave; without it behind the last frame."""
+    unicast: float = Field(default=0.0, ge=0.0, lt=1.0, exclude_if=lambda share: not share)
+    """The share of the load that goes to single stations, one at the port of each member in turn."""
+    burden: Burden | None = Field(default=None, exclude_if=lambda burden: burden is None)
+    """Frames of the last ports to each other, from the beginning to the end."""
 
     def reports(self, ip: int) -> int:
         """Returns how many frames join all groups at one port; as many leave them."""

@@ -3,8 +3,8 @@
 Rows stand in the order of the path. Frames that the tester never sent are in it too, at its transmit ring, but they are
 ``unsent`` and not ``lost``: they are no part of the sum. ``unexplained`` = lost - the other rows; below zero some
 counter counted frames that were not lost, or one frame twice: that is a fault of the ledger, and is said as one. Where
-the path copies frames, a copy that was dropped is counted and nothing is missing: that is said, beside. The trial's
-counts stay.
+the path copies frames, a copy that was dropped is counted and nothing is missing; frames beside the load are dropped
+as well: that is said, beside. The trial's counts stay.
 
 Counters overlap: a frame that finds a CPU's backlog full is in ``softnet_stat``, in the receiving device's
 ``rx_dropped`` and, on a veth, in its peer's ``tx_dropped`` as well. Each is given to the narrowest counter, and taken
@@ -153,7 +153,9 @@ def add_ledger(
     faults = (*dict.fromkeys((*counters[0].faults, *counters[1].faults)), *found.faults)
     beside = found.beside
     if unexplained < 0 and reading.counts.duplicated:
-        beside = (*beside, _note_copies(-unexplained, found))
+        beside = (*beside, _note_surplus(-unexplained, found, _COPIES))
+    elif 0 < -unexplained <= len(reading.ports) * sum(stream.counts.sent for stream in reading.beside):
+        beside = (*beside, _note_surplus(-unexplained, found, _BESIDE))
     elif unexplained < 0:
         faults = (*faults, _too_many(-unexplained, found))
     return reading.model_copy(
@@ -254,13 +256,18 @@ def _zero_count(count: Count) -> Count:
     return Count(key=count.key, name=count.name, frames=0)
 
 
-def _note_copies(frames: int, found: Account) -> LossBeside:
+_COPIES = "frames came in copies on this path: of those that were dropped, another copy arrived, or was dropped too"
+# A switch sends a report of membership to several ports, and asks by itself after a leave.
+_BESIDE = "frames beside the load, which are in no count, were dropped too, or frames of the DUT's own"
+
+
+def _note_surplus(frames: int, found: Account, why: str) -> LossBeside:
     """Nobody can say which place dropped them, where there are several."""
     return LossBeside(
         place=", ".join(dict.fromkeys(row.place for row in found.rows)),
         counter=_list_counters(found),
         frames=frames,
-        why="frames came in copies on this path: of those that were dropped, another copy arrived, or was dropped too",
+        why=why,
     )
 
 

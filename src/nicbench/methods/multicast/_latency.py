@@ -21,7 +21,7 @@ from nicbench.methods._loads import NDR, earlier_rate
 from nicbench.methods._results import Values, result_at, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
-from nicbench.methods.multicast._groups import ABILITIES
+from nicbench.methods.multicast._groups import ABILITIES, BURDEN_COLUMNS, burden_values, to_groups, watched
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 
@@ -83,9 +83,10 @@ class PortsLatency(FrameMethod):
 
     def _results(self, size: Size, trial: Trial, disturbed: bool) -> Iterator[Result]:
         """Yields a result for each port."""
-        means = [stream.latency.mean_ns for stream in trial.reading.streams if stream.latency is not None]
+        flooded = sum(stream.counts.received for stream in watched(trial))
+        means = [stream.latency.mean_ns for stream in to_groups(trial) if stream.latency is not None]
         apart = max(means) - min(means) if means else None
-        for stream in trial.reading.streams:
+        for stream in to_groups(trial):
             way = way_of_stream(stream.name)
             port = trial.reading.ports[way[1]].name if way else stream.name
             counts = stream.counts
@@ -95,6 +96,8 @@ class PortsLatency(FrameMethod):
                 "loss_percent": 100.0 * counts.loss_ratio if counts.sent else None,
                 **_latency_values(stream.latency),
                 "ports_apart_ns": apart,
+                **({"flooded_frames": flooded} if watched(trial) else {}),
+                **burden_values((trial,)),
             }
             yield result_at(
                 self,
@@ -129,6 +132,8 @@ def latency_table(title: str, section: str) -> ResultTable:
             Column(value="latency_maximum_ns", head="max"),
             Column(value="loss_percent", head="Lost", unit="%", form="of_frames"),
             Column(value="ports_apart_ns", head="Ports apart"),
+            Column(value="flooded_frames", head="At other ports", unit="frames", form="whole", is_optional=True),
+            *BURDEN_COLUMNS,
         ),
         sentences=("delays frames to {port} by {latency_mean_ns} on average",),
         has_basis=False,

@@ -23,6 +23,7 @@ class BroadcastThroughput(Throughput):
 
     kind: ClassVar[str] = "broadcast-throughput"
     chooses_ways: ClassVar[bool] = True
+    takes_broadcasts: ClassVar[bool] = False
     question: ClassVar[str] = "How many broadcast frames a second does {subject} pass to every port, by frame size?"
 
     class Options(Throughput.Options):

@@ -1,4 +1,4 @@
-"""Multicast group capacity (RFC 3918 section 8.1): how many groups the DUT forwards to those alone who joined.
+"""Multicast group capacity (RFC 3918 section 7.1): how many groups the DUT forwards to those alone who joined.
 
 Steps, for each frame size: the second port joins a number of groups; after a pause the first sends a frame to each, and
 the second leaves them. All frames must arrive at the second port, and none at the others. A binary search ends with the
@@ -131,7 +131,7 @@ class MulticastCapacity(FrameMethod):
         return ResultTable(
             title="Multicast group capacity",
             caption=(
-                "RFC 3918 section 8.1: the most groups of which a frame to every one came to the port that had joined "
+                "RFC 3918 section 7.1: the most groups of which a frame to every one came to the port that had joined "
                 "it, and to no other. With one more, frames were flooded to other ports, or went missing."
             ),
             columns=(

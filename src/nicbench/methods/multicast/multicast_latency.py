@@ -1,15 +1,17 @@
-"""Multicast latency (RFC 3918 sections 6.1 and 6.2): how long frames to groups take to each of the ports that joined.
+"""Multicast latency (RFC 3918 sections 5.1 and 5.2): how long frames to groups take to each of the ports that joined.
 
 Steps, for each frame size: all ports but the first join the groups, and frames go to each group in turn, at a share of
 the rate that an earlier `multicast-throughput` found, for a trial. Every frame is timed at every port; how far ports
-are apart is the range of their means. Verified: every frame at every port by its signature and its payload.
+are apart is the range of their means. With a burden (section 8.1) the last ports join nothing and send to each other,
+before the first frame to a group and until the last. Verified: every frame at every port by its signature and its
+payload; burdening ports must get no frame to a group.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from nicbench.core.headers.multicast import Groups
+from nicbench.core.headers.multicast import Burden, Groups
 from nicbench.core.table import ResultTable
 from nicbench.methods.base import Context, Objection
 from nicbench.methods.multicast._groups import GroupOptions, ports_objection
@@ -26,14 +28,17 @@ class MulticastLatency(PortsLatency):
     class Options(LatencyOptions, GroupOptions):
         """Options of the bench file."""
 
+        burden: Burden | None = None
+        """Ports that join nothing and send to each other beside (RFC 3918 section 8.1); without it there are none."""
+
     options: Options
 
     def objection(self, context: Any) -> Objection | None:
         return ports_objection(context, self.groups_of(context))
 
     def groups_of(self, context: Context) -> Groups:
-        return self.options.request_groups(context.ports)
+        return self.options.request_groups(context.ports, self.options.burden)
 
     @classmethod
     def table(cls) -> ResultTable:
-        return latency_table("Multicast latency", "RFC 3918 sections 6.1 and 6.2")
+        return latency_table("Multicast latency", "RFC 3918 sections 5.1, 5.2 and 8.1")

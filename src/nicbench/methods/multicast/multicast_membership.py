@@ -1,10 +1,11 @@
-"""Multicast join and leave delay (RFC 3918 sections 7.1, 7.2): how soon frames come after a join, end after a leave.
+"""Multicast join and leave delay (RFC 3918 sections 6.1, 6.2): how soon frames come after a join, end after a leave.
 
 Steps, for each frame size: the first port sends to a group at a steady rate; the second joins it, and leaves it again
 in the same trial; several trials. The join delay is the time from the join to the first frame that comes, the leave
 delay from the leave to the last one. Both are known as exactly as frames follow one another: the interval says so, and
 has the tester's own pauses. Frames before the join, none after it, and frames at the end of the trial are told.
-Verified: every frame by its signature and its payload; other ports, which joined nothing, must get none.
+With a burden (section 8.2) the last ports send to each other, from before the join to the end. Verified: every frame by
+its signature and its payload; other ports, which joined nothing, must get none.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes
-from nicbench.core.headers.multicast import Groups
+from nicbench.core.headers.multicast import Burden, Groups
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
@@ -27,7 +28,14 @@ from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.methods._results import Values, measure_sizes, reason_of, repeat_trial, result_at
 from nicbench.methods._trial_times import Duration, Pause
 from nicbench.methods.base import Context, FrameMethod, Objection
-from nicbench.methods.multicast._groups import ABILITIES, ports_objection, unsent_reports, watched
+from nicbench.methods.multicast._groups import (
+    ABILITIES,
+    BURDEN_COLUMNS,
+    burden_values,
+    ports_objection,
+    unsent_reports,
+    watched,
+)
 
 # Arrivals are counted in whole nanoseconds.
 _RESOLUTION_NS = 1.0
@@ -81,6 +89,8 @@ class MulticastMembership(FrameMethod):
         """Trials. The delays are their means."""
         older: bool = False
         """IGMPv2 and MLDv1 in place of IGMPv3 and MLDv2."""
+        burden: Burden | None = None
+        """Ports that join nothing and send to each other beside (RFC 3918 section 8.2); without it there are none."""
         trial: MembershipTimes = MembershipTimes()
         """Times of a trial."""
 
@@ -100,7 +110,8 @@ class MulticastMembership(FrameMethod):
     @property
     def _groups(self) -> Groups:
         leave_s = _JOIN_S + self.options.trial.member
-        return Groups(groups=1, members=1, older=self.options.older, join_s=_JOIN_S, leave_s=leave_s)
+        options = self.options
+        return Groups(groups=1, members=1, older=options.older, join_s=_JOIN_S, leave_s=leave_s, burden=options.burden)
 
     async def run(self, context: Context) -> tuple[Result, ...]:
         return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
@@ -113,6 +124,7 @@ class MulticastMembership(FrameMethod):
             "rate_frames_per_s": self.options.rate,
             "repetitions": len(made.trials),
             "flooded_frames": sum(stream.counts.received for trial in made.trials for stream in watched(trial)),
+            **burden_values(made.trials),
         }
         reasons = [reason for name in (_JOIN, _LEAVE) if (reason := reason_of(values, name)) is not None]
         return result_at(
@@ -143,8 +155,8 @@ class MulticastMembership(FrameMethod):
         return ResultTable(
             title="Multicast join and leave delay",
             caption=(
-                "RFC 3918 sections 7.1 and 7.2: from the join to the first frame, and from the leave to the last one, "
-                "means over the trials. An interval contains the mean: frames come at the rate beside it."
+                "RFC 3918 sections 6.1, 6.2 and 8.2: from the join to the first frame, and from the leave to the last "
+                "one, means over the trials. An interval contains the mean: frames come at the rate beside it."
             ),
             columns=(
                 Column(value="size", head="Frame", unit="bytes", form="text"),
@@ -157,6 +169,7 @@ class MulticastMembership(FrameMethod):
                 Column(value="rate_frames_per_s", head="Rate"),
                 Column(value="repetitions", head="Trials", form="whole"),
                 Column(value="flooded_frames", head="At other ports", unit="frames", form="whole"),
+                *BURDEN_COLUMNS,
             ),
             sentences=(
                 "forwards {join_delay_ns} after a join, and until {leave_delay_ns} after a leave",

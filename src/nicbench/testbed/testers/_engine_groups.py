@@ -1,28 +1,40 @@
 """The streams of frames to multicast groups or to all stations, and of the reports by which ports join and leave. Pure.
 
 The frames are one stream of the engine, which arrives at the first receiving port; each further port has its copy.
+Frames to single stations may be between them, and a burden beside.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from nicbench.core.frame_size import Size
-from nicbench.core.headers.multicast import Groups, group_address, group_mac
+from nicbench.core.headers.multicast import (
+    BURDEN,
+    JOIN,
+    LEAVE,
+    TO_ALL,
+    UNICAST,
+    WATCHED,
+    Groups,
+    group_address,
+    group_mac,
+)
 from nicbench.core.traffic import StreamSpec
 from nicbench.core.trial import TrialRequest
 from nicbench.testbed.duts.base import Addressing
-from nicbench.testbed.testers._engine_streams import ip_layer, sizes_of, transport_layer
+from nicbench.testbed.testers._engine_streams import ip_layer, plain_packet, sizes_of, transport_layer
 from nicbench.testbed.testers._membership import reports
 
-JOIN, LEAVE, WATCHED = "join", "leave", "watched"
 _LEAVE_AFTER_S: Final = 0.05
 """So long after the last frame the ports leave, where nothing else was asked for."""
 _REPORTS_PER_S: Final = 1000.0
 _ALL_STATIONS: Final = {4: "255.255.255.255", 6: "ff02::1"}
 _BROADCAST: Final = "ff:ff:ff:ff:ff:ff"
+_SIZES: Final = ("frame_bytes", "sizes", "size_sweep")
 _SIGNATURE_BYTES, _FCS_BYTES, _SMALLEST_FRAME = 16, 4, 64
 
 
@@ -39,13 +51,61 @@ def _leave_s(groups: Groups, request: TrialRequest) -> float:
 
 def beside_streams(streams: Sequence[dict[str, Any]]) -> frozenset[str]:
     """Returns the names of those streams that are no load."""
-    return frozenset(one["name"] for one in streams if one["name"].endswith((JOIN, LEAVE, WATCHED)))
+    return frozenset(one["name"] for one in streams if one["name"].endswith((JOIN, LEAVE, WATCHED, BURDEN)))
+
+
+def broadcast_streams(streams: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """Returns the names of the streams that ``with_broadcasts`` added; streams of a bench file have no blanks."""
+    return frozenset(one["name"] for one in streams if one["name"].endswith(f" {TO_ALL}"))
+
+
+def with_broadcasts(
+    streams: Sequence[dict[str, Any]], ways: Sequence[Addressing], size: Size, share: float
+) -> list[dict[str, Any]]:
+    """Returns the streams, with broadcasts in place of a share of each port's frames (RFC 2544 section 11.1).
+
+    They are as large as the port's first stream, and arrive at every other port of the ways. A port that sends as fast
+    as it can has none.
+    """
+    lowered = [{**one, **_share_of(one, 1.0 - share)} for one in streams]
+    ports = sorted({port for way in ways for port in (way.transmit, way.receive)})
+    for way in {way.transmit: way for way in reversed(ways)}.values():
+        of_port = [one for one in streams if one["transmit_port"] == way.transmit]
+        rate = sum(one["rate_frames_per_s"] for one in of_port)
+        if not rate:
+            continue
+        own_sizes: dict[str, Any] = {key: of_port[0][key] for key in _SIZES if key in of_port[0]}
+        frames = [one["frames"] for one in of_port if "frames" in one]
+        whole = {"rate_frames_per_s": rate, **({"frames": sum(frames)} if len(frames) == len(of_port) else {})}
+        sent = {
+            "transmit_port": way.transmit,
+            **_share_of(whole, share),
+            "begins_s": 0.5 / rate,
+            **_to_all(way),
+            **(own_sizes or sizes_of(size)),
+        }
+        copied: dict[str, Any] = {}
+        for port in (port for port in ports if port != way.transmit):
+            name = f"{way.transmit}->{port} {TO_ALL}"
+            number = len(lowered)
+            lowered.append({"name": name, "receive_port": port, **sent, **copied})
+            copied = copied or {"copy_of": number}
+    return lowered
+
+
+def _share_of(one: dict[str, Any], share: float) -> dict[str, Any]:
+    """The rate of a share of its frames, and their number where there is one."""
+    frames = {"frames": max(1, round(share * one["frames"]))} if "frames" in one else {}
+    return {"rate_frames_per_s": share * one["rate_frames_per_s"], **frames}
 
 
 def group_requests(
     ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
 ) -> list[dict[str, Any]]:
-    """Returns the streams: the load and its copies, then the reports of each member."""
+    """Returns the streams: the load and its copies, single stations, reports of each member, and the burden.
+
+    ``ways`` are those from the first port to the others and, for a burden, back.
+    """
     there = [way for way in ways if way.transmit == ways[0].transmit]
     members = there[: groups.members] if groups.groups else there
     load = _load(there[0], size, groups, request)
@@ -54,10 +114,11 @@ def group_requests(
     ]
     if not groups.groups:
         return [load, *copies]
+    unicast = _unicast(members, size, groups, request) if groups.unicast and request.load_frames_per_s else ()
     joins = [one for way in members for one in _reports(way, there[0].transmit, groups, groups.join_s, leave=False)]
     leave_s = _leave_s(groups, request)
     leaves = [one for way in members for one in _reports(way, there[0].transmit, groups, leave_s, leave=True)]
-    return [load, *copies, *joins, *leaves]
+    return [load, *copies, *unicast, *joins, *leaves, *_burden(ways, size, groups, request)]
 
 
 def _name(way: Addressing, is_member: bool) -> str:
@@ -66,16 +127,8 @@ def _name(way: Addressing, is_member: bool) -> str:
 
 def _load(way: Addressing, size: Size, groups: Groups, request: TrialRequest) -> dict[str, Any]:
     """One flow for each group, or a single one to all stations."""
-    rate, plain = request.load_frames_per_s or 0.0, StreamSpec(name="all", share=1.0)
+    rate = (request.load_frames_per_s or 0.0) * (1.0 - groups.unicast)
     frames = request.frames or max(1, math.floor(rate * request.duration_s))
-    mac: dict[str, Any] | str
-    if groups.groups:
-        first = str(group_address(way.ip))
-        mac = {"first": group_mac(first), "count": groups.groups}
-        destination = {"first": first, "count": groups.groups, "together": groups.groups > 1}
-    else:
-        mac, destination = _BROADCAST, {"first": _ALL_STATIONS[way.ip], "count": 1}
-    source = {"first": way.source_address, "count": 1}
     return {
         "name": _name(way, True),
         "transmit_port": way.transmit,
@@ -83,11 +136,75 @@ def _load(way: Addressing, size: Size, groups: Groups, request: TrialRequest) ->
         "rate_frames_per_s": rate,
         "begins_s": groups.send_s,
         **({"frames": frames} if rate else {}),
-        "flows": max(1, groups.groups),
+        **(_to_groups(way, groups.groups) if groups.groups else _to_all(way)),
+        **sizes_of(size),
+    }
+
+
+def _to_groups(way: Addressing, groups: int) -> dict[str, Any]:
+    first = str(group_address(way.ip))
+    destination = {"first": first, "count": groups, "together": groups > 1}
+    return {"flows": groups, "layers": _layers(way, {"first": group_mac(first), "count": groups}, destination)}
+
+
+def _to_all(way: Addressing) -> dict[str, Any]:
+    return {"flows": 1, "layers": _layers(way, _BROADCAST, {"first": _ALL_STATIONS[way.ip], "count": 1})}
+
+
+def _layers(way: Addressing, mac: dict[str, Any] | str, destination: dict[str, Any]) -> list[dict[str, Any]]:
+    plain = StreamSpec(name="all", share=1.0)
+    return [
+        {"layer": "ethernet", "source": way.source_mac, "destination": mac},
+        ip_layer(way.ip, {"first": way.source_address, "count": 1}, destination, plain),
+        transport_layer(plain),
+    ]
+
+
+def _unicast(
+    members: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest
+) -> Iterator[dict[str, Any]]:
+    """Frames to a station at each member's port in turn, between those to groups (RFC 3918 section 4.1)."""
+    every = (request.load_frames_per_s or 0.0) * groups.unicast
+    for number, way in enumerate(members):
+        begins_s = groups.send_s + (number + 0.5) / every
+        yield _plain(way, UNICAST, size, every / len(members), begins_s, request.duration_s)
+
+
+def _burden(ways: Sequence[Addressing], size: Size, groups: Groups, request: TrialRequest) -> Iterator[dict[str, Any]]:
+    """Frames of each burdening port to each other one, from the beginning to the last frame of the load."""
+    burden = groups.burden
+    if burden is None:
+        return
+    there = {way.receive: way for way in ways if way.transmit == ways[0].transmit}
+    back = {way.transmit: way for way in ways if way.receive == ways[0].transmit}
+    ports = sorted(there)[-burden.ports :]
+    others = len(ports) - 1
+    for own, here in enumerate(ports):
+        for turn in range(others):
+            to = ports[(own + 1 + turn) % len(ports)]
+            # A frame to a router bears the router's address, whatever port it leaves through.
+            switched = back[here].destination_mac == there[here].source_mac
+            mac = there[to].destination_mac if switched else back[here].destination_mac
+            way = replace(
+                back[here], receive=to, destination_mac=mac, destination_address=there[to].destination_address
+            )
+            begins_s = turn / burden.rate
+            yield _plain(way, BURDEN, size, burden.rate / others, begins_s, groups.send_s + request.duration_s)
+
+
+def _plain(way: Addressing, kind: str, size: Size, rate: float, begins_s: float, duration_s: float) -> dict[str, Any]:
+    """Frames of one flow to a single station, as many as are due in ``duration_s``."""
+    return {
+        "name": f"{way.transmit}->{way.receive} {kind}",
+        "transmit_port": way.transmit,
+        "receive_port": way.receive,
+        "rate_frames_per_s": rate,
+        "begins_s": begins_s,
+        "frames": max(1, math.floor(rate * duration_s)),
+        "flows": 1,
         "layers": [
-            {"layer": "ethernet", "source": way.source_mac, "destination": mac},
-            ip_layer(way.ip, source, destination, plain),
-            transport_layer(plain),
+            {"layer": "ethernet", "source": way.source_mac, "destination": way.destination_mac},
+            *plain_packet(way),
         ],
         **sizes_of(size),
     }

@@ -122,7 +122,7 @@ def mac_requests(
             "frames": macs.addresses,
             "begins_s": begins_s,
             "flows": macs.addresses,
-            "layers": [{"layer": "ethernet", **addresses}, *_plain_packet(way)],
+            "layers": [{"layer": "ethernet", **addresses}, *plain_packet(way)],
             **sizes_of(size),
         }
         for name, way, rate, begins_s, addresses in (
@@ -134,8 +134,8 @@ def mac_requests(
     ]  # fmt: skip
 
 
-def _plain_packet(way: Addressing) -> list[dict[str, Any]]:
-    """IP and UDP between the first addresses of a way."""
+def plain_packet(way: Addressing) -> list[dict[str, Any]]:
+    """Returns the layers of IP and UDP between the first addresses of a way."""
     plain = StreamSpec(name="all", share=1.0)
     source, destination = ({"first": first, "count": 1} for first in (way.source_address, way.destination_address))
     return [ip_layer(way.ip, source, destination, plain), transport_layer(plain)]

@@ -22,7 +22,12 @@ from nicbench.engine.reading import parse_reading, set_aside
 from nicbench.hosts.base import Host
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers._engine_facts import PacketsOptions, facts_of
-from nicbench.testbed.testers._engine_groups import beside_streams, group_requests
+from nicbench.testbed.testers._engine_groups import (
+    beside_streams,
+    broadcast_streams,
+    group_requests,
+    with_broadcasts,
+)
 from nicbench.testbed.testers._engine_pause import delayed, is_beside, pause_requests, with_codepoint, with_sent_classes
 from nicbench.testbed.testers._engine_streams import (
     learning_requests,
@@ -153,9 +158,8 @@ class PacketsTester(Tester):
             await self.learn(number, request, addressing)
         if request.purpose is Purpose.TESTER_LATENCY:
             addressing = between_two_ports(addressing)
-        loaded = addressing if request.bidirectional else forward_ways(addressing)
         duration_s = transmission_s(request)
-        streams, phases = self._trial_streams(loaded, request, duration_s)
+        streams, phases = self._trial_streams(addressing, request, duration_s)
         await client.request(
             "start",
             trial=2 * number,
@@ -184,7 +188,8 @@ class PacketsTester(Tester):
             reading = with_sent_classes(reading, streams)
         if request.pausing is not None:
             return set_aside(reading, [one["name"] for one in streams if is_beside(one["name"])])
-        return set_aside(reading, beside_streams(streams)) if request.groups else with_phases(reading, phases)
+        aside = beside_streams(streams) if request.groups else broadcast_streams(streams)
+        return set_aside(reading, aside) if aside else with_phases(reading, phases)
 
     async def _drain_and_settle(
         self, number: int, request: TrialRequest, duration_s: float
@@ -197,9 +202,10 @@ class PacketsTester(Tester):
         return drained, settled
 
     def _trial_streams(
-        self, ways: tuple[Addressing, ...], request: TrialRequest, duration_s: float
+        self, addressing: tuple[Addressing, ...], request: TrialRequest, duration_s: float
     ) -> tuple[list[dict[str, Any]], list[int]]:
         """The streams of a trial, and the number of its phase for each where there are phases."""
+        ways = addressing if request.bidirectional else forward_ways(addressing)
 
         def at(load_frames_per_s: float | None, lasting_s: float, frames: int | None) -> list[dict[str, Any]]:
             traffic = with_codepoint(self._options.traffic, request.codepoint)
@@ -208,7 +214,7 @@ class PacketsTester(Tester):
         if (own := requests_of_its_own(ways, request)) is not None:
             return own, []
         if request.groups is not None:
-            return group_requests(ways, request.size, request.groups, request), []
+            return group_requests(addressing, request.size, request.groups, request), []
         if request.ways:
             return self._streams_of_ways(ways, request, duration_s), []
         if request.streams:
@@ -217,7 +223,8 @@ class PacketsTester(Tester):
             load = at(request.load_frames_per_s, request.duration_s, request.frames)
             return [*delayed(load, request.pausing.load_begins_s), *pause_requests(ways[0], request.pausing)], []
         if not request.phases:
-            return at(request.load_frames_per_s, duration_s, request.frames), []
+            load, share = at(request.load_frames_per_s, duration_s, request.frames), self._options.traffic.broadcasts
+            return load if share is None else with_broadcasts(load, addressing, request.size, share), []
         # A phase ends with its frames, however long the transmission lasts.
         return phase_requests(request.phases, lambda load, frames: at(load, math.inf, frames))
 
