@@ -1,4 +1,4 @@
-"""Queues of a guest's kernel that mark before they are full: frames behind a bridge, and TCP over a link."""
+"""TCP over a queue of a guest's kernel that is full, one that drops before that, and ones that mark."""
 
 from __future__ import annotations
 
@@ -8,62 +8,9 @@ import pytest
 
 from nicbench.core.result import Result, ResultVerdict
 
-from .lab_bench import TOLERANT, run_bench
+from .lab_bench import run_bench
 
 pytestmark = [pytest.mark.vm, pytest.mark.acceptance]  # minutes on an emulated machine
-
-# An emulated processor that sleeps is woken late by its timers, by which the bucket sends: this one never sleeps.
-FRAMES = """
-nicbench: 1
-title: A queue that marks
-hosts: {{guest: {{kind: vm, cpus: 2, memory: 1 GiB, boot_parameters: [nohz=off, idle=poll]}}}}
-lab: {{kind: veth, on: guest}}
-dut: {{kind: bridge, output: {{rate: 2128 kb/s, buffer: 800, queue: {queue}}}}}
-tester: {{driver: net_af_packet, memory: 256 MiB}}
-traffic: {{flows: 4}}
-monitor: off
-{tolerant}
-tests:
-  - name: marks
-    method: ecn-marking
-    frame_bytes: [512]
-    rate: 800 pps
-    loads: [15 %, 100 %]
-    codepoints: {codepoints}
-    refinements: 0
-    trial: {{duration: 2 s, drain: 3 s, settle: 100 ms}}
-"""
-"""A port sends 500 frames/s at most: at 120 frames/s nothing waits, at 800 the last ones wait more than a second."""
-
-
-def measured(folder: Path, queue: str, codepoints: str) -> dict[str, list[Result]]:
-    """The results by part."""
-    summary, _ = run_bench(folder, FRAMES.format(queue=queue, codepoints=codepoints, tolerant=TOLERANT))
-    parts: dict[str, list[Result]] = {}
-    for result in summary.results:
-        parts.setdefault(result.parameters["part"], []).append(result)
-        print(result.parameters, result.values)
-    return parts
-
-
-@pytest.mark.parametrize("kind", ["codel", "fq_codel", "red"])
-def test_a_queue_marks_who_knows_ecn_and_nobody_else(tmp_path: Path, kind: str) -> None:
-    queue = "mark_from: 30 kB" if kind == "red" else "target: 10 s, interval: 10 s, mark_above: 100 ms"
-    parts = measured(tmp_path, f"{{kind: {kind}, {queue}}}", "[ect-0, ect-1, not-ect, ce]")
-    (rules,) = parts["rules"]
-    assert rules.values["handling"] == "as RFC 3168"
-    for result in parts["loads"]:
-        is_marked = result.parameters["load_percent"] == 100 and "ECT(" in result.parameters["codepoint"]
-        assert (number(result, "marked_percent") > 30) is is_marked
-
-
-def test_a_queue_that_drops_whom_it_should_mark_is_told(tmp_path: Path) -> None:
-    parts = measured(tmp_path, "{kind: codel, marks: false}", "[ect-0]")
-    (onset,) = parts["onset"]
-    assert onset.values["limit"] == "no ECT(0) frame was marked at any load"
-    at_full_load = next(one for one in parts["loads"] if one.parameters["load_percent"] == 100)
-    assert number(at_full_load, "lost_percent") > 1
-
 
 RATE = 10e6
 SENDERS = f"""
@@ -102,9 +49,9 @@ def test_tcp_over_a_queue_that_is_full_that_drops_early_and_that_marks(tmp_path:
     found: dict[str, list[Result]] = {}
     for result in summary.results:
         if result.parameters["part"] == "streams" and result.parameters["period"] == "beside another":
-            print(result.parameters["configuration"], result.parameters["client"], result.values)
+            print(result.configuration, result.parameters["client"], result.values)
             assert result.verdict is not ResultVerdict.INCOMPLETE, result.disturbances
-            found.setdefault(str(result.parameters["configuration"]), []).append(result)
+            found.setdefault(result.configuration, []).append(result)
     for senders in found.values():  # together they carry the payload of the link
         rates = sum(number(one, "throughput_bits_per_s") for one in senders)
         assert 0.85 * RATE < rates < RATE * 1448 / 1514 * 1.05
