@@ -25,8 +25,12 @@ from .places import all_processes, command, ip
 
 
 def state(namespaces: tuple[str, ...]) -> dict[str, Any]:
-    """Of the machine, and of namespaces that were there before the run, all that a run may touch."""
-    found: dict[str, Any] = {"machine": machine_state()}
+    """Of the machine, and of namespaces that were there before the run, all that a run may touch.
+
+    No bench of a fault takes huge pages; tests that run beside do, and the pages are the whole machine's.
+    """
+    machine = {name: value for name, value in machine_state().items() if name != "huge pages"}
+    found: dict[str, Any] = {"machine": machine}
     for name in namespaces:
         if name not in ip("netns", "list").split():
             continue

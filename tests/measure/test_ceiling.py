@@ -105,9 +105,7 @@ async def test_a_cable_that_loses_frames_is_told() -> None:
     ceilings, published = calibration(Bench(), tester=Timed(2500.0, TESTER_MPPS * 1e6))
     await ceilings.calibrate([64])
     (told,) = [event for event in published if isinstance(event, TesterLatencyFound)]
-    assert re.search(
-        r"; \d+ of \d+ were lost on it, by the tester or the lab:", told.text
-    )
+    assert re.search(r"; \d+ of \d+ were lost on it, by the tester or the lab:", told.text)
 
 
 class Waiting(FakeTester):

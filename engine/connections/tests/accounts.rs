@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::Value;
 
@@ -16,7 +17,7 @@ struct Server {
 impl Server {
     /// A server with these arguments, which answers by now.
     fn start(arguments: &str) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let child = Command::new(BINARY)
             .args(["serve", "--on", "127.0.0.1", "--port", &port.to_string()])
             .args(arguments.split_whitespace())
@@ -52,6 +53,17 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A port of its own for each server: two tests that ask the kernel at the same time may be told the same one.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(20_500);
+    loop {
+        let port = NEXT.fetch_add(1, Ordering::Relaxed);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
     }
 }
 
