@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = [path for target in wanted for path in fuzz(target, given.minutes)]
     for path in found:
         print(f"found: scripts/fuzz --try {path} {path.name.partition('-')[0]}")
-    print(f"in all: {recorded_hours():.2f} hours of a core ({RECORD.relative_to(ROOT)})")
+    print(f"recorded in all: {recorded_hours():.2f} core hours ({RECORD.relative_to(ROOT)})")
     return 1 if found else 0
 
 
@@ -133,7 +133,7 @@ def fuzz(target: str, minutes: float) -> list[Path]:
 
 
 def recorded_hours() -> float:
-    """Hours of a core that all recorded runs took."""
+    """Returns the core hours of all recorded runs."""
     return sum(float(line.split("\t")[2]) for line in RECORD.read_text().splitlines()[1:]) / 3600
 
 

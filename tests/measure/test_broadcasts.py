@@ -31,7 +31,7 @@ def told(**received: int) -> object:
 
 
 def test_ports_without_all_of_them_are_named() -> None:
-    assert told(t1=100, t2=100) == "10 % of all frames; every other port got all of them"
+    assert told(t1=100, t2=100) == "10 % of all frames; every receiving port got all of them"
     assert told(t1=100, t2=90, t3=0) == "10 % of all frames; t2 got 90 of 100, t3 got 0 of 100; the other ports got all"
     assert told(t1=0) == "10 % of all frames; t1 got 0 of 100"
 

@@ -181,7 +181,7 @@ async def test_the_class_that_was_lost_first_is_told() -> None:
     result = Result(id="t/64", method="multicast-throughput", parameters={}, values={}, trials=(trial.id,))
     told = MulticastThroughput.table_values(result, {trial.id: trial})["lost_first"]
     assert told == (
-        "at 1.000 kpps 0 of 2000 frames to groups and 50 of 100 to single stations, as the ports should have got them"
+        "at 1.000 kpps 0 of 2000 frames to groups and 50 of 100 to single stations, counted at the receiving ports"
     )
 
 
@@ -189,7 +189,7 @@ def test_a_burden_leaves_a_port_that_receives() -> None:
     options = MulticastMembership.Options(burden=Burden(rate=1000.0, ports=3))
     refused = MulticastMembership("m", options).objection(Switch())
     assert refused is not None
-    assert refused.next_step == "add ports (5 at least), or let fewer `ports` be a `burden`"
+    assert refused.next_step == "add ports (5 at least), or lower `ports` under `burden`"
 
 
 def test_what_does_not_suit_is_refused_with_a_way_out() -> None:

@@ -206,8 +206,8 @@ class Traffic(Frames):
     pattern: Pattern = Pattern.ONE_TO_ONE
     """Which port sends to which."""
     broadcasts: Annotated[Ratio, Field(gt=0.0, le=0.5)] | None = None
-    """The share of each port's frames that goes to all stations, evenly spread (RFC 2544 section 11.1: `1 %`). A load
-    holds them; loss and latency are those of the other frames. For `throughput`, `latency` and `frame-loss`.
+    """The share of each port's frames that are broadcasts, evenly spread (RFC 2544 section 11.1: `1 %`). A load
+    includes them; loss and latency are of the other frames alone. For `throughput`, `latency` and `frame-loss`.
     """
     learning: Learning = Learning()
     """How the DUT is taught the flows before a trial."""

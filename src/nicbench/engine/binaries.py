@@ -1,4 +1,4 @@
-"""What was built: the engine's binaries and the XDP programs. Where they are, and how they reach other hosts."""
+"""What was built: the engine's binaries and the BPF programs. Where they are, and how they reach other hosts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def find_binary(name: str, folder: str | None = None) -> Path:
 
 
 def find_program(name: str) -> Path:
-    """The XDP program of the source ``NAME.bpf.c``, compiled; NotReadyError where it is not there.
+    """The BPF program (XDP, tc) of the source ``NAME.bpf.c``, compiled; NotReadyError where it is not there.
 
     It calls the kernel by its stable interface alone, so that one object runs on every kernel and architecture.
     """
@@ -44,7 +44,7 @@ def find_program(name: str) -> Path:
     if path.is_file():
         return path
     raise NotReadyError(
-        f"the XDP program {name} is not compiled; looked in {path.parent}",
+        f"the BPF program {name} is not compiled; looked in {path.parent}",
         place=path.name,
         next_step=how_to_mend(),
     )

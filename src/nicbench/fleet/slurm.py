@@ -103,7 +103,7 @@ def states_of(names: Sequence[str], since: datetime) -> tuple[States, bool]:
             known = False
         fields = "%i|%j|%T|%r|%N"
         queue = parse_queue(call(("squeue", "-h", "-r", "-t", "all", f"--name={asked}", "-o", fields)))
-        # A controller that was killed forgets its last seconds; accounting has those jobs as running for ever.
+        # A killed controller forgets the jobs of its last seconds, which accounting shows as running for ever.
         found |= {key: state for key, state in accounted.items() if not state.is_alive} | queue
     return found, known
 

@@ -24,7 +24,7 @@ def add_broadcasts(result: Result, trials: Sequence[Trial]) -> Result:
 
 
 def _share_sent(reading: Reading) -> float:
-    """The share of all frames that they were; each of them is counted at several ports, but sent once."""
+    """The share of broadcasts in all frames sent; each is counted at several ports, but sent once."""
     sent = {transmit: counts.sent for (transmit, _), counts in _streams(reading)}
     return sum(sent.values()) / (sum(sent.values()) + reading.counts.sent)
 
@@ -48,6 +48,6 @@ def _counts_by_port(reading: Reading) -> dict[str, Counts]:
 def _describe(by_port: dict[str, Counts]) -> str:
     missing = {port: counts for port, counts in by_port.items() if counts.lost}
     if not missing:
-        return "every other port got all of them"
+        return "every receiving port got all of them"
     told = ", ".join(f"{port} got {counts.received} of {counts.sent}" for port, counts in missing.items())
     return told if len(missing) == len(by_port) else f"{told}; the other ports got all"

@@ -172,10 +172,10 @@ def _request(size: Size, load_frames_per_s: float | None, duration_s: float, pur
 
 
 def _lost_words(counts: Counts) -> str:
-    """What is to be said of frames that a cable lost, as no cable does; "" without any."""
+    """What to say of frames that were lost on the cable, which itself loses none; "" without any."""
     if not counts.lost:
         return ""
-    return f"; {counts.lost} of {counts.sent} were lost on it, by the tester or the lab: losses of a DUT include such"
+    return f"; {counts.lost} of {counts.sent} were lost on it, by the tester or the lab: a DUT's losses include such"
 
 
 def _ceiling_key(size: Size, flood: int) -> str:

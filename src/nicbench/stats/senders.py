@@ -18,7 +18,7 @@ _WITHIN: Final = 0.1
 _GROWN: Final = 1.5
 """Data in flight of the last quarter over that of the first: a sender that obeys marks does not let it grow so far."""
 _OBEYS: Final = 0.1
-"""Of the times between two looks in which segments came marked: in so many the window of a sender that obeys falls."""
+"""The window of a sender that obeys falls in this share of the times between two looks that saw marks, or more."""
 _LEAST_LOOKS: Final = 4
 _P95: Final = 0.95
 
@@ -130,7 +130,7 @@ def _reaction(ecn: bool | None, looks: Sequence[SenderLook], share: float | None
 
 
 def _obeys(looks: Sequence[SenderLook]) -> bool:
-    """Whether marks made the congestion window smaller, where no loss did: in a tenth or more of such times."""
+    """Whether the congestion window fell in a tenth or more of the times that saw marks and no loss."""
     fell = [
         later.window < earlier.window
         for earlier, later in pairwise(looks)

@@ -17,7 +17,7 @@ from nicbench.hosts.base import Host
 
 
 async def deploy_program(host: Host, name: str) -> Path:
-    """Path on ``host`` of the XDP program whose source is ``NAME.bpf.c``, copied there where it is another machine.
+    """Path on ``host`` of the BPF program whose source is ``NAME.bpf.c``, copied there where it is another machine.
 
     NotReadyError where it is not compiled, or cannot be put there.
     """

@@ -68,7 +68,8 @@ async def test_a_kernel_without_the_discipline_is_told_with_the_next_step() -> N
     host.fail("tc qdisc replace", "Error: Specified qdisc kind is unknown.", 2)
     with pytest.raises(NotReadyError, match="cannot be given a queue of the kind codel") as told:
         await ActiveQueue(kind="codel").attach(host, "s0", "1:1", 1000, 10e6)
-    assert told.value.next_step == "use a kernel with sch_codel, as Debian's; a virtual machine has one (`on: guest`)"
+    step = "use a kernel with sch_codel, as Debian's, or a virtual machine with it (`on: guest`)"
+    assert told.value.next_step == step
 
 
 async def test_links_that_cannot_free_their_senders_say_why() -> None:

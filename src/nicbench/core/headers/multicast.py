@@ -14,13 +14,13 @@ from nicbench.core.base import Frozen
 from nicbench.core.quantity import FramesPerSecond
 
 JOIN, LEAVE, WATCHED = "join", "leave", "watched"
-"""How names of streams end that are no load: reports of membership, and copies at ports that should get none."""
+"""How names of streams end that are not load: membership reports, and copies at ports that should get none."""
 UNICAST: Final = "unicast"
 """How names of streams to single stations end, which are part of the load."""
 BURDEN: Final = "burden"
-"""How names of streams between burdening ports end, which are no load."""
+"""How names of streams between burdening ports end, which are not load."""
 TO_ALL: Final = "to all"
-"""How names of streams of broadcasts beside the load end, which are no load."""
+"""How names of streams of broadcasts end, which are counted apart from the load."""
 BROADCASTS: Final = "broadcasts"
 """The name of the value that says what became of them."""
 MOST_GROUPS: Final = 2**16
@@ -32,15 +32,15 @@ _FIRST: Final[dict[int, IPv4Address | IPv6Address]] = {4: IPv4Address("239.192.0
 
 
 class Burden(Frozen):
-    """Frames to single stations between ports that take no other part, each of which sends to each other one.
+    """Frames to single stations between ports that take no other part; each sends to all the others.
 
     RFC 3918 section 8: "burdening ports", fully meshed (RFC 2285 section 3.3.3).
     """
 
     rate: FramesPerSecond = Field(gt=0.0)
-    """The rate that each of them sends, and receives."""
+    """The rate at which each of them sends, and receives."""
     ports: int = Field(default=2, ge=2)
-    """How many ports, the last ones; they join no group."""
+    """How many ports: the last ones, which join no group."""
 
 
 class Groups(Frozen):

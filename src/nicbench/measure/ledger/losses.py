@@ -3,8 +3,8 @@
 Rows stand in the order of the path. Frames that the tester never sent are in it too, at its transmit ring, but they are
 ``unsent`` and not ``lost``: they are no part of the sum. ``unexplained`` = lost - the other rows; below zero some
 counter counted frames that were not lost, or one frame twice: that is a fault of the ledger, and is said as one. Where
-the path copies frames, a copy that was dropped is counted and nothing is missing; frames beside the load are dropped
-as well: that is said, beside. The trial's counts stay.
+the path copies frames, a copy that was dropped is counted and nothing is missing; frames that are not load are dropped
+as well: both are said beside. The trial's counts stay.
 
 Counters overlap: a frame that finds a CPU's backlog full is in ``softnet_stat``, in the receiving device's
 ``rx_dropped`` and, on a veth, in its peer's ``tx_dropped`` as well. Each is given to the narrowest counter, and taken
@@ -257,8 +257,8 @@ def _zero_count(count: Count) -> Count:
 
 
 _COPIES = "frames came in copies on this path: of those that were dropped, another copy arrived, or was dropped too"
-# A switch sends a report of membership to several ports, and asks by itself after a leave.
-_BESIDE = "frames beside the load, which are in no count, were dropped too, or frames of the DUT's own"
+# A switch forwards a membership report to several ports, and sends queries of its own after a leave.
+_BESIDE = "frames that are not part of the load and in no count were dropped too, or frames that the DUT itself sent"
 
 
 def _note_surplus(frames: int, found: Account, why: str) -> LossBeside:

@@ -82,8 +82,8 @@ def ports_objection(context: Any, groups: Groups) -> Objection | None:
     burdening = 0 if groups.burden is None else groups.burden.ports
     if groups.members + burdening > context.ports - 1:
         return Objection(
-            message=f"{burdening} ports burden the DUT, and of {context.ports} none is left that receives",
-            next_step=f"add ports ({2 + burdening} at least), or let fewer `ports` be a `burden`",
+            message=f"{burdening} of {context.ports} ports are the `burden`, and none is left that receives",
+            next_step=f"add ports ({2 + burdening} at least), or lower `ports` under `burden`",
         )
     beside = (groups.members if groups.unicast else 0) + burdening * (burdening - 1)
     copies, reports = context.ports - 1 + beside, 2 * groups.members * groups.reports(context.ip)

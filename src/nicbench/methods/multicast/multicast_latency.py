@@ -2,8 +2,8 @@
 
 Steps, for each frame size: all ports but the first join the groups, and frames go to each group in turn, at a share of
 the rate that an earlier `multicast-throughput` found, for a trial. Every frame is timed at every port; how far ports
-are apart is the range of their means. With a burden (section 8.1) the last ports join nothing and send to each other,
-before the first frame to a group and until the last. Verified: every frame at every port by its signature and its
+are apart is the range of their means. With a burden (section 8.1) the last ports join nothing and send to each other
+from before the first frame to a group until the last. Verified: every frame at every port by its signature and its
 payload; burdening ports must get no frame to a group.
 """
 
@@ -29,7 +29,7 @@ class MulticastLatency(PortsLatency):
         """Options of the bench file."""
 
         burden: Burden | None = None
-        """Ports that join nothing and send to each other beside (RFC 3918 section 8.1); without it there are none."""
+        """Ports that join no group and load the DUT meanwhile (RFC 3918 section 8.1); without it there are none."""
 
     options: Options
 

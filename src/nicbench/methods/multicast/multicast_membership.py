@@ -90,7 +90,7 @@ class MulticastMembership(FrameMethod):
         older: bool = False
         """IGMPv2 and MLDv1 in place of IGMPv3 and MLDv2."""
         burden: Burden | None = None
-        """Ports that join nothing and send to each other beside (RFC 3918 section 8.2); without it there are none."""
+        """Ports that join no group and load the DUT meanwhile (RFC 3918 section 8.2); without it there are none."""
         trial: MembershipTimes = MembershipTimes()
         """Times of a trial."""
 

@@ -2,7 +2,7 @@
 
 Steps, for each frame size: all ports but the first join the groups; after a pause frames go from the first port to each
 group in turn, for a trial; the ports leave. A share of all frames may go to single stations, one at each port in turn,
-between the others: the rate is then that of both classes together (section 4.1). The search is that of `throughput`: a
+in between: the rate is then that of both classes together (section 4.1). The search is that of `throughput`: a
 frame that is missing at one of the ports is lost there, and the share that is lost is of the frames that all ports
 should have got. Verified: every frame at every port by its signature and its payload.
 """
@@ -65,7 +65,7 @@ class MulticastThroughput(Throughput):
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
-        """Returns also which class of frames was lost at the lowest load that lost any."""
+        """Returns also what each class of frames lost at the lowest load that lost any."""
         lossy = [trials[name] for name in result.trials if name in trials and trials[name].reading.counts.lost]
         lowest = min(lossy, key=lambda trial: trial.request.sent_frames_per_s or 0.0, default=None)
         said = None if lowest is None or not to_stations(lowest) else _lost_first(lowest)
@@ -75,7 +75,7 @@ class MulticastThroughput(Throughput):
 def _lost_first(trial: Trial) -> str:
     groups, stations = (_lost_of(streams) for streams in (to_groups(trial), to_stations(trial)))
     load = format_rate(trial.request.sent_frames_per_s or 0.0)
-    return f"at {load} {groups} frames to groups and {stations} to single stations, as the ports should have got them"
+    return f"at {load} {groups} frames to groups and {stations} to single stations, counted at the receiving ports"
 
 
 def _lost_of(streams: Sequence[StreamReading]) -> str:

@@ -75,7 +75,7 @@ class Output(Frozen):
     rate: Annotated[BitsPerSecond, Field(ge=8_000.0, le=1e11)]
     """The rate of each port on the line, with preamble, gap and FCS (tbf)."""
     buffer: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
-    """The most frames that wait; one more is dropped. RED counts bytes, a thousand for each frame."""
+    """The most frames that wait; one more is dropped. With RED the limit is in bytes, 1000 for each frame."""
     queue: ActiveQueue | None = None
     """A queue that marks or drops frames before it is full; without it a plain one (pfifo)."""
 

@@ -1,8 +1,8 @@
 """Active queue management (RFC 7567): a queue that marks or drops packets before it is full, as a qdisc of the kernel.
 
 It stands below a token bucket, whose rate makes packets wait. What is marked is known: CoDel with ``mark_above`` marks
-each packet that waited longer (tc-codel(8), ``ce_threshold``), RED with one threshold each that finds more bytes
-waiting (tc-red(8); RFC 8257 section 3.1 asks for it).
+each packet that waited longer (tc-codel(8), ``ce_threshold``), RED with a single threshold each packet that finds a
+mean length above it (tc-red(8)), much as DCTCP expects of a switch (RFC 8257 section 3.1).
 """
 
 from __future__ import annotations
@@ -32,22 +32,24 @@ _WAIT = Annotated[Seconds, Field(ge=1e-6, le=10.0)]
 
 
 class ActiveQueue(Frozen):
-    """``{kind: codel, target: 5 ms}``: how a queue tells senders that it grows."""
+    """``{kind: codel, target: 5 ms}``: how a queue tells senders that it is growing."""
 
     kind: Literal["codel", "fq_codel", "red"]
-    """The queueing discipline: CoDel (RFC 8289), CoDel for each of many flows (RFC 8290), or RED."""
+    """The queueing discipline: CoDel (RFC 8289), FQ-CoDel (CoDel for each flow, RFC 8290), or RED."""
     marks: bool = True
-    """Packets of senders that know ECN are marked; `false`: they are dropped, as those of all others."""
+    """Packets of senders that know ECN are marked; `false`: they are dropped. Packets of other senders are dropped in
+    either case, but with RED and `true` only when the queue is full.
+    """
     target: _WAIT = 5e-3
-    """Of CoDel: the wait that a queue may always have."""
+    """Of CoDel: the wait in the queue that is always acceptable."""
     interval: _WAIT = 100e-3
-    """Of CoDel: the wait must be above `target` for so long before the first packet is marked or dropped."""
+    """Of CoDel: how long the wait must stay above `target` before the first packet is marked or dropped."""
     mark_above: _WAIT | None = None
-    """Of CoDel: beside its own marks, each packet that waited longer is marked (`ce_threshold`), as DCTCP wants it."""
+    """Of CoDel: in addition, each packet that waited longer than this is marked (`ce_threshold`), as DCTCP wants it."""
     mark_from: SomeBytes | None = None
-    """Of RED: from this mean length on some packets are marked or dropped."""
+    """Of RED: the mean length of the queue from which some packets are marked or dropped."""
     mark_all_from: SomeBytes | None = None
-    """Of RED: from this mean length on all are; without it one byte more than `mark_from`, a single threshold."""
+    """Of RED: the mean length from which all are; without it one byte above `mark_from`, so a single threshold."""
 
     @model_validator(mode="after")
     def _has_its_own(self) -> Self:
@@ -109,7 +111,7 @@ class ActiveQueue(Frozen):
             raise NotReadyError(
                 f"{device} cannot be given a queue of the kind {self.kind}: {error.message}",
                 place=host.name,
-                next_step=f"use a kernel with sch_{self.kind}, as Debian's; a virtual machine has one (`on: guest`)",
+                next_step=f"use a kernel with sch_{self.kind}, as Debian's, or a virtual machine with it (`on: guest`)",
             ) from error
 
 

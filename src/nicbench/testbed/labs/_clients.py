@@ -75,7 +75,7 @@ def members_of(device: str, links: int) -> tuple[str, ...]:
 
 
 async def free_senders(host: Host, device: str) -> str | None:
-    """Has packets that arrive at a veth belong to their sender no longer (wire.bpf.c); gives why that cannot be.
+    """Lets packets that arrive at a veth count against their sender no longer (wire.bpf.c); returns why it cannot.
 
     NotReadyError where the program is not compiled, or cannot be put on the host.
     """

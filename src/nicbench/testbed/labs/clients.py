@@ -61,8 +61,8 @@ class ClientsOptions(Frozen):
     the links are as fast as the machine.
     """
     queue: ActiveQueue | None = Field(default=None, exclude_if=lambda queue: queue is None)
-    """What waits for the `rate` of each link: a queue that marks or drops before it is full (CoDel, RED). Without it
-    1 MiB waits, and then everything is dropped.
+    """The queue at both ends of each link, which needs a `rate`: it marks or drops before it is full (CoDel, RED).
+    Without it up to 1 MiB waits, and what comes on top is dropped.
     """
     mtu: Annotated[int, Unit.BYTES] = Field(default=1500, ge=576, le=9000)
     """MTU of each link, in bytes."""
@@ -118,7 +118,7 @@ class ClientsLab(EndpointLab):
     options: ClientsOptions
     measured_host = "server"
     _holds_senders_back: str | None = None
-    """Why queues of the lab count against the sender; None where they do not, or there are none."""
+    """Why packets in queues of the lab count against their sender; None where they do not, or there are none."""
 
     def objection_elsewhere(self) -> Objection | None:
         if self.options.reached_by != "ssh":
@@ -312,7 +312,7 @@ _NO_HALF_DUPLEX = (
 
 _HELD_BACK = (
     "A sender of TCP may be held back before a queue of the lab is full: its kernel counts what waits there as not yet "
-    "sent (TCP small queues), and the program that prevents it cannot be attached ({why})."
+    "sent (TCP small queues), and the program that prevents this cannot be attached ({why})."
 )
 
 

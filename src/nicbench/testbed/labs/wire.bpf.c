@@ -1,12 +1,12 @@
-// What arrives by a veth is the sender's no longer, as behind a card that has sent it. The kernel lets a packet count
-// against its socket (TCP small queues) until somebody frees it; across veths and bridges of one machine that is the
-// receiver, on Linux 6.1 for one: no queue on the way would ever hold more than two segments of a sender.
-// So each packet goes on as a clone, which belongs to nobody.
+// A packet that arrives at a veth no longer counts against its sender, as once a card has sent it. The kernel counts a
+// packet against its socket (TCP small queues) until somebody frees it. Across veths and bridges of one machine that is
+// the receiver (seen on Linux 6.1): no queue on the way would ever hold more than two segments of a sender.
+// So each packet goes on as a clone, which belongs to no socket.
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
 #include <bpf/bpf_helpers.h>
 
-// Tells the clone, which arrives here as well. A mark does not pass from one namespace to another.
+// Marks the clone, which arrives here as well. A mark does not pass from one namespace to another.
 #define CLONE 0x6e62776b
 
 SEC("tc")
