@@ -27,7 +27,7 @@ from nicbench.testbed.labs.clients import ClientsOptions
         ),
         (
             {"kind": "red", "mark_from": "6 kB"},
-            "red limit 100000 min 6000 max 6001 avpkt 1000 burst 18 bandwidth 10000000bit probability 1.0 ecn nodrop",
+            "red limit 100000 min 6000 max 6001 avpkt 1000 burst 18 bandwidth 10000000bit probability 1.0 ecn",
             "packets wait for it in red (all from 6000 bytes on), which marks them (ECN)",
         ),
         (

@@ -37,9 +37,7 @@ class ActiveQueue(Frozen):
     kind: Literal["codel", "fq_codel", "red"]
     """The queueing discipline: CoDel (RFC 8289), FQ-CoDel (CoDel for each flow, RFC 8290), or RED."""
     marks: bool = True
-    """Packets of senders that know ECN are marked; `false`: they are dropped. Packets of other senders are dropped in
-    either case, but with RED and `true` only when the queue is full.
-    """
+    """Packets of senders that know ECN are marked; `false`: they are dropped, as packets of all other senders are."""
     target: _WAIT = 5e-3
     """Of CoDel: the wait in the queue that is always acceptable."""
     interval: _WAIT = 100e-3
@@ -100,7 +98,7 @@ class ActiveQueue(Frozen):
         # A single threshold is certain; between two the chance grows from 0 to 1.
         yield from ("probability", "1.0")
         if self.marks:
-            yield from ("ecn", "nodrop")
+            yield "ecn"
 
     async def attach(self, host: Host, device: str, parent: str, limit_packets: int, rate_bits_per_s: float) -> None:
         """Puts it below a class of the device's discipline. NotReadyError where the kernel lacks it."""

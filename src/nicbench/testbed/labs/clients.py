@@ -294,7 +294,8 @@ class ClientsLab(EndpointLab):
                 await end.host.run(("tc", "qdisc", "add", "dev", end.device, "root", "handle", "1:", "tbf", *limit))
                 if self.options.queue is not None:
                     await self.options.queue.attach(end.host, end.device, "1:1", _QUEUE_SEGMENTS, rate)
-                self._holds_senders_back = await free_senders(end.host, end.device)
+                reason = await free_senders(end.host, end.device)
+                self._holds_senders_back = self._holds_senders_back or reason
             await self._bring_up(end, rate)
 
     async def _bring_up(self, end: _End, rate: float | None) -> None:
