@@ -78,3 +78,5 @@ def test_counts_that_do_not_add_up_are_refused() -> None:
     assert "8 completed and 1 failed of 10" in " ".join(find_implausible(wanted, figures))
     with pytest.raises(WorkloadError, match="connections"):
         NicbenchConnections().parse(wanted, Output("{}"), served)
+    with pytest.raises(WorkloadError, match="cpu_ns"):  # found by fuzzing: no float holds it
+        NicbenchConnections().parse(wanted, Output(json.dumps({**said, "cpu_ns": 10**400})), served)

@@ -5,7 +5,7 @@ The fields are those of protocol/connections.md.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -63,13 +63,16 @@ class ConnectionsSpec(Frozen):
     broken: Broken = Broken()
     target: ConnectionsTarget | None = None
 
+Tally = Annotated[int, Field(ge=0, lt=2**64)]
+"""A count, or nanoseconds, as the engine has it: 64 bits without a sign."""
+
 
 class ConnectionCounts(Frozen):
     """Connections or requests that were due in one phase: each is completed, or failed in one way."""
 
-    due: int
-    completed: int
-    failed: dict[str, int] = Field(default_factory=dict)
+    due: Tally
+    completed: Tally
+    failed: dict[str, Tally] = Field(default_factory=dict)
 
     @property
     def failures(self) -> int:
@@ -80,31 +83,31 @@ class ConnectionCounts(Frozen):
 class ConnectionTimes(Frozen):
     """Times of one kind. ``histogram`` is HdrHistogram V2 in base64, in nanoseconds."""
 
-    count: int
-    minimum_ns: int
+    count: Tally
+    minimum_ns: Tally
     mean_ns: float
-    maximum_ns: int
+    maximum_ns: Tally
     histogram: str
 
 
 class ConnectionInterval(Frozen):
     """What happened in one second of the run; ``open`` connections were open at its end."""
 
-    completed: int
-    failed: int
-    bytes: int
-    open: int
+    completed: Tally
+    failed: Tally
+    bytes: Tally
+    open: Tally
 
 
 class ConnectionFigures(Frozen):
     """What a client counted. ``sustain`` are those due in the sustain phase, of which alone the times are."""
 
-    wall_ns: int
+    wall_ns: Tally
     ramp: ConnectionCounts
     sustain: ConnectionCounts
-    in_time: int
+    in_time: Tally
     """Of the sustain phase, those that were complete before it ended."""
-    bytes: int
+    bytes: Tally
     """Bytes of bodies that came during the sustain phase."""
     connect: ConnectionTimes | None = None
     """From connect() to the established TCP connection."""
@@ -116,16 +119,16 @@ class ConnectionFigures(Frozen):
     """From that moment to the last byte."""
     lateness: ConnectionTimes | None = None
     """How late the client began what was due."""
-    lateness_p99_ns: int
-    opened: int
-    reopened: int
-    most_open: int
-    held: int
+    lateness_p99_ns: Tally
+    opened: Tally
+    reopened: Tally
+    most_open: Tally
+    held: Tally
     """Connections that answered once more while all were held."""
     intervals: tuple[ConnectionInterval, ...] = ()
-    cpu_ns: int
-    busiest_thread_ns: int
-    accepted: int | None = None
+    cpu_ns: Tally
+    busiest_thread_ns: Tally
+    accepted: Tally | None = None
     """Connections that nicbench's own server accepted; None for another."""
-    served: int | None = None
+    served: Tally | None = None
     """Requests that nicbench's own server got."""
