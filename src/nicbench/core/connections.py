@@ -63,6 +63,7 @@ class ConnectionsSpec(Frozen):
     broken: Broken = Broken()
     target: ConnectionsTarget | None = None
 
+
 Tally = Annotated[int, Field(ge=0, lt=2**64)]
 """A count, or nanoseconds, as the engine has it: 64 bits without a sign."""
 
