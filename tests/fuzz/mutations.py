@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
 import random
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from tests.bench_file import test_promises
 
-HEADS: Final = {"records": 1, "run_folders": 2, "system_texts": 1, "tables": 1, "tool_outputs": 2}
+HEADS: Final = {"otg_messages": 1, "records": 1, "run_folders": 2, "system_texts": 1, "tables": 1, "tool_outputs": 2}
 """Bytes of an input before its text."""
 NASTY: Final = (
     *("", "\0", "-", "-1", "0", "1e999", "NaN", "inf", "9" * 400, "9" * 5000, "0x", "²", "٣", "None", "null", "true"),
@@ -33,6 +36,31 @@ NASTY: Final = (
     *("1e-9", "1,5", "01", "+1", "1_0", "18446744073709551616", "[" * 300, '{"a":' * 300, "&a", "*a", "<<", "!!str"),
 )
 
+VALUES: Final = (
+    None,
+    True,
+    0,
+    -1,
+    1,
+    64,
+    2**16,
+    2**32,
+    2**64,
+    10**400,
+    0.5,
+    1e308,
+    math.inf,
+    math.nan,
+    "",
+    "0",
+    "::1",
+    [],
+    [0],
+    {},
+    *NASTY,
+)
+"""What a part of a JSON document is replaced by."""
+
 
 def mutate(target: str, data: bytes, draw: random.Random) -> bytes | None:
     """The input changed in one way; None where this one does not fit."""
@@ -40,7 +68,10 @@ def mutate(target: str, data: bytes, draw: random.Random) -> bytes | None:
     text = data[head:].decode(errors="replace")
     if target == "bench_files" and draw.random() < 0.4:
         return _bench_file(text, draw)
-    changed = draw.choice((_words, _lines, _number))(text, draw)
+    if text.startswith("{") and draw.random() < 0.7:
+        changed = _tree(text, draw)
+    else:
+        changed = draw.choice((_words, _lines, _number))(text, draw)
     first = bytes(draw.randrange(256) if draw.random() < 0.05 else byte for byte in data[:head])
     return first + changed.encode(errors="replace")
 
@@ -50,6 +81,38 @@ def _bench_file(text: str, draw: random.Random) -> bytes | None:
         return test_promises.mutate(text, draw).encode()
     except Exception:  # it is no YAML any more
         return None
+
+
+def _tree(text: str, draw: random.Random) -> str:
+    """A JSON object with one part of it left out, replaced or made to be another one's."""
+    try:
+        root = json.loads(text)
+    except (ValueError, RecursionError):
+        return text + draw.choice(NASTY)
+    places = list(_places(root))
+    if not places:
+        return text
+    (holder, key), (other, taken) = draw.choice(places), draw.choice(places)
+    match draw.randrange(4):
+        case 0:
+            del holder[key]
+        case 1:
+            holder[key] = json.loads(json.dumps(other[taken]))
+        case 2:
+            holder[key] = draw.choice(VALUES)
+        case _ if isinstance(holder, dict):
+            holder[str(taken)] = holder.pop(key)
+        case _:
+            holder.extend(json.loads(json.dumps(holder)))
+    return json.dumps(root)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each part of a tree, as what holds it and its key or index there."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in inner:
+        yield value, key
+        yield from _places(part)
 
 
 def _words(text: str, draw: random.Random) -> str:

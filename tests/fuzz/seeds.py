@@ -25,8 +25,11 @@ MANIFEST: Final = (
     '{"format": "nicbench-frames 1", "seed": 1, "content": "unique", "files": {"pattern": "f%03d"}, "first": 5, '
     '"frames": 2, "header_bytes": 0, "picture": {"bytes": 5000}, "rounded_to_bytes": 1}'
 )
-RUST: Final = ("captures", "files", "lines", "manifests", "receive", "wire")
-PYTHON: Final = ("bench_files", "engine_lines", "records", "run_folders", "system_texts", "tables", "tool_outputs")
+RUST: Final = ("answers", "captures", "files", "lines", "manifests", "receive", "wire")
+PYTHON: Final = (
+    *("bench_files", "engine_lines", "otg_messages", "records", "run_folders", "system_texts", "tables"),
+    "tool_outputs",
+)
 TARGETS: Final = (*RUST, *PYTHON)
 """Those of engine/fuzz, and those of targets.py."""
 
@@ -56,6 +59,21 @@ def _conversations() -> Iterator[bytes]:
         said = [line[2:] for line in path.read_text().splitlines() if line.startswith("> ")]
         yield "\n".join(said).encode()
         yield from (line.encode() for line in said)
+
+
+def _answers_of_servers() -> Iterator[bytes]:
+    """Answers of HTTP/1.1, whole and in pieces, as such of any length and of three bytes."""
+    head = b"HTTP/1.1 200 OK\r\nServer: nginx/1.22.1\r\n"
+    chunks = b"1\r\nx\r\n2;name=value\r\nxx\r\n0\r\nTrailer: a\r\n\r\n"
+    for answer in (
+        head + b"Content-Length: 3\r\nConnection: close\r\n\r\nxxx",
+        head + b"Transfer-Encoding: chunked\r\n\r\n" + chunks,
+        head + b"Content-Length: 0\r\n\r\n",
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nxxx",
+        b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n",
+    ):
+        for asked in (0, 1, 7):
+            yield from (bytes((asked, step)) + answer for step in (1, 7, 255))
 
 
 def _captures() -> Iterator[bytes]:
@@ -168,6 +186,45 @@ def _answers(engine: Path, requests: list[str]) -> bytes:
     return said
 
 
+def _otg_messages() -> Iterator[bytes]:
+    """A configuration with each header of the model as its defaults are, and each change of one."""
+    import snappi
+    from tests.fuzz.targets import CONFIG, OTG_KINDS
+    from tests.otg.frames import PORTS, flow
+
+    from nicbench.otg.headers import ENCODERS
+
+    for kind in ENCODERS:
+        made = snappi.Config().flows.add(name="f")
+        made.tx_rx.port.tx_name, made.tx_rx.port.rx_names = "p1", ["p2"]
+        header = getattr(made.packet.ethernet().ipv4().udp(), kind)()[-1]
+        if kind == "custom":
+            header.bytes = "00ff"
+        for name in sorted({*header._TYPES} - {"dst_usids", "usids"}):
+            getattr(header, name)  # what is never asked for is not written
+        yield b"\0" + json.dumps({"ports": PORTS, "flows": [json.loads(made.serialize())]}).encode()
+    fast = {"name": "f", "rate": {"choice": "percentage", "percentage": 50}, "size": {"choice": "fixed", "fixed": 128}}
+    changes = {
+        "Config": {**CONFIG, "captures": [{"name": "c", "port_names": ["p2"]}], "layer1": [{"name": "l", "mtu": 9000}]},
+        "ConfigUpdate": {"choice": "flows", "flows": {"property_names": ["rate", "size"], "flows": [fast]}},
+        "ConfigAppend": {"config_append_list": [{"flows": [{**CONFIG["flows"][0], "name": "g"}]}]},
+        "ConfigDelete": {"config_delete_list": [{"flows": ["f"]}]},
+    }
+    yield from (bytes([OTG_KINDS.index(kind)]) + json.dumps(message).encode() for kind, message in changes.items())
+    duration = {"choice": "burst", "burst": {"bursts": 3, "packets": 9, "gap": 12}}
+    size = {"choice": "weight_pairs", "weight_pairs": {"choice": "predefined", "predefined": "imix"}}
+    patterns = {
+        "choice": "ipv4",
+        "ipv4": {
+            "src": {"choice": "values", "values": ["10.0.0.1", "10.0.0.2"]},
+            "dst": {"choice": "increment", "increment": {"start": "10.1.0.1", "step": "0.0.0.1", "count": 9}},
+            "identification": {"choice": "random", "random": {"min": 1, "max": 9, "seed": 1, "count": 5}},
+        },
+    }
+    varied = flow([{"choice": "ethernet", "ethernet": {}}, patterns], duration=duration, size=size)
+    yield b"\0" + json.dumps({"ports": PORTS, "flows": [varied]}).encode()
+
+
 def _records() -> Iterator[bytes]:
     """Each kind of undo, as a record of a process that has ended, of root and of others."""
     from tests.fuzz.folders import BOOT
@@ -190,12 +247,14 @@ def _run_folders() -> Iterator[bytes]:
 
 
 _SEEDS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
+    "answers": _answers_of_servers,
     "bench_files": _bench_files,
     "captures": _captures,
     "engine_lines": _engine_lines,
     "files": _kernel_files,
     "lines": _conversations,
     "manifests": _manifests,
+    "otg_messages": _otg_messages,
     "records": _records,
     "run_folders": _run_folders,
     "system_texts": _system_texts,

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 from pydantic_core import to_jsonable_python
 from tests.bench_file.test_promises import find_empty_tests
 from tests.fuzz import folders
+from tests.otg.frames import PORTS, SERVED, flow, frame_of, header
 from tests.system.inventory.test_hostile_text import EXPECTED, PARSERS, called
 from tests.workloads.goldens import job
 from tests.workloads.test_any_output import ASKS, KINDS
@@ -33,6 +34,10 @@ from nicbench.importing.files import Dialect, GivenFile, import_files
 from nicbench.importing.formats.base import Format
 from nicbench.importing.nmon import read_nmon
 from nicbench.importing.results import importable
+from nicbench.otg import changes
+from nicbench.otg.configuration import read_configuration
+from nicbench.otg.model import check_message, parse_message
+from nicbench.otg.refusals import OtgError, Problems
 from nicbench.stages.presence import Presence
 from nicbench.system.inventory.collect import plain_data
 from nicbench.workloads.base import Output, WorkloadError
@@ -115,6 +120,51 @@ def _ways() -> tuple[tuple[type[Format], Any] | None, ...]:
     return (None, *((formats[form], method) for form in sorted(formats) for _, method in sorted(importable().items())))
 
 
+def otg_messages(content: bytes) -> None:
+    """A message of a client of `nicbench serve`: the first byte chooses its kind. A configuration that is not refused
+    has frames, which are made here a second time.
+    """
+    kind = OTG_KINDS[content[0] % len(OTG_KINDS)] if content else OTG_KINDS[0]
+    try:
+        message = parse_message(content[1:])
+        _require_conforming(kind, message)
+        config = _CHANGES[kind](CONFIG, message) if kind in _CHANGES else message
+        configuration = read_configuration(config, SERVED, seed=1)
+    except OtgError as error:
+        refused = error
+    else:
+        refused = None
+    if refused is not None:
+        assert refused.errors
+        assert all(refused.errors)
+        return
+    for each in configuration.flows[:MOST_FLOWS]:
+        json.dumps(each.program, allow_nan=False)
+        size = _smallest(each.program["sizes"])
+        for number in (0, 1, 1000):
+            assert len(frame_of(each.program, number, size)) == size - 4
+
+
+def _smallest(sizes: dict[str, Any]) -> int:
+    """The least size of a program's frames, in bytes with FCS."""
+    if "weighted" in sizes:
+        return min(int(each["frame_bytes"]) for each in sizes["weighted"])
+    return int(sizes.get("fixed") or sizes.get("random", sizes)["from"])
+
+
+def _require_conforming(kind: str, message: Mapping[str, Any]) -> None:
+    """OtgError, as a client is told, where a message is not as the model has it."""
+    problems = Problems()
+    check_message(kind, message, "message", problems)
+    problems.raise_any()
+
+
+_CHANGES: Final = {"ConfigUpdate": changes.update, "ConfigAppend": changes.append, "ConfigDelete": changes.delete}
+OTG_KINDS: Final = ("Config", *_CHANGES)
+CONFIG: Final = {"ports": PORTS, "flows": [flow([header("ethernet"), header("ipv4"), header("udp")])]}
+MOST_FLOWS: Final = 3
+
+
 def _numbers(value: Any) -> Iterator[float]:
     if isinstance(value, dict):
         value = list(value.values())
@@ -128,6 +178,7 @@ def _numbers(value: Any) -> Iterator[float]:
 TARGETS: Final[dict[str, Target]] = {
     "bench_files": bench_files,
     "engine_lines": folders.engine_lines,
+    "otg_messages": otg_messages,
     "records": folders.records,
     "run_folders": folders.run_folders,
     "system_texts": system_texts,

@@ -9,8 +9,10 @@ import snappi
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nicbench.otg.model import check_message
+from nicbench.otg.model import check_message, parse_message
 from nicbench.otg.refusals import OtgError, Problems
+
+from .frames import header, program_of
 
 
 def problems_of(kind: str, message: Any) -> list[str]:
@@ -82,3 +84,16 @@ _anything = st.recursive(
 def test_garbage_is_refused_and_never_fails(message: Any) -> None:
     for problem in problems_of("Config", message):
         assert problem.startswith("config")
+
+
+def test_a_member_that_is_null_is_as_if_it_were_not_there() -> None:
+    assert parse_message(b'{"flows": null, "ports": [{"name": "p1", "location": null}]}') == {"ports": [{"name": "p1"}]}
+    value = b'{"choice": "value", "value": null}'
+    packet = parse_message(b'{"packet": [{"choice": "ethernet", "ethernet": {"src": %s}}]}' % value)["packet"]
+    assert program_of(packet)["template"] == program_of([header("ethernet")])["template"]
+
+
+@pytest.mark.parametrize(("body", "problem"), [(b"[]", "no JSON object"), (b"{", "no JSON"), (b"[" * 9999, "no JSON")])
+def test_what_is_no_json_object_is_refused(body: bytes, problem: str) -> None:
+    with pytest.raises(OtgError, match=f"the body is {problem}"):
+        parse_message(body)

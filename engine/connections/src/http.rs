@@ -90,22 +90,28 @@ impl Answer {
             return Err(Wrong::Status);
         }
         self.closes = response.version == Some(0);
-        let mut body = None;
+        let (mut given, mut chunked) = (None, false);
         for header in response.headers.iter() {
             let value = std::str::from_utf8(header.value).unwrap_or_default().trim();
             if header.name.eq_ignore_ascii_case("content-length") {
-                body = Some(Body::Bytes(value.parse().map_err(|_| Wrong::NotHttp)?));
-            } else if header.name.eq_ignore_ascii_case("transfer-encoding") && value.eq_ignore_ascii_case("chunked") {
-                body = Some(Body::Chunks { left: 0, last: false });
+                let bytes = number(value, 10)?;
+                if given.is_some_and(|before| before != bytes) {
+                    return Err(Wrong::NotHttp);
+                }
+                given = Some(bytes);
+            } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+                chunked = value.eq_ignore_ascii_case("chunked");
             } else if header.name.eq_ignore_ascii_case("connection") {
                 self.closes = value.eq_ignore_ascii_case("close");
             }
         }
-        match (self.expected, body) {
-            (Some(expected), Some(Body::Bytes(length))) if expected != length => return Err(Wrong::Length),
-            _ => {}
-        }
-        self.body = Some(body.ok_or(Wrong::NotHttp)?);
+        // Chunks take precedence over a length (RFC 9112 section 6.3).
+        self.body = Some(match given {
+            _ if chunked => Body::Chunks { left: 0, last: false },
+            Some(bytes) if self.expected.is_some_and(|expected| expected != bytes) => return Err(Wrong::Length),
+            Some(bytes) => Body::Bytes(bytes),
+            None => return Err(Wrong::NotHttp),
+        });
         Ok(Some(length))
     }
 
@@ -116,9 +122,7 @@ impl Answer {
                 if self.body_bytes > length {
                     return Err(Wrong::Length);
                 }
-                if self.expected.is_some() && !bytes.chunks(FILLER_BYTES).all(|part| part == &FILLER[..part.len()]) {
-                    return Err(Wrong::Content);
-                }
+                self.check_content(bytes)?;
                 Ok(if self.body_bytes == length { self.complete() } else { Progress::More })
             }
             Some(Body::Chunks { left, last }) => self.take_chunks(bytes, left, last),
@@ -126,13 +130,25 @@ impl Answer {
         }
     }
 
+    /// Whether these bytes of the body are what was put there.
+    fn check_content(&self, bytes: &[u8]) -> Result<(), Wrong> {
+        if self.expected.is_some() && !bytes.chunks(FILLER_BYTES).all(|part| part == &FILLER[..part.len()]) {
+            return Err(Wrong::Content);
+        }
+        Ok(())
+    }
+
     fn take_chunks(&mut self, mut bytes: &[u8], mut left: u64, mut last: bool) -> Result<Progress, Wrong> {
         while !bytes.is_empty() {
             if left > 2 {
-                let part = (left - 2).min(bytes.len() as u64);
-                self.body_bytes += part;
-                left -= part;
-                bytes = &bytes[part as usize..];
+                let (part, rest) = bytes.split_at((left - 2).min(bytes.len() as u64) as usize);
+                self.body_bytes += part.len() as u64;
+                if self.expected.is_some_and(|expected| self.body_bytes > expected) {
+                    return Err(Wrong::Length);
+                }
+                self.check_content(part)?;
+                left -= part.len() as u64;
+                bytes = rest;
             } else if left > 0 {
                 // The end of line after a chunk.
                 left -= 1;
@@ -142,12 +158,13 @@ impl Answer {
                 bytes = &bytes[1..];
                 if self.head.ends_with(b"\r\n") {
                     if last && self.head.len() == 2 {
-                        return if bytes.is_empty() { Ok(self.complete()) } else { Err(Wrong::Length) };
+                        let is_whole = self.expected.is_none_or(|expected| self.body_bytes == expected);
+                        return if is_whole && bytes.is_empty() { Ok(self.complete()) } else { Err(Wrong::Length) };
                     }
                     if !last {
                         let line = std::str::from_utf8(&self.head).map_err(|_| Wrong::NotHttp)?;
                         let digits = line.split(';').next().unwrap_or_default().trim();
-                        let size = u64::from_str_radix(digits, 16).map_err(|_| Wrong::NotHttp)?;
+                        let size = number(digits, 16)?;
                         last = size == 0;
                         left = if last { 0 } else { size.checked_add(2).ok_or(Wrong::NotHttp)? };
                     }
@@ -164,6 +181,14 @@ impl Answer {
     fn complete(&self) -> Progress {
         Progress::Complete { closes: self.closes }
     }
+}
+
+/// A number of digits alone: no sign, as Rust would take one.
+fn number(digits: &str, radix: u32) -> Result<u64, Wrong> {
+    if digits.starts_with('+') {
+        return Err(Wrong::NotHttp);
+    }
+    u64::from_str_radix(digits, radix).map_err(|_| Wrong::NotHttp)
 }
 
 /// A request for this path; `last` asks the server to close the connection after its answer.
@@ -200,6 +225,32 @@ mod tests {
         for step in 1..text.len() {
             assert_eq!(read(text, None, step), Ok((Progress::Complete { closes: false }, 4)));
         }
+    }
+
+    #[test]
+    fn chunks_are_compared_with_what_was_asked_for() {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 9\r\n\r\n";
+        let ends = [
+            ("2\r\nxx\r\n1\r\nx\r\n0\r\n\r\n", Ok((Progress::Complete { closes: false }, 3))),
+            ("2\r\nxx\r\n0\r\n\r\n", Err(Wrong::Length)),
+            ("4\r\nxxxx\r\n0\r\n\r\n", Err(Wrong::Length)),
+            ("3\r\nxyx\r\n0\r\n\r\n", Err(Wrong::Content)),
+            ("+3\r\nxxx\r\n0\r\n\r\n", Err(Wrong::NotHttp)),
+        ];
+        for (chunks, outcome) in ends {
+            for step in [1, 7, 999] {
+                assert_eq!(read(&format!("{head}{chunks}"), Some(3), step), outcome, "{chunks:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_lengths_that_differ_are_no_answer() {
+        let of =
+            |first, second| format!("HTTP/1.1 200 OK\r\nContent-Length: {first}\r\nContent-Length: {second}\r\n\r\n");
+        assert_eq!(read(&of("1", "2"), None, 99), Err(Wrong::NotHttp));
+        assert_eq!(read(&of("+1", "+1"), None, 99), Err(Wrong::NotHttp));
+        assert_eq!(read(&of("1", "1"), None, 99), Ok((Progress::More, 0)));
     }
 
     #[test]

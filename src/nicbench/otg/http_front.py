@@ -7,7 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -19,6 +19,7 @@ from nicbench.core.errors import EngineError, NicbenchError, UsageError
 from nicbench.otg.api import LARGEST_BODY_BYTES, MOST_AT_ONCE, Api
 from nicbench.otg.beyond import Beyond
 from nicbench.otg.http_beyond import beyond_routes
+from nicbench.otg.model import parse_message
 from nicbench.otg.refusals import INVALID, OtgError
 from nicbench.web.security import Door
 
@@ -110,13 +111,7 @@ async def _message(request: Request) -> Mapping[str, Any]:
                 patience.reschedule(asyncio.get_running_loop().time() + BODY_WITHIN_S)
     except TimeoutError as error:
         raise OtgError([f"no part of the body came within {BODY_WITHIN_S:g} s"]) from error
-    try:
-        message = await asyncio.to_thread(from_json, b"".join(parts))
-    except ValueError as error:
-        raise OtgError([f"the body is no JSON: {error}"]) from error
-    if not isinstance(message, Mapping):
-        raise OtgError(["the body is no JSON object"])
-    return message
+    return await asyncio.to_thread(parse_message, b"".join(parts))
 
 
 def error_message(error: Exception) -> dict[str, Any]:

@@ -13,8 +13,9 @@ from functools import cache
 from typing import Any, Final
 
 import snappi.snappi as classes
+from pydantic_core import from_json
 
-from nicbench.otg.refusals import Problems
+from nicbench.otg.refusals import OtgError, Problems
 
 _LIST: Final = "Iter"
 _MAC: Final = re.compile(r"[0-9a-fA-F]{1,2}(:[0-9a-fA-F]{1,2}){5}")
@@ -29,6 +30,26 @@ _RANGES: Final = {
 Check = Callable[[Any, str, Problems], None]
 
 
+def parse_message(body: bytes) -> Mapping[str, Any]:
+    """Reads a message from JSON. Members that are null are left out, for protobuf's JSON has them so where a field is
+    not set. OtgError where the text is no JSON object.
+    """
+    try:
+        message = from_json(body)
+    except ValueError as error:
+        raise OtgError([f"the body is no JSON: {error}"]) from error
+    if not isinstance(message, Mapping):
+        raise OtgError(["the body is no JSON object"])
+    plain: Mapping[str, Any] = _without_nulls(message)
+    return plain
+
+
+def _without_nulls(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _without_nulls(value) for name, value in part.items() if value is not None}
+    return [_without_nulls(item) for item in part] if isinstance(part, list) else part
+
+
 def check_message(kind: str, message: Any, path: str, problems: Problems) -> None:
     """Reports every problem of a message of this class of the model."""
     if not isinstance(message, Mapping):
@@ -39,10 +60,10 @@ def check_message(kind: str, message: Any, path: str, problems: Problems) -> Non
         check = members.get(name)
         if check is None:
             problems.invalid(f"{path}.{name}" if path else name, _no_member(name, kind, members))
-        elif value is not None:
+        else:
             check(value, f"{path}.{name}" if path else name, problems)
     for name in required:
-        if message.get(name) is None:
+        if name not in message:
             problems.invalid(f"{path}.{name}" if path else name, "is missing")
 
 
