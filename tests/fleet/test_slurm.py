@@ -73,3 +73,10 @@ def test_a_machine_without_slurm_is_told_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(NotReadyError, match="the command scontrol is not installed\n  next: install Slurm"):
         slurm.list_machines()
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "-1", "٣", "1_2", "[3-9]", ""])
+def test_what_is_no_number_of_a_run_is_left_out(number: str) -> None:
+    assert slurm.parse_queue(f"7_{number}|fleet.0|RUNNING|None|n1\n") == {}
+    (state,) = slurm.parse_accounting(f"7_1|fleet.0|FAILED|{number}:0|n1\n").values()
+    assert state.exit_status is None

@@ -14,6 +14,8 @@ from nicbench.fleet.machines import Machine
 
 _LONGEST_S: Final = 120.0
 _FIELD: Final = re.compile(r"(\w+)=(\S*)")
+_NUMBER: Final = re.compile(r"[^_]*_([0-9]{1,9})")
+_EXIT_CODE: Final = re.compile(r"([0-9]{1,3}):")
 _MOST_NAMES: Final = 64
 """The most names in one question: a command line has a limit."""
 
@@ -146,9 +148,9 @@ def parse_accounting(text: str) -> States:
         job, name, state, status, nodes = (*line.split("|"), "", "", "", "")[:5]
         if (number := _number_of(job)) is None:
             continue
-        code = status.partition(":")[0]
+        code = _EXIT_CODE.match(status)
         nodes = "" if nodes == "None assigned" else nodes
-        exit_status = int(code) if code.isdecimal() else None
+        exit_status = int(code[1]) if code else None
         found[name, number] = JobState(job, state.partition(" ")[0], nodes, "", exit_status)
     return found
 
@@ -175,8 +177,8 @@ def submit_command(
 
 def _number_of(job: str) -> int | None:
     """The number within its array: 7 of ``12_7``; None of what is no single run of an array."""
-    _, _, number = job.partition("_")
-    return int(number) if number.isdecimal() else None
+    found = _NUMBER.fullmatch(job)
+    return int(found[1]) if found else None
 
 
 def _ranges(numbers: Sequence[int]) -> str:

@@ -272,9 +272,9 @@ class LeasedConnection:
             if line.startswith(start):
                 return line[len(start) :].decode(errors="replace").split()
             if not newline or len(line) > _MOST_NOISE_BYTES:
-                said = (bytes(channel.stderr) or line).decode(errors="replace").strip()[-500:]
-                if channel.closed and channel.error is not None:
+                if self.lost is not None or (channel.closed and channel.error is not None):
                     raise self.failure()
+                said = (bytes(channel.stderr) or line).decode(errors="replace").strip()[-500:]
                 raise HostError(
                     f"no command can be started: {said or 'the shell said nothing'}",
                     place=self._host,
