@@ -33,8 +33,8 @@ ATHERIS: Final = ROOT / "build" / "atheris"
 MOST_KEPT_BYTES: Final = 15_000
 """Of one target, before base64: all together stay below 320 KB."""
 LARGEST_KEPT_BYTES: Final = 3_000
-LIMITS: Final = ("-timeout=30", "-rss_limit_mb=3000")
-"""What takes longer, or more memory, is a find."""
+LIMITS: Final = ("-timeout=30", "-report_slow_units=30", "-rss_limit_mb=3000")
+"""What takes longer, in seconds, or more memory, is a find."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
