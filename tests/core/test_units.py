@@ -20,6 +20,7 @@ from nicbench.core.units import Percent
         (units.parse_duration_s, "50us", 50e-6),
         (units.parse_duration_s, "50 us", 50e-6),
         (units.parse_duration_s, "2 min", 120.0),
+        (units.parse_duration_s, "5m", 300.0),
         (units.parse_duration_s, 0.1, 0.1),
         (units.parse_duration_s, "0.1", 0.1),
         (units.parse_rate, "200 kpps", 200_000.0),

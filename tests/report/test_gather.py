@@ -196,6 +196,16 @@ def test_frames_that_ended_in_the_testers_own_sink_are_not_in_the_ledger(synthet
     assert gather(run.folder).ledger is None
 
 
+def test_frames_that_were_lost_without_a_dut_are_told_above_all_results(synthetic_run: Callable[..., Any]) -> None:
+    run = synthetic_run()
+    run.trial("calibration", 64, 1e4, Purpose.TESTER_LATENCY, 0)
+    assert not any("cable" in statement for statement in gather(run.folder).statements)
+    lost = run.trial("calibration", 128, 1e4, Purpose.TESTER_LATENCY, 1, knee=5e3).reading.counts.lost
+
+    (told,) = (statement for statement in gather(run.folder).statements if "cable" in statement)
+    assert told.startswith(f"{lost} of 10000 frames of 128 bytes were lost over a cable in the DUT’s place")
+
+
 def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) -> None:
     run = synthetic_run()
     path = run.finish()

@@ -26,7 +26,7 @@ def _table(rows: Mapping[str, str]) -> Mapping[str, Fraction]:
 
 
 _DURATIONS = _table(
-    {"s sec second seconds": "1", "ms": "1e-3", "us µs μs": "1e-6", "ns": "1e-9", "min": "60", "h": "3600"}
+    {"s sec second seconds": "1", "ms": "1e-3", "us µs μs": "1e-6", "ns": "1e-9", "min m": "60", "h": "3600"}
 )
 _RATES = _table(
     {

@@ -26,11 +26,12 @@ from nicbench.core.plan import Plan
 from nicbench.core.report_options import DEFAULT_WISHES
 from nicbench.core.result import Result, Summary
 from nicbench.core.round import Round
-from nicbench.core.trial import Trial
+from nicbench.core.trial import Purpose, Trial
 from nicbench.core.turn import run_words
 from nicbench.report.answer import of_comparison, of_run, of_session, of_studies
 from nicbench.report.answer.of_run import verdict_text
 from nicbench.report.answer.of_session import is_of_session
+from nicbench.report.answer.sentences import and_list
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.cpu_users import list_cpu_users
@@ -102,7 +103,7 @@ def gather(folder: RunFolder) -> Report:
         ),
         headline=headline,
         details=(*(each.sentence for each in pulled[:_MOST_PULLED]), *details),
-        statements=(*_statements(plan), *_unlearnt(trials.values())),
+        statements=(*_statements(plan), *_lost_on_cable(trials.values()), *_unlearnt(trials.values())),
         labels=_labels(plan, events),
         sections=tables,
         other_results=tuple(row for row in results if row.method not in own),
@@ -251,6 +252,30 @@ def _statements(plan: Plan | None) -> tuple[str, ...]:
         of = [one.configuration for one in each if text in one.statements]
         told += [text] if len(of) == len(each) else [f"“{name}”: {text}" for name in of]
     return tuple(told)
+
+
+def _lost_on_cable(trials: Iterable[Trial]) -> Iterator[str]:
+    """Yields, for each configuration, how many frames were lost over a cable in the DUT's place, and what follows."""
+    last = {
+        (trial.configuration, mix.name if (mix := trial.request.mix) else f"{trial.request.frame_bytes:g} bytes"): trial
+        for trial in trials
+        if trial.request.purpose is Purpose.TESTER_LATENCY
+    }
+    configurations = dict.fromkeys(configuration for configuration, _ in last)
+    for configuration in configurations:
+        losing = {
+            size: trial.reading.counts
+            for (of, size), trial in last.items()
+            if of == configuration and trial.reading.counts.lost
+        }
+        if not losing:
+            continue
+        whose = f"“{configuration}”: " if len(configurations) > 1 else ""
+        lost, sent = (sum(getattr(counts, name) for counts in losing.values()) for name in ("lost", "sent"))
+        yield (
+            f"{whose}{lost} of {sent} frames of {and_list(list(losing))} were lost over a cable in the DUT’s place, by the "
+            "tester or the lab itself: losses that are measured with the DUT include such losses."
+        )
 
 
 def _unlearnt(trials: Iterable[Trial]) -> Iterator[str]:
