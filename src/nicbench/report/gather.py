@@ -273,8 +273,8 @@ def _lost_on_cable(trials: Iterable[Trial]) -> Iterator[str]:
         whose = f"“{configuration}”: " if len(configurations) > 1 else ""
         lost, sent = (sum(getattr(counts, name) for counts in losing.values()) for name in ("lost", "sent"))
         yield (
-            f"{whose}{lost} of {sent} frames of {and_list(list(losing))} were lost over a cable in the DUT’s place, by the "
-            "tester or the lab itself: losses that are measured with the DUT include such losses."
+            f"{whose}{lost} of {sent} frames of {and_list(list(losing))} were lost over a cable in the DUT’s place, by "
+            "the tester or the lab itself: losses that are measured with the DUT include such losses."
         )
 
 
