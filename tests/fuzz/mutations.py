@@ -84,11 +84,16 @@ def _bench_file(text: str, draw: random.Random) -> bytes | None:
 
 
 def _tree(text: str, draw: random.Random) -> str:
-    """A JSON object with one part of it left out, replaced or made to be another one's."""
+    """A JSON object with one part of it left out, replaced or made to be another one's; or one of several lines so."""
     try:
         root = json.loads(text)
     except (ValueError, RecursionError):
-        return text + draw.choice(NASTY)
+        lines = text.split("\n")
+        if len(lines) == 1:
+            return text + draw.choice(NASTY)
+        at = draw.randrange(len(lines))
+        lines[at] = _tree(lines[at], draw)
+        return "\n".join(lines)
     places = list(_places(root))
     if not places:
         return text

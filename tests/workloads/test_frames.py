@@ -132,6 +132,12 @@ def test_an_older_program_is_no_result() -> None:
         NicbenchFrames().parse(job("nicbench-frames", READ), Output(text), None)
 
 
+def test_a_text_in_the_place_of_an_interval_is_no_result() -> None:  # found by fuzzing
+    text = golden("nicbench-frames-0.1.0-read.client").replace('"intervals":[', '"intervals":["x",')
+    with pytest.raises(WorkloadError, match="'x' is no object"):
+        NicbenchFrames().parse(job("nicbench-frames", READ), Output(text), None)
+
+
 @pytest.fixture
 def host() -> End:
     from nicbench.hosts.fake import FakeHost

@@ -179,6 +179,8 @@ def _figures(said: Mapping[str, Any]) -> FrameFigures:
     )
 
 
-def _drop_unknown(model: type[FrameTimes | FrameInterval], said: dict[str, Any]) -> dict[str, Any]:
-    """Drops fields that the model does not know, which a newer program may print."""
+def _drop_unknown(model: type[FrameTimes | FrameInterval], said: Any) -> dict[str, Any]:
+    """Drops fields that the model does not know, which a newer program may print. TypeError where it is no object."""
+    if not isinstance(said, dict):
+        raise TypeError(f"{str(said)[:60]!r} is no object")
     return {name: value for name, value in said.items() if name in model.model_fields}
