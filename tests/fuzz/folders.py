@@ -38,8 +38,10 @@ FILES: Final = (
     *("journal.ndjson", "summary.json", "plan.json", "inventory.json", "bench.yaml", "MANIFEST.json"),
     *("monitor.parquet", "rounds.parquet", "trials.parquet", "tags.json", "import.json", "undo.json"),
 )
-SIGNED, REPORTED = 1, 2
-"""Bits of the second byte: whoever changed the file wrote the manifest anew; a report is made as well."""
+SIGNED, REPORTED, COMPARED, EXPORTED = 1, 2, 4, 8
+"""Bits of the second byte: whoever changed the file wrote the manifest anew; what is made of the folder as well. The
+upper half of the byte chooses what it is exported to."""
+EXPORTS: Final = ("badge", "csv", "json", "junit", "openmetrics", "parquet", "xlsx")
 NOBODY: Final = 65534
 BOOT: Final = b"BOOT-ID"
 """In a record, in the place of the id of this boot."""
@@ -55,12 +57,17 @@ def run_folders(content: bytes) -> None:
     (runs / BAD / name).write_bytes(content[2:])
     if done & SIGNED:
         manifest.write(runs / BAD)
-    _end("list", "--json", "--output", str(runs))
-    _end("diff", BAD, GOOD, "--json", "--output", str(runs))
+    _end("list", "--json", "--runs", str(runs))
+    _end("diff", BAD, GOOD, "--json", "--runs", str(runs))
     with mock.patch.object(running, "conduct"):  # everything but the run itself
-        _end("resume", BAD, "--output", str(runs))
+        _end("resume", BAD, "--runs", str(runs))
     if done & REPORTED:
-        _end("report", BAD, "--damaged", "--format", "md", "--output", str(runs))
+        _end("report", BAD, "--damaged", "--format", "md", "--runs", str(runs))
+    if done & COMPARED:
+        _end("compare", BAD, GOOD, "--force", "--json", "--out", str(_made()), "--runs", str(runs))
+    if done & EXPORTED:
+        kind = EXPORTS[(done >> 4) % len(EXPORTS)]
+        _end("export", BAD, "--to", kind, "--out", str(_made() / kind), "--runs", str(runs))
 
 
 def _end(*arguments: str) -> None:
@@ -70,6 +77,11 @@ def _end(*arguments: str) -> None:
         status = main(arguments)
     assert status in STATUSES, (arguments, status, said.getvalue()[-3000:])
     assert "nicbench failed" not in said.getvalue(), said.getvalue()[-3000:]
+
+
+@cache
+def _made() -> Path:
+    return _folder("exported")
 
 
 @cache

@@ -238,12 +238,14 @@ def _records() -> Iterator[bytes]:
 
 def _run_folders() -> Iterator[bytes]:
     """Each file of a good folder, as it is, changed by somebody and signed."""
-    from tests.fuzz.folders import FILES, GOOD, REPORTED, SIGNED, _runs
+    from tests.fuzz.folders import COMPARED, EXPORTED, EXPORTS, FILES, GOOD, REPORTED, SIGNED, _runs
+
+    ways = (0, SIGNED, SIGNED | REPORTED, SIGNED | COMPARED, *(SIGNED | EXPORTED | n << 4 for n in range(len(EXPORTS))))
 
     for number, name in enumerate(FILES):
         path = _runs() / GOOD / name
         if path.exists():
-            yield from (bytes([number, done]) + path.read_bytes() for done in (0, SIGNED, SIGNED | REPORTED))
+            yield from (bytes([number, done]) + path.read_bytes() for done in ways)
 
 
 _SEEDS: Final[dict[str, Callable[[], Iterator[bytes]]]] = {
