@@ -6,6 +6,7 @@ from typing import Any
 
 from nicbench.compare.points import Side, match_sides, scale_units
 from nicbench.core.result import Result
+from nicbench.report.answer.of_comparison import _of_each
 from nicbench.report.drawing.bars import bars_chart
 from nicbench.report.drawing.charts import WIDE
 from nicbench.report.drawing.svg import svg
@@ -78,3 +79,13 @@ def test_statistics_of_slow_streams_are_in_the_unit_of_their_tables() -> None:
     assert (to.value.quantity.unit, to.numbers("one")[0]) == ("Mb/s", 9.0)
     (to, _) = scale_units(match_sides([Side("one", tuple(RESULTS))]))
     assert to.value.quantity.unit == "Gb/s"
+
+
+def test_of_many_configurations_the_answer_has_the_first_and_says_where_the_others_are() -> None:
+    names = ("one", "two", "three", "four", "five")
+    few, many = (
+        _of_each(ports_of([streamed(name, run, mode) for name in part for run in (1, 2) for mode in MODES]))
+        for part in (names[:4], names)
+    )
+    assert [said.split()[0] for said in few] == ["“one”", "“two”", "“three”", "“four”"]
+    assert many == [few[0], "The tables below have the other 4 configurations."]

@@ -72,8 +72,8 @@ def _first_telling(comparison: Comparison) -> Section | None:
 
 
 def _of_each(section: Section | None) -> list[str]:
-    """Returns what a section says of each configuration, or only of the first where there are too many
-    for sentences.
+    """Returns what a section says of each configuration; where there are too many for sentences, of the first, and
+    where the others are.
     """
     if section is None:
         return []
@@ -87,6 +87,8 @@ def _of_each(section: Section | None) -> list[str]:
         sentence = replace(section, rows=rows, brief=brief).sentence
         if sentence:
             said.append(f"{quote_name(str(name)) if name else 'The DUT'} {sentence}.")
+    if said and len(names) > _MOST_TOLD:
+        said.append(f"The tables below have the other {len(names) - 1} configurations.")
     return said
 
 
