@@ -125,6 +125,7 @@ def test_a_percentage_is_of_the_line_rate() -> None:
         (units.format_duration_s(7200), "2 h"),
         (units.format_bits_per_s(10e9), "10 Gb/s"),
         (units.format_ratio(0.005), "0.5 %"),
+        (units.format_ratio(7.95e-7), "0.0000795 %"),
     ],
 )
 def test_quantities_are_printed_in_the_unit_that_suits_them(text: str, printed: str) -> None:

@@ -239,7 +239,7 @@ def test_a_folder_that_was_changed_says_so(synthetic_run: Callable[..., Any]) ->
         (
             Bounded(value=None, upper=515e3, limited_by=LimitedBy.DUT),
             (
-                "lost frames at every load tried, down to 515\u00a0kpps of 64-byte frames "
+                "lost frames at every load of 64-byte frames that was tried "
                 "(NDR below 515\u00a0kpps). Limited by the device under test (DUT)."
             ),
         ),

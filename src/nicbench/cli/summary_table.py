@@ -19,7 +19,7 @@ from nicbench.core.imported import NOT_MEASURED
 from nicbench.core.reading import PortFigures
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.table import Column
-from nicbench.core.units import format_rate
+from nicbench.core.units import format_rate, format_ratio
 from nicbench.report.answer.of_run import brief
 from nicbench.report.answer.of_session import brief as session_in_brief
 from nicbench.report.answer.of_studies import briefs as studies_in_brief
@@ -250,11 +250,11 @@ def _ways(figures: PortFigures) -> str:
     """All ways together, and the best and the worst of them."""
     both = figures.combined
     shares = [way.loss_ratio for way in figures.ways]
-    least, most = (f"{100 * loss:.3g}" for loss in (min(shares), max(shares)))
-    each = f"{least} %" if least == most else f"{least} to {most} %"
+    least, most = (format_ratio(loss) for loss in (min(shares), max(shares)))
+    each = least if least == most else f"{least.removesuffix(' %')} to {most}"
     return (
         f"{len(figures.ways)} ways, sum of ports {format_rate(both.received_frames_per_s)} of "
-        f"{format_rate(both.offered_frames_per_s)}, loss {100 * both.loss_ratio:.3g} %, on each way {each} "
+        f"{format_rate(both.offered_frames_per_s)}, loss {format_ratio(both.loss_ratio)}, on each way {each} "
         f"(trial {figures.trial})"
     )
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -179,8 +180,8 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """Formats a share in percent with three significant digits: "0.5 %"."""
-    return f"{ratio * 100.0:.3g} %"
+    """Formats a share in percent with three significant digits, never as a power of ten: "0.5 %", "0.0000795 %"."""
+    return f"{Decimal(f'{ratio * 100.0:.3g}'):f} %"
 
 
 def _decimals(value: float, most: int = 4) -> int:

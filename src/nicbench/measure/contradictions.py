@@ -8,7 +8,7 @@ from typing import Final
 from nicbench.core.frame_size import label_of, size_label
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Trial
-from nicbench.core.units import format_rate
+from nicbench.core.units import format_rate, format_ratio
 from nicbench.methods.base import Method, Promise
 
 _STEADY: Final = frozenset({Purpose.LATENCY, Purpose.LOSS, Purpose.AVERAGE, Purpose.SOAK, Purpose.POWER})
@@ -68,5 +68,5 @@ def _say(promise: Promise, trial: Trial) -> str:
     load = trial.request.sent_frames_per_s or 0.0
     return (
         f"{promise.name}: contradicted by {trial.id} of {trial.test}, which lost {counts.failed} of {counts.sent} "
-        f"frames ({100 * counts.loss_ratio:.3g} %) at {format_rate(load)}"
+        f"frames ({format_ratio(counts.loss_ratio)}) at {format_rate(load)}"
     )

@@ -22,7 +22,7 @@ from nicbench.core.plan import Plan
 from nicbench.core.registry import find_one
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.trial import Latency, Trial
-from nicbench.core.units import format_duration_s
+from nicbench.core.units import format_duration_s, format_ratio
 from nicbench.methods.base import Method
 from nicbench.report.numbers import UNKNOWN
 from nicbench.stats.intervals import share_interval
@@ -293,7 +293,7 @@ def _counted_text(frames: float, of: float, lower: float, upper: float) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100.0 * share:.3g} %"
+    return format_ratio(share)
 
 
 def _seconds(seconds: float) -> str:

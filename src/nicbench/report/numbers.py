@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import Bounded
+from nicbench.core.units import format_ratio
 
 _EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
@@ -185,7 +186,7 @@ def seconds(duration_s: float | None) -> str:
 
 def share(ratio: float | None) -> str:
     """Writes a ratio in percent, with the sign: "0.5 %", "0 %"."""
-    return UNKNOWN if ratio is None else f"{ratio * 100:.3g}{THIN_SPACE}%"
+    return UNKNOWN if ratio is None else format_ratio(ratio).replace(" ", THIN_SPACE)
 
 
 def threshold(value: float, unit: str) -> str:

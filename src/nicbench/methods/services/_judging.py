@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import format_bits_per_s, format_ratio
 from nicbench.methods.services._seen import Seen
 from nicbench.methods.services._service import Acceptance, Service, Step, bounds_of
 
@@ -37,7 +37,7 @@ def performance_failures(service: Service, seen: Seen) -> list[str]:
 def _limit_failures(accept: Acceptance, seen: Seen) -> list[str]:
     said = []
     if seen.loss_ratio is not None and seen.loss_ratio > accept.loss:
-        said.append(f"{100 * seen.loss_ratio:.3g} % lost, {100 * accept.loss:g} % may be")
+        said.append(f"{format_ratio(seen.loss_ratio)} lost, {format_ratio(accept.loss)} may be")
     for name, measured_ns, limit_s in (
         ("mean delay", seen.delay_ns, accept.delay),
         ("delay variation", seen.delay_variation_ns, accept.delay_variation),

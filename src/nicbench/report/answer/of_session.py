@@ -9,6 +9,7 @@ from nicbench.core.registry import find
 from nicbench.core.result import Result
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
+from nicbench.core.units import format_ratio
 from nicbench.core.verdict import Reason
 from nicbench.methods.base import Method
 from nicbench.report.answer.sentences import subject_in
@@ -88,7 +89,7 @@ def brief(results: Sequence[Result]) -> str | None:
     values = (result.values.get("loss_percent") for result in rows)
     losses = [float(value) for value in values if isinstance(value, float | int)]
     most = max(losses, default=None)
-    lost = "" if most is None else ", nothing lost" if most == 0 else f", at most {most:.3g} % lost"
+    lost = "" if most is None else ", nothing lost" if most == 0 else f", at most {format_ratio(most / 100)} lost"
     return f"{number} transmission{'' if number == 1 else 's'}{lost}"
 
 
@@ -108,4 +109,4 @@ def number_of(transmission: Trial) -> int:
 
 
 def _percent(part: int, whole_of: int) -> str:
-    return f"{100 * part / max(1, whole_of):.3g} %"
+    return format_ratio(part / max(1, whole_of))

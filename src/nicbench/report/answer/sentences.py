@@ -221,13 +221,13 @@ def _upper_words(bound_frames_per_s: float) -> str:
 
 
 def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:
-    """Returns the clause for a goal that no load passed: what was lost, and down to which load. A trial that passed but
-    was outvoted is not hidden: then it says "almost every load".
+    """Returns the clause for a goal that no load passed: what was lost, and what the rate is below. A trial that passed
+    but was outvoted is not hidden: then it says "almost every load".
     """
     outvoted = any(note.startswith(f"{goal.name}:") and "outvoted" in note for note in row.result.disturbances)
     every = "almost every load" if outvoted else "every load"
     lost = f"more than {share(goal.loss_ratio)} of the frames" if goal.loss_ratio else "frames"
-    return f"lost {lost} at {every} tried, down to {upper}{what} ({goal.name} below {upper})"
+    return f"lost {lost} at {every}{what} that was tried ({goal.name} below {upper})"
 
 
 def _passing_clause(
