@@ -15,6 +15,7 @@ def rate(value: float, lower: float, upper: float | None, limit: LimitedBy = Lim
 
 
 NOTHING = Bounded(value=None, upper=10.0, reason_null=f"{PASSES_NOTHING} at any load")
+BELOW = Bounded(value=None, upper=50.0, limited_by=LimitedBy.DUT, reason_null="frames were lost at 50 frames/s")
 UNKNOWN = Bounded(value=None, reason_null="every trial was disturbed")
 LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
 
@@ -55,6 +56,17 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
             "found their rates overlap",
         ),
         ([float("nan")], [1.0], Outcome.UNKNOWN, "no value before"),
+        ([rate(100, 100, 101)], [BELOW], Outcome.WORSE, "do not overlap"),
+        ([BELOW], [rate(100, 100, 101)], Outcome.BETTER, "do not overlap"),
+        ([BELOW], [BELOW], Outcome.SAME, "no load that was tried passed"),
+        ([rate(100, 100, 101)] * 4, [*[rate(100, 100, 101)] * 4, *[BELOW] * 4], Outcome.UNKNOWN, "there are runs now"),
+        ([BELOW], [UNKNOWN], Outcome.UNKNOWN, "no value of this run"),
+        (
+            [rate(value, value, value + 1) for value in (100, 101, 99, 100.5, 99.5)],
+            [rate(value, value, None, LimitedBy.TESTER) for value in (80, 81, 79, 80.5, 79.5)],
+            Outcome.UNKNOWN,
+            "tester was the limit",
+        ),
     ],
 )
 def test_of_a_value_that_is_better_higher(before: list[Value], after: list[Value], outcome: Outcome, why: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from nicbench.compare.entry import Entry
 from nicbench.compare.matching import match_points
 from nicbench.compare.settings import compare_settings
-from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.report.beside.layout import document
 from nicbench.report.beside.page import Page, page_of
 from nicbench.report.document.blocks import Block, Group, Table, plain
@@ -97,3 +98,12 @@ def test_everything_below_the_first_screen_is_folded_but_the_heading_of_the_resu
     _, *below = document(page(BEFORE, FASTER)).blocks
     looks = {block.look for block in below if isinstance(block, Group)}
     assert looks == {"folded", ""}
+
+
+def test_of_many_entries_the_first_sentence_claims_no_more_than_the_rule_of_claims() -> None:
+    rates = [(0.5, 0.51)] * 3
+    spoilt = entry("spoilt", [(3.0, 3.02)] * 3)
+    results = tuple(one.model_copy(update={"verdict": ResultVerdict.DISTURBED}) for one in spoilt.results)
+    said = page(BEFORE, entry("slow", rates), replace(spoilt, results=results)).report.headline
+    assert said.endswith("No difference can be claimed: results are disturbed or have no interval.")
+    assert page(BEFORE, entry("slow", rates), FASTER).report.headline.endswith("to pass more than all others.")

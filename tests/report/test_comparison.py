@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from nicbench.compare.claims import Basis
 from nicbench.core.plan import Plan
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
 from nicbench.report.answer import of_comparison
@@ -17,6 +18,7 @@ from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rat
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
+from nicbench.report.rates import change_of
 from nicbench.report.statistics.cells import comparison_cells
 from nicbench.report.statistics.view import statistics_view
 from nicbench.stats.runs import summarise_over_runs
@@ -263,3 +265,31 @@ def test_a_run_of_one_configuration_has_no_comparison(view: Report) -> None:
 def test_a_plan_of_an_older_run_has_one_configuration() -> None:
     plan = Plan(run_id="x", title="x", nicbench_version="0.1.0", seed=1)
     assert plan.each == (plan,)
+
+
+def test_of_runs_in_which_no_load_passed_only_the_intervals_tell() -> None:
+    """To leave them out would compare the best runs of one side with all of the other."""
+    runs = [
+        *(throughput("fast", run, 64, (0.40 + run / 1000, 0.41)) for run in range(1, 8)),
+        *(throughput("slow", run, 64, (0.50 + run / 1000, 0.51)) for run in range(1, 5)),
+    ]
+    below = Bounded(value=None, upper=0.1e6, limited_by=LimitedBy.DUT, reason_null="frames were lost at 100 kpps")
+    for run in range(5, 8):
+        one = throughput("slow", run, 64, (0.5, 0.51))
+        runs.append(one.model_copy(update={"values": {"ndr_frames_per_s": below}}))
+    (told,) = compare(runs).rates[0].rows[0].told["ndr_frames_per_s"]
+    assert told.claim.basis is Basis.INTERVALS_OVERLAP
+    (told,) = compare([*runs[:7], *runs[11:]]).rates[0].rows[0].told["ndr_frames_per_s"]
+    assert (told.claim.basis, told.claim.higher) == (Basis.INTERVALS, "fast")
+
+
+@pytest.mark.parametrize("runs", [1, 5])
+def test_what_the_slower_of_two_lacks_at_least_is_a_bound_above_its_change(runs: int) -> None:
+    each = [
+        throughput(name, run, 64, interval)
+        for run in range(1, runs + 1)
+        for name, interval in (("fast", (0.40 + run / 1000, None)), ("slow", (0.20 + run / 1000, 0.21)))
+    ]
+    (told,) = compare(each).rates[0].rows[0].told["ndr_frames_per_s"]
+    assert change_of("slow", told).startswith("at most \u2212")
+    assert change_of("fast", told).startswith("at least +")

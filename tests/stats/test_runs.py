@@ -65,6 +65,9 @@ def test_a_median_that_rests_on_an_open_interval_is_a_lower_bound() -> None:
     closed, open_ended = Bounded(value=5.0, lower=5.0, upper=6.0), Bounded(value=4.0, lower=4.0)
     assert Spread.of([closed, open_ended], 2).at_least
     assert not Spread.of([closed, closed, Bounded(value=9.0)], 3).at_least
+    above = Bounded(value=9.0, lower=9.0)
+    assert Spread.of([closed, above], 2).at_least  # the median is the mean of both
+    assert not Spread.of([closed, closed, above], 3).at_least
 
 
 def test_the_interval_of_several_runs_holds_all_of_theirs() -> None:

@@ -1,7 +1,8 @@
 """The single rule by which a difference between two sides is claimed, wherever nicbench compares results.
 
 Everything here is a pure function. Where both sides have enough runs for a rank test to show a difference, the runs
-must show it (stats/compare.py). For rates that a search enclosed in intervals, the intervals of the median runs must
+must show it (stats/compare.py). A run in which every load failed is known to lie below a bound, and has no number that
+could be ranked: of a side with such a run only the intervals tell. For rates that a search enclosed in intervals, the intervals of the median runs must
 also not overlap, because a search is no finer than its interval. With fewer runs, only the intervals of all runs
 together can show a difference. Of disturbed results nothing is claimed: what disturbed a side may be the difference.
 """
@@ -80,7 +81,8 @@ def claim_of(
 def _claim_of_undisturbed(comparison: Comparison, first: Sequence[Value], second: Sequence[Value]) -> SideClaim:
     names = (comparison.first.name, comparison.second.name)
     shown = comparison.claim.shown
-    if shown in (ClaimOutcome.NO_INTERVAL, ClaimOutcome.TOO_FEW):
+    is_unranked = any(isinstance(value, Bounded) and value.is_only_below for value in (*first, *second))
+    if is_unranked or shown in (ClaimOutcome.NO_INTERVAL, ClaimOutcome.TOO_FEW):
         spans = _spans_of_sides(first, second, of_median=False)
         if spans is None:
             return SideClaim(Basis.TOO_FEW)
@@ -109,7 +111,7 @@ def _claim_by_intervals(spans: tuple[Span, Span], names: tuple[str, str]) -> Sid
 
 def _spans_of_sides(first: Sequence[Value], second: Sequence[Value], *, of_median: bool) -> tuple[Span, Span] | None:
     """Returns the interval of each side where a search enclosed every rate in an interval; None for plain numbers."""
-    make = _median_span if of_median else span_of
+    make = median_span if of_median else span_of
     found = []
     for side in (first, second):
         rates = [value for value in side if isinstance(value, Bounded) and not value.is_bare]
@@ -119,7 +121,7 @@ def _spans_of_sides(first: Sequence[Value], second: Sequence[Value], *, of_media
     return found[0], found[1]
 
 
-def _median_span(rates: Sequence[Bounded]) -> Span | None:
+def median_span(rates: Sequence[Bounded]) -> Span | None:
     """Returns the interval from the median of the highest passing loads to the median of the lowest failing loads."""
     bounds = [bound for rate in rates if (bound := bounds_of(rate)) is not None]
     if not bounds:

@@ -65,6 +65,8 @@ def judge(
     numbers = [
         [number for value in side if (number := comparable_number(value)) is not None] for side in (before, after)
     ]
+    if any(map(_is_only_below, (*before, *after))):
+        return _judge_bounds(before, after, higher_is_better, near_limit)
     if not numbers[0] or not numbers[1]:
         return Judgement(Outcome.UNKNOWN, f"there is no value {'before' if not numbers[0] else 'of this run'}")
     old, new = statistics.median(numbers[0]), statistics.median(numbers[1])
@@ -89,17 +91,51 @@ def judge(
     return judgement_of(Outcome.UNKNOWN, near_limit) if near_limit else judgement_of(Outcome.WORSE, why)
 
 
+def _is_only_below(value: Value) -> bool:
+    return isinstance(value, Bounded) and value.is_only_below
+
+
+def _judge_bounds(
+    before: Sequence[Value], after: Sequence[Value], higher_is_better: bool | None, near_limit: str | None
+) -> Judgement:
+    """Judges a rate of which some runs tell only what it lies below: every load that they tried failed.
+
+    Such a run has no number, and to leave it out would compare the best runs of one side with all of the other.
+    """
+    old, new = _span_of(before), _span_of(after)
+    if old is None or new is None:
+        return Judgement(Outcome.UNKNOWN, f"there is no value {'before' if old is None else 'of this run'}")
+    both = f"{_interval_text(old)} before and {_interval_text(new)}"
+    if not old.is_above(new) and not new.is_above(old):
+        sides = [all(map(_is_only_below, side)) for side in (before, after)]
+        if all(sides):
+            return Judgement(Outcome.SAME, f"no load that was tried passed, before or now: {both}")
+        when = "now" if any(map(_is_only_below, after)) else "before"
+        return Judgement(Outcome.UNKNOWN, f"there are runs {when} in which no load that was tried passed: {both}")
+    why = f"intervals do not overlap: {both}"
+    if higher_is_better is None:
+        return Judgement(Outcome.DIFFERENT, f"{why}; neither way is better")
+    if new.is_above(old) is higher_is_better:
+        return Judgement(Outcome.BETTER, why)
+    return Judgement(Outcome.UNKNOWN, near_limit) if near_limit else Judgement(Outcome.WORSE, why)
+
+
 def _judge_by_runs(
     before: Sequence[Value], after: Sequence[Value], old: Sequence[float], new: Sequence[float]
-) -> tuple[bool, str] | None:
+) -> tuple[bool | None, str] | None:
     """Judges by a rank test whether the runs show a difference, and says why.
 
-    Returns None where there are too few runs, or runs too much alike, to show a difference. ``old`` and ``new`` are the
-    numbers of the values ``before`` and ``after``.
+    Returns None where there are too few runs, or runs too much alike, to show a difference. The judgement is None where
+    the tester was the limit, and this run may do more than was tried. ``old`` and ``new`` are the numbers of the values
+    ``before`` and ``after``.
     """
     if min(len(old), len(new)) < FEWEST_RUNS:
         return None
-    from nicbench.compare.claims import Basis, claim_of  # here: slow to import, and not needed for single runs
+    from nicbench.compare.claims import (
+        Basis,
+        claim_of,
+        median_span,
+    )  # here: slow to import, and not needed for single runs
     from nicbench.stats.bootstrap import IntervalSpec
     from nicbench.stats.compare import ClaimOutcome, compare
 
@@ -114,6 +150,10 @@ def _judge_by_runs(
         f"[{figures(effect.lower)}, {figures(effect.upper)}], {test.name} p = {test.p:.2g}"
     )
     basis = claim_of(found, after, before).basis
+    if basis is Basis.SEARCHES_OVERLAP and _is_by_tester(before, after):
+        span = median_span([value for value in after if isinstance(value, Bounded)])
+        if span is not None and math.isinf(span.upper):
+            return None, f"{why}, but the tester was the limit"
     return basis.is_shown, f"{why}, but {basis}" if basis is Basis.SEARCHES_OVERLAP else why
 
 
@@ -131,10 +171,14 @@ def _judge_by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tupl
         if old.lower == old.upper and new.lower == new.upper:
             return True, "one value each without an interval: told by the tolerance alone"
         return True, f"intervals do not overlap: {both}"
-    tester = any(isinstance(value, Bounded) and value.limited_by is LimitedBy.TESTER for value in (*before, *after))
-    if math.isinf(new.upper) and tester:
+    if math.isinf(new.upper) and _is_by_tester(before, after):
         return None, f"the tester was the limit: {both}"
     return False, f"intervals overlap: {both}"
+
+
+def _is_by_tester(before: Sequence[Value], after: Sequence[Value]) -> bool:
+    """Whether the tester was the limit of any run."""
+    return any(isinstance(value, Bounded) and value.limited_by is LimitedBy.TESTER for value in (*before, *after))
 
 
 def _span_of(values: Sequence[Value]) -> Span | None:

@@ -76,6 +76,11 @@ class Bounded(Frozen):
         """Whether no frame came back at any load that was tried."""
         return self.value is None and (self.reason_null or "").startswith(PASSES_NOTHING)
 
+    @property
+    def is_only_below(self) -> bool:
+        """Whether every load that was tried failed: the value is unknown, and lies below ``upper``."""
+        return self.value is None and self.upper is not None and not self.passes_nothing
+
 
 # Statistics of one value over the runs of a configuration: centre, spread, intervals, and outliers.
 #
@@ -174,6 +179,7 @@ class Spread(Frozen):
         numbers = [value.value if isinstance(value, Bounded) else value for value in values]
         known = [float(number) for number in numbers if number is not None]
         median = statistics.median(known)
+        middle = sorted(known)[len(known) // 2]  # of an even number the median is the mean of this and the one before
         rates = [value for value in values if isinstance(value, Bounded)]
         limits = {rate.limited_by for rate in rates}
         return cls(
@@ -182,7 +188,7 @@ class Spread(Frozen):
             maximum=max(known),
             n=len(known),
             runs=runs,
-            at_least=any(rate.at_least and rate.value is not None and rate.value <= median for rate in rates),
+            at_least=any(rate.at_least and rate.value is not None and rate.value <= middle for rate in rates),
             limited_by=limits.pop() if len(limits) == 1 else None,
         )
 

@@ -256,7 +256,7 @@ def change_of(name: str, one: PointComparison) -> str:
     if effect.estimate is None or not one.comparison.kind.is_ratio:
         return UNKNOWN
     factor = effect.estimate if is_first else 1.0 / effect.estimate
-    bound = "at least " if claim.is_at_least else ""
+    bound = ("at least " if claim.higher == name else "at most ") if claim.is_at_least else ""
     if effect.lower is None or effect.upper is None:
         return f"{bound}{_percent_change(factor)}"
     lower, upper = (effect.lower, effect.upper) if is_first else (1.0 / effect.upper, 1.0 / effect.lower)

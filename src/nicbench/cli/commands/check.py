@@ -63,11 +63,14 @@ def _check(
     if isinstance(measured, str):
         raise CannotTellError(measured, place=str(folder.path), next_step="`nicbench resume` finishes a run")
     others = _others(in_lake(against, runs_folder, opened), runs_folder, folder, opened)
-    reasons = tuple(dict.fromkeys(reason for other in others for reason in find_objections(measured, other)))
+    objections = {other.name: why for other in others if (why := find_objections(measured, other))}
+    reasons = tuple(dict.fromkeys(reason for why in objections.values() for reason in why))
     if reasons and not force:
-        more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
+        first, own = next(iter(objections.items()))
+        more = f" (and {len(own) - 3} more)" if len(own) > 3 else ""
+        others_too = f"; nor with {len(objections) - 1} more of the {len(others)} runs" if len(objections) > 1 else ""
         raise UsageError(
-            f"is not comparable with {others[0].name}: {clean('; '.join(reasons[:3]))}{more}",
+            f"is not comparable with {first}: {clean('; '.join(own[:3]))}{more}{others_too}",
             place=measured.name,
             next_step="name a run made in the same way, or add --force",
         )

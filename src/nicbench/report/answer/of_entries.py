@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from nicbench.compare.claims import Basis
+from nicbench.compare.compared import PointComparison
 from nicbench.compare.entry import Entry
 from nicbench.compare.objections import list_names
+from nicbench.core.result import ResultVerdict
 from nicbench.core.table import Goal
 from nicbench.report.answer import of_comparison, of_studies
 from nicbench.report.answer.sentences import and_list
@@ -18,7 +20,7 @@ from nicbench.report.beside.values import ValueTable
 from nicbench.report.comparison import Comparison
 from nicbench.report.editors.study import Study
 from nicbench.report.numbers import speak_number
-from nicbench.report.rates import RateCell, RatesRow, RatesTable
+from nicbench.report.rates import RateCell, RatesRow, RatesTable, pair_of
 
 FEW = 4
 """The most entries for which each has a column of its own."""
@@ -93,9 +95,7 @@ def _of_two(compared: Comparison) -> str | None:
 
 
 def _of_many(table: RatesTable, row: RatesRow) -> str:
-    """Names the highest and the lowest rate, and says how many of the others lie below the highest by
-    their intervals.
-    """
+    """Names the highest and the lowest rate, and says of how many others the highest is shown to pass more."""
     goal = table.goals[0]
     known = [cell for cell in row.cells[goal.value] if cell.rate_frames_per_s is not None]
     if len(known) < 2:
@@ -107,19 +107,33 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
         f"{_rate(table, goal, most)}; "
         f"“{least.configuration}” the least: {_rate(table, goal, least)} ({goal.name}, {len(known)} entries)."
     )
-    bounded = [cell for cell in ranked[1:] if cell.span is not None]
-    if most.span is None or not bounded:
-        return f"{said} No difference can be claimed: some rates have no interval."
-    apart = [cell for cell in bounded if cell.span is not None and most.span.is_above(cell.span)]
-    if not apart:
-        return f"{said} No difference is shown: the interval of the highest overlaps all others."
-    alike = len(bounded) - len(apart)
-    if not alike and len(apart) == len(ranked) - 1:
-        return f"{said} The interval of the highest lies above those of all others."
+    shown = [_is_shown_above(most, cell, row.told[goal.value]) for cell in ranked[1:]]
+    above, alike, open_ = (shown.count(answer) for answer in (True, False, None))
+    if open_ == len(shown):
+        return f"{said} No difference can be claimed: results are disturbed or have no interval."
+    more = f" Of {open_} nothing can be claimed: disturbed, or without an interval." if open_ else ""
+    if not above:
+        return f"{said} No difference of the highest to the others is shown.{more}"
+    if above == len(shown):
+        return f"{said} The highest is shown to pass more than all others."
     rest = f"; no difference to the other {alike} is shown" if alike else ""
-    unknown = len(ranked) - 1 - len(bounded)
-    more = f" {unknown} rates have no interval." if unknown else ""
-    return f"{said} The interval of the highest lies above those of {len(apart)} of the others{rest}.{more}"
+    return f"{said} The highest is shown to pass more than {above} of the others{rest}.{more}"
+
+
+def _is_shown_above(most: RateCell, other: RateCell, told: Sequence[PointComparison]) -> bool | None:
+    """Whether the one rule of claims shows that the highest passes more than another; None where nothing can be said.
+
+    Pairs of many entries are not compared one by one: of these the intervals of all runs tell.
+    """
+    pair = pair_of(other.configuration, most.configuration, told)
+    if pair is not None:
+        if pair.claim.basis in (Basis.DISTURBED, Basis.TOO_FEW):
+            return None
+        return pair.claim.basis.is_shown and pair.claim.higher == most.configuration
+    disturbed = any(result.verdict is ResultVerdict.DISTURBED for result in (*most.results, *other.results))
+    if disturbed or most.span is None or other.span is None:
+        return None
+    return most.span.is_above(other.span)
 
 
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
