@@ -1,10 +1,10 @@
 """The single rule by which a difference between two sides is claimed, wherever nicbench compares results.
 
 Everything here is a pure function. Where both sides have enough runs for a rank test to show a difference, the runs
-must show it (stats/compare.py). A run in which every load failed is known to lie below a bound, and has no number that
-could be ranked: of a side with such a run only the intervals tell. For rates that a search enclosed in intervals, the intervals of the median runs must
+must show it (stats/compare.py). For rates that a search enclosed in intervals, the intervals of the median runs must
 also not overlap, because a search is no finer than its interval. With fewer runs, only the intervals of all runs
-together can show a difference. Of disturbed results nothing is claimed: what disturbed a side may be the difference.
+together can show a difference; so also where a run tells only what its rate lies below, for it cannot be ranked.
+Of disturbed results nothing is claimed: what disturbed a side may be the difference.
 """
 
 from __future__ import annotations
