@@ -107,6 +107,40 @@ def test_a_late_client_is_the_limit_and_not_the_dut() -> None:
     assert result.values["limited_by"] == "client"
 
 
+@pytest.mark.parametrize("beside", [{}, {"reset": 1}])
+def test_a_client_without_ports_is_the_limit_whatever_few_failures_there_are_beside(beside: dict[str, int]) -> None:
+    def short_of_ports(_: int, job: Job) -> JobOutcome:
+        rate = int(asked(job).rate_per_s)
+        return counted(200_000, {"no_ports": 1333, **beside} if rate > 9_000 else {})
+
+    result = measured(cps(duration=10.0), Laboratory(short_of_ports))
+    found = result.values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert found.limited_by is LimitedBy.TESTER
+    assert "no local port was free" in str(result.values["limit"])
+    assert "is late" not in str(result.values["limit"])
+
+
+def test_where_nothing_was_due_nothing_is_borne() -> None:
+    def refused(_: int, job: Job) -> JobOutcome:
+        due = round(asked(job).rate_per_s)
+        return counted(due, {"refused": due} if due else {})
+
+    found = measured(cps(maximum=100), Laboratory(refused, clients_per_port=16)).values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert found.value is None
+
+
+def test_of_more_clients_than_connections_so_many_take_part() -> None:
+    laboratory = Laboratory(lambda _, job: counted(asked(job).connections, {}), clients_per_port=3)
+    options = {"maximum": 2, "precision": 0, "duration": 1.0}
+    method = ConcurrentConnections("held", ConcurrentConnections.Options.model_validate(options))
+    assert measured(method, laboratory).values["concurrent_connections"] == Bounded(
+        value=2, lower=2, limited_by=LimitedBy.MAXIMUM_LOAD
+    )
+    assert [asked(job).connections for job in laboratory.requests[0].jobs] == [1, 1]
+
+
 def test_clients_share_rate_and_connections() -> None:
     laboratory = Laboratory(lambda _, job: counted(asked(job).connections, {}), clients_per_port=3)
     options = {"maximum": 100, "rate": 60, "precision": 0, "duration": 1.0}

@@ -1,6 +1,6 @@
 //! The command line: a client, a server, and nginx as a server. The result is one line of JSON on stdout.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 
 use clap::{Args, Parser};
@@ -196,6 +196,7 @@ impl Client {
                 (Task::Hold { hold_ns: ns(self.seconds) }, Schedule::counted(self.rate, self.connections))
             }
         };
+        let task_is_requests = matches!(task, Task::Requests { .. });
         let from_ns = if matches!(task, Task::Hold { .. }) { 0 } else { ns(self.ramp) };
         let weights: Vec<u32> = self.objects.iter().map(|&(_, weight)| weight).collect();
         Ok(Plan {
@@ -211,14 +212,26 @@ impl Client {
             tls,
             connect_within_ns: ns(self.connect_within),
             answer_within_ns: ns(self.answer_within),
-            threads: self.threads,
+            // A thread without a connection would have no requests to send.
+            threads: if task_is_requests { self.threads.min(self.connections) } else { self.threads },
         })
     }
 
+    /// The host as requests name it (RFC 9110 section 7.2): an IPv6 address in brackets, and a port that is not the usual.
+    fn host_header(&self) -> String {
+        let name = match self.host.parse::<Ipv6Addr>() {
+            Ok(address) => format!("[{address}]"),
+            Err(_) => self.host.clone(),
+        };
+        let usual = if self.tls.is_some() { 443 } else { 80 };
+        if self.port == usual { name } else { format!("{name}:{}", self.port) }
+    }
+
     fn asked_objects(&self) -> Vec<Object> {
+        let host = self.host_header();
         let of = |path: &str, expected| Object {
-            request: http::request(&self.host, path, false),
-            last_request: http::request(&self.host, path, true),
+            request: http::request(&host, path, false),
+            last_request: http::request(&host, path, true),
             expected,
         };
         match &self.path {

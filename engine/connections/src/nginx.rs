@@ -81,9 +81,16 @@ impl Folder {
     fn new() -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("nicbench-nginx-{}", std::process::id()));
         // Its workers run as another user, who must read the objects. A folder that is there already is not ours.
-        fs::DirBuilder::new().mode(0o755).create(&path)?;
-        Ok(Self(path))
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        let folder = Self(path);
+        set_mode(&folder.0, 0o755)?;
+        Ok(folder)
     }
+}
+
+/// What others may do, whatever the umask is.
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
 impl Drop for Folder {
@@ -94,16 +101,23 @@ impl Drop for Folder {
 
 impl Setup {
     fn write(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder.join("root/bytes"))?;
+        let root = folder.join("root");
+        let objects = root.join("bytes");
+        for path in [&root, &objects] {
+            fs::create_dir(path)?;
+            set_mode(path, 0o755)?;
+        }
         for &bytes in &self.objects {
-            fs::write(folder.join("root/bytes").join(bytes.to_string()), vec![FILLING; bytes as usize])?;
+            let path = objects.join(bytes.to_string());
+            fs::write(&path, vec![FILLING; bytes as usize])?;
+            set_mode(&path, 0o644)?;
         }
         if self.tls {
             let identity = tls::Identity::new().map_err(io::Error::other)?;
             fs::write(folder.join("certificate.pem"), identity.certificate.pem())?;
             let key = folder.join("key.pem");
             fs::write(&key, "")?;
-            fs::set_permissions(&key, fs::Permissions::from_mode(0o600))?;
+            set_mode(&key, 0o600)?;
             fs::write(&key, identity.key.serialize_pem())?;
         }
         fs::write(folder.join("nginx.conf"), self.configuration(folder))

@@ -181,3 +181,20 @@ fn a_path_of_another_server_is_taken_as_it_is_and_a_missing_one_is_no_success() 
     let result = server.client(&format!("{CONNECT} --path /none").replace("--object 1000 ", ""));
     assert_eq!(result["sustain"]["failed"], serde_json::json!({ "status": 200 }));
 }
+
+#[test]
+fn threads_without_a_connection_of_their_own_take_no_part_and_connections_share_the_requests() {
+    let server = Server::start("");
+    let result = server.client("--task requests --connections 1 --threads 2 --rate 100 --seconds 0.3");
+    assert_eq!((&result["sustain"]["completed"], &result["opened"]), (&30.into(), &1.into()));
+    let result = server.client("--task requests --connections 3 --threads 2 --rate 100 --seconds 0.3");
+    assert_eq!((&result["sustain"]["completed"], &result["opened"]), (&30.into(), &3.into()));
+}
+
+#[test]
+fn the_first_byte_is_that_of_the_first_exchange() {
+    let server = Server::start("");
+    let result = server.client("--task connect --rate 50 --seconds 0.4 --exchanges 5");
+    assert_eq!((&result["first_byte"]["count"], &result["sustain"]["completed"]), (&20.into(), &20.into()));
+    assert_eq!(server.end()["requests"], 100);
+}

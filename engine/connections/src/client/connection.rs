@@ -41,6 +41,8 @@ pub struct Asked {
     pub due_ns: u64,
     /// Whether that was in the sustain phase.
     pub measured: bool,
+    /// Whether it is the first of its connection, or due by itself: later ones are sent when the one before is answered.
+    pub is_first: bool,
     /// Whether the first byte has come.
     pub begun: bool,
     /// The answer so far.

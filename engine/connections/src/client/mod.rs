@@ -72,3 +72,12 @@ pub struct Plan {
     /// Threads.
     pub threads: u64,
 }
+
+impl Plan {
+    /// The longest that what was started may take, with each of its steps within its limit, in nanoseconds.
+    pub fn longest_ns(&self) -> u64 {
+        let handshakes = 1 + u64::from(self.tls.is_some());
+        let answers = if self.task == Task::Connect { u64::from(self.exchanges) } else { 1 };
+        handshakes * self.connect_within_ns + answers * self.answer_within_ns
+    }
+}

@@ -28,10 +28,11 @@ impl Worker<'_> {
         let measured = self.is_measured(due_ns);
         let object = &self.plan.objects[self.plan.mix.kind(number)];
         let Some(connection) = &mut self.slots[slot].connection else { return };
+        let is_first = self.plan.task != Task::Connect || connection.left == self.plan.exchanges;
         let ends = self.plan.task == Task::Connect && connection.left == 1 && !self.plan.reset;
         let bytes = if ends { &object.last_request } else { &object.request };
         self.in_flight += 1;
-        let asked = Asked { due_ns, measured, begun: false, answer: Answer::new(object.expected) };
+        let asked = Asked { due_ns, measured, is_first, begun: false, answer: Answer::new(object.expected) };
         match connection.ask(bytes, asked) {
             Ok(()) => self.set_deadline(slot, self.plan.answer_within_ns, 1),
             Err(failure) => self.failed(slot, failure),
@@ -167,7 +168,7 @@ impl Worker<'_> {
     }
 
     pub(super) fn open_lane(&mut self, lane: usize) {
-        match self.open(lane as u64) {
+        match self.open(lane as u64, self.number_of_lane(lane)) {
             Ok(slot) => self.lanes[lane].slot = Some(slot),
             Err(failure) => {
                 while let Some(number) = self.lanes[lane].queue.pop_front() {

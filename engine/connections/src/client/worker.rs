@@ -34,7 +34,10 @@ pub struct Worker<'a> {
     pub(super) plan: &'a Plan,
     pub(super) clock: Clock,
     poll: Poll,
+    thread: u64,
     next: u64,
+    /// When the last was really started.
+    started_ns: u64,
     pub(super) slots: Vec<Slot>,
     free: Vec<usize>,
     open: u64,
@@ -70,7 +73,7 @@ impl Observer for Seen<'_> {
     }
 
     fn first_byte(&mut self, asked: &Asked) {
-        if asked.measured && self.timed {
+        if asked.measured && asked.is_first && self.timed {
             self.tally.first_byte.add(self.now - asked.due_ns);
         }
     }
@@ -94,7 +97,9 @@ impl<'a> Worker<'a> {
             plan,
             clock: Clock::start(),
             poll: Poll::new()?,
+            thread,
             next: thread,
+            started_ns: 0,
             slots: Vec::new(),
             free: Vec::new(),
             open: 0,
@@ -119,7 +124,7 @@ impl<'a> Worker<'a> {
             queue.clear();
         }
         let last_ns = self.plan.schedule.due(self.plan.schedule.count.saturating_sub(1));
-        let end_ns = last_ns + self.plan.connect_within_ns + self.plan.answer_within_ns;
+        let within_ns = self.plan.longest_ns();
         let mut events = Vec::new();
         loop {
             self.start_due();
@@ -127,7 +132,7 @@ impl<'a> Worker<'a> {
             if self.next >= self.plan.schedule.count {
                 let over = match self.plan.task {
                     Task::Hold { .. } => self.hold(),
-                    _ => self.pending == 0 || self.clock.now() >= end_ns,
+                    _ => self.pending == 0 || self.clock.now() >= last_ns.max(self.started_ns) + within_ns,
                 };
                 if over {
                     break;
@@ -173,7 +178,8 @@ impl<'a> Worker<'a> {
             if due > now {
                 return;
             }
-            self.next += self.plan.threads;
+            self.advance();
+            self.started_ns = now;
             let measured = self.is_measured(due);
             self.tally.due(measured);
             if measured {
@@ -181,11 +187,11 @@ impl<'a> Worker<'a> {
             }
             if self.lanes.is_empty() {
                 self.pending += 1;
-                if let Err(failure) = self.open(number) {
+                if let Err(failure) = self.open(number, number) {
                     self.fail_number(number, failure);
                 }
             } else {
-                let lane = (number / self.plan.threads) as usize % self.lanes.len();
+                let lane = self.lane_of(number);
                 self.lanes[lane].queue.push_back(number);
                 self.pending += 1;
                 self.serve_lane(lane);
@@ -193,9 +199,32 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Opens a connection; its token is in its slot.
-    pub(super) fn open(&mut self, number: u64) -> Result<usize, Failure> {
-        let to = self.plan.to[(number % self.plan.to.len() as u64) as usize];
+    /// Goes on to the next number of this thread: of requests, the next whose connection is one of its own.
+    fn advance(&mut self) {
+        self.next += match self.plan.task {
+            Task::Requests { connections } => {
+                let lane = self.next % connections;
+                let is_last = lane + self.plan.threads >= connections;
+                if is_last { connections - lane + self.thread } else { self.plan.threads }
+            }
+            Task::Connect | Task::Hold { .. } => self.plan.threads,
+        };
+    }
+
+    /// The connection, among those of this thread, that the request of this number is sent on.
+    fn lane_of(&self, number: u64) -> usize {
+        let Task::Requests { connections } = self.plan.task else { return 0 };
+        (number % connections / self.plan.threads) as usize
+    }
+
+    /// The number, among those of all threads, of a connection of this thread.
+    pub(super) fn number_of_lane(&self, lane: usize) -> u64 {
+        lane as u64 * self.plan.threads + self.thread
+    }
+
+    /// Opens a connection, to the port whose turn it is at number `turn`; its token is in its slot.
+    pub(super) fn open(&mut self, number: u64, turn: u64) -> Result<usize, Failure> {
+        let to = self.plan.to[(turn % self.plan.to.len() as u64) as usize];
         let mut connection = Connection::open(to, self.plan.tls.clone(), self.clock.now(), number)?;
         connection.left = self.plan.exchanges;
         let slot = self.free.pop().unwrap_or_else(|| {

@@ -54,8 +54,9 @@ def figures_of(one: Round) -> tuple[ConnectionFigures, ...] | None:
 class Outcome:
     """What all clients of a round counted together."""
 
-    def __init__(self, figures: Sequence[ConnectionFigures], duration_s: float) -> None:
+    def __init__(self, figures: Sequence[ConnectionFigures], duration_s: float, *, is_of_held: bool = False) -> None:
         self.figures = tuple(figures)
+        self.is_of_held = is_of_held
         self.due = sum(each.sustain.due for each in figures)
         self.completed = sum(each.sustain.completed for each in figures)
         self.in_time = sum(each.in_time for each in figures)
@@ -70,10 +71,19 @@ class Outcome:
         )
 
     @property
+    def starts_late(self) -> bool:
+        """Whether a client did not begin on time what was due."""
+        return any(each.lateness_p99_ns > LATEST_START_NS for each in self.figures)
+
+    @property
     def is_late(self) -> bool:
         """Whether a client did not begin on time what was due, or had no ports or files left."""
-        late = any(each.lateness_p99_ns > LATEST_START_NS for each in self.figures)
-        return late or any(self.failed[kind] for kind in CLIENT_FAILURES)
+        return self.starts_late or any(self.failed[kind] for kind in CLIENT_FAILURES)
+
+    @property
+    def is_limited_by_client(self) -> bool:
+        """Whether a client did not offer what was asked, and no more failed than RFC 9411 allows."""
+        return self.is_late and self.failures <= FAILURE_RATIO * self.due
 
     @property
     def failures(self) -> int:
@@ -93,14 +103,14 @@ class Outcome:
     @property
     def keeps_up(self) -> bool:
         """Whether nothing fails beyond what RFC 9411 allows, and what is due does not pile up."""
-        return self.failures <= FAILURE_RATIO * self.due and self.in_time >= IN_TIME_RATIO * self.due
+        return self.due > 0 and self.failures <= FAILURE_RATIO * self.due and self.in_time >= IN_TIME_RATIO * self.due
 
     @property
     def words(self) -> str:
         """What went wrong, in words: "12 not connected in time, 3 reset"; "" where nothing did."""
         counted = (f"{count} {_WORDS.get(kind, kind)}" for kind, count in self.failed.most_common() if count)
-        late = f"the client is late (its busiest thread: {100 * self.busiest_thread:.0f} %)" if self.is_late else ""
-        behind = self.in_time < IN_TIME_RATIO * self.due and not self.failures
+        late = f"the client is late (its busiest thread: {100 * self.busiest_thread:.0f} %)" if self.starts_late else ""
+        behind = not self.is_of_held and self.in_time < IN_TIME_RATIO * self.due and not self.failures
         piled = f"only {self.in_time} of {self.due} were complete in time" if behind else ""
         return "; ".join(part for part in (", ".join(counted), piled, late) if part)
 

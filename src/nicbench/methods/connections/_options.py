@@ -133,7 +133,8 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
     """Returns what a client is asked, with what all methods have in common."""
     target = None
     if options.target is not None and (found := _URL.fullmatch(options.target)) is not None:
-        address, port = found[1].strip("[]"), int(found[2] or (443 if options.target.startswith("https") else 80))
+        usual = 443 if options.target.startswith("https") else 80
+        address, port = found[1].strip("[]"), int(found[2] or usual)
         target = ConnectionsTarget(address=address, port=port, host=address, path=found[3])
     own = options.own_server
     return ConnectionsSpec(
@@ -158,10 +159,15 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
 
 
 def request_of(way: Way, spec: ConnectionsSpec, duration_s: float) -> RoundRequest:
-    """Returns the round in which the clients share rate and connections of ``spec`` equally."""
-    number = len(way.clients)
+    """Returns the round in which the clients share rate and connections of ``spec`` equally.
+
+    Where there are fewer connections than clients, so many clients take part, with one each.
+    """
+    planned = spec.rate_per_s * (spec.ramp_s / 2.0 + duration_s) if spec.task == "connect" else spec.connections
+    clients = way.clients[: max(1, int(planned))]
+    number = len(clients)
     jobs = []
-    for index, client in enumerate(way.clients):
+    for index, client in enumerate(clients):
         connections = spec.connections // number + (index < spec.connections % number)
         share = spec.model_copy(update={"rate_per_s": spec.rate_per_s / number, "connections": max(1, connections)})
         ask = JobSpec(operation="connections", duration_s=duration_s, connections=share)

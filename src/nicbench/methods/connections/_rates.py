@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,12 +41,15 @@ class SearchedOptions(ConnectionOptions):
 
     def deviations(self) -> tuple[str, ...]:
         """Returns where the times of a trial fall short of the RFC."""
-        texts = []
-        if self.duration < STANDARD_SUSTAIN_S:
-            texts.append(f"a sustain phase of {self.duration:g} s, RFC 9411 asks for {STANDARD_SUSTAIN_S:g} s and more")
-        if self.ramp < STANDARD_RAMP_S:
-            texts.append(f"a ramp of {self.ramp:g} s, RFC 9411 asks for {STANDARD_RAMP_S:g} s and more")
-        return tuple(texts)
+        return tuple(shorter_phases(self.ramp, self.duration))
+
+
+def shorter_phases(ramp_s: float, sustain_s: float) -> Iterator[str]:
+    """Yields which phases of a trial are shorter than RFC 9411 asks for."""
+    if sustain_s < STANDARD_SUSTAIN_S:
+        yield f"a sustain phase of {sustain_s:g} s, RFC 9411 asks for {STANDARD_SUSTAIN_S:g} s and more"
+    if ramp_s < STANDARD_RAMP_S:
+        yield f"a ramp of {ramp_s:g} s, RFC 9411 asks for {STANDARD_RAMP_S:g} s and more"
 
 
 @dataclass
@@ -115,13 +118,14 @@ async def find_most(
         nonlocal least_failed
         best: Fill | None = None
         for _ in range(1 + options.loss_verification):
-            request = request_of(way, spec_at(number), options.duration)
+            spec = spec_at(number)
+            request = request_of(way, spec, options.duration)
             played.add(await context.play({**point, "asked": number}, request))
             figures = figures_of(played.rounds[-1])
             if figures is None:
                 raise _CutOffError
-            outcome = Outcome(figures, options.duration)
-            if outcome.is_late and not outcome.failures:
+            outcome = Outcome(figures, options.duration, is_of_held=spec.task == "hold")
+            if outcome.is_limited_by_client:
                 best = Fill(min(made_of(outcome), number - 1), True)
                 found.worst = found.worst or outcome
                 continue

@@ -33,7 +33,7 @@ from nicbench.methods.connections._options import (
     words_of_point,
     words_of_tls,
 )
-from nicbench.methods.connections._rates import STANDARD_SUSTAIN_S
+from nicbench.methods.connections._rates import shorter_phases
 
 _FIRST: Final = Column(
     value="first_byte_p50_ns",
@@ -82,10 +82,7 @@ class HttpLatency(ConnectionMethod):
         return self.points() * self.options.repetitions * each_s
 
     def deviations(self) -> tuple[str, ...]:
-        seconds = self.options.duration
-        if seconds >= STANDARD_SUSTAIN_S:
-            return ()
-        return (f"a sustain phase of {seconds:g} s, RFC 9411 asks for {STANDARD_SUSTAIN_S:g} s and more",)
+        return tuple(shorter_phases(self.options.ramp, self.options.duration))
 
     def _greatest_spec(self, tls: str, size: int) -> ConnectionsSpec:
         return self._spec(tls, size, self.options.rate or 1)

@@ -106,7 +106,7 @@ def _server_arguments(asked: ConnectionsSpec) -> Iterator[str]:
         ("--corrupt-every", broken.corrupt_every),
     ):
         if value:
-            yield from (name, f"{value:g}")
+            yield from (name, str(value))
 
 
 def _client_arguments(asked: ConnectionsSpec, job: Job, server: End | None) -> Iterator[str]:
