@@ -27,6 +27,15 @@ pub struct Poll {
     clock: Clock,
 }
 
+/// A socket that is ready.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// Its number.
+    pub number: u64,
+    /// Whether the peer has closed its side: what came before is still to be read, and no other event tells of it.
+    pub is_closing: bool,
+}
+
 impl Poll {
     /// Nothing to wait for yet.
     pub fn new() -> io::Result<Self> {
@@ -62,8 +71,8 @@ impl Poll {
         Ok(())
     }
 
-    /// Waits at most so long, and puts the numbers of ready sockets into `ready`; a signal ends the wait.
-    pub fn wait(&mut self, at_most_ns: u64, ready: &mut Vec<u64>) -> io::Result<()> {
+    /// Waits at most so long, and puts the sockets that are ready into `ready`; a signal ends the wait.
+    pub fn wait(&mut self, at_most_ns: u64, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
         self.events.clear();
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -80,7 +89,12 @@ impl Poll {
         if self.armed_ns <= self.clock.now() {
             self.armed_ns = 0;
         }
-        ready.extend(self.events.iter().map(|event| event.data.u64()).filter(|&number| number != TIMER));
+        ready.extend(
+            self.events.iter().filter(|event| event.data.u64() != TIMER).map(|event| Ready {
+                number: event.data.u64(),
+                is_closing: { event.flags }.contains(EventFlags::RDHUP),
+            }),
+        );
         Ok(())
     }
 }

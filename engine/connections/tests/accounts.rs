@@ -1,6 +1,6 @@
 //! Client and server as processes, over the loopback interface: what each counts, and that both agree.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -197,4 +197,22 @@ fn the_first_byte_is_that_of_the_first_exchange() {
     let result = server.client("--task connect --rate 50 --seconds 0.4 --exchanges 5");
     assert_eq!((&result["first_byte"]["count"], &result["sustain"]["completed"]), (&20.into(), &20.into()));
     assert_eq!(server.end()["requests"], 100);
+}
+
+#[test]
+fn a_connection_that_the_server_closes_with_its_answer_is_opened_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+            });
+        }
+    });
+    let result = client(port, "--task requests --connections 1 --rate 20 --seconds 1");
+    assert_eq!(result["sustain"]["completed"], 20);
+    assert!(result["reopened"].as_u64().unwrap() >= 19, "the last may be over before it is seen");
 }

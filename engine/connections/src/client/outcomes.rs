@@ -82,7 +82,7 @@ impl Worker<'_> {
                 connection.state = State::Closing;
                 self.set_deadline(slot, ns(CLOSING_S), 2);
                 // The FIN may have come with the answer, and is then told of by no other event.
-                self.drive(self.token(slot));
+                self.drive(self.token(slot), true);
             }
             _ => self.close(slot),
         }

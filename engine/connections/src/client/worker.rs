@@ -139,8 +139,8 @@ impl<'a> Worker<'a> {
                 }
             }
             self.poll.wait(self.sleep_ns(), &mut events)?;
-            for &token in &events {
-                self.drive(token);
+            for event in &events {
+                self.drive(event.number, event.is_closing);
             }
             let now = self.clock.now();
             self.tally.interval(now).open = self.open;
@@ -161,8 +161,8 @@ impl<'a> Worker<'a> {
             |worker: &Self| worker.slots.iter().flat_map(|slot| &slot.connection).any(|one| one.state != State::Idle);
         while opening(self) {
             self.poll.wait(self.sleep_ns().min(ns(0.1)), &mut events)?;
-            for &token in &events {
-                self.drive(token);
+            for event in &events {
+                self.drive(event.number, event.is_closing);
             }
             self.expire();
         }
@@ -271,7 +271,8 @@ impl<'a> Worker<'a> {
         due >= self.plan.sustain_ns.0
     }
 
-    pub(super) fn drive(&mut self, token: u64) {
+    /// Has a connection do what it can; `is_closing`: the server's FIN has come, maybe together with an answer.
+    pub(super) fn drive(&mut self, token: u64, is_closing: bool) {
         let slot = (token & 0xffff_ffff) as usize;
         if self.slots[slot].generation != (token >> 32) as u32 {
             return;
@@ -289,7 +290,7 @@ impl<'a> Worker<'a> {
         match step {
             Step::Nothing => {}
             Step::Ready => self.ready(slot),
-            Step::Answered { closes } => self.answered(slot, closes, now),
+            Step::Answered { closes } => self.answered(slot, closes || is_closing, now),
             Step::Failed(failure) => self.failed(slot, failure),
             Step::Ended => self.ended(slot),
         }

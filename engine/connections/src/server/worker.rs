@@ -78,7 +78,7 @@ impl<'a> Worker<'a> {
             let now = self.clock.now();
             let until = self.late.front().map_or(now + ns(LOOK_S), |late| late.until_ns.min(now + ns(LOOK_S)));
             self.poll.wait(until.saturating_sub(now), &mut ready)?;
-            for &token in &ready {
+            for token in ready.iter().map(|event| event.number) {
                 if token & LISTENERS == 0 {
                     self.drive(token);
                 } else {
