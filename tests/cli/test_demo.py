@@ -19,6 +19,13 @@ def test_without_root_it_names_the_demo_that_needs_none(nicbench: Any, monkeypat
     assert "next: sudo nicbench demo, or without root: nicbench demo --simulated" in ended.stderr
 
 
+@pytest.mark.parametrize("example", ["kernel-forward", "vpp"])
+def test_a_simulated_device_is_measured_in_the_place_of_no_other_example(example: str, nicbench: Any) -> None:
+    ended = nicbench("demo", "--simulated", example)
+    assert ended.status == 2
+    assert f"{example}: --simulated measures no other example" in ended.stderr
+
+
 @pytest.mark.parametrize(("arguments", "name"), [((), "kernel-forward"), (("--simulated",), "simulated")])
 def test_it_runs_an_example_into_the_folder_of_runs(
     arguments: tuple[str, ...],

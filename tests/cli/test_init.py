@@ -125,6 +125,21 @@ def test_a_table_of_results_needs_two_commands_and_no_bench_file(nicbench: Any, 
     assert nicbench(*first.replace("'Two cards'", "Two").split()[1:]).status == 0
 
 
+def test_what_is_to_be_filled_in_is_told_with_what_to_do_and_nothing_is_promised(nicbench: Any) -> None:
+    Path("de.csv").write_text("Karte;Frame size [bytes];Frame rate [Mpps]\nA;64;37,20\n")
+    ended = nicbench("init", "datasheet", "--csv", "de.csv")
+    assert "to be filled in: frame rate `37,20`" in ended.stderr
+    assert "write --decimal comma" in ended.stderr
+    assert "make the datasheet" not in ended.stderr
+
+
+def test_a_column_of_numbers_is_never_taken_for_another(nicbench: Any) -> None:
+    Path("j.csv").write_text("Frame size [bytes],p99 [us],Jitter,Drop rate [Mpps]\n64,20,1.5,0.88\n")
+    said = nicbench("init", "datasheet", "--csv", "j.csv").stdout
+    assert "--ignore Jitter --ignore 'Drop rate [Mpps]'" in said
+    assert "--column" not in said
+
+
 def test_a_file_that_exists_is_never_replaced(nicbench: Any) -> None:
     ended = nicbench("init", "streams", "--namespaces", "--out", "bench.yaml")
     assert ended.status == 2

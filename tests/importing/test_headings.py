@@ -86,7 +86,7 @@ def test_a_link_is_the_speed_of_one_port_and_how_many(text: str, bits_per_s: flo
     assert (link.bits_per_s, link.ports) == (bits_per_s, ports)
 
 
-@pytest.mark.parametrize("text", ["fast", "25", "0x10GbE", "0 Gb/s", "10 cars/s"])
+@pytest.mark.parametrize("text", ["fast", "25", "0x10GbE", "0 Gb/s", "10 cars/s", "2.5", "0.88", "37.20"])
 def test_what_is_no_speed_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_link(text)

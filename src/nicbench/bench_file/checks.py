@@ -321,7 +321,7 @@ _FRAME_CHECKS: Final[_Checks] = (
 _ROUND_CHECKS: Final[_Checks] = (
     ("hosts, ports and links fit together, or a lab makes them", check_endpoints),
     ("shares are of a kind that exists", check_shares),
-    ("every tool exists and can do what the tests ask of it", check_workloads),
+    ("nicbench knows every tool, and each can do what the tests ask of it", check_workloads),
 )
 _CHECKS: Final[Mapping[Measures, _Checks]] = MappingProxyType(
     {"frames": (*_COMMON_CHECKS, *_FRAME_CHECKS), "rounds": (*_COMMON_CHECKS, *_ROUND_CHECKS)}

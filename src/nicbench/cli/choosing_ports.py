@@ -103,6 +103,8 @@ def _ask_for_two(found: Sequence[FoundPort]) -> str:
         return ask_text("two ports, separated by a comma", ",".join(names[:2]) if len(names) == 2 else None)
     free = f"free are {', '.join(names)}" if names else "none is free"
     step = "write --ports A,B, or --probe to find two that are cabled to each other"
+    if len(names) < 2:
+        step = "free two, or measure without: `nicbench demo`, or `nicbench init streams --namespaces`"
     raise UsageError(f"two ports are needed, and {free}", place="--ports", next_step=step)
 
 

@@ -192,6 +192,11 @@ def nearest_name(given: str, known: Sequence[str]) -> str | None:
     return close[0] if close else None
 
 
+def plural(noun: str) -> str:
+    """Returns the plural of a noun: "keys", "mixes", "searches"."""
+    return f"{noun}{'es' if noun.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
 def suggest(given: str, known: Sequence[str], noun: str = "key") -> str:
     """Returns the next step after an unknown name: the closest known name, or all known names."""
     close = nearest_name(given, known)
@@ -199,4 +204,4 @@ def suggest(given: str, known: Sequence[str], noun: str = "key") -> str:
         return f"did you mean `{close}`?"
     if not known:
         return f"remove it: no {noun}s are known here"
-    return f"known {noun}s: {', '.join(f'`{name}`' for name in known)}"
+    return f"known {plural(noun)}: {', '.join(f'`{name}`' for name in known)}"

@@ -28,7 +28,8 @@ def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
                 raise UsageError("is not a regular file", place=str(path), next_step="name a CSV of results")
             content = stream.read(most_bytes + 1)
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror or error}", place=str(path)) from error
+        step = "name a CSV of results that is there, and that you may read"
+        raise UsageError(f"cannot be read: {error.strerror or error}", place=str(path), next_step=step) from error
     if len(content) > most_bytes:
         raise UsageError(
             f"is larger than {most_bytes // 2**20} MiB", place=str(path), next_step="import a part of it at a time"
@@ -152,7 +153,8 @@ def _make_sheet(lines: Sequence[list[Cell]], path: str) -> Sheet:
         row += [Cell("", last)] * (len(heads) - len(row))
         rows.append(tuple(row[: len(heads)]))
     if not rows:
-        problems.append(Problem(heads[0].position, "has headings and no rows", None))
+        hint = "its first line must name the columns; what a tool printed is named by --from, as in --from iperf3"
+        problems.append(Problem(heads[0].position, "has headings and no rows", hint))
     if problems:
         raise WrongFileError(path, problems)
     return Sheet(tuple(heads), tuple(rows))

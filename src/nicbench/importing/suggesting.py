@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from nicbench.core.errors import Problem, UsageError, nearest_name
+from nicbench.core.errors import Problem, UsageError
 from nicbench.core.table import ImportTable
 from nicbench.importing.cells import Sheet
-from nicbench.importing.columns import LINK, Assignment, ImportOptions, assign, parse_heading, plain
+from nicbench.importing.columns import LINK, Assignment, ImportOptions, assign, plain
 from nicbench.importing.units import parse_link
 from nicbench.methods.base import Method
 
@@ -30,17 +30,17 @@ def with_flags(assignment: Assignment, sheet: Sheet, table: ImportTable) -> list
     return [
         problem
         if problem.flags or places[problem.position] in known
-        else replace(problem, flags=_flags_for_unknown(sheet, places[problem.position], table, keys))
+        else replace(problem, flags=_flags_for_unknown(sheet, places[problem.position], keys))
         for problem in assignment.problems
     ]
 
 
-def _flags_for_unknown(sheet: Sheet, index: int, table: ImportTable, keys: Sequence[int]) -> tuple[str, ...]:
-    """``keys`` are the columns that tell rows apart: what is compared repeats their values."""
+def _flags_for_unknown(sheet: Sheet, index: int, keys: Sequence[int]) -> tuple[str, ...]:
+    """``keys`` are the columns that tell rows apart: what is compared repeats their values. A column of numbers is
+    never taken for another one: a name that is alike is no reason to import a drop rate as a frame rate.
+    """
     head = sheet.heads[index].text
-    names = {plain(name): column.name for column in table.columns for name in (column.name, *column.also)}
-    near = nearest_name(parse_heading(head).name, list(names))
-    texts = [row[index].text for row in sheet.rows]
+    texts = [text for row in sheet.rows if (text := row[index].text)]
     if texts and all(map(_is_link, texts)):
         return "--column", f"{head}={LINK.name}"
     if any(not _is_number(text) for text in texts):
@@ -50,7 +50,7 @@ def _flags_for_unknown(sheet: Sheet, index: int, table: ImportTable, keys: Seque
         if len(set(points)) < len(points) and len(set(texts)) < len(texts):
             return "--configuration", head
         return "--ignore", head
-    return ("--column", f"{head}={names[near]}") if near is not None else ("--ignore", head)
+    return "--ignore", head
 
 
 def likely_method(heads: Sheet, methods: Mapping[str, type[Method]]) -> str | None:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from nicbench.core.units import format_bits_per_s, line_rate_frames_per_s, parse_bits_per_s
 
-_LINK: Final = re.compile(r"(?:(?P<ports>\d{1,4})\s*[x\u00d7]\s*)?(?P<speed>[\d.]+\s*\D.*)", re.IGNORECASE)
+_LINK: Final = re.compile(r"(?:(?P<ports>\d{1,4})\s*[x\u00d7]\s*)?(?P<speed>[\d.]+\s*[^\d.\s].*)", re.IGNORECASE)
 _ETHERNET: Final = re.compile(r"(?P<number>[\d.]+)\s*(?P<prefix>[MGT])b?E", re.IGNORECASE)
 
 
@@ -168,7 +168,8 @@ def parse_number(text: str, decimal: Decimal = "point", thousands: str | None = 
         written = _remove_separators(written, separators, "," if decimal == "comma" else ".")
     if decimal == "comma":
         if "." in written:
-            raise ValueError("it has a point; write --thousands point if points set thousands apart")
+            hint = "write --thousands point if points set thousands apart"
+            raise ValueError(f"it has a point; {'correct it' if separators == '.' else hint}")
         written = written.replace(",", ".", 1)
     match = _NUMBER.fullmatch(written)
     if match is None or len(match["digits"]) > _LONGEST_NUMBER:

@@ -10,7 +10,7 @@ import typer
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, NoProgress, NoReport, RunsFolder, Wait
 from nicbench.cli.output import say
-from nicbench.core.errors import NotReadyError
+from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.store.folder import RunFolder
 
 DEMO: Final = "kernel-forward"
@@ -33,6 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _demo(
+    context: typer.Context,
     name: _Example = DEMO,
     simulated: _Simulated = False,
     runs_folder: RunsFolder = DEFAULT_RUNS,
@@ -46,6 +47,10 @@ def _demo(
     from nicbench.bench_file.examples import example
     from nicbench.cli.running import conduct
 
+    source = context.get_parameter_source("name")
+    if simulated and source is not None and source.name == "COMMANDLINE" and name != SIMULATED:
+        step = f"leave out `{name}` or --simulated: the simulated device is an example of its own"
+        raise UsageError("--simulated measures no other example", place=name, next_step=step)
     name = SIMULATED if simulated else name
     path = example(name)
     if name != SIMULATED and os.geteuid() != 0:

@@ -201,7 +201,9 @@ def _show_import(csv: Path, title: str | None) -> None:
     console.print(shlex.join(words), markup=False, soft_wrap=True)
     console.print("nicbench report latest --layout datasheet --format html,pdf", markup=False, soft_wrap=True)
     for problem in found.open:
-        say(f"to be filled in: {problem.message}")
+        say(f"to be filled in: {problem.message}{f'; {problem.next_step}' if problem.next_step else ''}")
+    if found.open:
+        return
     say("These two commands make the datasheet; no bench file is needed. --source and --year say who measured, when.")
 
 
