@@ -152,3 +152,37 @@ def test_refusals_have_the_path_of_the_field(members: dict[str, Any], message: s
     with pytest.raises(OtgError) as refused:
         program_of(UDP, **members)
     assert f"config.flows[0].{message}" in refused.value.errors[0]
+
+
+def weighted(*pairs: tuple[int, float]) -> dict[str, Any]:
+    custom = [{"size": size, "weight": weight} for size, weight in pairs]
+    return {"choice": "weight_pairs", "weight_pairs": {"choice": "custom", "custom": custom}}
+
+
+@pytest.mark.parametrize(
+    ("pairs", "parts"),
+    [
+        (((64, 1), (64, 2), (128, 1)), {64: 300, 128: 100}),
+        (((64, 1), (128, 0)), {64: 100}),
+        (((64, 0.999), (1518, 0.001)), {64: 65_470, 1518: 66}),
+        (((64, 1000.01), (1518, 1)), {64: 65_471, 1518: 65}),
+        (((64, 0.58333), (570, 0.33333), (1518, 0.08334)), {64: 38_229, 570: 21_845, 1518: 5_462}),
+    ],
+)
+def test_weights_are_kept_as_exactly_as_the_engine_can(
+    pairs: tuple[tuple[int, float], ...], parts: dict[int, int]
+) -> None:
+    program = program_of(UDP, size=weighted(*pairs))["sizes"]
+    assert {part["frame_bytes"]: part["weight"] for part in program["weighted"]} == parts
+
+
+@pytest.mark.parametrize("preset", ["imix", "ipsec_imix", "ipv6_imix", "standard_imix", "tcp_imix"])
+def test_no_preset_names_a_size_twice(preset: str) -> None:
+    size = {"choice": "weight_pairs", "weight_pairs": {"choice": "predefined", "predefined": preset}}
+    parts = program_of(TCP if preset == "tcp_imix" else UDP, size=size)["sizes"]["weighted"]
+    assert len({part["frame_bytes"] for part in parts}) == len(parts)
+
+
+def test_a_weight_that_cannot_be_kept_is_refused_with_its_path() -> None:
+    with pytest.raises(OtgError, match=r"config.flows\[0\].size.*needs weights of at least a 65536th of their sum"):
+        program_of(UDP, size=weighted((64, 1.0), (128, 1e-9)))

@@ -231,6 +231,43 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Pa
 
 
 @pytest.mark.acceptance
+def test_a_start_of_flows_that_send_already_counts_nothing_twice(tmp_path: Path) -> None:
+    with serving(tmp_path, lab="{kind: simulated}") as served:
+        api = served.api()
+        config = configured(api, captured=False)
+        flow = add_flow(config, "f")
+        flow.duration.choice = "continuous"
+        flow.packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        for _ in range(3):
+            transmit(api, "start")
+            sent = flow_metrics(api)["f"].frames_tx
+            wait_until(lambda before=sent: flow_metrics(api)["f"].frames_tx > before + 20)
+        transmit(api, "stop")
+        metric = wait_for_stop(api)["f"]
+        with httpx.Client(base_url=served.http, timeout=60) as client:
+            told = client.get("/nicbench/v1/transmissions").json()["transmissions"]
+        assert [each["counts"]["sent"] for each in told] == [metric.frames_tx]
+
+
+def test_a_client_whose_deadline_passes_loses_no_transmission(tmp_path: Path) -> None:
+    with serving(tmp_path, lab="{kind: simulated}") as served:
+        api = served.api()
+        config = configured(api, captured=False)
+        flow = add_flow(config, "f")
+        flow.duration.choice = "continuous"
+        flow.packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        transmit(api, "start")
+        wait_until(lambda: flow_metrics(api)["f"].frames_tx > 20)
+        hasty = served.api("grpc")
+        hasty.request_timeout = 0.02
+        with pytest.raises(Exception, match=r"(?i)deadline"):
+            hasty.set_config(config)
+        with httpx.Client(base_url=served.http, timeout=60) as client:
+            wait_until(lambda: len(client.get("/nicbench/v1/transmissions").json()["transmissions"]) == 1)
+
+
 def test_a_session_ends_when_nobody_asks_any_more(tmp_path: Path) -> None:
     with serving(tmp_path, "--idle", "2s") as served:
         api = served.api()

@@ -155,7 +155,10 @@ class _Service(service.OpenapiServicer):  # type: ignore[misc]
         """Handles a request as plain data, away from the event loop where that takes long."""
         try:
             plain = {} if request is None else await asyncio.to_thread(_plain, request)
-            told = await handle(plain)
+            # A client whose deadline passes, or who is gone, cancels this call: what it asked for is done all the same.
+            handling = asyncio.ensure_future(handle(plain))
+            handling.add_done_callback(lambda done: done.cancelled() or done.exception())
+            told = await asyncio.shield(handling)
             return await asyncio.to_thread(json_format.ParseDict, told, answer(), ignore_unknown_fields=True)
         except Exception as error:
             await abort(context, error)

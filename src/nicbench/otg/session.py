@@ -103,16 +103,17 @@ class Session:
         gc.unfreeze()
         configuration = await asyncio.to_thread(read_configuration, config, self._served, self._seed)
         await self._end_transmission()
+        await self._capturing.stop_all()  # one that cannot be kept leaves the session as it is
         file = f"raw/configuration-{self._configurations + 1:04d}.json"
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
         flows = [flow.program for flow in configuration.flows]
         await self._bed.generator.load(flows)
-        await self._capturing.configure(configuration)
         self._config, self._configuration = config, configuration
         self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
         self._counting.forget()
         self._stopped_at = {}
         self._configurations += 1
+        await self._capturing.configure(configuration)
         event = ConfigurationSet(
             number=self._configurations, ports=len(configuration.ports), flows=len(flows), file=file
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -12,6 +13,8 @@ SMALLEST_FRAME_BYTES: Final = 64
 LARGEST_FRAME_BYTES: Final = 9216
 FCS_BYTES: Final = 4
 _PARTS: Final = 100
+MOST_PARTS: Final = 65_536
+"""The engine repeats an order of so many sizes at most."""
 """Weights are sent as whole numbers, in hundredths."""
 
 PRESETS: Final[Mapping[str, tuple[tuple[int, float], ...]]] = {
@@ -87,14 +90,37 @@ def _weighted(given: Mapping[str, Any] | None, seed: int, path: str, problems: P
     else:
         preset = PRESETS[given.get("predefined", "imix")]
         pairs = [(max(size, SMALLEST_FRAME_BYTES), weight) for size, weight in preset]
-    parts = [(size, round(weight * _PARTS)) for size, weight in pairs]
-    total = sum(weight for _, weight in parts)
-    if not parts or total <= 0 or min(weight for _, weight in parts) < 0:
+    if not any(weight for _, weight in pairs) or min(weight for _, weight in pairs) < 0:
         problems.invalid(path, "needs sizes whose weights are not negative, and not all 0")
         return _fixed(None, seed, path, problems)
-    program = {"weighted": [{"frame_bytes": size, "weight": weight} for size, weight in parts], "seed": seed}
-    sizes = [size for size, weight in parts if weight]
-    return Sizes(program, min(sizes), max(sizes), sum(size * weight for size, weight in parts) / total)
+    weights: dict[int, float] = {}
+    for size, weight in pairs:
+        if weight:
+            weights[size] = weights.get(size, 0.0) + weight
+    parts = _whole_parts(weights)
+    if min(parts.values()) < 1:
+        problems.invalid(path, f"needs weights of at least a {MOST_PARTS}th of their sum, or of 0")
+        return _fixed(None, seed, path, problems)
+    program = {"weighted": [{"frame_bytes": size, "weight": part} for size, part in parts.items()], "seed": seed}
+    mean = sum(size * part for size, part in parts.items()) / sum(parts.values())
+    return Sizes(program, min(parts), max(parts), mean)
+
+
+def _whole_parts(weights: Mapping[int, float]) -> dict[int, int]:
+    """Returns the weights as whole numbers, as the engine has them: exact in hundredths, or else rounded to a sum of
+    ``MOST_PARTS``, those with the largest remainders up.
+    """
+    parts = {size: round(weight * _PARTS) for size, weight in weights.items()}
+    is_exact = all(math.isclose(part, weights[size] * _PARTS, abs_tol=1e-6) for size, part in parts.items())
+    if is_exact and sum(parts.values()) // math.gcd(*parts.values()) <= MOST_PARTS:
+        return parts
+    total = math.fsum(weights.values())
+    shares = {size: weight / total * MOST_PARTS for size, weight in weights.items()}
+    parts = {size: math.floor(share) for size, share in shares.items()}
+    by_remainder = sorted(shares, key=lambda size: parts[size] - shares[size])
+    for size in by_remainder[: MOST_PARTS - sum(parts.values())]:
+        parts[size] += 1
+    return parts
 
 
 _READERS: Final = {"fixed": _fixed, "increment": _increment, "random": _random, "weight_pairs": _weighted}

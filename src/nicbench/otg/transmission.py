@@ -16,7 +16,7 @@ from nicbench.core.events import Note, ResultReady, TrialFinished
 from nicbench.core.trial import Purpose, Reading, Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.engine.generator import FlowTally, PortCounts, Tally
+from nicbench.engine.generator import FlowState, FlowTally, PortCounts, Tally
 from nicbench.measure.surroundings import Before
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.otg.configuration import Configuration
@@ -52,11 +52,15 @@ class Transmission:
         return cls(number, bed, configuration, before, tally.ports)
 
     async def note_start(self, flows: Sequence[int]) -> None:
-        """Keeps the counts of flows that are about to be started anew."""
+        """Keeps the counts of flows that are about to be started anew; those that are sending go on, and count on."""
         again = sorted(self.started.intersection(flows))
         if again:
             tally = await self._bed.generator.tally(again, histograms=True)
-            self._earlier += [Sent(self._configuration.flows[each.flow], each) for each in tally.flows]
+            self._earlier += [
+                Sent(self._configuration.flows[each.flow], each)
+                for each in tally.flows
+                if each.state is FlowState.STOPPED
+            ]
         self.started.update(flows)
 
     async def finish(self, drain_s: float) -> Trial:

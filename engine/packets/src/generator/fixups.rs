@@ -56,7 +56,11 @@ impl Fixups {
                         0 if *zero_as_ffff => 0xFFFF,
                         sum => sum,
                     };
-                    let sum = sum ^ u16::from(*spoil);
+                    // A wrong sum of 0 would say that there is none (RFC 768).
+                    let sum = match sum ^ u16::from(*spoil) {
+                        0 if *zero_as_ffff => sum ^ 2,
+                        sum => sum,
+                    };
                     frame[*at..at + 2].copy_from_slice(&sum.to_be_bytes());
                 }
             }
@@ -127,5 +131,9 @@ mod tests {
         let mut frame = vec![0, 0, 0xFF, 0xFF];
         fixups(text, 4).unwrap().apply(&mut frame);
         assert_eq!(frame, [0xFF; 4]);
+        // A wrong one is not 0 either, which would say that there is none.
+        let mut frame = vec![0, 0, 0xFF, 0xFE];
+        fixups(&text.replace("true", r#"true,"spoil":true"#), 4).unwrap().apply(&mut frame);
+        assert_eq!(frame[..2], [0, 3]);
     }
 }
