@@ -107,8 +107,8 @@ def test_a_late_client_is_the_limit_and_not_the_dut() -> None:
     assert result.values["limited_by"] == "client"
 
 
-@pytest.mark.parametrize("beside", [{}, {"reset": 1}])
-def test_a_client_without_ports_is_the_limit_whatever_few_failures_there_are_beside(beside: dict[str, int]) -> None:
+@pytest.mark.parametrize("beside", [{}, {"reset": 1}, {"reset": 3}, {"connect_timeout": 300}])
+def test_a_client_without_ports_is_the_limit_whatever_failures_there_are_beside(beside: dict[str, int]) -> None:
     def short_of_ports(_: int, job: Job) -> JobOutcome:
         rate = int(asked(job).rate_per_s)
         return counted(200_000, {"no_ports": 1333, **beside} if rate > 9_000 else {})
@@ -129,6 +129,16 @@ def test_where_nothing_was_due_nothing_is_borne() -> None:
     found = measured(cps(maximum=100), Laboratory(refused, clients_per_port=16)).values["connections_per_s"]
     assert isinstance(found, Bounded)
     assert found.value is None
+
+
+def test_each_client_that_takes_part_has_something_due_after_the_ramp() -> None:
+    def bears(_: int, job: Job) -> JobOutcome:
+        assert asked(job).rate_per_s >= 1.0
+        return counted(round(asked(job).rate_per_s), {})
+
+    found = measured(cps(maximum=8, ramp=2.0), Laboratory(bears, clients_per_port=16)).values["connections_per_s"]
+    assert isinstance(found, Bounded)
+    assert found.value == 8
 
 
 def test_of_more_clients_than_connections_so_many_take_part() -> None:

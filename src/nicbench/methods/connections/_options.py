@@ -161,10 +161,11 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
 def request_of(way: Way, spec: ConnectionsSpec, duration_s: float) -> RoundRequest:
     """Returns the round in which the clients share rate and connections of ``spec`` equally.
 
-    Where there are fewer connections than clients, so many clients take part, with one each.
+    So many clients take part that each has something due in the sustain phase, and a connection of its own.
     """
-    planned = spec.rate_per_s * (spec.ramp_s / 2.0 + duration_s) if spec.task == "connect" else spec.connections
-    clients = way.clients[: max(1, int(planned))]
+    due = spec.connections if spec.task == "hold" else int(spec.rate_per_s * duration_s)
+    own = due if spec.task == "connect" else min(due, spec.connections)
+    clients = way.clients[: max(1, own)]
     number = len(clients)
     jobs = []
     for index, client in enumerate(clients):
@@ -187,10 +188,14 @@ def words_of_point(point: Mapping[str, Any]) -> str:
     return ", ".join(str(point[name]) for name in ("transport", "object") if name in point)
 
 
+ObjectBytes = Annotated[SomeBytes, Field(le=2**30)]
+"""The size of an object: nicbench-connections has at most 1 GiB."""
+
+
 class Mix(Frozen):
     """An object of a mix: its size, and how often it is asked for, against the others' weights."""
 
-    bytes: SomeBytes
+    bytes: ObjectBytes
     """Size of the object."""
     weight: int = Field(default=1, ge=1, le=1000)
     """How often it is asked for."""

@@ -132,8 +132,9 @@ async def find_most(
             if passes(outcome, number):
                 found.best = outcome
                 return Fill(number, True)
-            found.wrong += outcome.wrong_answers
-            found.asked += outcome.asked
+            if not outcome.is_late:
+                found.wrong += outcome.wrong_answers
+                found.asked += outcome.asked
             if least_failed is None or number <= least_failed:
                 least_failed, found.worst = number, outcome
             best = best or Fill(number, False)
@@ -141,6 +142,8 @@ async def find_most(
 
     try:
         found.passed, found.failed = await most_held(trial, most, options.precision)
+        if found.worst is not None and found.worst.is_late:
+            found.failed = None  # what failed first beside a client that was late is not shown to be the DUT's
     except _CutOffError:
         found.is_cut_off = True
     return found

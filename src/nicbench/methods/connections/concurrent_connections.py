@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Final
 from pydantic import Field
 
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.methods.base import RoundContext, Values
 from nicbench.methods.connections._figures import columns_of_times, interval_of
 from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
+    ObjectBytes,
     Way,
     spec_of,
     words_of_tls,
@@ -50,7 +50,7 @@ class ConcurrentConnections(ConnectionMethod):
         """The most connections that are tried."""
         rate: int = Field(default=1000, ge=1, le=10_000_000)
         """Connections that are opened in a second."""
-        object_bytes: SomeBytes = 1
+        object_bytes: ObjectBytes = 1
         """Size of the object that each connection asks for."""
 
     options: Options

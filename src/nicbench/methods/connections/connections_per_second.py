@@ -18,7 +18,6 @@ from pydantic import Field
 
 from nicbench.core.base import Distinct
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import format_bytes
@@ -26,6 +25,7 @@ from nicbench.methods.base import RoundContext
 from nicbench.methods.connections._figures import Outcome, columns_of_times, interval_of
 from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
+    ObjectBytes,
     Way,
     spec_of,
     words_of_tls,
@@ -54,7 +54,7 @@ class ConnectionsPerSecond(ConnectionMethod):
 
         maximum: int = Field(ge=1, le=100_000_000)
         """The greatest rate that is tried, in connections a second."""
-        object_bytes: Distinct[SomeBytes] = Field(default=(1024,), min_length=1)
+        object_bytes: Distinct[ObjectBytes] = Field(default=(1024,), min_length=1)
         """Sizes of the object that each connection asks for. RFC 9411: 1, 2, 4, 16 and 64 KiB."""
         exchanges: int = Field(default=1, ge=1, le=1000)
         """Exchanges of each connection."""

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Distinct
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.quantity import Percent, SomeBytes
+from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.units import format_bytes
@@ -27,6 +27,7 @@ from nicbench.methods.connections._figures import Outcome, columns_of_times, fig
 from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
     ConnectionOptions,
+    ObjectBytes,
     Way,
     request_of,
     spec_of,
@@ -61,7 +62,7 @@ class HttpLatency(ConnectionMethod):
         """An earlier test `connections-per-second` of this bench file with the same `tls` and `object_bytes`."""
         load: Percent = 50.0
         """The share of its rate. RFC 9411: 50 %."""
-        object_bytes: Distinct[SomeBytes] = Field(default=(1024, 16_384, 65_536), min_length=1)
+        object_bytes: Distinct[ObjectBytes] = Field(default=(1024, 16_384, 65_536), min_length=1)
         """Sizes of the object that each connection asks for. RFC 9411: 1, 16 and 64 KiB."""
         repetitions: int = Field(default=1, ge=1, le=1000)
         """Repetitions. All their transactions are one distribution."""

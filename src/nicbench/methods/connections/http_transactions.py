@@ -17,7 +17,6 @@ from pydantic import Field
 
 from nicbench.core.base import Distinct
 from nicbench.core.connections import ConnectionsSpec
-from nicbench.core.quantity import SomeBytes
 from nicbench.core.result import Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.methods.base import RoundContext, Values
@@ -25,6 +24,7 @@ from nicbench.methods.connections._figures import columns_of_times, interval_of
 from nicbench.methods.connections._method import ConnectionMethod
 from nicbench.methods.connections._options import (
     Mix,
+    ObjectBytes,
     Way,
     spec_of,
     words_of_mix,
@@ -57,7 +57,7 @@ class HttpTransactions(ConnectionMethod):
         """The greatest rate that is tried, in requests a second."""
         connections: int = Field(default=32, ge=1, le=1_000_000)
         """Connections that carry them."""
-        object_bytes: Distinct[SomeBytes] = Field(default=(1024, 16_384, 65_536, 262_144), min_length=1)
+        object_bytes: Distinct[ObjectBytes] = Field(default=(1024, 16_384, 65_536, 262_144), min_length=1)
         """Sizes of objects, each measured by itself. RFC 9411: 1, 16, 64 and 256 KiB, and a mix."""
         mix: tuple[Mix, ...] = ()
         """Objects that are asked for together, each as often as its weight says; measured besides."""

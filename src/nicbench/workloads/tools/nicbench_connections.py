@@ -58,7 +58,8 @@ class NicbenchConnections(Workload):
     def expected_s(self, job: Job) -> float | None:
         asked = _asked(job)
         ramp_s = asked.connections / asked.rate_per_s if asked.task == "hold" else asked.ramp_s
-        return ramp_s + (job.ask.duration_s or 0.0) + 2 * asked.connect_within_s + 2 * asked.answer_within_s
+        answers = 1 + (asked.exchanges if asked.task == "connect" else 1)
+        return ramp_s + (job.ask.duration_s or 0.0) + 2 * asked.connect_within_s + answers * asked.answer_within_s
 
     def parse_version(self, text: str) -> str | None:
         found = re.search(r"nicbench-connections (\S+)", text)
