@@ -161,3 +161,10 @@ def test_an_answer_that_is_none_is_asked_for_again(nicbench: Any, answers: Any) 
     assert ended.status == 0, ended.stderr
     assert "a number from 1 to 4, please" in ended.stderr
     assert load(Path("streams.yaml")).lab is not None
+
+
+def test_a_table_makes_a_datasheet_and_nothing_else(nicbench: Any) -> None:
+    Path("t.csv").write_text("Frame size [bytes],Frame rate [Mpps]\n64,14.88\n")
+    ended = nicbench("init", "rfc2544", "--csv", "t.csv")
+    assert ended.status == 2
+    assert "write `nicbench init datasheet --csv t.csv`" in ended.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import UsageError, WrongFileError
 from nicbench.importing.cells import decode, read_bytes
 
 TEXT = "Größe;Latenz [µs]\r\n64;1,5\r\n"
@@ -51,3 +51,9 @@ def test_only_a_regular_file_of_a_reasonable_size_is_read(tmp_path: Path) -> Non
         read_bytes(tmp_path / "nothing.csv")
     with pytest.raises(UsageError, match="is not a regular file"):
         read_bytes(Path(os.devnull))
+
+
+def test_a_workbook_is_told_from_text_in_another_encoding() -> None:
+    with pytest.raises(WrongFileError, match="a workbook or an archive") as refused:
+        decode(b"PK\x03\x04\x14\x00", "results.xlsx")
+    assert "save the sheet as CSV" in str(refused.value)

@@ -17,6 +17,8 @@ MOST_COLUMNS: Final = 256
 LONGEST_CELL: Final = 1_000
 DELIMITERS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
 _BLANK = " \u00a0"
+_ZIP: Final = b"PK\x03\x04"
+"""How .xlsx and .ods begin, which are archives."""
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
@@ -39,6 +41,9 @@ def read_bytes(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
 
 def decode(content: bytes, path: str, encoding: str | None = None) -> str:
     """Decodes UTF-8, UTF-16, or the encoding named; WrongFileError with the position of what does not fit it."""
+    if content.startswith(_ZIP):
+        hint = "save the sheet as CSV, and import that"
+        raise WrongFileError(path, [Problem(Position(1, 1), "this is a workbook or an archive, not text", hint)])
     known = encoding or next((name for mark, name in _MARKS if content.startswith(mark)), None) or _guess_utf(content)
     try:
         codec = codecs.lookup(known)

@@ -7,6 +7,7 @@ capitals, to be filled in.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -85,4 +86,7 @@ def _is_link(text: str) -> bool:
 
 def _is_number(text: str) -> bool:
     cleaned = plain(text).replace(" ", "").removesuffix("percent")
-    return cleaned.replace(".", "", 1).isdecimal()
+    try:
+        return math.isfinite(float(cleaned))
+    except ValueError:
+        return False

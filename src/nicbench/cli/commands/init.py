@@ -99,6 +99,9 @@ def _init(
         what = What(_ask_or_refuse("what is to be measured?", "WHAT", [(one.value, one.words) for one in What]))
     if what is What.DATASHEET and csv is None and asking and ask_yes("Do you have a table of results (CSV) already?"):
         csv = Path(ask_text("which file"))
+    if csv is not None and what is not What.DATASHEET:
+        step = f"write `nicbench init {What.DATASHEET} --csv {shlex.quote(str(csv))}`, or leave --csv out"
+        raise UsageError("only a datasheet is made from a table of results", place="--csv", next_step=step)
     if csv is not None:
         _show_import(csv, title)
         return
