@@ -203,5 +203,5 @@ def suggest(given: str, known: Sequence[str], noun: str = "key") -> str:
     if close is not None:
         return f"did you mean `{close}`?"
     if not known:
-        return f"remove it: no {noun}s are known here"
+        return f"remove it: no {plural(noun)} are known here"
     return f"known {plural(noun)}: {', '.join(f'`{name}`' for name in known)}"

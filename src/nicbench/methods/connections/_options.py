@@ -133,8 +133,7 @@ def spec_of(options: ConnectionOptions, tls: str, **asked: Any) -> ConnectionsSp
     """Returns what a client is asked, with what all methods have in common."""
     target = None
     if options.target is not None and (found := _URL.fullmatch(options.target)) is not None:
-        usual = 443 if options.target.startswith("https") else 80
-        address, port = found[1].strip("[]"), int(found[2] or usual)
+        address, port = found[1].strip("[]"), int(found[2] or (443 if options.target.startswith("https") else 80))
         target = ConnectionsTarget(address=address, port=port, host=address, path=found[3])
     own = options.own_server
     return ConnectionsSpec(
