@@ -186,3 +186,9 @@ def test_no_preset_names_a_size_twice(preset: str) -> None:
 def test_a_weight_that_cannot_be_kept_is_refused_with_its_path() -> None:
     with pytest.raises(OtgError, match=r"config.flows\[0\].size.*needs weights of at least a 65536th of their sum"):
         program_of(UDP, size=weighted((64, 1.0), (128, 1e-9)))
+
+
+@pytest.mark.parametrize("weight", [float("inf"), float("nan"), -1.0])
+def test_a_weight_that_is_no_share_is_refused(weight: float) -> None:
+    with pytest.raises(OtgError, match="finite, not negative"):
+        program_of(UDP, size=weighted((64, 1.0), (128, weight)))

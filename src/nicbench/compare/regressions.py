@@ -131,11 +131,8 @@ def _judge_by_runs(
     """
     if min(len(old), len(new)) < FEWEST_RUNS:
         return None
-    from nicbench.compare.claims import (
-        Basis,
-        claim_of,
-        median_span,
-    )  # here: slow to import, and not needed for single runs
+    # Imported here: they are slow to load, and not needed for single runs.
+    from nicbench.compare.claims import Basis, claim_of, median_span
     from nicbench.stats.bootstrap import IntervalSpec
     from nicbench.stats.compare import ClaimOutcome, compare
 

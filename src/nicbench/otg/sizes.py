@@ -90,8 +90,8 @@ def _weighted(given: Mapping[str, Any] | None, seed: int, path: str, problems: P
     else:
         preset = PRESETS[given.get("predefined", "imix")]
         pairs = [(max(size, SMALLEST_FRAME_BYTES), weight) for size, weight in preset]
-    if not any(weight for _, weight in pairs) or min(weight for _, weight in pairs) < 0:
-        problems.invalid(path, "needs sizes whose weights are not negative, and not all 0")
+    if not any(weight for _, weight in pairs) or not all(0 <= weight < math.inf for _, weight in pairs):
+        problems.invalid(path, "needs sizes whose weights are finite, not negative, and not all 0")
         return _fixed(None, seed, path, problems)
     weights: dict[int, float] = {}
     for size, weight in pairs:
