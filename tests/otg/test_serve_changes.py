@@ -73,3 +73,23 @@ def test_ports_say_since_when_their_links_are_as_they_are(server: Served) -> Non
     changed = {port.last_change for port in port_metrics(api).values()}
     assert min(changed) > 1_700_000_000_000_000_000
     assert {port.last_change for port in port_metrics(api).values()} == changed
+
+
+def test_flows_whose_frames_would_be_taken_for_one_anothers_are_refused(server: Served) -> None:
+    api = server.api()
+    config = configured(api, captured=False)
+    for name, metrics in (("counted", True), ("background", False)):
+        flow = add_flow(config, name, size=64, metrics=metrics)
+        flow.packet.ethernet().ipv4().tcp()
+        flow.packet[2].src_port.increment.start, flow.packet[2].src_port.increment.count = 5000, 100
+    config.flows[0].packet[2].src_port.value = 5010
+    with pytest.raises(
+        Exception, match="frames of flow background would be counted as those of flow counted"
+    ) as refused:
+        api.set_config(config)
+    assert api.from_exception(refused.value).code == 400
+
+    config.flows[0].packet[2].src_port.value = 5020  # which none of the 20 frames has
+    api.set_config(config)
+    transmit(api, "start")
+    assert wait_for_stop(api)["counted"].frames_rx == 20

@@ -19,7 +19,7 @@ import pytest
 from nicbench.otg.api import MOST_PER_S, Pace
 from nicbench.otg.refusals import OtgError
 
-from .served import Served, add_flow, configured, flow_metrics, serving, transmit, wait_for_stop, wait_until
+from .served import Served, add_flow, capture, configured, flow_metrics, serving, transmit, wait_for_stop, wait_until
 
 METHOD = "/otg.Openapi/SetConfig"
 
@@ -72,6 +72,26 @@ def test_a_full_disk_is_told_and_the_session_goes_on_when_there_is_room(tmp_path
         wait_until(lambda: served.trials(folder))
     assert served.events(folder)[-1]["event"] == "run_finished"
     assert (folder / "report.html").exists()
+
+
+@pytest.mark.lab
+def test_a_capture_that_cannot_be_kept_leaves_the_configuration_as_it_was(tmp_path: Path, small_disk: Path) -> None:
+    with serving(tmp_path) as served:
+        api = served.api()
+        config = configured(api)
+        flow = add_flow(config, "f", frames=5000, size=1500)
+        flow.rate.pps = 100_000
+        flow.packet.ethernet().ipv4().udp()
+        api.set_config(config)
+        capture(api, "start")
+        transmit(api, "start")
+        assert wait_for_stop(api)["f"].frames_rx == 5000
+        other = configured(api, captured=False)
+        add_flow(other, "g").packet.ethernet().ipv4().udp()
+        with pytest.raises(Exception, match=r"the capture at p2 is not whole: No space left"):
+            api.set_config(other)
+        assert [flow.name for flow in api.get_config().flows] == ["f"]
+        assert flow_metrics(api).keys() == {"f"}
 
 
 def test_a_signal_ends_a_transmission_with_its_counts_and_a_report(tmp_path: Path) -> None:

@@ -107,7 +107,12 @@ class Session:
         file = f"raw/configuration-{self._configurations + 1:04d}.json"
         await asyncio.to_thread(self._bed.folder.write_json, file, dict(config))
         flows = [flow.program for flow in configuration.flows]
-        await self._bed.generator.load(flows)
+        try:
+            await self._bed.generator.load(flows)
+        except EngineError as error:
+            if error.kind != "bad_request":
+                raise
+            raise OtgError([f"config.flows: {error.message}: {error.next_step}"]) from error
         self._config, self._configuration = config, configuration
         self._numbers = {flow.name: number for number, flow in enumerate(configuration.flows)}
         self._counting.forget()

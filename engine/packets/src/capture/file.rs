@@ -11,6 +11,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPa
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 
 use super::Captured;
+use crate::error::io_error_of_pcap;
 
 /// A port as the file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +26,7 @@ const NANOSECONDS: u8 = 9;
 
 /// Writes the file; `began` is when the trial did, as time of day.
 pub fn write(path: &str, interfaces: &[Interface], frames: &[Captured], began: Duration) -> Result<(), Error> {
-    let mut writer = PcapNgWriter::new(BufWriter::new(File::create(path)?)).map_err(Error::other)?;
+    let mut writer = PcapNgWriter::new(BufWriter::new(File::create(path)?)).map_err(io_error_of_pcap)?;
     for interface in interfaces {
         let block = InterfaceDescriptionBlock {
             linktype: DataLink::ETHERNET,
@@ -36,7 +37,7 @@ pub fn write(path: &str, interfaces: &[Interface], frames: &[Captured], began: D
                 InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
             ],
         };
-        writer.write_pcapng_block(block).map_err(Error::other)?;
+        writer.write_pcapng_block(block).map_err(io_error_of_pcap)?;
     }
     for frame in frames {
         let comment = frame.comment.iter().map(|text| EnhancedPacketOption::Comment(Cow::Borrowed(text.as_str())));
@@ -47,7 +48,7 @@ pub fn write(path: &str, interfaces: &[Interface], frames: &[Captured], began: D
             data: Cow::Borrowed(&frame.bytes),
             options: comment.collect(),
         };
-        writer.write_pcapng_block(block).map_err(Error::other)?;
+        writer.write_pcapng_block(block).map_err(io_error_of_pcap)?;
     }
     writer.into_inner().flush()
 }

@@ -128,7 +128,8 @@ impl Generator {
         let hz = bench.clock.hz();
         let flow = |request| Flow::of(request, &facts[request.transmit_port], hz);
         let flows = request.flows.iter().map(flow).collect::<Result<Vec<_>, _>>()?;
-        let classifier = Classifier::of(&request.flows)?;
+        let mut classifier = Classifier::of(&request.flows)?;
+        classifier.check_apart(&request.flows, &flows)?;
         self.loads += 1;
         for port in bench.ports.iter_mut() {
             discard_stale(&mut **port, &mut self.frames, bench.clock);

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 
-use pcap_file::DataLink;
 use pcap_file::pcap::PcapReader;
 use pcap_file::pcapng::PcapNgReader;
 use pcap_file::pcapng::blocks::Block;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
+use pcap_file::{DataLink, PcapError};
+
+use crate::error::io_error_of_pcap;
 
 /// The largest file that is read.
 const LARGEST_FILE_BYTES: u64 = 256 << 20;
@@ -46,7 +48,7 @@ fn read_pcap(reader: impl Read) -> Result<Vec<FileFrame>, String> {
     check_link(reader.header().datalink)?;
     let mut frames = Vec::new();
     while let Some(packet) = reader.next_packet() {
-        let packet = packet.map_err(|error| broken(&frames, &error))?;
+        let packet = packet.map_err(|error| broken(&frames, error))?;
         let time_ns = u64::try_from(packet.timestamp.as_nanos()).ok();
         keep(&mut frames, &packet.data, packet.orig_len, time_ns)?;
     }
@@ -59,7 +61,7 @@ fn read_pcapng(reader: impl Read) -> Result<Vec<FileFrame>, String> {
     // Units a second of the time stamps of each interface.
     let mut units: Vec<u128> = Vec::new();
     while let Some(block) = reader.next_block() {
-        match block.map_err(|error| broken(&frames, &error))? {
+        match block.map_err(|error| broken(&frames, error))? {
             Block::InterfaceDescription(interface) => {
                 check_link(interface.linktype)?;
                 units.push(units_per_second(&interface));
@@ -118,6 +120,6 @@ fn keep(frames: &mut Vec<FileFrame>, data: &[u8], original_bytes: u32, time_ns: 
     Ok(())
 }
 
-fn broken(frames: &[FileFrame], error: &pcap_file::PcapError) -> String {
-    format!("it is broken after frame {}: {error}", frames.len())
+fn broken(frames: &[FileFrame], error: PcapError) -> String {
+    format!("it is broken after frame {}: {}", frames.len(), io_error_of_pcap(error))
 }

@@ -13,7 +13,7 @@ use nicbench_protocol::{CapturedFile, PortCapture};
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, TsResolution};
 
-use crate::error::{EngineError, ErrorKind};
+use crate::error::{EngineError, ErrorKind, io_error_of_pcap};
 use crate::wire::ethernet::FCS_BYTES;
 
 const HEADER_BYTES: u64 = 24;
@@ -86,11 +86,11 @@ pub struct CaptureFile {
 impl CaptureFile {
     pub fn create(port: usize, name: &str, request: &PortCapture) -> Result<Self, EngineError> {
         let path = format!("{}{name}.pcap", request.path_prefix);
-        let failed = |error: &dyn std::fmt::Display| {
+        let failed = |error: std::io::Error| {
             let message = format!("capture: {path} cannot be made: {error}");
             EngineError::new(ErrorKind::Io, message, "name a prefix in a folder that can be written")
         };
-        let file = File::create(&path).map_err(|error| failed(&error))?;
+        let file = File::create(&path).map_err(failed)?;
         let header = PcapHeader {
             version_major: 2,
             version_minor: 4,
@@ -101,7 +101,8 @@ impl CaptureFile {
             ts_resolution: TsResolution::NanoSecond,
             endianness: Endianness::Little,
         };
-        let writer = PcapWriter::with_header(BufWriter::new(file), header).map_err(|error| failed(&error))?;
+        let writer =
+            PcapWriter::with_header(BufWriter::new(file), header).map_err(|error| failed(io_error_of_pcap(error)))?;
         Ok(Self {
             port,
             path,
@@ -162,7 +163,7 @@ impl CaptureFile {
         match writer.write_packet(&packet) {
             Ok(_) => self.frames += 1,
             Err(error) => {
-                self.error = Some(error.to_string());
+                self.error = Some(io_error_of_pcap(error).to_string());
                 self.writer = None;
                 self.dropped += 1;
             }
