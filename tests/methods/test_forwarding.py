@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from nicbench.core.round import Job, JobOutcome, MachineCpu
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, MachineCpu
 from nicbench.importing.cells import read_sheet
 from nicbench.importing.columns import ImportOptions, choose_rows
 from nicbench.importing.results import import_results
@@ -83,6 +83,22 @@ def test_links_that_are_full_are_the_limit() -> None:
     laboratory = Laboratory(lambda *_: streamed(94e6), ports=2)
     run(laboratory)
     assert laboratory.published[0].values["limited_by"] == "link"
+
+
+def test_both_directions_fill_a_link_each_by_itself() -> None:
+    """Two clients a port, one mostly forth and one mostly back: 70 of 100 Mb/s each way."""
+
+    def both_ways(_: int, job: Job) -> JobOutcome:
+        forth, back = (60e6, 10e6) if job.client.endswith("0") else (10e6, 60e6)
+        flows = (
+            Flow(direction="forward", received_bits_per_s=forth),
+            Flow(direction="reverse", received_bits_per_s=back),
+        )
+        return JobOutcome(figures=Figures(flows=flows), began_s=0.0, took_s=1.0)
+
+    laboratory = Laboratory(both_ways, ports=2, clients_per_port=2)
+    run(laboratory, direction=["both"])
+    assert laboratory.published[0].values["limited_by"] == "unknown"
 
 
 def test_one_port_with_clients_is_refused_before_anything_is_sent() -> None:

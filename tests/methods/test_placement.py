@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from nicbench.core.cpus import NumaNode, RanOn
 from nicbench.core.result import Result, Spread
-from nicbench.core.round import Job, JobOutcome
+from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.methods.placement import PlacementMethod
 from nicbench.report.tables import sections
 
@@ -120,6 +120,24 @@ def test_what_was_measured_is_said_in_words() -> None:
     assert "Latency, mean" not in [column.head for column in section.table.columns]
 
 
+def test_latencies_are_said_with_what_they_are_of_and_bins_are_no_rows() -> None:
+    latency = RequestLatency(
+        basis="half round trip", count=1000, mean_ns=24_800.0, percentiles_ns={"50": 24_000.0}, maximum_ns=90_000.0
+    )
+    answer = JobOutcome(figures=Figures(transactions_per_s=20e3, latency=latency), began_s=0.0, took_s=1.0)
+
+    def answered(number: int, job: Job) -> JobOutcome:
+        return answer.model_copy(update={"server_ran_on": obedient(number, job).server_ran_on})
+
+    requests = {"method": "request-response", "duration": 1}
+    results = asyncio.run(method(of=requests, nodes=["local"], memory_loads=[0]).run(laboratory(answered).context))
+    (section,) = sections(results, {})
+    assert section.sentence is not None
+    said = section.sentence.replace("\u00a0", " ")
+    assert "takes 24.8 µs on average (half round trip) with its processes local" in said
+    assert all(result.values["transactions_per_s"] == 20e3 for result in results)
+
+
 def test_the_answer_over_several_runs_is_what_the_place_changes() -> None:
     results = asyncio.run(method(nodes=["local"], memory_loads=[0]).run(laboratory(obedient).context))
     remote, local = (
@@ -183,10 +201,18 @@ def test_a_port_that_belongs_to_no_node_is_neither_near_nor_far() -> None:
         ({"of": {"method": "throughput"}}, "`of` needs a `method`"),
         ({"of": {"method": "stream", "transport": "sctp"}}, "of.transport"),
         ({"of": {"method": "placement", "of": STREAM}}, "`of` needs a `method`"),
+        ({"of": {"method": "concurrent-connections"}}, "`of` needs a `method`"),
         ({"nodes": ["near"]}, "nodes"),
         ({"memory_loads": [-1]}, "0 to 256"),
     ],
-    ids=["frames", "an option of the inner test", "itself", "a place", "fewer than none"],
+    ids=[
+        "frames",
+        "an option of the inner test",
+        "itself",
+        "figures that are not compared",
+        "a place",
+        "fewer than none",
+    ],
 )
 def test_options_that_mean_nothing_are_refused(wrong: dict[str, object], text: str) -> None:
     with pytest.raises(ValidationError, match=text):

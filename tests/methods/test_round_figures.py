@@ -21,6 +21,7 @@ from nicbench.methods._round_figures import (
     loads_of,
     machine_cpu,
     mean,
+    mean_retransmissions,
     probes_of,
     retransmissions_of,
     sum_of,
@@ -118,11 +119,59 @@ def test_each_job_has_ports_of_its_own() -> None:
 def test_the_limit_of_a_round_is_found_from_links_and_machines() -> None:
     laboratory = Laboratory(lambda *_: streamed(94e6))
     one, _ = played(laboratory, job())
-    assert find_limit(laboratory.context, one).limit == "link"
+    assert find_limit(laboratory.context, [one]).limit == "link"
     tired = (MachineCpu(machine="h00", mean=0.3, busiest_core=0.99),)
     laboratory = Laboratory(lambda *_: streamed(50e6), cpu=tired)
     one, _ = played(laboratory, job())
-    assert find_limit(laboratory.context, one).clients == ("c00",)
+    assert find_limit(laboratory.context, [one]).clients == ("c00",)
+
+
+def test_the_limit_of_one_port_is_not_that_of_another_beside_it() -> None:
+    tired = (MachineCpu(machine="h10", mean=0.3, busiest_core=0.99),)
+    rates = {"c00": 94e6, "c10": 40e6}
+    laboratory = Laboratory(lambda _, each: streamed(rates[each.client]), ports=2, cpu=tired)
+    one, _ = played(laboratory, *jobs_of(laboratory.context.clients, WorkloadChoice(kind="iperf3"), ASK))
+    assert find_limit(laboratory.context, [one], ["c00"]).text == "the link was full"
+    assert find_limit(laboratory.context, [one], ["c10"]).clients == ("c10",)
+    both = find_limit(laboratory.context, [one])
+    assert (both.limit, both.clients) == ("client", ("c10",))
+    assert both.text.startswith("the link of s0 was full; a CPU of the client was busy all the time: c10 (99 %)")
+
+
+def test_the_limit_is_that_of_all_repetitions() -> None:
+    rates = iter((94e6, 94e6, 60e6))
+    laboratory = Laboratory(lambda *_: streamed(next(rates)))
+    rounds = [played(laboratory, job())[0] for _ in range(3)]
+    assert find_limit(laboratory.context, rounds).limit == "unknown"
+    assert find_limit(laboratory.context, rounds[:2]).limit == "link"
+    failed, _ = played(Laboratory(lambda *_: streamed(None)), job())
+    assert find_limit(laboratory.context, [*rounds, failed]).text.startswith("what was moved is not known")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "rate_bits_per_s"),
+    [
+        ({"transport": "udp", "write_bytes": 256}, {}, 79e6),
+        ({"transport": "udp", "write_bytes": 8192}, {}, 94e6),
+        ({}, {"mss_bytes": 524}, 84e6),
+    ],
+)
+def test_a_link_is_full_of_small_packets_at_a_lower_payload(
+    asked: dict[str, object], told: dict[str, int], rate_bits_per_s: float
+) -> None:
+    one_job = job().model_copy(update={"ask": ASK.model_copy(update=asked)})
+    laboratory = Laboratory(lambda *_: streamed(rate_bits_per_s, **told))
+    assert find_limit(laboratory.context, [played(laboratory, one_job)[0]]).limit == "link"
+    slower = Laboratory(lambda *_: streamed(0.9 * rate_bits_per_s, **told))
+    assert find_limit(slower.context, [played(slower, one_job)[0]]).limit == "unknown"
+
+
+def test_retransmissions_are_those_of_one_round_however_often_it_is_repeated() -> None:
+    laboratory = Laboratory(lambda *_: streamed(94e6))
+    rounds = [played(laboratory, job())[0] for _ in range(10)]
+    assert mean_retransmissions(rounds) == 1
+    failed, _ = played(Laboratory(lambda *_: streamed(None)), job())
+    assert mean_retransmissions([*rounds, failed]) is None
 
 
 def outcome(began_s: float, took_s: float) -> JobOutcome:

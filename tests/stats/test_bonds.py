@@ -71,6 +71,10 @@ NAMES = {number: f"instance {number}" for number in range(1, 5)}
 RATES = {1: "24.0", 2: "9.1", 3: "9.0", 4: "9.2"}
 
 
+def rates_of(rounds: Sequence[Round]) -> dict[int, str]:
+    return RATES
+
+
 def test_who_shared_a_port_is_said_with_what_each_reached() -> None:
     one = seen(
         [nfs(TO_ETH2[0], 240 * MEGABYTE), *(nfs(port, 91 * MEGABYTE) for port in TO_ETH3)],
@@ -78,7 +82,7 @@ def test_who_shared_a_port_is_said_with_what_each_reached() -> None:
     )
     assert one.confirmed is True
     assert [bond_port([played(one)], job) for job in (1, 2, 3, 4)] == ["eth2", "eth3", "eth3", "eth3"]
-    assert bond_note([played(one)], NAMES, RATES, "frames/s") == (
+    assert bond_note([played(one)], NAMES, rates_of, "frames/s") == (
         "bond0 of s0 (802.3ad, layer3+4): instance 1 had eth2 (25 Gb/s) to itself: 24.0 frames/s; "
         "instances 2, 3 and 4 shared eth3 (25 Gb/s): 9.1, 9.0 and 9.2 frames/s. "
         "4 connections hashed to 2 ports are spread evenly in 38 % of all cases"
@@ -92,7 +96,7 @@ def test_counters_that_contradict_make_it_a_prediction() -> None:
     )
     assert one.confirmed is False
     assert bond_port([played(one)], 1) == "eth2 (predicted)"
-    note = bond_note([played(one)], NAMES, RATES, "frames/s")
+    note = bond_note([played(one)], NAMES, rates_of, "frames/s")
     assert note is not None
     assert note.startswith(
         "bond0 of s0 (802.3ad, layer3+4): predicted, not confirmed by the counters, because eth3 sent 73 %"
@@ -121,7 +125,7 @@ def test_without_enough_to_go_by_nothing_is_confirmed(
 def test_what_cannot_be_predicted_is_not_claimed() -> None:
     one = seen([nfs(TO_ETH2[0])], counted(eth2=1e8, eth3=0.0), LACP.model_copy(update={"policy": "encap3+4"}))
     assert (one.confirmed, bond_port([played(one)], 1)) == (None, None)
-    note = bond_note([played(one)], NAMES, RATES)
+    note = bond_note([played(one)], NAMES, rates_of)
     assert note is not None
     assert "is not known, because with encap3+4 the kernel hashes by a random number" in note
 
@@ -152,7 +156,7 @@ def test_of_an_end_that_received_the_counters_speak_alone() -> None:
     split, single = played(received(670 * MEGABYTE, 330 * MEGABYTE)), played(received(10**9, 9000))
     assert [bond_port([split], job) for job in (1, 2)] == [None, None]
     assert [bond_port([single], job) for job in (1, 2, 3)] == ["eth2", "eth2", None]
-    assert bond_note([split], NAMES, RATES) == (
+    assert bond_note([split], NAMES, rates_of) == (
         "bond0 of s0 (802.3ad, layer3+4) received 67 % by eth2, 33 % by eth3; "
         "by which port a frame comes in is chosen at the other end"
     )
@@ -167,7 +171,7 @@ def test_a_connection_that_only_speaks_about_others_is_no_port_of_a_job() -> Non
 def test_instances_of_one_connection_share_its_port() -> None:
     one = judge_bond("s0", LACP, [((1, 2), nfs(TO_ETH2[0]))], counted(eth2=1e8, eth3=0.0))
     assert [bond_port([played(one)], job) for job in (1, 2)] == ["eth2", "eth2"]
-    note = bond_note([played(one)], NAMES, {})
+    note = bond_note([played(one)], NAMES, lambda _: {})
     assert note == "bond0 of s0 (802.3ad, layer3+4): instances 1 and 2 shared eth2 (25 Gb/s)"
 
 
@@ -175,7 +179,7 @@ def test_mounts_that_cannot_be_told_apart_are_said_to_be_so() -> None:
     flows = [((1, 2), nfs(TO_ETH2[0])), ((1, 2), nfs(TO_ETH3[0]))]
     one = judge_bond("s0", LACP, flows, counted(eth2=1e8, eth3=1e8))
     assert bond_port([played(one)], 1) == "eth2 and eth3"
-    note = bond_note([played(one)], NAMES, {})
+    note = bond_note([played(one)], NAMES, lambda _: {})
     assert note is not None
     assert "instances 1 and 2 shared eth2 (25 Gb/s) and eth3 (25 Gb/s), by mounts that cannot be told apart" in note
 
@@ -189,7 +193,7 @@ def test_of_traffic_both_ways_each_end_tells_of_what_left_it() -> None:
     }
     one = judge_bond("s0", LACP, flows, ports)
     assert (one.confirmed, bond_port([played(one)], 1)) == (True, "eth2")
-    note = bond_note([played(one)], NAMES, RATES, "frames/s")
+    note = bond_note([played(one)], NAMES, rates_of, "frames/s")
     assert note == "bond0 of s0 (802.3ad, layer3+4): instance 1 had eth2 (25 Gb/s) to itself: 24.0 frames/s"
 
 
@@ -197,14 +201,31 @@ def test_several_rounds_say_how_often_each_port_was_used() -> None:
     first = played(seen([nfs(TO_ETH2[0])], counted(eth2=1e8, eth3=0.0)))
     second = played(seen([nfs(TO_ETH3[0])], counted(eth2=0.0, eth3=1e8)), id="r0002")
     assert bond_port([first, first, second], 1) == "eth2 in 2 of 3 rounds, eth3 in 1 of 3 rounds"
-    note = bond_note([first, second], NAMES, RATES)
+    note = bond_note([first, second], NAMES, rates_of)
     assert note is not None
     assert "(r0001). bond0" in note
     assert note.endswith("(r0002)")
 
 
+def test_rates_beside_a_sharing_are_of_the_rounds_that_shared_so() -> None:
+    shared = played(seen([nfs(port) for port in TO_ETH2[:2]], counted(eth2=2e8, eth3=0.0)))
+    apart = played(seen([nfs(TO_ETH2[0]), nfs(TO_ETH3[0])], counted(eth2=1e8, eth3=1e8)), id="r0002")
+    again = played(seen([nfs(port) for port in TO_ETH2[:2]], counted(eth2=2e8, eth3=0.0)), id="r0003")
+    of_round = {"r0001": 4.0, "r0002": 9.4, "r0003": 5.0}
+
+    def rates(rounds: Sequence[Round]) -> dict[int, str]:
+        mean = sum(of_round[one.id] for one in rounds) / len(rounds)
+        return {1: f"{mean:g} Gb/s", 2: f"{mean:g} Gb/s"}
+
+    note = bond_note([shared, apart, again], NAMES, rates)
+    assert note is not None
+    together, _, alone = note.partition("(r0001, r0003)")
+    assert "instances 1 and 2 shared eth2 (25 Gb/s): 4.5 Gb/s and 4.5 Gb/s" in together
+    assert "instance 1 had eth2 (25 Gb/s) to itself: 9.4 Gb/s" in alone
+
+
 def test_without_a_bond_nothing_is_said() -> None:
-    assert (bond_port([played()], 1), bond_note([played()], NAMES, RATES)) == (None, None)
+    assert (bond_port([played()], 1), bond_note([played()], NAMES, rates_of)) == (None, None)
 
 
 @pytest.mark.parametrize(("connections", "ports"), [(1, 2), (2, 2), (3, 2), (4, 2), (2, 4), (4, 3), (5, 4)])

@@ -47,6 +47,20 @@ def test_a_cpu_that_strangers_kept_busy_is_nobodys_limit(machine: str) -> None:
     assert limit_of([moved("a", 40e6)], "server", quiet).limit in (Limit.SERVER, Limit.CLIENT)
 
 
+def test_a_stranger_with_a_cpu_of_a_large_machine_makes_the_limit_unknown() -> None:
+    crowded = {"server": CpuLoad(0.03, 1.0, strangers=1 / 64, cpus=64)}
+    found = limit_of([moved("a", 50e6)], "server", crowded)
+    assert found.limit is Limit.UNKNOWN
+    assert "programs outside the test took 1.0 of its 64 CPUs" in found.text
+    quiet = {"server": CpuLoad(0.03, 1.0, strangers=0.1 / 64, cpus=64)}
+    assert limit_of([moved("a", 50e6)], "server", quiet).limit is Limit.SERVER
+
+
+def test_more_than_a_link_carries_is_explained_by_whoever_shares_it() -> None:
+    assert "still in buffers" in limit_of([moved("a", 109e6)], "server", {}).text
+    assert "did not start and end together" in limit_of([moved("a", 60e6), moved("b", 49e6)], "server", {}).text
+
+
 def test_a_full_link_of_a_slow_client_is_a_link() -> None:
     assert limit_of([moved("a", 9.4e6, link=10e6)], "server", {}).limit is Limit.LINK
 

@@ -227,7 +227,10 @@ class Figures(Frozen):
 
     flows: tuple[Flow, ...] = ()
     intervals: tuple[tuple[float, float], ...] = ()
-    """Pairs of the end of an interval, in seconds since the start, and its bit rate, all flows together."""
+    """Pairs of the end of an interval, in seconds since the client's start, and its bit rate, all flows together.
+
+    Intervals that the tool leaves out of its rate, at the beginning, are missing.
+    """
     transactions_per_s: float | None = None
     latency: RequestLatency | None = None
     memory_bytes_per_s: float | None = None

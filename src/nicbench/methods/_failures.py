@@ -24,10 +24,14 @@ def port_of(rounds: Sequence[Round], client: str) -> Values:
 
 
 def note_of(rounds: Sequence[Round], clients: Collection[str]) -> Values:
-    """Returns ``bond``: sentences on which clients shared a port, with the mean rate of each over the rounds."""
+    """Returns ``bond``: sentences on which clients shared a port, with the rate of each in those rounds."""
     names = {job: name for job, name in _loads_by_job(rounds).items() if name in clients}
-    rates = {job: mean(bits_per_s(one.outcomes[job - 1].figures) for one in rounds) for job in names}
-    note = bond_note(rounds, names, {job: format_bits_per_s(rate) for job, rate in rates.items() if rate is not None})
+
+    def rates_of(alike: Sequence[Round]) -> dict[int, str]:
+        rates = {job: mean(bits_per_s(one.outcomes[job - 1].figures) for one in alike) for job in names}
+        return {job: format_bits_per_s(rate) for job, rate in rates.items() if rate is not None}
+
+    note = bond_note(rounds, names, rates_of)
     return {} if note is None else {"bond": note}
 
 
@@ -40,7 +44,7 @@ def port_of_job(one: Round, job: int) -> Values:
 def note_of_jobs(one: Round, names: Mapping[int, str], frames_per_s: Mapping[int, float | None]) -> Values:
     """Returns ``bond`` for one round of instances: who shared a port, by job number, with the frame rate of each."""
     rates = {job: f"{rate:.1f}" for job, rate in frames_per_s.items() if rate is not None}
-    note = bond_note([one], names, rates, "frames/s")
+    note = bond_note([one], names, lambda _: rates, "frames/s")
     return {} if note is None else {"bond": note}
 
 

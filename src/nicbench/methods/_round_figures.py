@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,7 +13,7 @@ from nicbench.core.result import ResultVerdict
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
 from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
-from nicbench.stats.limits import CpuLoad, FoundLimit, MovedData, limit_alone, limit_of
+from nicbench.stats.limits import FULL_LINK, CpuLoad, FoundLimit, MovedData, full_share, limit_alone, limit_of
 
 PAYLOAD_RATE: Final = Column(
     value="throughput_bits_per_s",
@@ -38,6 +38,11 @@ FIRST_PORT: Final = 5201
 """The first port of the jobs of a round, iperf3's default."""
 PORTS_A_JOB: Final = 160
 """The number of ports for each job, more than any tool needs: nuttcp uses one per stream (at most 128), and one."""
+_LARGEST_DATAGRAM_BYTES: Final = 1472
+"""Of an Ethernet frame of 1518 bytes: larger ones go in several packets of this size."""
+_UDP_HEADERS_BYTES: Final = 20 + 8
+_TCP_HEADERS_BYTES: Final = 20 + 20 + 12
+"""With the option of time stamps, by which a segment's payload is shorter."""
 ROUND_OVERHEAD_S: Final = 2.0
 """Seconds that a round takes beyond its duration, for estimates: servers start, clients connect and end."""
 
@@ -152,6 +157,17 @@ def retransmissions_of(outcomes: Iterable[JobOutcome]) -> int | None:
     return sum(known) if known else None
 
 
+def mean_retransmissions(rounds: Iterable[Round], names: Collection[str] | None = None) -> float | None:
+    """Returns the retransmissions of a round, the mean over ``rounds``: of the loads of these clients, or of all.
+
+    None where one of the rounds has none to tell.
+    """
+    return mean(
+        retransmissions_of(outcome for job, outcome in loads_of(one) if names is None or job.client in names)
+        for one in rounds
+    )
+
+
 def machine_cpu(one: Round, machine: str) -> MachineCpu | None:
     """Returns the CPU use of a machine in a round; None where no monitor watched the machine."""
     return next((cpu for cpu in one.cpu if cpu.machine == machine), None)
@@ -171,20 +187,42 @@ def cpu_values(rounds: Sequence[Round], machine: str, prefix: str) -> Values:
     }
 
 
-def find_limit(context: RoundContext, one: Round) -> FoundLimit:
-    """Returns what limited the loads of a round, whether they ran to the measured host or through it."""
+def find_limit(context: RoundContext, rounds: Sequence[Round], names: Collection[str] | None = None) -> FoundLimit:
+    """Returns what limited the loads of rounds of the same jobs, whether they ran to the measured host or through it.
+
+    Rates and CPU loads are means over the rounds. ``names``: the clients whose limit is asked for, of all that ran.
+    """
     clients = {end.name: end for end in context.clients}
     servers = {end.name: end for end in context.servers}
     moved: list[MovedData] = []
-    for job, outcome in loads_of(one):
-        rate = _one_way_bits_per_s(outcome.figures)
+    for each in zip(*(loads_of(one) for one in rounds), strict=True):
+        job, outcomes = each[0][0], [outcome.figures for _, outcome in each]
+        rate = mean(map(_one_way_bits_per_s, outcomes))
+        directions = zip(*map(_rates_by_direction, outcomes), strict=True)
+        ways = tuple(statistics.fmean(rates) for rates in directions)
+        share = _full_share(job, outcomes[-1])
         if job.client in clients and job.server in clients:
-            moved += _data_forwarded(clients[job.client], clients[job.server], servers, rate)
+            data = _data_forwarded(clients[job.client], clients[job.server], servers, rate)
+            # What the source sends comes in at its port, and leaves by the target's.
+            moved += [
+                replace(one, by_direction=way, full_share=share)
+                for one, way in zip(data, (ways, ways[::-1]), strict=True)
+            ]
         elif job.client in clients:
             direct = _data_moved(clients[job.client], servers.get(job.server or ""), rate)
-            moved.append(replace(direct, by_direction=_rates_by_direction(outcome.figures)))
-    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core, cpu.strangers) for cpu in one.cpu}
-    return limit_of(moved, context.servers[0].machine, busy)
+            moved.append(replace(direct, by_direction=ways, full_share=share))
+    asked = [one for one in moved if names is None or one.client in names]
+    beside = [one for one in moved if one not in asked]
+    return limit_of(asked, context.servers[0].machine, _monitored_cpu(rounds), beside)
+
+
+def _full_share(job: Job, figures: Figures | None) -> float:
+    """Returns the share of a link's speed at which the payload of this job fills it."""
+    if job.ask.transport == "udp" and job.ask.write_bytes is not None:
+        return full_share(min(job.ask.write_bytes, _LARGEST_DATAGRAM_BYTES), _UDP_HEADERS_BYTES)
+    if job.ask.transport == "tcp" and figures is not None and figures.mss_bytes is not None:
+        return full_share(figures.mss_bytes, _TCP_HEADERS_BYTES)
+    return FULL_LINK
 
 
 def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds]) -> dict[str, FoundLimit]:
@@ -200,25 +238,30 @@ def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds])
     return {name: limit_alone(one, everyone, machine, _cpu_loads(context, played[name])) for name, one in moved.items()}
 
 
+def _monitored_cpu(rounds: Iterable[Round]) -> dict[str, CpuLoad]:
+    """Returns the mean CPU load of each machine over rounds, as the monitor saw it."""
+    shares: dict[str, list[MachineCpu]] = {}
+    for one in rounds:
+        for cpu in one.cpu:
+            if cpu.mean is not None or cpu.busiest_core is not None:
+                shares.setdefault(cpu.machine, []).append(cpu)
+    return {
+        machine: CpuLoad(
+            mean(cpu.mean for cpu in known),
+            mean(cpu.busiest_core for cpu in known),
+            mean(cpu.strangers for cpu in known),
+            known[0].cpus,
+        )
+        for machine, known in shares.items()
+    }
+
+
 def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad]:
     """Returns the CPU load of each machine over all repetitions.
 
     Where the monitor has no values of a machine, as rounds may be short, the CPU use reported by the tools is taken.
     """
     machines = {end.name: end.machine for end in (*context.clients, *context.servers)}
-    shares: dict[str, list[MachineCpu]] = {}
-    for one in played.rounds:
-        for cpu in one.cpu:
-            if cpu.mean is not None:
-                shares.setdefault(cpu.machine, []).append(cpu)
-    found = {
-        machine: CpuLoad(
-            mean(cpu.mean for cpu in known),
-            mean(cpu.busiest_core for cpu in known),
-            mean(cpu.strangers for cpu in known),
-        )
-        for machine, known in shares.items()
-    }
     said: dict[str, list[float]] = {}
     for one in played.rounds:
         for job, outcome in loads_of(one):
@@ -230,7 +273,7 @@ def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad
             ):
                 if share is not None and end in machines:
                     said.setdefault(machines[end], []).append(share)
-    return {machine: CpuLoad(None, mean(each)) for machine, each in said.items()} | found
+    return {machine: CpuLoad(None, mean(each)) for machine, each in said.items()} | _monitored_cpu(played.rounds)
 
 
 def clients_by_port(context: RoundContext) -> Mapping[str, tuple[EndpointFacts, ...]]:

@@ -111,7 +111,7 @@ TABLE: Final = ResultTable(
         Column(value="server_cpu_mean_percent", head="Server's CPU, mean", unit="%", form="number"),
         CLIENT_OWN_CPU,
         Column(value="client_cpu_mean_percent", head="Client's CPU, mean", unit="%", form="number"),
-        Column(value="retransmissions", head="Retransmissions", form="whole"),
+        Column(value="retransmissions", head="Retransmissions", form="trimmed"),
         Column(value="limited_by", head="Limit", form="text"),
     ),
     sentences=("moves {throughput_bits_per_s} in transfers of {transfer} by {write_bytes} writes ({place})",),

@@ -32,7 +32,7 @@ from nicbench.methods._round_figures import (
     find_limit,
     loads_of,
     mean,
-    retransmissions_of,
+    mean_retransmissions,
     sum_of,
 )
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
@@ -153,7 +153,7 @@ class Forwarding(RoundMethod):
         for repetition in range(self.options.repetitions):
             played.add(await context.play({**point, "repetition": repetition + 1}, request))
         rates = [sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one)) for one in played.rounds]
-        limit = find_limit(context, played.rounds[-1])
+        limit = find_limit(context, played.rounds)
         values = {**self._values(context, played, mean(rates)), "limited_by": limit.limit.value, "limit": limit.text}
         return self._result(point, values, played), played
 
@@ -172,10 +172,9 @@ class Forwarding(RoundMethod):
         return self._result({**point, "destinations": len(every)}, values, together)
 
     def _values(self, context: RoundContext, played: PlayedRounds, rate: float | None) -> Values:
-        outcomes = [outcome for one in played.rounds for _, outcome in loads_of(one)]
         return {
             "throughput_bits_per_s": rate,
-            "retransmissions": retransmissions_of(outcomes),
+            "retransmissions": mean_retransmissions(played.rounds),
             **cpu_values(played.rounds, context.servers[0].machine, "router"),
         }
 
@@ -223,7 +222,7 @@ class Forwarding(RoundMethod):
                     Column(value=f"router_cpu_{name}_percent", head=head, unit="%", form="number")
                     for name, head in cpu.items()
                 ),
-                Column(value="retransmissions", head="Retransmissions", form="whole"),
+                Column(value="retransmissions", head="Retransmissions", form="trimmed"),
                 Column(value="limited_by", head="Limit", form="text"),
             ),
             sentences=("forwards {throughput_bits_per_s} from {port}, the mean over its destinations ({mode})",),

@@ -40,7 +40,7 @@ from nicbench.methods._round_figures import (
     jobs_of,
     loads_of,
     mean,
-    retransmissions_of,
+    mean_retransmissions,
     sum_of,
 )
 from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, merge_probes, message_tail_values
@@ -250,10 +250,10 @@ class Incast(RoundMethod):
 
     def _result(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any]) -> Result:
         latency = merge_probes([_latency(one) for one in played.rounds])
-        limit = find_limit(context, played.rounds[-1])
+        limit = find_limit(context, played.rounds)
         values: Values = {
             **_throughputs(played.rounds),
-            "retransmissions": retransmissions_of(outcome for one in played.rounds for _, outcome in loads_of(one)),
+            "retransmissions": mean_retransmissions(played.rounds),
             **latency_values(latency),
             **message_tail_values(latency, self.options.bins),
             "congestion": _words_of(played.rounds, _CONGESTION, "of pauses or marks"),
@@ -299,7 +299,7 @@ class Incast(RoundMethod):
                 _MOST,
                 Column(value="timed_messages", head="Messages timed", form="whole"),
                 Column(value="latency_basis", head="Basis", form="text"),
-                Column(value="retransmissions", head="Retransmissions", form="whole"),
+                Column(value="retransmissions", head="Retransmissions", form="trimmed"),
                 Column(value="congestion", head="PFC and ECN", form="text"),
                 SERVER_OWN_CPU,
                 Column(value="server_cpu_mean_percent", head="Server's CPU", unit="%", form="number"),

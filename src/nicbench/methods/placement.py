@@ -31,16 +31,12 @@ _LATENCIES: Final = (
     *("latency_mean_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns", "latency_p99_9_ns"),
     "latency_maximum_ns",
 )
-_FIGURES: Final = (
-    _RATE,
-    "transactions_per_s",
-    *_LATENCIES,
-    "server_cpu_own_percent",
-    "server_cpu_mean_percent",
-    "server_cpu_busiest_core_percent",
-)
+_REQUESTS: Final = "transactions_per_s"
+_FIGURES: Final = (_RATE, _REQUESTS, *_LATENCIES)
+_CPU_FIGURES: Final = ("server_cpu_own_percent", "server_cpu_mean_percent", "server_cpu_busiest_core_percent")
 _CHANGE_HEAD: Final = "Change against remote"
 _LATENCY: Final = Column(value="latency_mean_ns", head="Latency, mean", is_optional=True)
+_BASIS: Final = Column(value="latency_basis", head="Latency of", form="text", is_optional=True)
 _TRAFFIC: Final = Column(value="traffic", head="Traffic", form="text", is_optional=True)
 
 
@@ -146,7 +142,7 @@ class PlacementMethod(RoundMethod):
                     await self._steer(context, layout, where)
                     placed = PlacedContext(context, layout, where, memory_loads)
                     await self._inner().run(placed)
-                    for found in placed.published:
+                    for found in filter(_has_figures, placed.published):
                         result = self._result(found, placed, where, memory_loads, remote)
                         context.publish(result)
                         results.append(result)
@@ -178,7 +174,8 @@ class PlacementMethod(RoundMethod):
         pinning = [placed.pinning[one] for one in found.trials if one in placed.pinning]
         astray = tuple(dict.fromkeys(text for kept, text in pinning if not kept))
         values: Values = {
-            **{name: found.values[name] for name in _FIGURES if name in found.values},
+            **{name: found.values[name] for name in (*_FIGURES, *_CPU_FIGURES) if name in found.values},
+            _BASIS.value: found.values.get("latency_basis", found.values.get("basis")),
             **_changes(found, remote.get(what)),
             "pinning": "; ".join(dict.fromkeys(text for _, text in pinning)) or None,
         }
@@ -230,6 +227,9 @@ class PlacementMethod(RoundMethod):
                     comparative="faster",
                 ),
                 _change_of(_RATE),
+                Column(value=_REQUESTS, head="Requests/s", form="whole", is_optional=True, better="higher"),
+                _change_of(_REQUESTS),
+                _BASIS,
                 _LATENCY,
                 _change_of("latency_mean_ns"),
                 Column(value="latency_p50_ns", head="median", is_optional=True),
@@ -247,11 +247,12 @@ class PlacementMethod(RoundMethod):
                     "remote ({measured})"
                 ),
                 (
-                    "answers within {latency_mean_ns} with its processes {nodes}, a change of "
+                    "takes {latency_mean_ns} on average ({latency_basis}) with its processes {nodes}, a change of "
                     "{latency_mean_ns_change_percent} against remote ({measured})"
                 ),
                 f"moves {{{_RATE}}} with its processes {{nodes}} ({{measured}})",
-                "answers within {latency_mean_ns} with its processes {nodes} ({measured})",
+                "takes {latency_mean_ns} on average ({latency_basis}) with its processes {nodes} ({measured})",
+                f"answers {{{_REQUESTS}}} with its processes {{nodes}} ({{measured}})",
             ),
             notes=(("pinning", "Where the server ran"),),
             bars=Bars(
@@ -298,9 +299,21 @@ def _change_of(value: str) -> Column:
 
 
 def _inner_kinds() -> dict[str, type[RoundMethod]]:
-    """Returns every other method of rounds whose servers are processes on the measured host."""
+    """Returns every other method of rounds whose servers are processes on the measured host, and whose main figure is
+    one of those that are compared here.
+    """
     without = (*_ports_without_servers(), PlacementMethod.kind)
-    return {kind: method for kind, method in _methods().items() if kind not in without}
+    compared = {kind: method for kind, method in _methods().items() if kind not in without}
+    return {kind: method for kind, method in compared.items() if _main_figures(method) & {_RATE, _REQUESTS}}
+
+
+def _main_figures(method: type[RoundMethod]) -> set[str]:
+    return {column.value for table in method.tables() for column in table.columns if column.is_main}
+
+
+def _has_figures(found: Result) -> bool:
+    """Whether a result of the inner test has a figure to compare: bins of a distribution and verdicts have none."""
+    return any(name in found.values for name in _FIGURES)
 
 
 def _ports_without_servers() -> tuple[str, ...]:
@@ -334,7 +347,7 @@ def _changes(found: Result, remote: Result | None) -> Values:
     if remote is None or remote is found:
         return {}
     changes: Values = {}
-    for name in (_RATE, "transactions_per_s", *_LATENCIES):
+    for name in _FIGURES:
         if name not in found.values:
             continue
         now, then = found.values[name], remote.values.get(name)

@@ -33,7 +33,7 @@ from nicbench.methods._round_figures import (
     loads_of,
     loss_ratio_of,
     mean,
-    retransmissions_of,
+    mean_retransmissions,
     spread_of,
     sum_of,
 )
@@ -56,7 +56,7 @@ _CPU = (
     Column(value="server_monitor_percent", head="of it the monitor", unit="%", form="number"),
 )
 _NOTES = (("limit", "Limit"), ("bond", "Bond"), ("failure", "Link failure"))
-_RETRANSMISSIONS = Column(value="retransmissions", head="Retransmissions", form="whole")
+_RETRANSMISSIONS = Column(value="retransmissions", head="Retransmissions", form="trimmed")
 
 
 class Stream(RoundMethod):
@@ -164,7 +164,7 @@ class Stream(RoundMethod):
         lost = [loss_ratio_of(outcome) for outcome in outcomes]
         values: Values = {
             **spread_of(rates),
-            "retransmissions": retransmissions_of(outcomes),
+            "retransmissions": mean_retransmissions(played.rounds, (client.name,)),
             "lost_datagrams_percent": None if mean(lost) is None else 100.0 * (mean(lost) or 0.0),
             **cpu_values(played.rounds, client.machine, "client"),
             **_failures.port_of(played.rounds, client.name),
@@ -202,14 +202,13 @@ class Stream(RoundMethod):
             sum_of(bits_per_s(outcome.figures) for job, outcome in loads_of(one) if job.client in names)
             for one in played.rounds
         ]
-        outcomes = [outcome for one in played.rounds for job, outcome in loads_of(one) if job.client in names]
         values: Values = {
             **spread_of(sums),
-            "retransmissions": retransmissions_of(outcomes),
+            "retransmissions": mean_retransmissions(played.rounds, names),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
         }
         values |= cells_of_rate_and_cpu(values)
-        limit = find_limit(context, played.rounds[-1])
+        limit = find_limit(context, played.rounds, names)
         return {
             **values,
             "limited_by": limit.limit.value,

@@ -34,7 +34,7 @@ from nicbench.methods._round_figures import (
     jobs_of,
     loads_of,
     mean,
-    retransmissions_of,
+    mean_retransmissions,
 )
 from nicbench.methods._transfers import IMPORTS, MEMORY, TABLE, Medium, bucket_note, example_of, folder_of, words_of
 from nicbench.methods.base import Misfit, RoundContext, RoundMethod, Values
@@ -190,7 +190,7 @@ class Transfer(RoundMethod):
         }
         values: Values = {
             **_statistics(outcomes),
-            "retransmissions": retransmissions_of(outcomes),
+            "retransmissions": mean_retransmissions(played.rounds),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
             **cpu_values(played.rounds, client.machine, "client"),
             "token_bucket": bucket_note(client, ask.total_bytes or 0),

@@ -222,7 +222,9 @@ def _silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
 
 def _moved_intervals(job: Job, outcome: JobOutcome) -> Iterable[MovedInterval]:
     began_s = outcome.began_s or 0.0
-    begin_s = 0.0
-    for end_s, bits_per_s in outcome.figures.intervals if outcome.figures else ():
+    intervals = outcome.figures.intervals if outcome.figures else ()
+    # Before the first one seconds may have been omitted.
+    begin_s = max(0.0, 2 * intervals[0][0] - intervals[1][0]) if len(intervals) > 1 else 0.0
+    for end_s, bits_per_s in intervals:
         yield MovedInterval(job.label or job.client, began_s + begin_s, began_s + end_s, bits_per_s)
         begin_s = end_s

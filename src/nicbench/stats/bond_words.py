@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.bond import HASHED_MODES, BondFlow, BondObservation
@@ -16,6 +16,8 @@ from nicbench.core.round import Round
 from nicbench.core.units import format_bits_per_s
 from nicbench.stats.bonds import MOSTLY, mostly_receives, percent, received_shares
 
+RatesOf = Callable[[Sequence[Round]], Mapping[int, str]]
+"""Gives the rate of each job, by its number from 1, in some rounds."""
 _SMALLEST: Final = 0.05
 """A connection with less than this share of its job's bytes is taken for a control connection (as iperf3's)."""
 
@@ -39,23 +41,24 @@ def bond_end(one: Round, job: int) -> str | None:
     return next(leaves, None) or next(meets, None)
 
 
-def bond_note(
-    rounds: Sequence[Round], names: Mapping[int, str], rates: Mapping[int, str], unit: str = ""
-) -> str | None:
+def bond_note(rounds: Sequence[Round], names: Mapping[int, str], rates_of: RatesOf, unit: str = "") -> str | None:
     """Describes every bond that these jobs used, without the last full stop; None where there is none.
 
-    ``names`` maps job numbers to what jobs are called ("instance 2", "c0"), ``rates`` to the rate each reached, in
-    ``unit``. Text that is the same for all rounds appears once.
+    ``names`` maps job numbers to what jobs are called ("instance 2", "c0"); ``rates_of`` gives the rate that each
+    reached in some of the rounds, in ``unit``. Rounds in which jobs shared ports alike are described once.
     """
-    texts_by_bond: dict[str, list[str]] = {}
-    bonds: set[tuple[str, str]] = set()
+    alike: dict[tuple[str, str, str], list[tuple[Round, BondObservation]]] = {}
     for one in rounds:
         for seen in one.bonds:
             if not seen.flows or any(job in names for flow in seen.flows for job in flow.jobs):
-                bonds.add((seen.endpoint, seen.bond.name))
-                texts_by_bond.setdefault(_describe_bond(seen, names, rates, unit), []).append(one.id)
-    several = len(texts_by_bond) > len(bonds)
-    texts = [f"{text} ({', '.join(ids)})" if several else text for text, ids in texts_by_bond.items()]
+                sharing = _describe_bond(seen, names, {}, unit)
+                alike.setdefault((seen.endpoint, seen.bond.name, sharing), []).append((one, seen))
+    several = len(alike) > len({bond[:2] for bond in alike})
+    texts = []
+    for found in alike.values():
+        those = [one for one, _ in found]
+        text = _describe_bond(found[0][1], names, rates_of(those), unit)
+        texts.append(f"{text} ({', '.join(one.id for one in those)})" if several else text)
     return ". ".join(texts) or None
 
 

@@ -7,17 +7,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 FULL_LINK = 0.90
 """The share of a link's speed at which it counts as full: TCP segments of 1448 bytes fill 94 % with payload."""
+_NEARLY_ALL = 0.956
+"""The same as a share of the payload that a full link carries, for smaller packets: 90 % of 94.15 %."""
+_FRAME_OVERHEAD_BYTES = 14 + 4 + 20
+"""Ethernet header and FCS, preamble and gap."""
+_LEAST_FRAME_BYTES = 64 + 20
 BUSY_CORE = 0.95
 """The share of one CPU's time at which it counts as fully busy."""
 BUSY_MACHINE = 0.90
 """The mean share of all CPUs' time at which a machine counts as fully busy."""
 MANY_STRANGERS = 0.05
 """The share of all CPUs' time of programs that are not of the test, above which a busy CPU says nothing of the test."""
+CPU_OF_STRANGERS = 0.5
+"""The time of such programs, in CPUs, from which a busy CPU of a large machine may be one of theirs."""
 SLOW_CLIENT = 0.6
 """A client is slow below this share of the median of the other clients with links of the same speed."""
 OUTDONE = 0.9
@@ -48,6 +55,8 @@ class MovedData:
     """The number of its processes that moved the data: rates of clients are compared by process."""
     by_direction: tuple[float, ...] = ()
     """The rate of each direction, in the same order for all clients; empty where ``bits_per_s`` is the only one."""
+    full_share: float = FULL_LINK
+    """The share of a link's speed at which payload in packets of this size fills it."""
 
     @property
     def directions(self) -> tuple[float, ...]:
@@ -59,12 +68,13 @@ class MovedData:
 class CpuLoad:
     """How busy a machine was, as shares 0..1: the mean of all its CPUs, and the busiest one.
 
-    ``strangers`` is the part of the mean that programs used which are not of the test.
+    ``strangers`` is the part of the mean that programs used which are not of the test. ``cpus`` is how many there are.
     """
 
     mean: float | None
     busiest_core: float | None
     strangers: float | None = None
+    cpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +86,48 @@ class FoundLimit:
     clients: tuple[str, ...] = ()
 
 
-def limit_of(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]) -> FoundLimit:
-    """Finds the limit of clients that ran together; the first that applies: links, clients, shared machine, server."""
-    return (
-        _full_links(moved)
-        or _busy_strangers(moved, server_machine, busy)
-        or _busy_clients(moved, server_machine, busy)
-        or _slow_clients(moved, server_machine)
-        or _busy_server(moved, server_machine, busy)
-        or FoundLimit(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
+def full_share(payload_bytes: int, header_bytes: int) -> float:
+    """Returns the share of an Ethernet link's speed at which packets with so much payload fill it, 0.90 at most.
+
+    ``header_bytes`` are those of IP and above, in each packet.
+    """
+    on_the_wire = max(payload_bytes + header_bytes + _FRAME_OVERHEAD_BYTES, _LEAST_FRAME_BYTES)
+    return min(FULL_LINK, _NEARLY_ALL * payload_bytes / on_the_wire)
+
+
+def limit_of(
+    moved: Sequence[MovedData],
+    server_machine: str,
+    busy: Mapping[str, CpuLoad],
+    beside: Sequence[MovedData] = (),
+) -> FoundLimit:
+    """Finds the limit of clients that ran together; the first that applies: links, clients, shared machine, server.
+
+    ``beside``: what other clients moved at the same time, whose limit is not asked for.
+    """
+    everyone = (*moved, *beside)
+    by_port = _rates_by_port(everyone)
+    full = [one for one in moved if _is_full(one, by_port)]
+    rest = [one for one in moved if one not in full]
+    if full and not rest:
+        return FoundLimit(Limit.LINK, f"{_describe_links(full, by_port, named=False)}{_explain_excess(full, by_port)}")
+    found = (
+        _busy_strangers(rest, server_machine, busy)
+        or _busy_clients(rest, server_machine, busy)
+        or _slow_clients(rest, everyone, server_machine)
+        or _busy_server(rest, server_machine, busy)
+        or _unknown(rest)
     )
+    if not full:
+        return found
+    text = found.text if found.limit is not Limit.UNKNOWN else f"of the others: {found.text}"
+    return replace(found, text=f"{_describe_links(full, by_port, named=True)}; {text}")
+
+
+def _unknown(moved: Sequence[MovedData]) -> FoundLimit:
+    if not moved or any(one.bits_per_s is None for one in moved):
+        return FoundLimit(Limit.UNKNOWN, "what was moved is not known, and so what held it down")
+    return FoundLimit(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
 
 
 def limit_alone(
@@ -95,13 +137,16 @@ def limit_alone(
 
     What another client moved through the same port, port and server can carry: a lower rate is this client's own limit.
     """
+    by_port = _rates_by_port([one])
+    if _is_full(one, by_port):
+        text = f"{_describe_links([one], by_port, named=False)}{_explain_excess([one], by_port)}"
+        return FoundLimit(Limit.LINK, text)
     return (
-        _full_links([one])
-        or _busy_strangers([one], server_machine, busy)
+        _busy_strangers([one], server_machine, busy)
         or _busy_clients([one], server_machine, busy)
         or _find_outdone(one, others)
         or _busy_server([one], server_machine, busy)
-        or FoundLimit(Limit.UNKNOWN, "no link and no CPU was full: what held it down is not known")
+        or _unknown([one])
     )
 
 
@@ -120,22 +165,36 @@ def _find_outdone(one: MovedData, others: Sequence[MovedData]) -> FoundLimit | N
     )
 
 
-def _full_links(moved: Sequence[MovedData]) -> FoundLimit | None:
-    """Finds that the link of every port, or the client's own, is full."""
-    by_port = _rates_by_port(moved)
-    full = [
-        _fills(by_port[one.port], one.port_link_bits_per_s) or _fills(one.bits_per_s, one.link_bits_per_s)
-        for one in moved
-    ]
-    if not full or not all(full):
-        return None
-    text = f"the link{'s were' if len(by_port) > 1 else ' was'} full"
-    if any(_overfills(by_port[one.port], one.port_link_bits_per_s) for one in moved):
-        text += (
+def _is_full(one: MovedData, by_port: Mapping[str, float]) -> bool:
+    """Whether the link of the client's port, or the client's own, was full."""
+    of_port = _fills(by_port[one.port], one.port_link_bits_per_s, one.full_share)
+    return of_port or _fills(one.bits_per_s, one.link_bits_per_s, one.full_share)
+
+
+def _describe_links(full: Sequence[MovedData], by_port: Mapping[str, float], *, named: bool) -> str:
+    ends = dict.fromkeys(
+        one.port if _fills(by_port[one.port], one.port_link_bits_per_s, one.full_share) else one.client for one in full
+    )
+    names = f" of {', '.join(ends)}" if named else ""
+    several = len(ends) > 1 if named else len({one.port for one in full}) > 1
+    return f"the link{'s' if several else ''}{names} {'were' if several else 'was'} full"
+
+
+def _explain_excess(full: Sequence[MovedData], by_port: Mapping[str, float]) -> str:
+    """Explains that more was counted than a port's link carries, where it was."""
+    over = [one for one in full if _overfills(by_port[one.port], one.port_link_bits_per_s)]
+    if not over:
+        return ""
+    shared = Counter(one.port for one in full)
+    if any(shared[one.port] > 1 for one in over):
+        return (
             "; the clients of one port together counted more than its link carries, because they did not start and "
             "end together: measure longer rounds"
         )
-    return FoundLimit(Limit.LINK, text)
+    return (
+        "; more was counted than the link carries, as part of the data was still in buffers when the time ended, or "
+        "went into them at once when it began: measure for longer"
+    )
 
 
 def _rates_by_port(moved: Sequence[MovedData]) -> dict[str, float]:
@@ -153,20 +212,27 @@ def _overfills(bits_per_s: float, link_bits_per_s: float | None) -> bool:
     return bool(link_bits_per_s) and bits_per_s > (link_bits_per_s or 0.0)
 
 
-def _fills(bits_per_s: float | None, link_bits_per_s: float | None) -> bool:
-    return bits_per_s is not None and bool(link_bits_per_s) and bits_per_s >= FULL_LINK * (link_bits_per_s or 0.0)
+def _fills(bits_per_s: float | None, link_bits_per_s: float | None, share: float) -> bool:
+    return bits_per_s is not None and bool(link_bits_per_s) and bits_per_s >= share * (link_bits_per_s or 0.0)
 
 
 def _busy_strangers(moved: Sequence[MovedData], server_machine: str, busy: Mapping[str, CpuLoad]) -> FoundLimit | None:
     """Finds a machine with a fully busy CPU of which strangers had a part: neither server nor client is to blame."""
     for machine in dict.fromkeys((server_machine, *(one.machine for one in moved))):
         load = busy.get(machine)
-        if load is None or (load.busiest_core or 0.0) < BUSY_CORE or (load.strangers or 0.0) <= MANY_STRANGERS:
+        if load is None or (load.busiest_core or 0.0) < BUSY_CORE:
+            continue
+        strangers, cpus = load.strangers or 0.0, load.cpus or 0
+        if strangers > MANY_STRANGERS:
+            part = f"{100 * strangers:.0f} % of the CPU time"
+        elif strangers * cpus >= CPU_OF_STRANGERS:
+            part = f"{strangers * cpus:.1f} of its {cpus} CPUs"
+        else:
             continue
         return FoundLimit(
             Limit.UNKNOWN,
-            f"a CPU of {machine} was busy all the time, and programs outside the test took "
-            f"{100 * (load.strangers or 0.0):.0f} % of the CPU time: what held it down is not known",
+            f"a CPU of {machine} was busy all the time, and programs outside the test took {part}: what held it down "
+            "is not known",
         )
     return None
 
@@ -199,21 +265,21 @@ def _describe_server(server: CpuLoad | None) -> str:
     return "the server had time left" if known else "how busy the server was is not known"
 
 
-def _slow_clients(moved: Sequence[MovedData], server_machine: str) -> FoundLimit | None:
+def _slow_clients(moved: Sequence[MovedData], everyone: Sequence[MovedData], server_machine: str) -> FoundLimit | None:
     """Finds clients much slower than others with as many clients on their port and links of the same speed.
 
     A client whose port is full has its share of the port, and is not slow.
     """
-    by_port, clients = _rates_by_port(moved), Counter(one.port for one in moved)
+    by_port, clients = _rates_by_port(everyone), Counter(one.port for one in everyone)
     known = [
         one
-        for one in moved
+        for one in everyone
         if one.bits_per_s is not None
         and one.machine != server_machine
-        and not _fills(by_port[one.port], one.port_link_bits_per_s)
+        and not _fills(by_port[one.port], one.port_link_bits_per_s, one.full_share)
     ]
     slow: list[MovedData] = []
-    for one in known:
+    for one in (each for each in known if each in moved):
         alike = [
             other
             for other in known

@@ -286,11 +286,17 @@ def _retransmissions(sent: Reading) -> int | None:
 
 
 def _intervals(whole: Reading) -> list[tuple[float, float]]:
-    found = []
+    """Returns the intervals that count, each with its end since the start: iperf3 counts anew after those omitted."""
+    found, omitted_s = [], 0.0
     for interval in whole.parts("intervals"):
         sums = [one for one in (interval.maybe("sum"), interval.maybe("sum_bidir_reverse")) if one is not None]
-        if sums and not sums[0].flag("omitted"):
-            found.append((sums[0].number("end"), sum(one.number("bits_per_second") for one in sums)))
+        if not sums:
+            continue
+        end_s = sums[0].number("end")
+        if sums[0].flag("omitted"):
+            omitted_s = end_s
+        else:
+            found.append((omitted_s + end_s, sum(one.number("bits_per_second") for one in sums)))
     return found
 
 
