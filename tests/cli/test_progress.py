@@ -108,17 +108,18 @@ def test_nothing_runs_or_draws_while_a_short_trial_runs(screen: io.StringIO) -> 
 
 @pytest.mark.parametrize("screen", [True], indirect=True)
 def test_what_looks_at_the_clock_during_a_long_trial_ends_with_it(screen: io.StringIO) -> None:
-    threads = threading.active_count()
+    def looking() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "time left"]
+
     with make_progress(PLANNED, enabled=True) as display:
         display.show(FIRST_TEST)
         display.show(trial_started())
-        looking = [thread for thread in threading.enumerate() if thread.name == "time left"]
-        assert len(looking) == 1
+        (first,) = looking()
         display.show(Note(level="info", text="a note within the trial"))
-        assert threading.active_count() == threads + 1
+        assert looking() == [first]
         display.show(trial_finished())
-        looking[0].join(10)
-        assert threading.active_count() == threads
+        first.join(10)
+        assert not looking()
 
 
 def test_the_time_left_moves_within_a_trial_and_what_reads_the_same_is_not_drawn_again() -> None:

@@ -24,6 +24,7 @@ from nicbench.export.reading import document_of
 from nicbench.export.schema import export_schema, export_schema_text
 from nicbench.export.source import ExportSource
 from nicbench.export.tables import BESIDE, OF_RESULT, OF_VALUE, long_table, unit_of, wide_table
+from nicbench.methods.base import Method
 from nicbench.store import RunFolder
 
 ROOT = Path(__file__).parents[2]
@@ -225,6 +226,10 @@ def test_fixed_columns_come_first_in_a_stable_order(every_shape: Path, measured:
         ("latency_p50_ns_change_percent", "percent"),
         ("tsc_cycles_per_packet", "cycles_per_packet"),
         ("core_clock_hz", "hz"),
+        ("connections_per_s", "connections_per_s"),
+        ("opened_per_s", "per_s"),
+        ("joules_per_gigabit", "joules_per_gigabit"),
+        ("joules_per_gigabit_above_idle", "joules_per_gigabit"),
         ("fairness", None),
         ("met", None),
         ("status", None),
@@ -232,6 +237,18 @@ def test_fixed_columns_come_first_in_a_stable_order(every_shape: Path, measured:
 )
 def test_the_unit_is_the_end_of_the_name(name: str, unit: str | None) -> None:
     assert unit_of(name) == unit
+
+
+def test_no_rate_of_any_method_is_exported_as_a_time() -> None:
+    names = {
+        column.value
+        for method in find("nicbench.methods", Method).values()
+        for table in method.tables()
+        for column in table.columns
+    }
+    rates = {name: unit_of(name) for name in names if name.split("_")[-2:-1] == ["per"]}
+    assert len(rates) > 5
+    assert {name: unit for name, unit in rates.items() if "per_" not in (unit or "")} == {}
 
 
 def test_the_documentation_names_every_column_and_every_kind() -> None:

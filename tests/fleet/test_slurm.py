@@ -39,6 +39,15 @@ def test_the_queue_tells_of_runs_of_arrays_alone() -> None:
     assert (waiting.state, waiting.reason, waiting.nodes, waiting.is_alive) == ("PENDING", "BeginTime", "", True)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_run_that_was_submitted_again_is_the_one_that_lives_or_the_later_one(order: int) -> None:
+    again = ["13_0|fleet.0|RUNNING|None|n3", "12_0|fleet.0|FAILED|NonZeroExitCode|n2"]
+    found = slurm.parse_queue("\n".join(again[::order]))
+    assert (found["fleet.0", 0].job, found["fleet.0", 0].is_alive) == ("13_0", True)
+    both_ended = ["9_0|fleet.0|TIMEOUT|TimeLimit|n1", "10_0|fleet.0|FAILED|NonZeroExitCode|n2"]
+    assert slurm.parse_queue("\n".join(both_ended[::order]))["fleet.0", 0].job == "10_0"
+
+
 def test_accounting_tells_how_runs_ended_and_of_repeated_ones_the_last_end() -> None:
     found = slurm.parse_accounting(ACCOUNTING)
     assert {key: (job.state, job.exit_status, job.is_alive) for key, job in found.items()} == {

@@ -7,8 +7,7 @@ from pathlib import Path
 from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.lake.figures import LakeFigures
 from nicbench.lake.gathering import gather
-from nicbench.lake.place import Lake, Month
-from nicbench.store.headline import time_of_name
+from nicbench.lake.place import Lake
 from nicbench.store.index import list_indexed_runs
 
 
@@ -24,13 +23,12 @@ def test_measures_figures_and_settings_are_those_of_the_folder(runs: Path, tmp_p
     assert lake.measures() == measures, "a measure keeps its number"
 
     names = {path.name for path in runs.iterdir() if path.is_dir()}
-    months = {Month.of(time_of_name(name)) for name in names}
     told = {(index.measures()[number], *rest) for number, *rest in index.figures(index.measures())}
-    assert {(measures[number], *rest) for number, *rest in lake.figures(measures, names, months)} == told
+    assert {(measures[number], *rest) for number, *rest in lake.figures(measures, names)} == told
 
     some = {number: each for number, each in measures.items() if each.told.value == "ndr_frames_per_s"}
     one = min(names)
-    found = list(lake.figures(some, {one}, months))
+    found = list(lake.figures(some, {one}))
     assert found
     assert {(number in some, run) for number, run, *_ in found} == {(True, one)}
 

@@ -78,7 +78,7 @@ def turns(text: str) -> tuple[list[str], list[list[str]]]:
 async def test_replies_and_events_come_to_whom_they_are_for(path: Path) -> None:
     asked, said = turns(path.read_text())
     good = [json.loads(line).get("command") if line.startswith("{") else "nonsense" for line in asked]
-    events = [line for lines in said[1:] for line in lines if '"event"' in line]
+    events = [line for lines in said for line in lines if '"event"' in line]  # "ready" as well
     expected = [json.loads(line)["ok"] for lines in said[1:] for line in lines if '"ok"' in line]
     hello = json.dumps({"id": 1, "ok": True, "engine": "nicbench-monitor", "protocol": PROTOCOL})
     logged: list[str] = []

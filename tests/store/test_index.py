@@ -79,6 +79,14 @@ def test_the_second_list_opens_no_folder_and_says_the_same(runs: Path) -> None:
     assert second.notes == ()
 
 
+def test_rounds_of_workloads_are_counted_as_trials_are(runs: Path) -> None:
+    folder = max(path for path in runs.iterdir() if path.is_dir())
+    with (folder / "journal.ndjson").open("a") as stream:
+        stream.write('{"event":"trial_finished"}\n' + '{"event":"round_finished"}\n' * 12)
+    manifest.write(folder)
+    assert {run.run_id: run.trials for run in listed(runs).runs}[folder.name] == 13
+
+
 def test_new_changed_and_removed_runs_are_noticed_each_by_itself(runs: Path) -> None:
     listed(runs)
     folders = sorted(runs.glob("2*"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -112,6 +113,17 @@ def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied
     monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
     assert monitored is not None
     assert monitored.costs["local"].cpu_ns == 2 * COST.cpu_ns
+
+
+def test_each_session_has_the_wall_time_of_its_start(tmp_path: Path) -> None:
+    now_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
+    logged(tmp_path, began_ns=monotonic_ns - 7_200_000_000_000).close()
+    monitor_samples.finish(tmp_path)
+    logged(tmp_path, began_ns=monotonic_ns - 3_600_000_000_000).close()
+    monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
+    assert monitored is not None
+    ago_s = [(now_ns - (wall_ns or 0)) / 1e9 for wall_ns in monitored.walls]
+    assert ago_s == [pytest.approx(7200, abs=60), pytest.approx(3600, abs=60)]
 
 
 def test_turns_of_one_start_are_one_session(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ import os
 import struct
 import subprocess
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.web._folders import HOSTILE, begun, finished, line, make_run, note, started, trials
+from tests.web.conftest import Client
 
 from nicbench.core.events import (
     BoundsNarrowed,
@@ -299,3 +301,21 @@ async def test_a_page_is_sent_no_more_than_it_lacks_by_a_server_that_has_just_st
     folder = make_run(runs, "one", started() + long)
     stream = events_of(stream_run(site, site.watched.of(folder), place_of("0.7")))
     assert [kind for kind, _ in await until(stream, "state")] == ["state"]
+
+
+def test_cpus_are_drawn_at_the_time_of_their_session_also_where_an_earlier_one_was_not_watched(
+    client: Client, runs: Path
+) -> None:
+    second = started(resumed=True).replace("12:00:00", "13:00:00")
+    folder = make_run(runs, "one", started() + trials(1) + second + trials(1, first=2) + finished())
+    began_ns = 5_000_000_000
+    wall_ns = int(datetime.fromisoformat("2026-11-26T13:00:00+00:00").timestamp()) * 10**9
+    series = [{"series": number, "metric": f"cpu_{state}_ns", "of": "0", "kind": "count"} for number, state in
+              enumerate(("user", "idle"))]  # fmt: skip
+    sample = {"event": "sample", "time_ns": began_ns + 10 * 10**9, "interval_ns": 10**9,
+              "values": [[0, 250_000_000], [1, 750_000_000]]}  # fmt: skip
+    lines: list[dict[str, Any]] = [{"began_ns": began_ns, "wall_ns": wall_ns}]
+    lines += [{"host": "local", "event": each} for each in ({"event": "series", "series": series}, sample)]
+    (folder / "monitor.ndjson").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (machine,) = client.get("/api/runs/one/cpus").json()["machines"]
+    assert (machine["at_s"], machine["mean"]) == ([3610.0], [0.25])

@@ -36,6 +36,20 @@ def lab(runs: Path) -> Path:
     return runs
 
 
+@pytest.mark.parametrize("path", ["/api/trends.csv", "/api/trends.json", "/api/explore.csv", "/api/explore.json"])
+def test_a_file_has_every_figure_or_is_refused_until_it_can_have_them(path: str, lab: Path, client: Client) -> None:
+    answer = client.get(f"{path}?{THROUGHPUT}")
+    while answer.status_code == 503:
+        assert answer.headers["retry-after"] == "5"
+        assert "still being read" in answer.text
+        time.sleep(0.05)
+        answer = client.get(f"{path}?{THROUGHPUT}")
+    assert answer.status_code == 200
+    time.sleep(0.2)
+    assert client.get(f"{path}?{THROUGHPUT}").text == answer.text
+    assert len(answer.text) > 10_000
+
+
 def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab: Path, client: Client) -> None:
     ask(client, f"/api/trends?{THROUGHPUT}")
     series = {each["name"]: each for each in client.get(f"/api/trends/changes?{THROUGHPUT}").json()["series"]}

@@ -62,6 +62,19 @@ def test_a_trend_has_a_figure_of_each_run_whether_gathered_or_not(client: Client
     assert [len(each["number"]) for each in by_ring["series"]] == [6]
 
 
+def test_a_gathered_run_is_in_a_trend_whatever_its_folder_is_called(runs: Path, tmp_path: Path) -> None:
+    make_history(runs, 1)
+    own = min(runs.iterdir())
+    named = tmp_path / "golden-25g"
+    shutil.copytree(own, named)
+    gather([named], runs / "lake")
+    opened = Lake.open(runs / "lake")
+    both = LakeRuns(opened, lambda: list_indexed_runs(runs, lambda _: None))
+    door = Door.of(("127.0.0.1", "localhost", "::1"), 8425, tls=False)
+    answer = ask(Client(Site(runs, Catalogue(both.read, look=both.look), door, opened)), f"/api/trends?{THROUGHPUT}")
+    assert "golden-25g" in [run for series in answer["series"] for run in series["run"]]
+
+
 def test_a_gathered_run_is_shown_where_its_folder_is_below_the_one_that_is_served(client: Client) -> None:
     names = sorted(row["run"] for row in client.get("/api/runs").json()["rows"])
     assert client.get(f"/runs/{names[0]}").status_code == 200

@@ -241,7 +241,7 @@ fn frames_without_signature_are_counted_by_their_headers() {
 }
 
 /// A flow that is known by its source port, whose values these are.
-fn headers_flow(name: &str, ports: &Value, change: Value) -> Value {
+fn matched(name: &str, ports: Value, change: Value) -> Value {
     let field = json!([{"bit_offset": 272, "bits": 16, "values": ports}]);
     let mut flow = flow(json!({"name": name, "signature": false, "fields": field, "match": {"fields": field}}));
     change.as_object().unwrap().iter().for_each(|(key, value)| flow[key] = value.clone());
@@ -250,21 +250,18 @@ fn headers_flow(name: &str, ports: &Value, change: Value) -> Value {
 
 #[test]
 fn flows_that_would_get_frames_of_others_are_refused_by_their_names() {
-    let one = json!({"first": 4000});
-    let many = json!({"first": 3000, "count": 2000});
-    let uncounted = json!({"match": null});
-    let pairs = [
-        (headers_flow("a", &one, json!({})), headers_flow("b", &one, json!({}))),
-        (headers_flow("a", &one, json!({})), headers_flow("b", &many, json!({}))),
-        (headers_flow("a", &many, json!({})), headers_flow("b", &json!({"first": 4999, "count": 60_000}), json!({}))),
-        (headers_flow("a", &many, json!({})), headers_flow("b", &one, uncounted.clone())),
-        (headers_flow("a", &one, json!({})), headers_flow("b", &json!({"list": [1, 2, 4000]}), uncounted)),
-    ];
-    for (a, b) in pairs {
-        for flows in [[a.clone(), b.clone()], [b.clone(), a.clone()]] {
-            let mut engine = engine("virtual", json!({}));
-            let reply = engine.ask(json!({"command": "load", "flows": flows}));
-            let message = reply["error"]["message"].as_str().unwrap_or_else(|| panic!("{a} {b}: {reply}"));
+    let (counted, uncounted) = (json!({}), json!({"match": null}));
+    for (of_a, of_b, change) in [
+        (json!({"first": 4000}), json!({"first": 4000}), &counted),
+        (json!({"first": 4000}), json!({"first": 3000, "count": 2000}), &counted),
+        (json!({"first": 3000, "count": 2000}), json!({"first": 4999, "count": 60_000}), &counted),
+        (json!({"first": 3000, "count": 2000}), json!({"first": 4000}), &uncounted),
+        (json!({"first": 4000}), json!({"list": [1, 2, 4000]}), &uncounted),
+    ] {
+        let flows = [matched("a", of_a, json!({})), matched("b", of_b, change.clone())];
+        for flows in [flows.to_vec(), flows.iter().rev().cloned().collect()] {
+            let reply = engine("virtual", json!({})).ask(json!({"command": "load", "flows": flows}));
+            let message = reply["error"]["message"].as_str().unwrap_or_else(|| panic!("{reply}"));
             assert!(message.contains("flow a") && message.contains("flow b"), "{message}");
         }
     }
@@ -272,28 +269,15 @@ fn flows_that_would_get_frames_of_others_are_refused_by_their_names() {
 
 #[test]
 fn flows_whose_frames_differ_are_loaded_however_they_differ() {
-    let many = json!({"first": 3000, "count": 2000});
-    let one = || headers_flow("a", &json!({"first": 4000}), json!({"frames": 20}));
-    let others = [
-        headers_flow("b", &json!({"first": 4001, "count": 900}), json!({})),
-        // Frames of another size, and at another port.
-        headers_flow(
-            "b",
-            &json!({"first": 4000}),
-            json!({"match": {"fields": [{"bit_offset": 272, "bits": 16, "values": {"first": 4000}}], "bytes": [80]},
-                "sizes": {"fixed": 80}}),
-        ),
-        headers_flow("b", &json!({"first": 4000}), json!({"receive_ports": [0], "transmit_port": 1})),
-        // It ends before it comes to the other's value, or has signatures.
-        headers_flow("b", &many, json!({"frames": 1000, "match": null})),
-        flow(json!({"name": "b"})),
-    ];
-    for other in others {
-        let mut one = one();
-        if other["sizes"]["fixed"] == 80 {
-            one["match"]["bytes"] = json!([64]);
-        }
-        load(&mut engine("virtual", json!({})), vec![one, other]);
+    let first = matched("a", json!({"first": 4000}), json!({"frames": 20}));
+    for other in [
+        matched("b", json!({"first": 4001, "count": 900}), json!({})),
+        matched("b", json!({"first": 4000}), json!({"receive_ports": [0], "transmit_port": 1})),
+        // It ends before it comes to the other's value.
+        matched("b", json!({"first": 3000, "count": 2000}), json!({"frames": 1000, "match": null})),
+        flow(json!({"name": "signed"})),
+    ] {
+        load(&mut engine("virtual", json!({})), vec![first.clone(), other]);
     }
 }
 

@@ -22,7 +22,10 @@ _UNITS: Final = (
     "messages_per_s",
     "packets_per_s",
     "transactions_per_s",
+    "connections_per_s",
+    "per_s",
     "cycles_per_packet",
+    "joules_per_gigabit",
     "percent",
     "ratio",
     "share",
@@ -44,8 +47,8 @@ _UNITS: Final = (
     "watts",
     "celsius",
 )
-_INSIDE: Final = {"_percent_of_line_rate": "percent"}
-"""Names that go on after their unit, to say what it is a share of."""
+_INSIDE: Final = {"_percent_of_line_rate": "percent", "_joules_per_gigabit_above_idle": "joules_per_gigabit"}
+"""Names that go on after their unit, to say what it is a share of, or counted from."""
 
 
 def unit_of(name: str) -> str | None:

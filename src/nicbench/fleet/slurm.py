@@ -129,13 +129,25 @@ def parse_nodes(text: str) -> list[Machine]:
 
 
 def parse_queue(text: str) -> States:
-    """What ``squeue -r`` says in the fields id, name, state, reason and nodes."""
+    """What ``squeue -r`` says in the fields id, name, state, reason and nodes.
+
+    Of a run that was submitted again, the array that lives or else the later one: squeue lists ended jobs for minutes,
+    and behind others.
+    """
     found: States = {}
     for line in text.splitlines():
         job, name, state, reason, nodes = (*line.split("|"), "", "", "", "")[:5]
-        if (number := _number_of(job)) is not None:
-            found[name, number] = JobState(job, state, nodes, "" if reason == "None" else reason)
+        if (number := _number_of(job)) is None:
+            continue
+        told = JobState(job, state, nodes, "" if reason == "None" else reason)
+        known = found.get((name, number))
+        if known is None or _recency(told) >= _recency(known):
+            found[name, number] = told
     return found
+
+
+def _recency(state: JobState) -> tuple[bool, int]:
+    return state.is_alive, int(state.job.partition("_")[0])
 
 
 def parse_accounting(text: str) -> States:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from nicbench.compare.history.figures import Figure, Measure, Told
 from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, SETTINGS, Lake, Month
-from nicbench.store.headline import time_of_name
 
 _KEY: Final = ("test", "name", "configuration", "parameters_json", "method", "scope")
 _TOLD: Final = ("label", "unit", "is_main", "higher_is_better")
@@ -47,18 +46,13 @@ class LakeFigures:
                     found[self._numbers.setdefault(measure, -1 - len(self._numbers))] = measure
         return found
 
-    def figures(
-        self, measures: Mapping[int, Measure], runs: Container[str], months: Iterable[Month]
-    ) -> Iterator[tuple[int, str, int, Figure]]:
-        """Yields each figure of these measures of these runs: its measure, its run, the place of its result, itself.
-
-        ``months`` are those of the runs.
-        """
+    def figures(self, measures: Mapping[int, Measure], runs: Collection[str]) -> Iterator[tuple[int, str, int, Figure]]:
+        """Yields each figure of these measures of these runs: its measure, its run, the place of its result, itself."""
         numbers = {_key_of(measure): number for number, measure in measures.items() if number < 0}
         if not numbers:
             return
         test, name = (tuple({key[place] for key in numbers}) for place in (0, 1))
-        for month in sorted(months):
+        for month in self._lake.months_of(runs):
             for part in self._lake.parts(month, FIGURES, _TEXTS):
                 if _may_have(part, test, name):
                     yield from _figures_of(part.read((*_KEY, *_OF_FIGURE)), numbers, runs)
@@ -68,7 +62,7 @@ class LakeFigures:
         wanted = set(runs)
         known: dict[str, int] = {}
         of_run: dict[str, int] = {}
-        for month in sorted({Month.of(time_of_name(name)) for name in wanted}):
+        for month in self._lake.months_of(wanted):
             for part in self._lake.parts(month, SETTINGS):
                 rows = part.read(("run_id", "settings_json"))
                 texts = rows.column("settings_json").combine_chunks()

@@ -50,6 +50,7 @@ class MonitorClient:
         if wrong is not None:
             step = "build monitor and controller from the same source: `make install`"
             raise EngineError(wrong, kind="version", place=self._place, next_step=step)
+        self._log(line or "")
         self._reader = asyncio.create_task(self._read())
         return await self.request("hello", protocol=PROTOCOL)
 

@@ -130,6 +130,7 @@ class RunningMonitors(Monitors):
         self._bus = bus
         self._watched: list[_WatchedMachine] = []
         self._renewing: asyncio.Task[None] | None = None
+        self._lost: set[str] = set()
 
     @property
     def plans(self) -> tuple[MonitorPlan, ...]:
@@ -168,8 +169,12 @@ class RunningMonitors(Monitors):
         watch = CpuWatch()
         clock_is_known = host.kind == "local"
 
+        self._lost.discard(name)
+
         def heard(line: str) -> None:
             nonlocal clock_is_known
+            if name in self._lost:  # it may live on, and nobody knows any more to which trial its samples belong
+                return
             if not clock_is_known and line.startswith(SAMPLE):
                 self._log.clock(name, time.monotonic_ns() - int(json.loads(line)["time_ns"]))
                 clock_is_known = True
@@ -257,6 +262,8 @@ class RunningMonitors(Monitors):
             await each.client.request(command, **fields)
         except NicbenchError as error:
             each.lost = True
+            self._lost.add(each.name)
+            self._log.trial(each.name, None)
             self._tell(f"the monitor of {each.name} {error.message}; the run goes on without it")
 
     async def _renew(self) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nicbench.store.listing import Tell
 
 NAME: Final = ".index.sqlite"
-VERSION: Final = 3
+VERSION: Final = 4
 """Version of the rows: raised when a headline gets something new, so that an older index is rebuilt."""
 _APPLICATION: Final = 0x6E_62_69_78
 """``nbix``, which tells the index from SQLite files of other programs."""

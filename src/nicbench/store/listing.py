@@ -38,6 +38,7 @@ class JournalSkim:
     started: str | None = None
     nicbench_version: str | None = None
     trials: int = 0
+    """Trials of frames and rounds of workloads."""
     results: int = 0
     methods: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ def skim(journal: Path) -> JournalSkim:
         with reading.open_file(journal) as stream:
             while line := stream.readline(LONGEST_LINE):
                 kind, event = _event(line)
-                if kind == "trial_finished":
+                if kind in ("trial_finished", "round_finished"):
                     trials += 1
                 elif kind == "run_started" and not first:
                     first = event

@@ -33,7 +33,8 @@ class _Host:
 
 @dataclass
 class LogParser:
-    """Adds what it reads to ``sessions`` (when each began) and ``costs``. Sessions that are there already are skipped.
+    """Adds what it reads to ``sessions`` (when each began), ``walls`` (the same by wall time, None where it is not
+    known) and ``costs``. Sessions that are there already are skipped.
 
     ``metrics`` are those of which rows are wanted, None for all. Invalid lines (a crash) are skipped.
     """
@@ -41,6 +42,7 @@ class LogParser:
     sessions: list[int]
     costs: Costs
     metrics: frozenset[str] | None = None
+    walls: list[int | None] = field(default_factory=list)
     _began_ns: int = -1
     _known_before: bool = True
     _hosts: dict[str, _Host] = field(default_factory=dict)
@@ -53,6 +55,8 @@ class LogParser:
             self._known_before = self._began_ns in self.sessions
             if not self._known_before:
                 self.sessions.append(self._began_ns)
+                wall_ns = line.get("wall_ns")
+                self.walls.append(wall_ns if isinstance(wall_ns, int) else None)
         host = line.get("host")
         found: list[Row] = []
         if not self._known_before and isinstance(host, str):

@@ -1,8 +1,8 @@
 """The samples of monitors: monitor.ndjson during a run, monitor.parquet at its end, also of other programs' recordings.
 
-Each line of monitor.ndjson holds ``began_ns``, the start of the run, or a host and one of: ``event``, a line of its
-monitor as it was; ``trial``, the trial or round that begins or, null, ends; ``cost``; or for another machine
-``ahead_ns``, by how much this machine's monotonic clock is ahead of its clock.
+Each line of monitor.ndjson holds ``began_ns``, the start of the run, with ``wall_ns``, the same as UNIX time; or a host
+and one of: ``event``, a line of its monitor as it was; ``trial``, the trial or round that begins or, null, ends;
+``cost``; or for another machine ``ahead_ns``, by how much this machine's monotonic clock is ahead of its clock.
 
 monitor.parquet has one row for each value, for other programs. ``session`` is the start of the run, from 1 (a resumed
 run has several); ``at_s`` when the interval ended, in seconds since that start; ``trial`` the trial in which the whole
@@ -50,6 +50,7 @@ class MonitorLog:
         self._redact = redact
         self._path = folder / LOG_NAME
         self._began_ns = time.monotonic_ns() if began_ns is None else began_ns
+        self._wall_ns = time.time_ns() - time.monotonic_ns() + self._began_ns
         self._descriptor: int | None = None
 
     def event(self, host: str, line: str) -> None:
@@ -86,7 +87,7 @@ class MonitorLog:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._descriptor = os.open(self._path, flags, 0o644)
                 # A line that a crash cut short ends here.
-                text = "\n" + json.dumps({"began_ns": self._began_ns}) + "\n" + text
+                text = "\n" + json.dumps({"began_ns": self._began_ns, "wall_ns": self._wall_ns}) + "\n" + text
             os.write(self._descriptor, text.encode())
         except OSError as error:
             raise storage_error(error, self._path) from error
@@ -121,10 +122,14 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class MonitorTable:
-    """The samples, and the monitors' costs by host, summed over the sessions of a run."""
+    """The samples, and the monitors' costs by host, summed over the sessions of a run.
+
+    ``walls``: when each session began, as UNIX time in nanoseconds; None where it is not known.
+    """
 
     table: pa.Table
     costs: dict[str, MonitorCost]
+    walls: tuple[int | None, ...] = ()
 
 
 def finish(folder: Path) -> None:
@@ -170,7 +175,7 @@ def _read(folder: Path, metrics: tuple[str, ...] | None) -> MonitorTable | None:
     log = folder / LOG_NAME
     if os.path.lexists(log):
         tables.append(pa.Table.from_batches(_batches(about, log, metrics), schema=SCHEMA))
-    return MonitorTable(pa.concat_tables(tables), _add_costs(about.costs)) if tables else None
+    return MonitorTable(pa.concat_tables(tables), _add_costs(about.costs), tuple(about.walls)) if tables else None
 
 
 def _read_filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Table:
@@ -204,11 +209,12 @@ class _About:
     """The metadata of the table: the sessions in it, by when each began, and their costs."""
 
     sessions: list[int] = field(default_factory=list)
+    walls: list[int | None] = field(default_factory=list)
     costs: Costs = field(default_factory=list)
 
     def dump(self) -> dict[str, Any]:
         costs = [{"host": host, **cost.model_dump()} for host, cost in self.costs]
-        return {"format": "1.0", "sessions": self.sessions, "costs": costs}
+        return {"format": "1.0", "sessions": self.sessions, "walls": self.walls, "costs": costs}
 
 
 def _about(folder: Path) -> _About:
@@ -218,7 +224,10 @@ def _about(folder: Path) -> _About:
     except FileNotFoundError:
         return _About()
     costs = [(str(each.pop("host")), MonitorCost.model_validate(each)) for each in content.get("costs", [])]
-    return _About([int(began_ns) for began_ns in content.get("sessions", [])], costs)
+    sessions = [int(began_ns) for began_ns in content.get("sessions", [])]
+    walls = [None if wall_ns is None else int(wall_ns) for wall_ns in content.get("walls", [])]
+    # Earlier tables have no walls.
+    return _About(sessions, (walls + [None] * len(sessions))[: len(sessions)], costs)
 
 
 def _add_costs(costs: Costs) -> dict[str, MonitorCost]:
@@ -247,7 +256,7 @@ def _read_earlier(folder: Path) -> Iterator[pa.RecordBatch]:
 
 def _batches(about: _About, log: Path, metrics: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a log, without sessions that are in the table already (a crash prevented its removal)."""
-    parser = LogParser(about.sessions, about.costs, None if metrics is None else frozenset(metrics))
+    parser = LogParser(about.sessions, about.costs, None if metrics is None else frozenset(metrics), about.walls)
     rows: list[Row] = []
     with reading.open_file(log) as stream:
         for line in reading.iterate_lines(stream, log):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -13,6 +14,6 @@ def json_line(content: Any) -> str:
     return json.dumps(content, separators=(",", ":"), allow_nan=False)
 
 
-def json_answer(content: Any, status: int = 200) -> Response:
+def json_answer(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Answers with JSON."""
-    return Response(json_line(content), status, media_type="application/json")
+    return Response(json_line(content), status, headers, "application/json")

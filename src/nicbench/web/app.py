@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from nicbench.core.errors import HostError, NicbenchError, UsageError
+from nicbench.core.errors import BusyError, HostError, NicbenchError, UsageError
 from nicbench.core.redaction import make_visible
 from nicbench.core.registry import find
 from nicbench.web.answers import json_answer
@@ -23,6 +23,7 @@ from nicbench.web.site import Site
 from nicbench.web.views.base import View
 
 STATIC: Final = Path(str(files("nicbench.web"))) / "static"
+_RETRY_AFTER_S: Final = 5
 
 
 def make_app(site: Site) -> ASGIApp:
@@ -60,5 +61,8 @@ async def _explain(request: Request, error: Exception) -> Response:
     status = 500 if isinstance(error, OSError) else status
     if isinstance(error, HostError) and request.method in ("GET", "HEAD"):
         status = 403
+    headers = None
+    if isinstance(error, BusyError) and request.method in ("GET", "HEAD"):
+        status, headers = 503, {"Retry-After": str(_RETRY_AFTER_S)}
     words = make_visible(str(error) if isinstance(error, NicbenchError) else (error.strerror or "cannot be read"))  # type: ignore[attr-defined]
-    return json_answer({"error": words}, status)
+    return json_answer({"error": words}, status, headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +20,11 @@ _INTERRUPTS: Final = "cpu_interrupts"
 _METRICS: Final = (*_STATES, _INTERRUPTS)
 _MOST_POINTS: Final = 600
 """The most points of a chart; of more, neighbours are averaged."""
+
+
+AfterS = Callable[[int, int | None], float]
+"""Says how long after the first session of a run another one began: by its number among those that were watched, from
+1, or by its wall time in nanoseconds where that is known."""
 
 
 @dataclass(slots=True)
@@ -50,20 +55,23 @@ class CpuUse:
         self._lock = threading.Lock()
         self._begin_anew()
 
-    def machines(self, after_s: Callable[[int], float]) -> list[dict[str, Any]]:
-        """Returns columns for each machine, by its name. ``after_s`` says when a session of the run began."""
+    def machines(self, after_s: AfterS) -> list[dict[str, Any]]:
+        """Returns columns for each machine, by its name."""
         with self._lock:
             if (self._folder / _TABLE).is_file():
                 self._read_table()
             else:
                 self._read_log()
             by_host = {host: list(moments.values()) for host, moments in sorted(self._hosts.items())}
-        return [{"host": host, **_columns(moments, after_s)} for host, moments in by_host.items() if moments]
+            walls = tuple(self._walls)
+        begun = {number: after_s(number, wall_ns) for number, wall_ns in enumerate(walls, start=1)}
+        return [{"host": host, **_columns(moments, begun)} for host, moments in by_host.items() if moments]
 
     def _begin_anew(self) -> None:
         self._hosts: dict[str, dict[tuple[int, int], _Moment]] = {}
         self._tail = Tail(self._folder / _LOG)
-        self._parser = LogParser([], [], frozenset(_METRICS))
+        self._walls: list[int | None] = []
+        self._parser = LogParser([], [], frozenset(_METRICS), self._walls)
         self._table: tuple[int, int] | None = None
 
     def _read_log(self) -> None:
@@ -92,6 +100,7 @@ class CpuUse:
         except NicbenchError:
             return  # the report says that the table is damaged
         if samples is not None:
+            self._walls += samples.walls
             for batch in samples.table.to_batches():
                 self._add(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
@@ -102,15 +111,15 @@ class CpuUse:
             moment.add(metric, of, value)
 
 
-def _columns(moments: Sequence[_Moment], after_s: Callable[[int], float]) -> dict[str, list[float | None]]:
+def _columns(moments: Sequence[_Moment], begun: Mapping[int, float]) -> dict[str, list[float | None]]:
     step = max(1, -(-len(moments) // _MOST_POINTS))
     parts = [moments[begin : begin + step] for begin in range(0, len(moments), step)]
-    rows = [_row(part, after_s) for part in parts]
+    rows = [_row(part, begun) for part in parts]
     names = ("at_s", "mean", "busiest", "softirq", "stolen", "interrupts")
     return {name: [row[number] for row in rows] for number, name in enumerate(names)}
 
 
-def _row(part: Sequence[_Moment], after_s: Callable[[int], float]) -> tuple[float | None, ...]:
+def _row(part: Sequence[_Moment], begun: Mapping[int, float]) -> tuple[float | None, ...]:
     """Returns time, shares of all CPUs busy, of the busiest, in softirq and stolen, and interrupts per second."""
     each = [CpuStates(states) for moment in part for states in moment.cpus.values()]
     together = add_times(each)
@@ -119,5 +128,5 @@ def _row(part: Sequence[_Moment], after_s: Callable[[int], float]) -> tuple[floa
     over_s = sum(moment.interval_ns for moment in counted) / 1e9
     interrupts = sum(moment.interrupts or 0 for moment in counted) / over_s if over_s > 0 else None
     shares = (together.share(*BUSY), max(busiest, default=None), together.share("softirq"), together.share("steal"))
-    at_s = part[-1].at_s + after_s(part[-1].session)
+    at_s = part[-1].at_s + begun.get(part[-1].session, 0.0)
     return (round(at_s, 2), *(None if share is None else round(share, 4) for share in shares), interrupts)

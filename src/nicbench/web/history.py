@@ -15,8 +15,8 @@ from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
 from nicbench.core.errors import NicbenchError, UsageError
-from nicbench.lake.place import Lake, Month
-from nicbench.store.headline import RunHeadline, time_of_name
+from nicbench.lake.place import Lake
+from nicbench.store.headline import RunHeadline
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
 
 if TYPE_CHECKING:
@@ -189,8 +189,7 @@ class History:
         yield from self._index.figures(measures)
         if self._gathered is not None:
             others = {name for name, (run, _) in runs.items() if not self._is_own(run)}
-            months = {Month.of(time_of_name(name)) for name in others}
-            yield from self._gathered.figures(measures, others, months)
+            yield from self._gathered.figures(measures, others)
 
     def _is_own(self, run: RunHeadline) -> bool:
         return run.folder.rpartition("/")[0] == self._folder

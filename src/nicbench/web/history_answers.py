@@ -24,6 +24,7 @@ from nicbench.compare.history.selection import (
     text_of,
     values_of,
 )
+from nicbench.core.errors import BusyError
 from nicbench.store.headline import clean
 from nicbench.web.history import Asked, History, Progress, Selected
 
@@ -44,6 +45,11 @@ def _plain(progress: Progress | None) -> dict[str, int] | None:
 def not_ready(history: History) -> dict[str, Any]:
     """The answer as long as nothing is known."""
     return {"ready": False, "reading": _plain(history.progress)}
+
+
+def still_reading() -> BusyError:
+    """The error of what must have every figure, or is not given at all."""
+    return BusyError("the runs are still being read", next_step="ask again in a moment")
 
 
 def keys_of(asked: Asked, choice: Choice) -> tuple[str, ...]:

@@ -90,8 +90,19 @@ class WatchedRun:
         elif "at" in item:
             item["at"] = round(item["at"] + self.after_s(len(self._sessions)), 3)
 
-    def after_s(self, session: int) -> float:
-        """Returns how long after the first session (1) another began, by wall time; a resumed run has several."""
+    def machines(self) -> list[dict[str, Any]]:
+        """Returns what the CPUs of each machine did, in columns, by the time since the first session began."""
+        while self.advance():
+            pass
+        return self.cpus.machines(self.after_s)
+
+    def after_s(self, session: int, wall_ns: int | None = None) -> float:
+        """Returns how long after the first session another began, by wall time; a resumed run has several.
+
+        ``session`` is its number, from 1; ``wall_ns`` counts where it is known.
+        """
+        if wall_ns is not None and self._sessions:
+            return wall_ns / 1e9 - self._sessions[0].timestamp()
         known = self._sessions[:session]
         try:
             return (known[-1] - known[0]).total_seconds() if known else 0.0

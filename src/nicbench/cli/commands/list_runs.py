@@ -162,7 +162,7 @@ def _describe_trouble(trouble: str) -> str:
 
 
 def _row(run: RunHeadline) -> tuple[str, str, str, str, str, str]:
-    state = run.verdict if run.verdict and run.finished else f"unfinished, {run.trials} trials"
+    state = run.verdict if run.verdict and run.finished else f"unfinished, {run.trials} trials or rounds"
     return (
         run.run_id,
         (run.started or "-")[:16].replace("T", " "),

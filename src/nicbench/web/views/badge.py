@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from nicbench.core.errors import UsageError
 from nicbench.export.formats.badge import badge_of
 from nicbench.web.history import asked_of
+from nicbench.web.history_answers import still_reading
 from nicbench.web.views.base import View
 
 
@@ -33,7 +34,7 @@ class BadgeView(View):
         query = [("test", path["test"]), ("value", path["value"]), *request.query_params.multi_items()]
         asked, history = asked_of(query), self.site.history
         if not history.is_ready():
-            raise UsageError("the runs are still being read", place=path["test"], next_step="ask again in a moment")
+            raise still_reading()
         entries = history.select(asked, first=True).entries
         if not entries:
             raise UsageError(

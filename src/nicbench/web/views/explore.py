@@ -37,6 +37,7 @@ from nicbench.web.history_answers import (
     not_ready,
     points,
     rows,
+    still_reading,
     thin,
 )
 from nicbench.web.site import Link
@@ -84,12 +85,17 @@ class ExploreView(View):
         return json_answer(await run_in_threadpool(self._answer, request.query_params.multi_items()))
 
     async def _csv(self, request: Request) -> Response:
-        chart = await run_in_threadpool(self._chart, request.query_params.multi_items())
-        return csv_download("explore", ("x", *COLUMNS), _rows(chart))
+        return csv_download("explore", ("x", *COLUMNS), _rows(await self._whole(request)))
 
     async def _json(self, request: Request) -> Response:
+        return json_download("explore", ("x", *COLUMNS), _rows(await self._whole(request)))
+
+    async def _whole(self, request: Request) -> _Chart:
+        """Returns the chart for a file. BusyError as long as figures are missing."""
         chart = await run_in_threadpool(self._chart, request.query_params.multi_items())
-        return json_download("explore", ("x", *COLUMNS), _rows(chart))
+        if chart is None or chart.selected.reading is not None:
+            raise still_reading()
+        return chart
 
     @uncollected()
     def _answer(self, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -144,10 +150,10 @@ class ExploreView(View):
         return _Chart(asked, selected, x, axis, by, divide(entries, keys, settings_of), places)
 
 
-def _rows(chart: _Chart | None) -> Iterator[dict[str, Any]]:
+def _rows(chart: _Chart) -> Iterator[dict[str, Any]]:
     """Yields every figure of a chart with its place on the axis: a number, or a word."""
-    for each in chart.series if chart is not None else ():
+    for each in chart.series:
         for entry, row in zip(each.entries, rows([each]), strict=True):
-            at = chart.place_of(entry) if chart is not None else None
-            is_word = chart is not None and chart.axis.kind == "words" and at is not None
-            yield {"x": chart.axis.words[int(at)] if is_word and chart and at is not None else at, **row}
+            at = chart.place_of(entry)
+            is_word = chart.axis.kind == "words" and at is not None
+            yield {"x": chart.axis.words[int(at)] if is_word and at is not None else at, **row}

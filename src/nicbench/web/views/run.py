@@ -56,7 +56,7 @@ class RunView(View):
 
     async def _cpus(self, request: Request) -> Response:
         run = self.site.watched.of(self._folder(request))
-        return json_answer({"machines": await run_in_threadpool(run.cpus.machines, run.after_s)})
+        return json_answer({"machines": await run_in_threadpool(run.machines)})
 
     async def _stop(self, request: Request) -> Response:
         return await self._ask(request, stop_now)
@@ -70,10 +70,11 @@ class RunView(View):
 
     async def _file(self, request: Request) -> Response:
         """Sends a file of the run folder: the report to be looked at, all others to be kept."""
-        folder, name = self._folder(request), request.path_params["name"]
+        folder, asked = self._folder(request), request.path_params["name"]
+        parts = Path(asked).parts
+        name = "/".join(parts)  # "undo.json/" and "./undo.json" are that file, too
         path = folder / name
-        parts = Path(name).parts
-        hidden = any(part.startswith(".") for part in parts) or name in _NEVER_SENT or name.startswith("/")
+        hidden = any(part.startswith(".") for part in parts) or name in _NEVER_SENT or asked.startswith("/")
         linked = any((folder / Path(*parts[:number])).is_symlink() for number in range(1, len(parts) + 1))
         if hidden or linked or not parts or "\0" in name:
             raise UsageError("there is no such file in this run", place=folder.name)

@@ -28,6 +28,7 @@ from nicbench.web.history_answers import (
     points,
     rows,
     series_of,
+    still_reading,
     thin,
 )
 from nicbench.web.site import Link
@@ -65,12 +66,17 @@ class TrendsView(View):
         return json_answer(await run_in_threadpool(self._answer_changes, request.query_params.multi_items()))
 
     async def _csv(self, request: Request) -> Response:
-        series = await run_in_threadpool(self._series, request.query_params.multi_items())
-        return csv_download("trends", COLUMNS, rows(series))
+        return csv_download("trends", COLUMNS, rows(await self._whole(request)))
 
     async def _json(self, request: Request) -> Response:
-        series = await run_in_threadpool(self._series, request.query_params.multi_items())
-        return json_download("trends", COLUMNS, rows(series))
+        return json_download("trends", COLUMNS, rows(await self._whole(request)))
+
+    async def _whole(self, request: Request) -> list[Series]:
+        """Returns all series for a file. BusyError as long as figures are missing."""
+        series, reading = await run_in_threadpool(self._series, request.query_params.multi_items())
+        if reading:
+            raise still_reading()
+        return series
 
     @uncollected()
     def _answer(self, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
@@ -92,15 +98,17 @@ class TrendsView(View):
 
     def _answer_changes(self, query: Sequence[tuple[str, str]]) -> dict[str, Any]:
         tolerance = _tolerance_of(query)
-        return {"series": [self._trend(each, tolerance) for each in self._series(query)[:MOST_SERIES]]}
+        series, reading = self._series(query)
+        return {"reading": reading, "series": [self._trend(each, tolerance) for each in series[:MOST_SERIES]]}
 
     @uncollected()
-    def _series(self, query: Sequence[tuple[str, str]]) -> list[Series]:
+    def _series(self, query: Sequence[tuple[str, str]]) -> tuple[list[Series], bool]:
+        """Returns the series that are asked for, and whether figures may be missing, as runs are still being read."""
         asked, history = asked_of(query), self.site.history
         if not history.is_ready():
-            return []
+            return [], True
         selected = history.select(asked, first=True)
-        return series_of(history, selected, keys_of(asked, selected.choice))
+        return series_of(history, selected, keys_of(asked, selected.choice)), selected.reading is not None
 
     def _trend(self, series: Series, tolerance_ratio: float) -> dict[str, Any]:
         entries = [entry for entry in series.entries if entry.at_s is not None]

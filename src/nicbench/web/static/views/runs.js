@@ -17,7 +17,7 @@ const COLUMNS = {
   cards: "cards",
   kernels: "kernel",
   drivers: "driver",
-  trials: "trials",
+  trials: "trials or rounds",
   results: "results",
   run: "run",
 };
