@@ -127,6 +127,21 @@ async def test_a_tester_that_turns_out_slower_has_the_buffer_computed_with_what_
     assert result.values["spacing"] is not None
 
 
+async def test_a_tester_that_turns_out_no_faster_than_the_dut_cannot_fill_its_buffer() -> None:
+    result = await measured(Buffering(512, throughput=0.9e6, sends=0.895e6))
+    assert result.verdict is ResultVerdict.INCOMPLETE
+    assert value_of(result).value is None
+    assert "the throughput is not below the rate of the bursts" in str(value_of(result).reason_null)
+
+
+async def test_bursts_at_different_rates_have_no_mean() -> None:
+    dut = Buffering(512, throughput=5e5, sends=0.8e6)
+    result = await measured(dut)
+    searches = [request.load_frames_per_s for request in dut.requests if request.load_frames_per_s]
+    assert set(searches) == {0.8e6}
+    assert result.values["standard_deviation_frames"] == pytest.approx(0.0, abs=1.0)
+
+
 async def test_a_tester_no_faster_than_the_dut_cannot_fill_its_buffer() -> None:
     dut = Buffering(512, throughput=1e6, ceiling=1e6)
     result = await measured(dut)

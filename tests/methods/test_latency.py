@@ -96,6 +96,15 @@ async def test_a_trial_of_so_many_frames_is_as_long_as_they_take() -> None:
     assert dut.requests[1].duration_s == 20.0
 
 
+async def test_the_load_is_the_one_that_was_sent() -> None:
+    dut = KnownDelays({10 * US: 1000}, rate=1e6)
+    dut.sends = 0.9e6
+    full, less = await measured(dut, loads=(100.0, 50.0))
+    assert (full.values["load_frames_per_s"], less.values["load_frames_per_s"]) == (0.9e6, 0.5e6)
+    assert full.values["lowered"] == "at 64 bytes the tester sent 900.0 kpps, not 1.000 Mpps"
+    assert "lowered" not in less.values
+
+
 async def test_without_a_throughput_there_is_no_latency() -> None:
     (result,) = await measured(KnownDelays({5 * US: 100}, rate=None), loads=(100.0,))
     assert result.verdict is ResultVerdict.INCOMPLETE

@@ -44,6 +44,14 @@ async def test_the_maximum_lies_where_the_dut_is_full_and_not_where_it_is_presse
     assert (result.values["loads"], result.verdict) == (12, ResultVerdict.VALID)
 
 
+async def test_the_maximum_offered_load_is_what_was_sent() -> None:
+    result = await measured(PressedDut(throughput=0.45 * LINE, sends=0.6 * LINE))
+    assert result.values["maximum_offered_load_frames_per_s"] == pytest.approx(0.6 * LINE)
+    assert result.values["load_of_maximum_frames_per_s"] == pytest.approx(CAPACITY)
+    assert result.values["loads"] == 5
+    assert result.values["lowered"] == "at 64 bytes the tester sent 892.9 kpps, not 967.3 kpps"
+
+
 async def test_its_column_is_in_the_report_in_a_unit_that_suits_its_magnitude() -> None:
     (section,) = sections([await measured(PressedDut(throughput=0.45 * LINE))], {})
     assert (section.table.title, section.table.columns[1].unit) == ("Maximum forwarding rate", "kpps")

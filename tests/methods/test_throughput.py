@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
+from nicbench.methods._critical_load import CriticalLoadChoice
 from nicbench.methods._throughput import SearchChoice
 from nicbench.methods.base import SearchResult
 from nicbench.methods.throughput import Throughput
@@ -63,6 +64,33 @@ async def test_no_load_above_the_maximum_is_tried(asked: float, highest: float, 
 def test_a_maximum_below_the_minimum_is_refused() -> None:
     with pytest.raises(ValidationError, match="`maximum_load` \\(500 pps\\) is not above `minimum_load`"):
         SearchChoice(maximum_load=500.0)
+
+
+@pytest.mark.parametrize(
+    ("goals", "told"),
+    [
+        ({"NDR": 0.0, "ndr": 0.3}, "`NDR` and `ndr` differ by capital letters only"),
+        ({"line_rate": 0.0}, "`line_rate` is the name of another figure"),
+        ({"Ceiling": 0.0}, "`Ceiling` is the name of another figure"),
+    ],
+)
+def test_goals_whose_rates_would_have_one_name_are_refused(goals: dict[str, float], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        SearchChoice(goals=goals)
+
+
+@pytest.mark.parametrize("choice", [SearchChoice, CriticalLoadChoice])
+def test_a_minimum_load_of_nothing_is_refused(choice: type[SearchChoice] | type[CriticalLoadChoice]) -> None:
+    with pytest.raises(ValidationError, match="greater than 0"):
+        choice(minimum_load=0.0)
+
+
+async def test_no_load_below_the_minimum_is_tried_unless_nothing_lies_above_it() -> None:
+    for minimum, lowest in ((1e6, 1e6), (2e6, CALIBRATED / 2)):
+        context = Searched(None)
+        options = Throughput.Options(frame_bytes=(64,), search=SearchChoice(minimum_load=minimum))
+        await run(Throughput("t", options), context)
+        assert context.limits.minimum_load_frames_per_s == lowest
 
 
 async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says_why() -> None:

@@ -150,7 +150,7 @@ def test_a_soak_that_grows_slower_is_a_drift_within_the_run() -> None:
             test="soak",
             method="soak",
             parameters={"frame_bytes": 64, "interval": str(number), "load_percent": 90, "load_of": "line rate"},
-            values={"loss_percent": 0.0, "latency_p50_ns": 1000.0 + 10.0 * number},
+            values={"loss_percent": 0.0, "latency_p50_us": 1.0 + 0.01 * number},
         )
         for number in range(1, 21)
     )

@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from nicbench.core.clocks.reference_clock import ReferenceClock
+from nicbench.core.reading import Counts
 from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search._simulated_neighbour import SimulatedNeighbour
@@ -135,6 +136,29 @@ def test_a_maximum_that_passed_beside_a_failure_elsewhere_is_not_offered_again_a
     outcome = EstimateSearch().run(tiring, (PDR,), limits())["PDR"]
     assert len(made) <= 5
     assert outcome.outcome == "at_least"
+
+
+@pytest.mark.parametrize("above", [1.02, 1.05, 1.1])
+def test_a_rate_above_the_line_rate_is_validated_at_the_line_rate_and_said_to_be_at_least_that(above: float) -> None:
+    """A neighbour has the core during the first trials; alone it carries more than the line."""
+    made: list[tuple[float, float]] = []
+
+    def measure(load: float, duration_s: float) -> Sample:
+        share = 0.1 * (1 + len(made) % 5) if len(made) < 8 else 0.0
+        made.append((load, duration_s))
+        frames, carried = round(load * duration_s), round(1e6 * above * (1.0 - 0.5 * share) * duration_s)
+        counts = Counts(intended=frames, sent=frames, received=min(frames, carried), lost=max(0, frames - carried))
+        looks = round(1000 * duration_s)
+        return Sample(load_frames_per_s=load, duration_s=duration_s, counts=counts, slow_share=share, looks=looks,
+                      independent_looks=float(looks), trial_ids=(f"t{len(made)}",))  # fmt: skip
+
+    outcome = search(measure, validation_duration_s=60.0, maximum_trials=60)["NDR"]
+    assert sum(duration_s == 60.0 for _, duration_s in made) <= 5
+    assert (outcome.outcome, outcome.rate.value, outcome.rate.upper) == ("at_least", 1e6, None)
+    assert outcome.passed_for_s == 60.0
+    assert not any("could confirm" in note or "% wide" in note for note in outcome.notes)
+    assert outcome.estimate is not None
+    assert (outcome.estimate.half_frames_per_s or 0.0) <= 1e6
 
 
 def test_a_disturbed_trial_that_fell_short_counts_at_what_was_sent_and_is_no_ceiling() -> None:

@@ -121,6 +121,46 @@ def test_a_tester_that_cannot_send_more_bounds_the_search_and_is_named(search: S
 
 
 @every
+def test_a_tester_that_sends_less_for_long_ends_the_search_and_is_named(search: Search) -> None:
+    machine, made = SimulatedMachine(SimulatedDut(500_000, exact=True), seed=1), list[tuple[float, float]]()
+
+    def measure(load: float, duration_s: float) -> Sample:
+        made.append((load, duration_s))
+        if duration_s > 1.0 and load > 475_000:
+            raise CeilingReached(475_000)
+        return machine.measure(load, duration_s)
+
+    asked = limits(validation_duration_s=60.0, maximum_trials=60, precision=0.005)
+    outcome = search.run(measure, [NDR], asked)["NDR"]
+    assert sum(duration_s == 60.0 for _, duration_s in made) <= 3
+    if outcome.outcome == "interval":
+        assert outcome.rate.value == pytest.approx(500_000, rel=0.005)
+        assert not outcome.converged
+        said = "the tester sends no more than 473812 frames/s: no trial of 60 s could confirm the rate"
+        assert said in outcome.notes
+    else:
+        assert (outcome.outcome, outcome.rate.limited_by) == ("at_least", LimitedBy.TESTER)
+        assert (outcome.rate.value, outcome.passed_for_s) == (pytest.approx(473_812, rel=0.005), 60.0)
+
+
+@every
+@pytest.mark.parametrize("after", [1, 2, 3, 4])
+def test_a_tester_that_sends_less_by_and_by_is_not_asked_for_more(search: Search, after: int) -> None:
+    machine, made = SimulatedMachine(SimulatedDut(500_000, exact=True), seed=1), list[float]()
+
+    def measure(load: float, duration_s: float) -> Sample:
+        made.append(load)
+        if len(made) > after and load > 490_000:
+            raise CeilingReached(490_000)
+        return machine.measure(load, duration_s)
+
+    outcome = search.run(measure, [NDR], limits(maximum_trials=60, precision=0.005))["NDR"]
+    assert len(made) <= 20
+    assert outcome.rate.lower is not None
+    assert 480_000 <= outcome.rate.lower <= 500_000
+
+
+@every
 def test_a_tester_that_cannot_even_send_the_minimum_charges_nothing_to_the_dut(search: Search) -> None:
     machine = SimulatedMachine(SimulatedDut(2_000_000), seed=1, ceiling_frames_per_s=5_000)
     outcome = search.run(machine.measure, [NDR], limits())["NDR"]

@@ -61,6 +61,15 @@ def test_the_worst_verdict_stands_and_each_disturbance_says_its_run() -> None:
     assert (over.verdict, over.disturbances) == (ResultVerdict.DISTURBED, ("run 2: held up",))
 
 
+def test_the_line_rate_is_claimed_where_it_was_passed_in_every_run() -> None:
+    line = Bounded(value=1.5e6, lower=1.5e6, limited_by=LimitedBy.LINE_RATE)
+    none = Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null="frames were lost")
+    assert Spread.of([line, line], 2).is_line_rate
+    for values in ([line, none], [line, Bounded(value=None, limited_by=LimitedBy.LINE_RATE)], [line]):
+        some = Spread.of(values, 2)
+        assert (some.is_line_rate, some.limited_by) == (False, None)
+
+
 def test_a_median_that_rests_on_an_open_interval_is_a_lower_bound() -> None:
     closed, open_ended = Bounded(value=5.0, lower=5.0, upper=6.0), Bounded(value=4.0, lower=4.0)
     assert Spread.of([closed, open_ended], 2).at_least

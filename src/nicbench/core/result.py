@@ -189,13 +189,14 @@ class Spread(Frozen):
             n=len(known),
             runs=runs,
             at_least=any(rate.at_least and rate.value is not None and rate.value <= middle for rate in rates),
-            limited_by=limits.pop() if len(limits) == 1 else None,
+            limited_by=limits.pop() if len(limits) == 1 and len(known) == runs else None,
         )
 
     @property
     def is_line_rate(self) -> bool:
         """Whether the DUT passed the line rate in every run."""
-        return self.at_least and self.minimum == self.maximum and self.limited_by is LimitedBy.LINE_RATE
+        is_one = self.n == self.runs and self.minimum == self.maximum
+        return self.at_least and is_one and self.limited_by is LimitedBy.LINE_RATE
 
 
 class ResultVerdict(StrEnum):

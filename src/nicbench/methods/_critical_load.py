@@ -9,14 +9,14 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Size, size_label, size_parameters
 from nicbench.core.quantity import FramesPerSecond, Ratio
-from nicbench.core.result import LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, Narrowing, ResultTable
 from nicbench.core.trial import Purpose
 from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context
 from nicbench.search import COVERAGE, Course, CriticalLoadSearch, Estimate
-from nicbench.search.base import Goal, Limits, Outcome, check_loads, highest_load
+from nicbench.search.base import Goal, Limits, Outcome, check_loads, highest_load, lowest_load
 
 PART = "critical-load"
 LAST = "estimate"
@@ -45,7 +45,7 @@ class CriticalLoadChoice(Frozen):
     """Duration of the first trial."""
     longer_by: Pause = 0.1
     """How much longer each next trial is."""
-    minimum_load: FramesPerSecond = 1000.0
+    minimum_load: Annotated[FramesPerSecond, Field(gt=0.0)] = 1000.0
     """The lowest load that is tried."""
     maximum_load: FramesPerSecond | None = None
     """The highest load that is tried."""
@@ -71,9 +71,13 @@ async def search_critical_load(
     """Searches at one frame size; returns the estimate after each trial, then the final one."""
     line_rate = context.line_rate_frames_per_s(size)
     ceiling = await context.ceiling_frames_per_s(size)
+    if ceiling is not None and ceiling <= 0.0:
+        nothing = _without_tester(name, kind, size, choice, line_rate)
+        context.publish(nothing)
+        return [nothing]
     maximum, limited_by = highest_load(line_rate, ceiling, choice.maximum_load)
     limits = Limits(
-        minimum_load_frames_per_s=min(choice.minimum_load, maximum / 2),
+        minimum_load_frames_per_s=lowest_load(choice.minimum_load, maximum),
         maximum_load_frames_per_s=maximum,
         maximum_limited_by=limited_by,
         trial_duration_s=choice.first_trial,
@@ -84,12 +88,7 @@ async def search_critical_load(
     request = times.request(size, None, Purpose.SOAK)
     found = await context.search(search, {**size_parameters(size), "part": PART}, request, (goal,), limits)
     outcome = found.outcomes[PART]
-    parameters = {
-        **size_parameters(size),
-        "size": size_label(size),
-        "part": PART,
-        "loss_ratio_percent": 100.0 * choice.loss_ratio,
-    }
+    parameters = _parameters(size, choice)
     rates: Values = {"line_rate_frames_per_s": line_rate, "ceiling_frames_per_s": ceiling}
     results = [_step(name, kind, parameters, estimate) for estimate in search.estimates]
     last = search.estimates[-1] if search.estimates else None
@@ -117,6 +116,32 @@ async def search_critical_load(
     for result in results:
         context.publish(result)
     return results
+
+
+def _parameters(size: Size, choice: CriticalLoadChoice) -> dict[str, Any]:
+    share = {"loss_ratio_percent": 100.0 * choice.loss_ratio}
+    return {**size_parameters(size), "size": size_label(size), "part": PART, **share}
+
+
+def _without_tester(name: str, kind: str, size: Size, choice: CriticalLoadChoice, line_rate: float) -> Result:
+    """Returns the result of a tester that can send nothing: no trial is made."""
+    reason = "the tester sends nothing, not even without a DUT: its ceiling is 0"
+    nothing = Bounded(value=None, limited_by=LimitedBy.TESTER, n=0, reason_null=reason)
+    return Result(
+        id=f"{name}/{size_label(size)}/{PART}",
+        method=kind,
+        scope="per port",
+        parameters={**_parameters(size, choice), "after": LAST},
+        values={
+            "critical_load_frames_per_s": nothing,
+            "line_rate_frames_per_s": line_rate,
+            "ceiling_frames_per_s": 0.0,
+            "limited_by": LimitedBy.TESTER.words,
+            "limit": reason,
+        },
+        verdict=ResultVerdict.INCOMPLETE,
+        disturbances=(reason,),
+    )
 
 
 def estimates_table() -> ResultTable:

@@ -63,6 +63,11 @@ class FullLoad:
     most_line_rates: float = 1.0
 
     @property
+    def is_sent_nothing(self) -> bool:
+        """Whether the tester was found to send nothing, not even without a DUT."""
+        return self.ceiling_frames_per_s is not None and self.ceiling_frames_per_s <= 0.0
+
+    @property
     def highest_percent(self) -> float:
         """The highest load in percent that tester and line carry, limited to 100."""
         highest = highest_frames_per_s(self.line_rate_frames_per_s, self.ceiling_frames_per_s)
@@ -122,6 +127,19 @@ def full_rate_words(of: float | str) -> str:
         return {LINE_RATE: "line rate", HIGHEST: "the highest load"}[of]
     number, unit = format_rate(of).split()
     return f"{float(number):g} {unit}"
+
+
+LOWERED_NOTE: Final = ("lowered", "Load")
+"""The value and the subject of the note below a table where less was sent than was asked for."""
+
+
+def lowered_values(size: Size, load_frames_per_s: float, trial: Trial) -> dict[str, float | str]:
+    """Returns the load that was sent, and a note where that is less than the one that was asked for."""
+    sent = trial.request.sent_frames_per_s
+    if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
+        return {"load_frames_per_s": load_frames_per_s}
+    asked, told = format_rate(load_frames_per_s), format_rate(sent)
+    return {"load_frames_per_s": sent, LOWERED_NOTE[0]: f"at {words_of(size)} the tester sent {told}, not {asked}"}
 
 
 def link_words(context: Context, size: Size) -> str:

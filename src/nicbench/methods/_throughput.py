@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from nicbench.core.base import Frozen
@@ -24,6 +24,9 @@ NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
 FULL_TRIAL_S = 60.0
 
 GoalRatio = Annotated[Ratio, Field(lt=1.0)]
+
+
+_TAKEN_NAMES: Final = frozenset({"line_rate", "ceiling", "known_rate"})
 
 
 class SearchChoice(Frozen):
@@ -46,7 +49,7 @@ class SearchChoice(Frozen):
     """Most trials for each frame size, without repeats and without the first trial that shows what the tester cannot
     send. A search that ends early reports a wider interval.
     """
-    minimum_load: FramesPerSecond = 1000.0
+    minimum_load: Annotated[FramesPerSecond, Field(gt=0.0)] = 1000.0
     """Below this load the search gives up."""
     maximum_load: FramesPerSecond | None = None
     """The highest load that is tried; without it the line rate, or what the tester can send. For a device that is
@@ -78,6 +81,19 @@ class SearchChoice(Frozen):
         if unknown:
             raise ValidationError.from_exception_data("search", unknown)
         return {**written, **search.Options.model_validate(own, strict=True, context=information.context).model_dump()}
+
+    @field_validator("goals", mode="after")
+    @classmethod
+    def _names_differ(cls, goals: dict[str, float]) -> dict[str, float]:
+        """Values of results are named after goals in small letters, beside values of other names."""
+        known: dict[str, str] = {}
+        for name in goals:
+            other = known.setdefault(name.lower(), name)
+            if other != name:
+                raise ValueError(f"the goals `{other}` and `{name}` differ by capital letters only: rename one")
+            if name.lower() in _TAKEN_NAMES:
+                raise ValueError(f"`{name}` is the name of another figure of the result: give the goal another one")
+        return goals
 
     @model_validator(mode="after")
     def _loads_are_in_order(self) -> Self:

@@ -49,6 +49,8 @@ _VALUE = Column(
     value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True, better="higher"
 )
 _FASTEST_FRAMES_PER_S = 148_809_524.0
+# So often a search begins anew as its bursts came at a lower rate than they were to.
+_MOST_RESTARTS = 3
 
 
 class BackToBack(FrameMethod):
@@ -155,18 +157,31 @@ class BackToBack(FrameMethod):
         if not full.carries(100.0):
             full = await full_rate(context, size, HIGHEST)
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
+        if full.is_sent_nothing:
+            reason = full.why_not_more
+            nothing = Bounded(value=None, reason_null=reason)
+            return result_at(self, size, {_VALUE.value: nothing}, ResultVerdict.INCOMPLETE, disturbances=(reason,))
         bursts = _Bursts(full, full.load_frames_per_s(100.0))
         if throughput.value is not None and throughput.value >= bursts.load_frames_per_s:
             return self._result(size, bursts, throughput, [])
-        found = []
-        for repetition in range(self.options.repetitions):
-            parameters = {**size_parameters(size), "repetition": repetition + 1}
-            longest = max(1, math.floor(self.options.longest_burst * bursts.load_frames_per_s))
+        found: list[tuple[int, int | None]] = []
+        restarts = 0
+        while len(found) < self.options.repetitions:
+            parameters = {**size_parameters(size), "repetition": len(found) + 1}
+            load = bursts.load_frames_per_s
+            longest = max(1, math.floor(self.options.longest_burst * load))
 
             async def whole(frames: int, parameters: dict[str, Any] = parameters) -> bool:
                 return await self._comes_back_whole(context, size, bursts, frames, parameters)
 
-            found.append(await longest_burst(whole, longest, self.options.step_frames))
+            one = await longest_burst(whole, longest, self.options.step_frames)
+            if throughput.value is not None and throughput.value >= bursts.load_frames_per_s:
+                return self._result(size, bursts, throughput, [])
+            if bursts.load_frames_per_s < load and restarts < _MOST_RESTARTS:
+                restarts += 1  # bursts at different rates have no mean
+                found.clear()
+            else:
+                found.append(one)
         return self._result(size, bursts, throughput, found)
 
     async def _comes_back_whole(

@@ -26,7 +26,7 @@ from nicbench.core.trial import Latency as LatencyReading
 from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._by_core import by_core_table, by_core_values
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
-from nicbench.methods._loads import NDR, explain_other_rate
+from nicbench.methods._loads import LOWERED_NOTE, NDR, explain_other_rate, lowered_values
 from nicbench.methods._rate_columns import BORNE_BY_MOST, RATE
 from nicbench.methods._results import BROADCASTS_NOTE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
@@ -176,7 +176,7 @@ class Latency(FrameMethod):
         trial, disturbed = await context.measure(parameters, request)
         own = await context.tester_latency(size)
         values: dict[str, Bounded | float | int | str | None] = {
-            "load_frames_per_s": load,
+            **lowered_values(size, load, trial),
             **({FULL_LOAD: rate} if is_borne else {}),
             "loss_ratio": trial.reading.counts.loss_ratio,
             **_latency_values(trial.reading.latency),
@@ -245,7 +245,7 @@ class Latency(FrameMethod):
                 own.model_copy(update={"head": "tester's own p50", "is_minor": True}),
             ),
             times_frames=True,
-            notes=(BROADCASTS_NOTE,),
+            notes=(LOWERED_NOTE, BROADCASTS_NOTE),
         )
 
     @classmethod

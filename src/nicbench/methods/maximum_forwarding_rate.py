@@ -20,7 +20,7 @@ from nicbench.core.quantity import Percent
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.trial import Purpose
-from nicbench.methods._loads import NDR, earlier_rate
+from nicbench.methods._loads import LOWERED_NOTE, NDR, earlier_rate, lowered_values
 from nicbench.methods._results import PER_PORT, measure_sizes, result_at, sending_ports
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
@@ -83,13 +83,18 @@ class MaximumForwardingRate(FrameMethod):
         most = min(line_rate, ceiling if ceiling is not None else line_rate)
         rates: list[tuple[float, float]] = []
         trials, disturbances, ports = [], [], 1
+        lowered: dict[str, float | str] = {}
         for load in rising(throughput.value, most, line_rate * self.options.load_step / 100.0):
             request = self.options.trial.request(size, load, Purpose.LOSS)
             trial, disturbed = await context.measure({**size_parameters(size), "load_frames_per_s": load}, request)
             ports = sending_ports(trial)
-            rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, load * ports))
+            lowered = lowered_values(size, load, trial)
+            sent = trial.request.sent_frames_per_s or load
+            rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, sent * ports))
             trials.append(trial.id)
             disturbances += [finding.text for finding in trial.verdict.findings] if disturbed else []
+            if sent < load:
+                break  # higher loads cannot be sent either
         highest, load = max(rates, key=lambda found: (found[0], -found[1]))
         values: dict[str, Bounded | float | int | str | None] = {
             _MAXIMUM.value: highest,
@@ -100,6 +105,7 @@ class MaximumForwardingRate(FrameMethod):
             "line_rate_frames_per_s": line_rate * ports,
             "percent_of_line_rate": 100.0 * highest / (line_rate * ports),
             "loads": len(rates),
+            LOWERED_NOTE[0]: lowered.get(LOWERED_NOTE[0]),
         }
         return result_at(
             self,
@@ -130,6 +136,7 @@ class MaximumForwardingRate(FrameMethod):
                 Column(value="loads", head="Loads tried", form="whole"),
             ),
             sentences=(f"{_FORWARDS}, and {{{_AT_MAXIMUM_LOAD.value}}} at the maximum offered load", _FORWARDS),
+            notes=(LOWERED_NOTE,),
             plots=(
                 Plot(
                     x=_SIZE, y=(_MAXIMUM, _AT_MAXIMUM_LOAD), caption="The highest rate, and that at the highest load."

@@ -10,6 +10,7 @@ search/_critical_load.py). Verified: every frame by its signature and its payloa
 from __future__ import annotations
 
 import math
+import statistics
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -18,13 +19,21 @@ from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, label_of, size_label, size_parameters
 from nicbench.core.quantity import Percent
 from nicbench.core.reading import Counts
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, Result, ResultVerdict, number_of
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.trial import Latency, Purpose, Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.methods import _critical_load
 from nicbench.methods._critical_load import CriticalLoadChoice, search_critical_load
-from nicbench.methods._loads import FullLoad, FullRate, earlier_rate, full_rate, full_rate_words
+from nicbench.methods._loads import (
+    LOWERED_NOTE,
+    FullLoad,
+    FullRate,
+    earlier_rate,
+    full_rate,
+    full_rate_words,
+    lowered_values,
+)
 from nicbench.methods._results import Values, values_not_offered, verdict_of
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context, FrameMethod
@@ -146,14 +155,18 @@ class Soak(FrameMethod):
             result = self._result(size, WHOLE, missing, None, ResultVerdict.INCOMPLETE, (reason,))
             context.publish(result)
             return [result]
-        results, trials, disturbed_intervals = [], [], 0
+        results, trials, loads, disturbed_intervals = [], list[Trial](), list[float](), 0
+        asked = load
         for number in range(1, self.intervals + 1):
             request = self._times().request(size, load, Purpose.SOAK)
             trial, disturbed = await context.measure({**size_parameters(size), "interval": number}, request)
             disturbed_intervals += disturbed
             trials.append(trial)
             disturbances = tuple(found.text for found in trial.verdict.findings) if disturbed else ()
-            values = values_of(trial.reading.counts, trial.reading.latency, load)
+            sent = lowered_values(size, load, trial)
+            values: Values = {**values_of(trial.reading.counts, trial.reading.latency), **sent}
+            loads.append(trial.request.sent_frames_per_s or load)
+            load = min(load, loads[-1])
             result = self._result(size, str(number), values, trial, verdict_of(trial, disturbed), disturbances)
             context.publish(result)
             results.append(result)
@@ -161,7 +174,9 @@ class Soak(FrameMethod):
             (f"{disturbed_intervals} of {self.intervals} intervals were disturbed",) if disturbed_intervals else ()
         )
         verdict = ResultVerdict.DISTURBED if disturbed_intervals else ResultVerdict.VALID
-        whole = self._result(size, WHOLE, whole_of(trials, load), trials[-1], verdict, disturbances)
+        mean = {"load_frames_per_s": statistics.fmean(loads)}
+        values = {**whole_of(trials), **lowered_values(size, asked, trials[-1]), **mean}
+        whole = self._result(size, WHOLE, values, trials[-1], verdict, disturbances)
         context.publish(whole)
         return [*results, whole]
 
@@ -173,7 +188,7 @@ class Soak(FrameMethod):
                 return None, None, rate.reason_null or "unknown"
             return rate.value * self.options.load / 100.0, None, ""
         full = await full_rate(context, size, self.options.rate or 0.0)
-        if not full.carries(self.options.load):
+        if full.is_sent_nothing or not full.carries(self.options.load):
             return None, full, full.why_not_more
         return full.load_frames_per_s(self.options.load), full, ""
 
@@ -219,7 +234,7 @@ class Soak(FrameMethod):
             turn = [*([f"“{configuration}”"] if configuration != DEFAULT else []), *([f"run {run}"] if run else [])]
             whose = f" ({', '.join(turn)})" if turn else ""
             in_order = sorted(members, key=lambda result: int(result.parameters["interval"]))
-            for name, words in (("loss_percent", "loss"), ("latency_p50_ns", "median latency")):
+            for name, words in (("loss_percent", "loss"), ("latency_p50_us", "median latency")):
                 values = [_known_number(result, name) for result in in_order]
                 if any(value is not None for value in values):
                     found.append(Series(f"{test}{whose}: {size}-byte frames, {words}", values))
@@ -265,6 +280,7 @@ class Soak(FrameMethod):
             ),
             sentences=("loses {loss_percent} of {size} frames at {load_frames_per_s}, over all intervals of the soak",),
             sums=("interval", WHOLE),
+            notes=(LOWERED_NOTE,),
             plots=(
                 Plot(
                     x=_INTERVAL,
@@ -277,29 +293,29 @@ class Soak(FrameMethod):
         )
 
 
-def values_of(counts: Counts, latency: Latency | None, load_frames_per_s: float) -> Values:
-    """Returns the values of one interval."""
+def values_of(counts: Counts, latency: Latency | None) -> Values:
+    """Returns the values of one interval, but for its load."""
     offered = counts.sent + counts.unsent_backpressure
     return {
-        "load_frames_per_s": load_frames_per_s,
         "offered_frames": offered,
         "lost_frames": counts.failed,
         "loss_percent": 100.0 * counts.loss_ratio if offered else None,
         "late_frames": counts.late,
         "latency_mean_us": latency.mean_ns / 1e3 if latency else None,
+        "latency_p50_us": _microseconds(latency.percentiles_ns.get("50") if latency else None),
         "latency_p99_9_us": _microseconds(latency.percentiles_ns.get("99.9") if latency else None),
         "latency_maximum_us": _microseconds(latency.maximum_ns if latency else None),
     }
 
 
-def whole_of(trials: list[Trial], load_frames_per_s: float) -> Values:
-    """Returns the values of all intervals together."""
+def whole_of(trials: list[Trial]) -> Values:
+    """Returns the values of all intervals together, but for their load."""
     counts = Counts.sum_of(trial.reading.counts for trial in trials)
     latencies = [trial.reading.latency for trial in trials if trial.reading.latency is not None]
     frames = sum(latency.count for latency in latencies)
     tails = [tail for latency in latencies if (tail := latency.percentiles_ns.get("99.9")) is not None]
     return {
-        **values_of(counts, None, load_frames_per_s),
+        **values_of(counts, None),
         "intervals": len(trials),
         "intervals_with_loss": sum(1 for trial in trials if trial.reading.counts.failed),
         "latency_mean_us": sum(one.mean_ns * one.count for one in latencies) / frames / 1e3 if frames else None,
@@ -314,8 +330,8 @@ def _badness(result: Result) -> tuple[float, float]:
 
 
 def _number(result: Result, name: str) -> float:
-    value = result.values.get(name)
-    return float(value) if isinstance(value, int | float) else -1.0
+    value = number_of(result.values.get(name))
+    return -1.0 if value is None else value
 
 
 def _known_number(result: Result, name: str) -> float | None:

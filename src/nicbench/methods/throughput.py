@@ -49,7 +49,7 @@ from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
 from nicbench.methods._throughput import SELF_CHECK, SearchChoice, known_rate_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
-from nicbench.search.base import Estimate, Limits, Outcome, highest_load
+from nicbench.search.base import Estimate, Limits, Outcome, highest_load, lowest_load
 from nicbench.search.base import Goal as SearchGoal
 
 _NDR = ImportColumn(
@@ -215,7 +215,7 @@ class Throughput(FrameMethod):
             return self._without_tester(size, line_rate)
         maximum, limited_by = highest_load(line_rate, ceiling, options.maximum_load)
         limits = Limits(
-            minimum_load_frames_per_s=min(options.minimum_load, maximum / 2),
+            minimum_load_frames_per_s=lowest_load(options.minimum_load, maximum),
             maximum_load_frames_per_s=maximum,
             maximum_limited_by=limited_by,
             precision=options.precision,

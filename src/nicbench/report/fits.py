@@ -16,7 +16,7 @@ from nicbench.core.result import Bounded, LimitedBy, number_of
 from nicbench.core.table import Goal as TableGoal
 from nicbench.core.trial import Trial
 from nicbench.report.section import Row, Section
-from nicbench.search.base import Goal, Limits, Sample
+from nicbench.search.base import Goal, Limits, Sample, lowest_load
 from nicbench.stats.looks import sum_looks
 
 if TYPE_CHECKING:  # SciPy loads slowly, and most reports estimate nothing
@@ -128,7 +128,7 @@ def _limits(row: Row, samples: Sequence[Sample], options: Mapping[str, Any]) -> 
     highest = max(sample.load_frames_per_s for sample in samples)
     maximum = min((bound for bound in bounds if bound), default=highest)
     return Limits(
-        minimum_load_frames_per_s=min(float(options.get("minimum_load", maximum / 2.0)), maximum / 2.0),
+        minimum_load_frames_per_s=lowest_load(float(options.get("minimum_load", maximum / 2.0)), maximum),
         maximum_load_frames_per_s=maximum,
         maximum_limited_by=LimitedBy.LINE_RATE,
         precision=float(options.get("precision", 0.005)),

@@ -204,7 +204,6 @@ def outcome_of_fit(found: Fit, limits: Limits, *, settled: bool, passed_for_s: f
     bounds = read(samples, goal, limits).bounds
     passes = [sample for sample in samples if goal.passed_by(sample)]
     most = limits.maximum_load_frames_per_s
-    notes = list(_notes(found, limits))
     lower, value, upper = found.lower, found.middle, found.upper
     if found.misfit is not None:
         seen = [one.critical_load or one.load for one in (observe(sample, goal) for sample in samples)]
@@ -214,11 +213,12 @@ def outcome_of_fit(found: Fit, limits: Limits, *, settled: bool, passed_for_s: f
     narrow = settled and found.misfit is None
     if not passes:
         reason = explain_none(samples, bounds.upper, limits, goal)
+        upper = min([upper, *(sample.load_frames_per_s for sample in samples if not sample.slow_share)])
         rate = Bounded(value=None, upper=upper, limited_by=LimitedBy.DUT, n=len(samples), reason_null=reason)
-    elif upper > most * (1.0 + CLOSE) and any(_is_at(sample, most) for sample in passes):
-        # The rate may lie beyond what can be offered: only a lower bound is known.
+    elif upper > most * (1.0 + CLOSE) and (lower > most or any(_is_at(sample, most) for sample in passes)):
+        # The rate may lie beyond what can be offered, or does so where the core was shared: a lower bound is known.
+        lower = min(max(lower, _passed_at_most(samples, goal, most)), most)
         reached = lower >= most * (1.0 - limits.precision)
-        lower = min(lower, most)
         rate = Bounded(value=lower, lower=lower, limited_by=limits.maximum_limited_by if reached else None)
         rate = rate.model_copy(update={"n": len(samples)})
     else:
@@ -234,16 +234,26 @@ def outcome_of_fit(found: Fit, limits: Limits, *, settled: bool, passed_for_s: f
         disturbed=any(not sample.valid for sample in deciding),
         adjusted=any(sample.adjusted for sample in samples),
         deciding_trial_ids=tuple(name for sample in deciding for name in sample.trial_ids),
-        notes=tuple(notes),
-        estimate=_estimate(found),
+        notes=_notes(found, limits, is_open=rate.value is not None and rate.upper is None),
+        estimate=_estimate(found, limits),
     )
+
+
+def _passed_at_most(samples: Sequence[Sample], goal: Goal, most: float) -> float:
+    """Returns the highest load that can be offered where it or a higher one passed and none below it failed, else 0.
+
+    Few trials leave an estimate wide; that this load passed on an unshared core they show all the same.
+    """
+    passed = any(goal.passed_by(sample) and _is_at(sample, most) and not sample.slow_share for sample in samples)
+    failed = any(not goal.passed_by(sample) and sample.load_frames_per_s <= most * (1.0 + CLOSE) for sample in samples)
+    return most if passed and not failed else 0.0
 
 
 def _is_at(sample: Sample, load: float) -> bool:
     return sample.load_frames_per_s >= load * (1.0 - CLOSE)
 
 
-def _estimate(found: Fit) -> Estimate:
+def _estimate(found: Fit, limits: Limits) -> Estimate:
     posterior, samples = found.posterior, found.samples
     reference = find_reference(samples)
     clocks = [sample.clock_hz for sample in samples if sample.clock_hz]
@@ -263,7 +273,7 @@ def _estimate(found: Fit) -> Estimate:
     sloped = shares[-1] > LEAST_SHARE
     by_drop = sorted(samples, key=found.drop, reverse=True)
     half, most = (
-        posterior.rate(0.5, sample.slow_share or 0.0, clock_of(sample, samples))
+        min(posterior.rate(0.5, sample.slow_share or 0.0, clock_of(sample, samples)), limits.maximum_load_frames_per_s)
         for sample in (by_drop[len(by_drop) // 2], by_drop[min(len(by_drop) - 1, int(0.9 * len(by_drop)))])
     )
     return estimate.model_copy(
@@ -279,12 +289,13 @@ def _estimate(found: Fit) -> Estimate:
     )
 
 
-def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
-    estimate = _estimate(found)
+def _notes(found: Fit, limits: Limits, *, is_open: bool) -> tuple[str, ...]:
+    """Returns what a reader must know of the estimate; ``is_open``: only its lower end is known."""
+    estimate = _estimate(found, limits)
     notes = []
     if found.misfit is not None:
         notes.append(f"{found.misfit}: the rates are those observed, with their spread, not an estimate")
-    elif found.width > limits.precision * (1.0 + CLOSE):
+    elif not is_open and found.width > limits.precision * (1.0 + CLOSE):
         notes.append(
             f"the interval is {found.width * 100:.3g} % wide after {len(found.samples)} trials, which differ by "
             f"{estimate.scatter * 100:.2g} %; the goal was {limits.precision * 100:.3g} %"
@@ -299,7 +310,11 @@ def _notes(found: Fit, limits: Limits) -> tuple[str, ...]:
             "would lose nothing, from how losses grow with the load"
         )
     half, most = estimate.half_frames_per_s, estimate.nine_tenths_frames_per_s
-    if half and most and most < (1.0 - max(WORTH_SAYING, limits.precision)) * found.middle:
+    if (
+        half
+        and most
+        and most < (1.0 - max(WORTH_SAYING, limits.precision)) * min(found.middle, limits.maximum_load_frames_per_s)
+    ):
         notes.append(
             f"the rate is that of a dedicated core{_clock_words(found, estimate)}; under the conditions of the run "
             f"half of the trials passed {format_rate(half)}, and nine of ten {format_rate(most)}"

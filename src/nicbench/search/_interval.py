@@ -197,11 +197,11 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits) -> Outcome
     narrow = is_narrow(bounds, limits)
     validated = lower is None or is_validated(lower, goal, limits)
     if not narrow:
-        notes.append(_explain_open(bounds, limits, len(samples)))
+        notes.append(f"{_explain_open(bounds, limits, len(samples))}{_explain_ceiling(bounds.upper, limits)}")
     if reading.misled:
         notes.append(_describe_misled(samples, goal, limits))
     if not validated:
-        notes.append(f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate")
+        notes.append(explain_unvalidated(lower.frames_per_s if lower else 0.0, limits))
     deciding = [sample for load in (lower, upper) if load is not None for sample in load.samples]
     rate = Bounded(
         value=lower.frames_per_s if lower else None,
@@ -286,6 +286,23 @@ def _explain_open(bounds: Bounds, limits: Limits, trials: int) -> str:
         return f"the interval is {width * 100:.3g} % wide after {_count_trials(trials)}; {asked}"
     missing = "passed" if bounds.lower is None else "failed"
     return f"the search ended after {_count_trials(trials)} without a load that {missing}"
+
+
+def _explain_ceiling(upper: Load | None, limits: Limits) -> str:
+    """Explains an interval that reaches above what the tester sends by now."""
+    most = limits.maximum_load_frames_per_s
+    if limits.maximum_limited_by is not LimitedBy.TESTER or upper is None or upper.frames_per_s <= most * (1.0 + CLOSE):
+        return ""
+    return f"; the tester sends no more than {most:.0f} frames/s by now"
+
+
+def explain_unvalidated(lower_frames_per_s: float, limits: Limits) -> str:
+    """Explains why no trial of full length confirmed a rate."""
+    most = limits.maximum_load_frames_per_s
+    if limits.maximum_limited_by is LimitedBy.TESTER and lower_frames_per_s > most * (1.0 + CLOSE):
+        why = f"the tester sends no more than {most:.0f} frames/s"
+        return f"{why}: no trial of {limits.longest_trial_s:g} s could confirm the rate"
+    return f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate"
 
 
 def _count_trials(trials: int) -> str:

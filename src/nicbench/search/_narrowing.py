@@ -18,6 +18,7 @@ WIDE = 4.0
 """Above this ratio of bounds the middle is geometric, because precision is relative."""
 FARTHEST = 0.2
 """The share of a load by which the guess of a knee may lie below it."""
+_ROUNDED = 1.0 + CLOSE
 
 
 class TrialRequest(NamedTuple):
@@ -43,8 +44,9 @@ def next_trial(
 
     The most tolerant goal comes first: its rate repeats best, and its trials are most informative for the others. All
     intervals are narrowed before any bound is confirmed, so that a small budget is spent where it helps most; the rest
-    of it goes to validation.
+    of it goes to validation. Samples above the maximum, which the tester sent once and sends no more, choose nothing.
     """
+    samples = [sample for sample in samples if sample.load_frames_per_s <= limits.maximum_load_frames_per_s * _ROUNDED]
     by_tolerance = sorted(goals, key=lambda goal: -goal.loss_ratio)
     readings = [read(samples, goal, limits) for goal in by_tolerance]
     unvalidated = [lower for reading in readings if (lower := _find_unvalidated(reading, limits)) is not None]

@@ -151,6 +151,11 @@ def highest_load(
     return min(((rate, limit) for rate, limit in known if rate is not None), key=lambda one: one[0])
 
 
+def lowest_load(asked_frames_per_s: float, maximum_frames_per_s: float) -> float:
+    """Returns the lowest load of a search: as asked for, or half the highest one where that is not above it."""
+    return asked_frames_per_s if asked_frames_per_s < maximum_frames_per_s else maximum_frames_per_s / 2.0
+
+
 def check_loads(minimum_frames_per_s: float, maximum_frames_per_s: float | None) -> None:
     """Raises ValueError where no load lies between those that a bench file gives."""
     if maximum_frames_per_s is not None and maximum_frames_per_s <= minimum_frames_per_s:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from nicbench.core.quantity import Ratio
 from nicbench.search._drive import DrivenSearch, Recorder
-from nicbench.search._interval import is_long, read
+from nicbench.search._interval import explain_unvalidated, is_long, read
 from nicbench.search._narrowing import TrialRequest, choose_near_knee, next_trial
 from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, SearchOptions
 
@@ -42,7 +42,7 @@ MOST_TO_RESOLVE = 4
 LEAST_TRIALS = 4
 """An interval of fewer trials is narrow by luck."""
 MOST_VALIDATIONS = 3
-"""A rate on a shared core is not confirmed where so many long trials failed."""
+"""A rate on a shared core is not confirmed where so many long trials failed, or twice as many passed below it."""
 CEILING_AFTER = 3
 """So many disturbed shortfalls in a row are a ceiling of the tester."""
 _DIGITS = 9
@@ -112,8 +112,8 @@ class EstimateSearch(DrivenSearch):
 
         outcome = outcome_of_fit(found, limits, settled=narrow, passed_for_s=passed_for_s)
         if not validated:
-            spent = f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate"
-            outcome = outcome.model_copy(update={"notes": (*outcome.notes, spent)})
+            why = explain_unvalidated(found.lower, limits)
+            outcome = outcome.model_copy(update={"notes": (*outcome.notes, why)})
         return outcome
 
     def _next(
@@ -258,8 +258,10 @@ def _was_misled(samples: Sequence[Sample], goal: Goal, limits: Limits) -> bool:
 
 
 def _bears(found: Fit, sample: Sample, limits: Limits) -> bool:
-    """Returns whether a trial offered as much as the lower end of the interval."""
-    return found.alone(sample) >= found.lower * (1.0 - limits.precision)
+    """Returns whether a trial offered as much as the lower end of the interval, or as can be offered at all."""
+    most = limits.maximum_load_frames_per_s
+    is_most = sample.load_frames_per_s >= most * (1.0 - limits.precision) and found.lower > most
+    return is_most or found.alone(sample) >= found.lower * (1.0 - limits.precision)
 
 
 def _is_validated(found: Fit, limits: Limits) -> bool:
@@ -273,9 +275,11 @@ def _is_validated(found: Fit, limits: Limits) -> bool:
 
 
 def _may_be_validated(found: Fit, limits: Limits) -> bool:
-    """Returns whether a validation trial is wanted, and has not failed too often."""
-    failed = sum(is_long(sample, limits) and not found.goal.passed_by(sample) for sample in found.samples)
-    return _has_pass(found) and not _is_validated(found, limits) and failed < MOST_VALIDATIONS
+    """Returns whether a validation trial is wanted, and has not been in vain too often."""
+    made = [sample for sample in found.samples if is_long(sample, limits)]
+    failed = sum(not found.goal.passed_by(sample) for sample in made)
+    in_vain = failed >= MOST_VALIDATIONS or len(made) >= 2 * MOST_VALIDATIONS
+    return _has_pass(found) and not _is_validated(found, limits) and not in_vain
 
 
 def _validation_of(found: Fit, limits: Limits) -> TrialRequest:
