@@ -127,7 +127,7 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
     ),
     "another format of bench files": (
         "nicbench: 2\ntitle: x\n" + LAB + TESTS,
-        [(1, 11, "`nicbench` cannot be `2`", "write 1")],
+        [(1, 11, "this nicbench does not know the format `2` of bench files", "write 1, or install a newer nicbench")],
     ),
     "a duration without its unit": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, trial: {duration: 1}}\n",

@@ -137,7 +137,7 @@ WRONG: dict[str, tuple[str, int, int, str, str | None]] = {
     ),
     "agreement: nearly certain": (
         "agreement\n    confidence: 99.9999 %\n",
-        *(8, 17, "it must be at most 0.9999", None),
+        *(8, 17, "it must be at most 99.99 %", None),
     ),
 }
 

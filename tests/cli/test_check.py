@@ -90,6 +90,11 @@ def test_the_tolerance_is_the_users(make: Make, nicbench: Any) -> None:
     make("02", result(64, 90.0))
     assert nicbench("check", "latest", "--against", "2026-01-01", "--tolerance", "15").status == 0
     assert nicbench("check", "latest", "--against", "2026-01-01", "--tolerance", "9").status == 6
+    assert nicbench("check", "latest", "--against", "2026-01-01", "--tolerance", "15 %").status == 0
+    for wrong in ("101", "nan", "-1", "0,5"):
+        ended = nicbench("check", "latest", "--against", "2026-01-01", f"--tolerance={wrong}")
+        assert ended.status == 2
+        assert "no percentage from 0 to 100" in " ".join(ended.stderr.split()).replace("│ │ ", "")
 
 
 @pytest.mark.parametrize("verdict", ["disturbed", "incomplete"])

@@ -66,6 +66,10 @@ def test_the_way_out_of_the_machine_is_never_taken(nicbench: Any) -> None:
     assert not Path("rfc2544.yaml").exists()
 
 
+def test_no_port_is_proposed_that_no_test_may_use(nicbench: Any) -> None:
+    assert "did you mean `eth0`" not in nicbench("init", "rfc2544", "--ports", "eth00,eth1").stderr
+
+
 def test_a_port_that_serves_somebody_is_taken_with_a_warning_only(nicbench: Any) -> None:
     assert "eth2" not in nicbench("init", "rfc2544").stderr.split("free are")[1]
     ended = nicbench("init", "rfc2544", "--ports", "eth1,eth2")
@@ -89,6 +93,12 @@ def test_a_test_frame_finds_the_two_ports(nicbench: Any) -> None:
         (("rfc2544", "--ports", "eth1,eth3", "--dut", "router"), "--macs: the MAC addresses of the router"),
         (("streams", "--server", "alice@nas"), "--server-port: the server's interface is missing"),
         (("editors", "--namespaces"), "--folder: the folder is missing"),
+        (("rfc2544", "--namespaces"), "--namespaces: this option is for streams and editors, not for rfc2544"),
+        (("streams", "--dut", "router"), "--dut: this option is for rfc2544 and datasheet, not for streams"),
+        (("streams", "--namespaces", "--ports", "eth1,eth3"), "uses no port of any machine, and --ports is about one"),
+        (("streams", "--namespaces", "--server", "nas"), "uses no port of any machine, and --server is about one"),
+        (("streams", "--ports", "eth1,eth3", "--server", "nas"), "--ports is about two ports of this machine, and"),
+        (("rfc2544", "--ports", "ffff:ff:1f.7,eth1"), "there is no PCI device ffff:ff:1f.7"),
         (("datasheet", "--csv", "none.csv"), "none.csv"),
         ((), "WHAT is missing\n  next: write one of rfc2544, streams, editors, datasheet"),
     ],

@@ -96,7 +96,7 @@ def test_a_file_is_no_folder_for_runs(command: tuple[str, ...], output: str, nic
 def test_a_folder_that_is_not_there_holds_no_runs(nicbench: Any) -> None:
     ended = nicbench("list", "--output", "nothing/here")
     assert ended.status == 0
-    assert "no runs in nothing/here" in ended.stderr
+    assert "there is no folder nothing/here" in ended.stderr
 
 
 def test_a_tag_finds_its_run_and_no_other(run_folder: Path, nicbench: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from nicbench.bench_file.models import BenchFile, Choice, TestSpec
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
+from nicbench.core.errors import nearest_name
 from nicbench.core.frame_size import IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep
 from nicbench.core.headers.tunnels import Tunnel, inner_version, tunnel_bytes, tunnel_words
 from nicbench.core.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
@@ -150,7 +151,10 @@ def _explain_unknown(bench: BenchFile, name: str) -> tuple[str, str]:
     if name == STREAMS:
         why = "the mix `streams` needs the size and the share of every stream, and not every stream has both"
         return why, "give each stream `share` and `frame_bytes`, or each test its own sizes"
-    return f"there is no mix of sizes called {quote(name)}", suggest(name, [IMIX.name, *bench.traffic.mixes], "mix")
+    known = [IMIX.name, *bench.traffic.mixes]
+    step = f"write a size in bytes, or a mix: {', '.join(map(quote, known))}"
+    close = nearest_name(name, known) is not None
+    return f"there is no mix of sizes called {quote(name)}", suggest(name, known, "mix") if close else step
 
 
 def _explain_refusal(bench: BenchFile, frame_bytes: int, streams: tuple[StreamSpec, ...]) -> tuple[str, str] | None:

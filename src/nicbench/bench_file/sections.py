@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -21,8 +22,10 @@ from nicbench.bench_file.other_names import meant_by
 from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.core.base import Frozen, why_of
+from nicbench.core.described import Unit
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
+from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate
 
 Step = str | int
 
@@ -61,6 +64,16 @@ _BOUNDS = {
 }
 
 
+_WRITTEN: Mapping[Unit | None, Callable[[float], str]] = {
+    Unit.RATIO: lambda ratio: f"{100.0 * ratio:.6g} %",
+    Unit.PERCENT: lambda percent: f"{percent:g} %",
+    Unit.SECONDS: format_duration_s,
+    Unit.FRAMES_PER_S: format_rate,
+    Unit.BITS_PER_S: format_bits_per_s,
+}
+_DECIMALS = re.compile(r"[0-9]+(?: ?[%A-Za-z/]{1,7})?")
+
+
 def list_problems(
     error: ValidationError, root: Node, path: Sequence[Step], model: type[BaseModel], beside: Sequence[str] = ()
 ) -> list[Problem]:
@@ -78,8 +91,9 @@ def list_problems(
         node = root.find(location[:-1] if about_a_key else location)
         same = (id(node), location[-1] if about_a_key else None)
         if same not in found:
-            known = _keys_of(_model_at(model, details["loc"][:-1])) + list(beside if len(details["loc"]) == 1 else ())
-            found[same] = _problem(details, root, location, known)
+            within = _model_at(model, details["loc"][:-1])
+            known = _keys_of(within) + list(beside if len(details["loc"]) == 1 else ())
+            found[same] = _problem(details, root, location, known, _unit_of(model, details["loc"]))
     return list(found.values())
 
 
@@ -89,24 +103,66 @@ def _is_inside(location: tuple[Step, ...], others: Sequence[ErrorDetails]) -> bo
     return any(other["loc"][:depth] == location and len(other["loc"]) > depth for other in others)
 
 
-def _problem(details: ErrorDetails, root: Node, location: tuple[Step, ...], known: Sequence[str]) -> Problem:
+def _unit_of(model: type[BaseModel], location: Sequence[Step]) -> Unit | None:
+    """The unit of the value at ``location``, which may be one of a list; None where none is declared."""
+    names = [number for number, step in enumerate(location) if isinstance(step, str)]
+    if not names:
+        return None
+    within = _model_at(model, location[: names[-1]])
+    annotation = within.model_fields.get(str(location[names[-1]])) if within is not None else None
+    return None if annotation is None else _unit_in((annotation.annotation, *annotation.metadata))
+
+
+def _unit_in(parts: Iterable[Any]) -> Unit | None:
+    for part in parts:
+        found = part if isinstance(part, Unit) else _unit_in(typing.get_args(part))
+        if found is not None:
+            return found
+    return None
+
+
+def _problem(
+    details: ErrorDetails, root: Node, location: tuple[Step, ...], known: Sequence[str], unit: Unit | None
+) -> Problem:
     name = quote(_to_path_text(root, location))
     context: dict[str, Any] = details.get("ctx", {})
     kind = details["type"]
     if kind == "missing":
         key = str(location[-1])
-        step = f"add `{key}: {_EXAMPLES.get(key, '...')}`"
+        example = "{kind: simulated}" if key == "dut" and _is_simulated(root) else _EXAMPLES.get(key, "...")
+        step = f"add `{key}: {example}`"
         return Problem(root.position_of(location[:-1]), f"{name} is missing", step)
     if kind == "extra_forbidden":
         keys = context.get("known", known)
         meant = meant_by(str(location[-1]), keys)
         step = f"did you mean `{meant}`?" if meant is not None else suggest(str(location[-1]), keys)
+        step = _explain_comma(root.find(location[:-1]), str(location[-1])) or step
         return Problem(root.position_of_key(location), f"unknown key {name}", step)
-    message, next_step = _message(kind, name, details, context)
-    return Problem(root.position_of(location), message, next_step)
+    message, next_step = _message(kind, name, details, context, unit)
+    # A key without a value has its value on the next line, for YAML.
+    position = root.position_of_key(location) if details["input"] is None else root.position_of(location)
+    return Problem(position, message, next_step)
 
 
-def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any]) -> tuple[str, str | None]:
+def _is_simulated(root: Node) -> bool:
+    lab = root.child("lab")
+    kind = lab.child("kind") if lab is not None and lab.entries is not None else lab
+    return kind is not None and kind.value == "simulated"
+
+
+def _explain_comma(node: Node, key: str) -> str | None:
+    """Explains a decimal comma, which ends a value in braces: ``{precision: 0,5 %}`` has a key ``5 %``."""
+    keys = list(node.entries or ())
+    if not _DECIMALS.fullmatch(key) or key not in keys[1:]:
+        return None
+    before = keys[keys.index(key) - 1]
+    whole = node.entries[before].value if node.entries is not None else None
+    return f"write a decimal point: `{before}: {whole}.{key}`" if isinstance(whole, int) else None
+
+
+def _message(
+    kind: str, name: str, details: ErrorDetails, context: dict[str, Any], unit: Unit | None
+) -> tuple[str, str | None]:
     """What is wrong with a value, and what to write instead."""
     given = _describe_value(details["input"])
     if kind == "quantity":
@@ -117,11 +173,18 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
             return f"{name} has no {key}", f"add `{key}: ...`"
         tags = str(context["expected_tags"]).replace("'", "`")
         return f"{name}: there is no {key} {quote(context['tag'])}", f"write {tags}"
+    if kind == "literal_error" and name == "`nicbench`" and isinstance(details["input"], int):
+        step = f"write {context['expected']}, or install a newer nicbench"
+        return f"this nicbench does not know the format {given} of bench files", step
     if kind in ("literal_error", "enum"):
         return f"{name} cannot be {given}", f"write {context['expected']}"
     if kind in _BOUNDS:
-        numbers = {key: f"{value:g}" if isinstance(value, float) else value for key, value in context.items()}
+        numbers = {
+            key: _write_number(value, unit) if isinstance(value, float) else value for key, value in context.items()
+        }
         bound = _BOUNDS[kind].format(**numbers)
+        if unit in _WRITTEN and isinstance(details["input"], int | float):
+            given = _write_number(float(details["input"]), unit)
         return f"{name} is {given}: it must be {bound}", f"write a value that is {bound}"
     if kind in ("value_error", "assertion_error"):
         return f"{name}: {context.get('error', why_of(details))}", None
@@ -148,6 +211,11 @@ def _message(kind: str, name: str, details: ErrorDetails, context: dict[str, Any
     if base in _EXPECTED:
         return f"{name} must be {_EXPECTED[base]}, not {given}", f"write {_EXPECTED[base]}"
     return f"{name}: {why_of(details)}", None
+
+
+def _write_number(number: float, unit: Unit | None) -> str:
+    """Writes a number as a bench file has it, with its unit."""
+    return _WRITTEN[unit](number) if unit in _WRITTEN and math.isfinite(number) else f"{number:g}"
 
 
 def _share_of(value: object) -> float | None:

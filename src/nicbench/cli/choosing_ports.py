@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from nicbench.cli.failure import run_to_the_end
@@ -15,6 +16,9 @@ from nicbench.first_steps.cabling import Cabling, find_cabling
 from nicbench.first_steps.ports import FoundPort, free_ports, ports_of_this_machine
 
 _PCI: Final = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+
+
+_PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
 
 
 class TwoPorts(NamedTuple):
@@ -111,10 +115,15 @@ def _ask_for_two(found: Sequence[FoundPort]) -> str:
 def _require(found: Sequence[FoundPort], name: str, *, serves: bool = False) -> None:
     """Refuses a port that leads out of the machine, unless bytes of tools only use it, and warns of one in use."""
     if _PCI.fullmatch(name):
-        return  # a card that DPDK drives has no interface to look at; the run looks at it
+        # A card that DPDK drives has no interface to look at; the run looks at it.
+        if not (_PCI_DEVICES / name.lower()).exists():
+            step = "`lspci -D` lists the devices of this machine"
+            raise UsageError(f"there is no PCI device {name}", place="--ports", next_step=step)
+        return
     port = next((port for port in found if port.name == name), None)
     if port is None:
-        step = suggest(name, [port.name for port in found], "port")
+        usable = [port.name for port in found if serves or port.never is None]
+        step = suggest(name, usable, "port") if usable else "no port of this machine is free for tests: `nicbench demo`"
         raise UsageError(f"there is no port {name}", place="--ports", next_step=step)
     if serves:
         return

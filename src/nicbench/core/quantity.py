@@ -59,26 +59,6 @@ MOST_LOAD_PERCENT: Final = 6300.0
 """The highest load in percent of a port's line rate: all others of the largest possible number of ports send to it."""
 
 
-def _load_percent(text: str) -> float:
-    return _percent(text, MOST_LOAD_PERCENT)
-
-
-def _percent(text: str, most_percent: float = 100.0) -> float:
-    rate = units.parse_rate(text, most_percent=most_percent)
-    if not isinstance(rate, units.Percent):
-        raise ValueError(f'{text!r} is not a percentage; write "50 %"')
-    return rate.value
-
-
-def _frame_rate(text: str) -> float:
-    rate = units.parse_rate(text)
-    if isinstance(rate, units.Percent):
-        raise ValueError(
-            f'{text!r} is not a frame rate: a share of the line rate is not accepted here; write "200 kpps"'
-        )
-    return rate
-
-
 Seconds = Annotated[float, Unit.SECONDS, _reader("a duration", '"200 ms"', units.parse_duration_s)]
 """Seconds, from "200 ms", "1 s", "2 min"."""
 
@@ -88,11 +68,13 @@ Ratio = Annotated[float, Unit.RATIO, Field(le=1.0), _reader("a share", '"0.5 %"'
 Confidence = Annotated[float, Unit.RATIO, Field(ge=0.5, le=0.9999), _reader("a share", '"95 %"', units.parse_ratio)]
 """Confidence of an interval, from "95 %". Below a half an interval says nothing, and near 1 it covers everything."""
 
-Percent = Annotated[float, Unit.PERCENT, Field(gt=0.0, le=100.0), _reader("a percentage", '"50 %"', _percent)]
+Percent = Annotated[
+    float, Unit.PERCENT, Field(gt=0.0, le=100.0), _reader("a percentage", '"50 %"', units.parse_percent)
+]
 """A percentage above 0 and at most 100: "50 %" is 50.0."""
 
 LoadPercent = Annotated[
-    float, Unit.PERCENT, Field(gt=0.0, le=MOST_LOAD_PERCENT), _reader("a percentage", '"50 %"', _load_percent)
+    float, Unit.PERCENT, Field(gt=0.0, le=MOST_LOAD_PERCENT), _reader("a percentage", '"50 %"', units.parse_percent)
 ]
 """A percentage of a load, above 100 where several senders overload one port (RFC 2285 section 3.5.4)."""
 
@@ -101,10 +83,10 @@ PercentOver = Annotated[
 ]
 """A percentage above 100: "110 %" is 110.0."""
 
-FramesPerSecond = Annotated[float, Unit.FRAMES_PER_S, _reader("a frame rate", '"200 kpps"', _frame_rate)]
+FramesPerSecond = Annotated[float, Unit.FRAMES_PER_S, _reader("a frame rate", '"200 kpps"', units.parse_frames_per_s)]
 """Frames per second, from "200 kpps", "1.5 Mpps"."""
 
-FilmRate = Annotated[float, _reader("a frame rate", '"24 fps"', _frame_rate)]
+FilmRate = Annotated[float, _reader("a frame rate", '"24 fps"', units.parse_frames_per_s)]
 """Video frames per second, from "24 fps"."""
 
 BitsPerSecond = Annotated[float, Unit.BITS_PER_S, _reader("a bit rate", '"10 Gb/s"', units.parse_bits_per_s)]

@@ -37,6 +37,7 @@ _RATES = _table(
         "Gfps Gpps": "1e9",
     }
 )
+_RATE_FORMS = '"200 kpps", "1.5 Mpps", "200000 fps", or a number of frames per second'
 _BIT_RATES = _table(
     {
         "b/s bit/s bps": "1",
@@ -79,17 +80,25 @@ def parse_duration_s(text: str | float) -> float:
     return _parse(text, _DURATIONS, "a duration", '"1 s", "200 ms", "50 us", "100 ns", "2 min", or a number of seconds')
 
 
-def parse_rate(text: str | float, *, most_percent: float = 100.0) -> float | Percent:
+def parse_rate(text: str | float) -> float | Percent:
     """Returns frames per second: "200 kpps", "1.5 Mpps", "200000 fps", 200000; or a share of the line rate: "95 %"."""
-    forms = '"200 kpps", "1.5 Mpps", "200000 fps", a number of frames per second, or "95 %" of the line rate'
+    forms = f'{_RATE_FORMS}, or "95 %" of the line rate'
     if isinstance(text, str) and text.rstrip().endswith("%"):
         percent = _parse(text.rstrip()[:-1], {}, "a rate", forms)
-        if not 0.0 < percent <= most_percent:
-            raise ValueError(
-                f"{text!r} is not a rate: a share of the line rate is above 0 and at most {most_percent:g} %"
-            )
+        if not 0.0 < percent <= 100.0:
+            raise ValueError(f"{text!r} is not a rate: a share of the line rate is above 0 and at most 100 %")
         return Percent(percent)
     return _parse(text, _RATES, "a rate", forms)
+
+
+def parse_frames_per_s(text: str | float) -> float:
+    """Returns frames per second: "200 kpps", "1.5 Mpps", "200000 fps", 200000."""
+    match = _NUMBER.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is not None and match.group(2).strip() in _BIT_RATES and match.group(2).strip() != "":
+        raise ValueError(f"{text!r} is a bit rate, and not a frame rate: write {_RATE_FORMS}")
+    if match is not None and match.group(2).strip() == "%":
+        raise ValueError(f"{text!r} is a share of the line rate, which is not accepted here: write {_RATE_FORMS}")
+    return _parse(text, _RATES, "a frame rate", _RATE_FORMS)
 
 
 def parse_percent(text: str) -> float:

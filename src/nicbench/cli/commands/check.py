@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -33,9 +34,22 @@ _Against = Annotated[
         autocompletion=completion.runs_and_tags,
     ),
 ]
+
+
+def _percent(text: str | float) -> float:
+    """Reads a percentage: 5, "5%", "5 %"."""
+    try:
+        percent = float(str(text).strip().removesuffix("%"))
+    except ValueError:
+        percent = math.nan
+    if not 0.0 <= percent <= 100.0:
+        raise typer.BadParameter(f"{text!r} is no percentage from 0 to 100: write --tolerance 5")
+    return percent
+
+
 _Tolerance = Annotated[
     float,
-    typer.Option("--tolerance", metavar="PERCENT", min=0.0, max=100.0, help="Ignore changes up to this size."),
+    typer.Option("--tolerance", metavar="PERCENT", parser=_percent, help="Ignore changes up to this size."),
 ]
 _Force = Annotated[
     bool, typer.Option("--force", help="Compare runs that are not comparable anyway, and say why they are not.")

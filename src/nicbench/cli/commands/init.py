@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -105,6 +106,9 @@ def _init(
     if csv is not None:
         _show_import(csv, title)
         return
+    given = {"--ports": ports, "--probe": probe, "--server": server, "--server-port": server_port, "--client": client,
+             "--client-port": client_port, "--dut": dut, "--macs": macs, "--namespaces": namespaces}  # fmt: skip
+    _require_consistent(what, [option for option, value in given.items() if value])
     path = out or Path(f"{what.value}.yaml")
     if what in (What.RFC2544, What.DATASHEET):
         two = choose_two(ports, probe=probe)
@@ -130,6 +134,34 @@ def _init(
     write(wish, path)
     results().print(str(path), markup=False, soft_wrap=True)
     _say_what_to_run(wish, path)
+
+
+_OF_FRAMES: Final = frozenset({"--dut", "--macs"})
+_OF_STREAMS: Final = frozenset({"--server", "--server-port", "--client", "--client-port", "--namespaces"})
+_OF_REMOTE: Final = _OF_STREAMS - {"--namespaces"}
+
+
+def _require_consistent(what: What, given: Sequence[str]) -> None:
+    """Refuses options that would have no effect. UsageError."""
+    is_frames = what in (What.RFC2544, What.DATASHEET)
+    other = _OF_STREAMS if is_frames else _OF_FRAMES
+    for option in given:
+        if option in other:
+            of = f"{What.STREAMS} and {What.EDITORS}" if is_frames else f"{What.RFC2544} and {What.DATASHEET}"
+            step = "leave it out"
+            if option == "--namespaces":
+                step = "try it without ports by `nicbench demo`, or leave it out"
+            raise UsageError(f"this option is for {of}, not for {what.value}", place=option, next_step=step)
+    places = [option for option in given if option not in _OF_FRAMES]
+    if "--namespaces" in places and len(places) > 1:
+        port = next(option for option in places if option != "--namespaces")
+        message = f"it uses no port of any machine, and {port} is about one"
+        raise UsageError(message, place="--namespaces", next_step="leave either out")
+    remote = [option for option in places if option in _OF_REMOTE]
+    local = [option for option in places if option in ("--ports", "--probe")]
+    if remote and local:
+        raise UsageError(f"{local[0]} is about two ports of this machine, and {remote[0]} about another machine",
+                         place=local[0], next_step="leave either out")  # fmt: skip
 
 
 def _ask_or_refuse(question: str, option: str, answers: list[tuple[str, str]]) -> str:

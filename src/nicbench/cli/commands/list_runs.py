@@ -106,7 +106,8 @@ def _list(
     if json:
         _print_json(runs)
     elif not every:
-        say(f"no runs in {runs_folder}; `nicbench run BENCH.yaml` makes one")
+        missing = "there is no folder" if not runs_folder.exists() else "no runs in"
+        say(f"{missing} {runs_folder}; `nicbench run BENCH.yaml` makes one")
     elif not runs:
         say(f"none of the {every} runs in {runs_folder} matches; `nicbench list` shows all")
     else:
