@@ -50,7 +50,7 @@ def test_a_number_alone_or_what_it_waits_for(read: Read, written: str, asked: Ru
         ("{at_least: 1, until: 5 %}", "`runs.at_least` is `1`: it must be at least 2"),
         ("{until: 5}", "`runs.until`: 5 has no unit"),
         ("{until: 0 %}", "`runs.until` is `0 %`: it must be more than 0"),
-        ("{until: 5 %, confidence: 100 %}", "`runs.confidence` is 100 %: it must be at most 99.99 %"),
+        ("{until: 5 %, confidence: 100 %}", "`runs.confidence` is `100 %`: it must be at most 99.99 %"),
         ("{warm_ups: 1}", "unknown key `runs.warm_ups`"),
     ],
 )
