@@ -53,6 +53,13 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + LAB + "traffic: {streams: [{name: a, rate: 1000}, {name: b, share: 100 %}]}\n" + TESTS,
         [(5, 37, "1000 has no unit", "200 kpps")],
     ),
+    "weights of a mix that have no common divisor": (
+        HEAD
+        + LAB
+        + "traffic: {mixes: {m: [{frame_bytes: 64, weight: 65535}, {frame_bytes: 128, weight: 65536}]}}\n"
+        + TESTS,
+        [(5, 10, "the weights of the mix m add up to 131071, more than 65536", None)],
+    ),
     "no frames at all": (
         HEAD + LAB + "traffic: {frames: 0}\n" + TESTS,
         [(5, 19, "`traffic.frames` is `0`: it must be at least 1", "at least 1")],

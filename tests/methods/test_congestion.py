@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.reading import Arrivals, Counts
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.congestion.congestion_control import CongestionControl
@@ -133,6 +134,41 @@ async def test_a_switch_that_takes_every_burst_has_a_bound_and_one_that_takes_no
     assert bounds(result, "burst_frames").at_least
     (none,) = await bursts(Switch(1.0, 0), (1,), 20_000.0)
     assert bounds(none, "burst_frames").reason_null == "even the shortest burst lost"
+
+
+class ShortOfOne(Switch):
+    """Its tester leaves one frame of a stream unsent where that has so many or more."""
+
+    least = 2000
+
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+        whole = super().read(point, request)
+        last, *others = whole.streams[::-1]
+        if last.counts.intended < self.least:
+            return whole
+        counts = last.counts
+        less = {"sent": counts.sent - 1, "unsent_tester": 1, "received": counts.received - 1}
+        streams = (*others, last.model_copy(update={"counts": counts.model_copy(update=less)}))
+        return reading_of(1.0, streams).model_copy(update={"transmit_ns": whole.transmit_ns})
+
+
+async def test_a_burst_that_the_tester_does_not_send_whole_is_no_limit_of_the_switch() -> None:
+    (result,) = await bursts(ShortOfOne(1000.0, 100_000), (1,), 20_000.0, most=12_000)
+    longest = bounds(result, "burst_frames")
+    assert (longest.value, longest.upper, longest.limited_by) == (5997, None, LimitedBy.TESTER)
+    assert bounds(result, "buffer_frames").upper is None
+
+
+async def test_a_frame_that_the_tester_leaves_out_is_no_back_pressure() -> None:
+    switch = ShortOfOne(1500.0)
+    result = await congested(switch)
+    assert (result.verdict, result.values.get("back_pressure")) == (ResultVerdict.INCOMPLETE, None)
+
+
+@pytest.mark.parametrize("receivers", [(0,), (1, 1), (-1,)])
+def test_numbers_of_receivers_that_mean_nothing_are_refused(receivers: tuple[int, ...]) -> None:
+    with pytest.raises(ValidationError):
+        Microburst.Options(receivers=receivers)
 
 
 def test_what_does_not_suit_is_refused_with_a_way_out() -> None:

@@ -126,3 +126,26 @@ def test_an_ect_codepoint_that_becomes_another_is_altered() -> None:
     classes = TrafficClasses(received=((1, 4), (2, 5)), marked_flows=(), sent=2)
     stream = StreamReading(name="0->1", counts=counts, traffic_classes=classes)
     assert list(marks_of([stream], Codepoint.ECT_0).faults()) == ["alters 4 frames, to ECT(1)"]
+
+
+async def test_nothing_is_said_of_frames_that_never_arrived() -> None:
+    class DropsEct(Bucket):
+        """Of ECT(0) and CE nothing comes."""
+
+        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+            whole = super().read(point, request)
+            if request.codepoint not in (Codepoint.ECT_0, Codepoint.CE):
+                return whole
+            (stream,) = whole.streams
+            counts = stream.counts.model_copy(update={"received": 0, "lost": stream.counts.sent})
+            classes = TrafficClasses(received=(), marked_flows=(0, 0), sent=DSCP << 2 | request.codepoint)
+            gone = stream.model_copy(update={"counts": counts, "traffic_classes": classes})
+            return reading_of(request.duration_s, [gone])
+
+    results = await marks(DropsEct(1e9))
+    none = onset(results, "ECT(0)")
+    assert (none.value, none.reason_null) == (None, "no frame arrived at any load")
+    assert onset(results, "ECT(1)").at_least
+    (rules,) = [one.values for one in results if one.parameters["part"] == "rules"]
+    assert rules["accepted"] is None
+    assert rules["handling"] == "not known: no ECT(0) frame arrived, no CE frame arrived"

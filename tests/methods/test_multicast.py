@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nicbench.core.headers.multicast import Burden, Groups
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Arrivals, Counts
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.trial import Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.multicast._groups import ports_objection
@@ -99,8 +99,27 @@ async def test_a_switch_that_keeps_more_has_a_bound_and_one_that_keeps_none_a_re
     assert section.sentence == "keeps 300\u00a0groups"
 
 
-async def test_a_report_that_was_not_sent_is_no_group_that_was_kept() -> None:
-    assert bounds(await capacity(Switch(100, unsent=1)), "capacity_groups").value is None
+async def test_a_report_that_was_not_sent_is_no_group_that_was_kept_and_none_that_was_not() -> None:
+    none = bounds(await capacity(Switch(100, unsent=1)), "capacity_groups")
+    assert (none.value, none.upper, none.limited_by) == (None, None, LimitedBy.TESTER)
+    assert "the tester did not send the join" in str(none.reason_null)
+
+
+async def test_groups_whose_frames_were_not_all_sent_are_not_kept_by_that() -> None:
+    class Short(Switch):
+        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+            whole = super().read(point, request)
+            (stream,) = whole.streams
+            if stream.counts.intended < 50:
+                return whole
+            less = {"sent": stream.counts.sent - 1, "unsent_tester": 1, "received": stream.counts.received - 1}
+            counts = stream.counts.model_copy(update=less)
+            return whole.model_copy(
+                update={"streams": (stream.model_copy(update={"counts": counts}),), "counts": counts}
+            )
+
+    found = bounds(await capacity(Short(1000)), "capacity_groups")
+    assert (found.value, found.upper, found.limited_by) == (49, None, LimitedBy.TESTER)
 
 
 async def membership(switch: Switch, rate: float = 1000.0) -> Result:

@@ -14,6 +14,7 @@ from nicbench.core.headers.pause import Pausing, pause_seconds
 from nicbench.core.reading import Arrivals, Counts, Silence
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
+from nicbench.methods.lossless._pauses import Observed
 from nicbench.methods.lossless.head_room import HeadRoom
 from nicbench.methods.lossless.pause_reaction import PauseReaction
 from nicbench.methods.lossless.pause_storm import PauseStorm
@@ -217,3 +218,16 @@ async def test_what_the_tester_does_not_send_is_no_fault_of_the_switch() -> None
         assert result.values["accepted"] is None
         assert result.verdict is ResultVerdict.DISTURBED
         assert any("were not sent" in text for text in result.disturbances)
+
+
+def test_the_silence_of_several_paused_streams_is_that_of_the_densest() -> None:
+    def stream(name: str, frames: int, silence: Silence | None) -> StreamReading:
+        counts = Counts(intended=frames, sent=frames, received=frames, lost=0)
+        return StreamReading(name=name, counts=counts, arrivals=Arrivals(first_ns=0, last_ns=10**9, silence=silence))
+
+    dense = stream("0->1 a", 990, Silence(from_ns=300, to_ns=333))
+    rare = stream("0->1 b", 10, Silence(from_ns=0, to_ns=1000))
+    none = StreamReading(name="0->1 c", counts=Counts(intended=2000, sent=2000, received=0, lost=2000))
+    for paused in ((dense, rare), (rare, dense), (rare, dense, none)):
+        seen = Observed(paused, (), 0, 0, 0, None, None)
+        assert seen.silence_ns == (300, 333)

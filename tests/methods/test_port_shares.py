@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Counts
@@ -49,6 +50,16 @@ async def test_the_shares_of_unequal_ports_are_found() -> None:
     assert [each.values["of_alone_percent"] for each in each_of_three] == [100.0, 100.0, 100.0]
     assert shares == pytest.approx([50.0, 100.0 / 3.0, 100.0 / 6.0])
     assert [section.table.title for section in sections(results, {})] == ["Ports at once", "Share of each port"]
+
+
+async def test_the_share_of_its_rate_alone_is_known_in_whatever_order_numbers_are_given() -> None:
+    options = PortShares.Options(frame_bytes=(64,), rate=400.0, repetitions=1, at_once=(3, 1))
+    results = await run(PortShares("shares", options), Limited())
+    of_alone = [each.values["of_alone_percent"] for each in results if each.parameters["part"] == "each"]
+    assert of_alone == [100.0] * 6
+    for at_once in ((2, 2), (0,)):
+        with pytest.raises(ValidationError):
+            PortShares.Options(at_once=at_once)
 
 
 async def test_ports_that_share_a_limit_get_less_beside_others_than_alone() -> None:

@@ -27,7 +27,7 @@ class Played(KnownContext):
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         assert request.replay is not None
         counts = Counts(
-            intended=100, sent=100, unsent_tester=0, unsent_backpressure=0, received=97, lost=3, late=0, duplicated=1,
+            intended=100, sent=100, unsent_tester=0, unsent_backpressure=0, received=97, lost=2, late=0, duplicated=1,
             reordered=2, corrupted=0, unattributed=1,
         )  # fmt: skip
         gaps = LATE.model_copy(update={"lateness": LATE, "errors": LATE})

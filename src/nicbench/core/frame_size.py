@@ -28,12 +28,16 @@ FrameSize = FrameBytes | MixName
 """One entry of a test's ``frame_bytes``."""
 
 
+MOST_WEIGHT: Final = 65_536
+"""Of the weights of a mix together, without their common divisor: the engine keeps the order of so many frames."""
+
+
 class WeightedSize(Frozen):
     """One size of a mix; its weight is the number of frames out of the sum of all weights."""
 
     frame_bytes: FrameBytes
     """The frame size, FCS included."""
-    weight: int = Field(ge=1, le=65_536)
+    weight: int = Field(ge=1, le=MOST_WEIGHT)
     """How many frames of this size there are among as many as the sum of the weights."""
 
 

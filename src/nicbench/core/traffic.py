@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal
 
@@ -12,6 +13,7 @@ from nicbench.core.frame_size import (
     IMIX,
     MAXIMUM,
     MINIMUM,
+    MOST_WEIGHT,
     STREAMS,
     FrameSize,
     Mix,
@@ -240,6 +242,12 @@ class Traffic(Frames):
                 continue
             if not sizes or len({size.frame_bytes for size in sizes}) < len(sizes):
                 raise ValueError(f"the mix {name} has no sizes, or one of them twice: give each size one weight")
+            weights = [size.weight for size in sizes]
+            if (whole := sum(weights) // math.gcd(*weights)) > MOST_WEIGHT:
+                raise ValueError(
+                    f"the weights of the mix {name} add up to {whole}, more than {MOST_WEIGHT}: round them, so that "
+                    "they have a common divisor"
+                )
         return self
 
     def port_streams(self) -> tuple[StreamSpec, ...]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Distinct, Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
 from nicbench.core.pattern import WayLoad, way_of_stream
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
@@ -65,7 +65,7 @@ class Microburst(FrameMethod):
 
         most: int = Field(default=65_536, ge=2, le=10_000_000)
         """The longest burst to try: frames at one receiving port."""
-        receivers: tuple[int, ...] = Field(default=(1,), min_length=1)
+        receivers: Distinct[Annotated[int, Field(ge=1)]] = Field(default=(1,), min_length=1)
         """How many ports receive a burst at once, each number by itself: `[1, 2]` shows whether ports share a
         buffer.
         """
@@ -109,6 +109,7 @@ class Microburst(FrameMethod):
 
     async def _measure(self, context: Context, of: Senders) -> Result:
         passed: dict[int, Trial] = {}
+        not_sent: set[int] = set()
         trials: list[str] = []
         disturbances: list[str] = []
 
@@ -123,10 +124,14 @@ class Microburst(FrameMethod):
                 if trial.reading.counts.failed == 0 and trial.reading.counts.unsent == 0:
                     passed[frames] = trial
                     return Fill(frames, True)
+                if trial.reading.counts.failed == 0:
+                    not_sent.add(frames)
             return Fill(frames, False)
 
         lower, upper = await most_held(burst, max(1, self.options.most // of.senders), 0.0)
-        longest = _bounded(lower * of.senders, None if upper is None else upper * of.senders)
+        longest = _bounded(
+            lower * of.senders, None if upper is None else upper * of.senders, is_not_sent=upper in not_sent
+        )
         values: Values = {
             _BURST.value: longest,
             _BUFFER.value: _buffer(longest, passed.get(lower), of),
@@ -196,7 +201,11 @@ class Microburst(FrameMethod):
         )
 
 
-def _bounded(lower: int, upper: int | None) -> Bounded:
+def _bounded(lower: int, upper: int | None, *, is_not_sent: bool) -> Bounded:
+    """Returns the longest burst that passed; ``is_not_sent``: of the one above it the tester left frames unsent."""
+    if is_not_sent:
+        reason = None if lower else "the tester did not send the shortest burst whole"
+        return Bounded(value=lower or None, lower=lower or None, limited_by=LimitedBy.TESTER, reason_null=reason)
     if upper is None:
         return Bounded(value=lower, lower=lower, limited_by=LimitedBy.MAXIMUM_LOAD)
     if lower == 0:
@@ -217,7 +226,7 @@ def _buffer(longest: Bounded, trial: Trial | None, of: Senders) -> Bounded:
     meanwhile = min(1.0, max(rates) * trial.reading.offering_ns / 1e9 / longest.value)
     held, upper = longest.value * (1.0 - meanwhile), longest.upper
     if upper is None:
-        return Bounded(value=held, lower=held, limited_by=LimitedBy.MAXIMUM_LOAD)
+        return Bounded(value=held, lower=held, limited_by=longest.limited_by)
     return Bounded(value=held, lower=held, upper=upper, limited_by=LimitedBy.DUT)
 
 

@@ -58,10 +58,14 @@ class Observed:
 
     @property
     def silence_ns(self) -> tuple[int, int] | None:
-        """The longest time in which no frame of the paused stream came, from its last frame to the next."""
-        silences = [one.arrivals.silence for one in self.paused if one.arrivals is not None]
-        known = [silence for silence in silences if silence is not None]
-        longest = max(known, key=lambda silence: silence.length_ns, default=None)
+        """The longest time in which no frame of the paused stream came, from its last frame to the next.
+
+        Of several streams it is that of the densest: between frames of a rare one there is silence without a pause.
+        """
+        heard = [one for one in self.paused if one.arrivals is not None and one.arrivals.silence is not None]
+        most = max((one.counts.intended for one in heard), default=0)
+        silences = [one.arrivals.silence for one in heard if one.arrivals and one.counts.intended == most]
+        longest = max((each for each in silences if each), key=lambda silence: silence.length_ns, default=None)
         return None if longest is None else (longest.from_ns, longest.to_ns)
 
     @property

@@ -109,12 +109,20 @@ class _Onset:
             self.unmarked = 0.0  # marks came at a lower load than one without: no load is known to be without
 
     def bounded(self) -> Bounded:
+        if not self.trials:
+            return Bounded(value=None, reason_null="no frame arrived at any load")
         if self.marked is None:
             return Bounded(value=self.highest, lower=self.highest, limited_by=LimitedBy.MAXIMUM_LOAD)
         if not self.unmarked:
             reason = "frames were marked at the lowest load already"
             return Bounded(value=None, upper=self.marked, limited_by=LimitedBy.DUT, reason_null=reason)
         return Bounded(value=self.unmarked, lower=self.unmarked, upper=self.marked, limited_by=LimitedBy.DUT)
+
+    def limit(self, codepoint: Codepoint) -> str | None:
+        if self.marked is not None:
+            return None
+        what = "was marked" if self.trials else "arrived"
+        return f"no {codepoint.words} frame {what} at any load"
 
 
 class EcnMarking(FrameMethod):
@@ -186,7 +194,8 @@ class EcnMarking(FrameMethod):
             trial, disturbed = await context.measure(point, request)
             every = marks_of(trial.reading.streams, codepoint)
             read.extend(trial.reading.streams)
-            onset.note(load, trial, disturbed, every.marked > 0)
+            if every.counted:
+                onset.note(load, trial, disturbed, every.marked > 0)
             results.extend(self._of_load(size, full, share, (name, codepoint), trial, disturbed))
 
         shares = sorted(dict.fromkeys(self.options.loads))
@@ -202,7 +211,7 @@ class EcnMarking(FrameMethod):
         values: Values = {
             _FROM.value: onset.bounded(),
             "marked_from_frames_per_s": onset.marked,
-            "limit": None if onset.marked is not None else f"no {codepoint.words} frame was marked at any load",
+            "limit": onset.limit(codepoint),
         }
         verdict = ResultVerdict.DISTURBED if onset.disturbances else ResultVerdict.VALID
         last = result_at(
@@ -220,6 +229,8 @@ class EcnMarking(FrameMethod):
     def _rules(self, size: Size, read: Mapping[Codepoint, Sequence[StreamReading]], made: Sequence[Result]) -> Result:
         """Returns what is to be said of all trials: which rules were broken, and how often."""
         seen = [marks_of(streams, codepoint) for codepoint, streams in read.items()]
+        faults = [fault for marks in seen for fault in marks.faults()]
+        unseen = [f"no {marks.sent_as.words} frame arrived" for marks in seen if not marks.counted]
         disturbed = any(one.verdict is not ResultVerdict.VALID for one in made)
         return result_at(
             self,
@@ -228,7 +239,7 @@ class EcnMarking(FrameMethod):
                 "codepoints": ", ".join(codepoint.words for codepoint in read),
                 "arrived_frames": sum(marks.counted for marks in seen),
                 "marked_frames": sum(marks.marked for marks in seen),
-                **judged((fault for marks in seen for fault in marks.faults()), _AS_ASKED),
+                **judged(faults, _AS_ASKED, () if faults else unseen),
             },
             ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID,
             trials=dict.fromkeys(trial for one in made for trial in one.trials),

@@ -85,6 +85,7 @@ class MulticastCapacity(FrameMethod):
         trials: list[str] = []
         disturbances: list[str] = []
         failures: dict[int, tuple[int, int]] = {}
+        not_sent: set[int] = set()
 
         async def join(groups: int) -> Fill:
             for attempt in range(1, 1 + options.trial.attempts):
@@ -94,15 +95,18 @@ class MulticastCapacity(FrameMethod):
                 disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
                 missing = trial.reading.counts.failed
                 flooded = max((stream.counts.received for stream in watched(trial)), default=0)
-                if not missing and not flooded and not unsent_reports(trial):
+                is_whole = not trial.reading.counts.unsent and not unsent_reports(trial)
+                if not missing and not flooded and is_whole:
                     return Fill(groups, True)
+                if not is_whole:
+                    not_sent.add(groups)
                 failures[groups] = (flooded, missing)
             return Fill(groups, False)
 
         passed, failed = await most_held(join, options.most, 0.0)
         flooded, missing = failures.get(failed, (None, None)) if failed is not None else (None, None)
         values: Values = {
-            _CAPACITY.value: _bounded(passed, failed),
+            _CAPACITY.value: _bounded(passed, failed, is_not_sent=failed in not_sent),
             "first_not_kept_groups": failed,
             "flooded_frames": flooded,
             "missing_frames": missing,
@@ -146,7 +150,11 @@ class MulticastCapacity(FrameMethod):
         )
 
 
-def _bounded(passed: int, failed: int | None) -> Bounded:
+def _bounded(passed: int, failed: int | None, *, is_not_sent: bool) -> Bounded:
+    """Returns the most groups that were kept; ``is_not_sent``: with more the tester left joins or frames unsent."""
+    if is_not_sent:
+        reason = None if passed else "the tester did not send the join, or the frame, of a single group"
+        return Bounded(value=passed or None, lower=passed or None, limited_by=LimitedBy.TESTER, reason_null=reason)
     if failed is None:
         return Bounded(value=passed, lower=passed, limited_by=LimitedBy.MAXIMUM_LOAD)
     if passed == 0:

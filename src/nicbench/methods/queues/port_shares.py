@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from nicbench.core.base import Frozen
+from nicbench.core.base import Distinct, Frozen
 from nicbench.core.frame_size import FrameSize, Size, mean_bytes, size_parameters
 from nicbench.core.pattern import Way, WayLoad, way_of_stream, ways_of
 from nicbench.core.reading import Counts
@@ -59,7 +59,7 @@ class PortShares(FrameMethod):
         """Frame sizes, and mixes by name."""
         rate: FullRate = LINE_RATE
         """What each port sends."""
-        at_once: tuple[int, ...] | None = Field(default=None, min_length=1)
+        at_once: Distinct[Annotated[int, Field(ge=1)]] | None = Field(default=None, min_length=1)
         """How many ports send at once; without it every number from 1 to all."""
         repetitions: int = Field(default=3, ge=1, le=1000)
         """Trials of each number of ports."""
@@ -112,7 +112,7 @@ class PortShares(FrameMethod):
                 results.append(result)
                 continue
             alone: dict[int, float] = {}
-            for number in self.options.at_once or range(1, len(senders) + 1):
+            for number in sorted(self.options.at_once or range(1, len(senders) + 1)):
                 groups = [[port] for port in senders] if number == 1 else [list(senders)[:number]]
                 made = [
                     _Group(ports, await self._trials(context, size, ports, full.rate_frames_per_s)) for ports in groups

@@ -178,7 +178,7 @@ def values_of(stream: StreamReading, reading: Reading, to_port: int) -> Values:
         "recorded_frames": counts.intended,
         "sent_frames": counts.sent,
         "returned_frames": counts.received,
-        "missing_frames": max(0, counts.lost - (counts.unattributed or 0)),
+        "missing_frames": counts.lost,  # those that came back changed are not among them
         "changed_frames": changed,
         "extra_frames": (counts.duplicated or 0) + (reading.ports[to_port].foreign or 0),
         "duplicated_frames": counts.duplicated,
