@@ -245,3 +245,31 @@ def test_words_that_are_no_utf_8_become_question_marks(nicbench: Any, monkeypatc
     summary = json.loads((run / "summary.json").read_text())
     assert summary["title"] == "A?B"
     assert (summary["imported"]["source"], summary["imported"]["device"]) == ("?", "?")
+
+
+def test_decimal_commas_are_proposed_where_no_number_may_have_marks_between_thousands(nicbench: Any) -> None:
+    Path("a.csv").write_text("Frame size;frame rate [Mpps]\n64;1,25\n128;2,500\n")
+    ended = nicbench("import", "a.csv", "--method", "throughput")
+    assert ended.status == 2
+    assert ended.stderr.endswith("try it with: --decimal comma\n")
+    assert (
+        nicbench("import", "a.csv", "--method", "throughput", "--decimal", "comma", "--link-speed", "10 Gb/s").status
+        == 0
+    )
+    Path("b.csv").write_text("Frame size;frame rate [pps]\n64;1,250\n128;2,500\n")
+    assert "try it with" not in nicbench("import", "b.csv", "--method", "throughput").stderr
+
+
+def test_a_column_that_is_nearly_known_is_to_be_named_and_not_left_out(nicbench: Any) -> None:
+    Path("a.csv").write_text("Frame size,frame rates [Mpps],drops\n64,1.25,3\n")
+    said = nicbench("import", "a.csv", "--method", "throughput").stderr
+    assert "did you mean `frame rate`?" in said
+    assert "--column 'frame rates [Mpps]=NAME'" in said
+    assert "--ignore drops" in said
+
+
+def test_json_is_told_from_a_table(nicbench: Any) -> None:
+    Path("a.json").write_text('{"start": {}, "intervals": []}')
+    said = nicbench("import", "a.json", "--method", "stream").stderr
+    assert "a.json:1:1: this is JSON, not a table" in said
+    assert "--from iperf3" in said

@@ -106,6 +106,9 @@ def read_sheet(text: str, path: str, delimiter: str | None = None, heading_line:
     Without a ``delimiter`` it is the one of ``DELIMITERS`` that occurs most in the headings. WrongFileError lists what
     is wrong.
     """
+    if text.lstrip().startswith(("{", "[{")):
+        hint = "name the tool that printed it, as in --from iperf3, or make a table of it"
+        raise WrongFileError(path, [Problem(Position(1, 1), "this is JSON, not a table", hint)])
     skipped, rest = _skip_lines(text, heading_line)
     if rest[:4].lower() == "sep=":  # a line that Excel writes
         delimiter = delimiter or rest[4:5]

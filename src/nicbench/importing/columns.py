@@ -206,11 +206,17 @@ def _require_column(sheet: Sheet, name: str, option: str) -> int:
     return index
 
 
+def nearest_column(heading: str, columns: Iterable[ImportColumn]) -> str | None:
+    """Returns the known column whose name is most similar to a heading; None where none is similar."""
+    names = {plain(name): column.name for column in columns for name in (column.name, *column.also)}
+    close = nearest_name(parse_heading(heading).name, list(names))
+    return names[close] if close else None
+
+
 def _unknown_column(head: Cell, text: str, columns: Sequence[ImportColumn]) -> Problem:
     """Describes the problem with the nearest name, the expected names, and how to ignore the column."""
-    names = {plain(name): column.name for column in columns for name in (column.name, *column.also)}
-    close = nearest_name(parse_heading(text).name, list(names))
-    meant = f"did you mean `{names[close]}`? " if close else ""
+    close = nearest_column(text, columns)
+    meant = f"did you mean `{close}`? " if close else ""
     expected = f"expected are {expected_columns(columns)}"
     others = f"--column '{head.text}=NAME' names it, --ignore '{head.text}' leaves it out"
     return Problem(head.position, f"unknown column {quote(head.text)}", f"{meant}{expected}; {others}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -38,6 +39,11 @@ class Figure:
         """Formats the printed number, or another ``value``, in the printed unit."""
         text = self.printed.text if value is None else f"{value / self.scale:.6g}"
         return f"{text} {self.printed.unit}" if self.printed.unit else text
+
+
+_NUMBER_WITH_MARK: Final = re.compile(r"[+-]?(?P<digits>\d+[.,]\d+)(?![\d.,])")
+_THOUSAND: Final = 3
+"""The digits behind a mark between thousands."""
 
 
 @dataclass(slots=True)
@@ -80,6 +86,7 @@ def read_rows(
     order = sorted(assignment.columns, key=lambda one: one.column.quantity not in ("frame_size", "link"))
     rows: list[ReadRow] = []
     problems: list[Problem] = []
+    commas = ("--decimal", "comma") if options.decimal == "point" and _has_decimal_commas(sheet, order) else ()
     for cells in sheet.rows:
         names = [cells[index].text for index in assignment.configurations]
         row = ReadRow(cells[0].position.line, cells[0], ", ".join(names) or "default", link=options.link)
@@ -89,10 +96,21 @@ def read_rows(
                 _read(row, one, cell, table, options)
             except _WrongCellError as error:
                 what = f"{one.column.name} {quote(cell.text)}: {error}"
-                if not any(error.flags and problem.flags == error.flags for problem in problems):
-                    problems.append(Problem(cell.position, what, error.next_step, error.flags))
+                flags = error.flags or (commas if "," in cell.text else ())
+                if not any(flags and problem.flags == flags for problem in problems):
+                    problems.append(Problem(cell.position, what, error.next_step, flags))
         rows.append(row)
     return rows, problems
+
+
+def _has_decimal_commas(sheet: Sheet, columns: Sequence[AssignedColumn]) -> bool:
+    """Whether numbers of these columns have decimal commas: one at least that sets no three digits apart, and no
+    points.
+    """
+    texts = [row[one.index].text for row in sheet.rows for one in columns]
+    numbers = [match["digits"] for text in texts if (match := _NUMBER_WITH_MARK.match(text)) is not None]
+    has_points = any("." in number for number in numbers)
+    return not has_points and any(len(number.partition(",")[2]) != _THOUSAND for number in numbers if "," in number)
 
 
 def _read(row: ReadRow, one: AssignedColumn, cell: Cell, table: ImportTable, options: ImportOptions) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 from nicbench.core.errors import Problem, UsageError
 from nicbench.core.table import ImportTable
 from nicbench.importing.cells import Sheet
-from nicbench.importing.columns import LINK, Assignment, ImportOptions, assign, plain
+from nicbench.importing.columns import LINK, Assignment, ImportOptions, assign, nearest_column, plain
 from nicbench.importing.units import parse_link
 from nicbench.methods.base import Method
 
@@ -31,14 +31,15 @@ def with_flags(assignment: Assignment, sheet: Sheet, table: ImportTable) -> list
     return [
         problem
         if problem.flags or places[problem.position] in known
-        else replace(problem, flags=_flags_for_unknown(sheet, places[problem.position], keys))
+        else replace(problem, flags=_flags_for_unknown(sheet, places[problem.position], keys, table))
         for problem in assignment.problems
     ]
 
 
-def _flags_for_unknown(sheet: Sheet, index: int, keys: Sequence[int]) -> tuple[str, ...]:
+def _flags_for_unknown(sheet: Sheet, index: int, keys: Sequence[int], table: ImportTable) -> tuple[str, ...]:
     """``keys`` are the columns that tell rows apart: what is compared repeats their values. A column of numbers is
-    never taken for another one: a name that is alike is no reason to import a drop rate as a frame rate.
+    never taken for another one: a name that is alike is no reason to import a drop rate as a frame rate. It is to be
+    named then.
     """
     head = sheet.heads[index].text
     texts = [text for row in sheet.rows if (text := row[index].text)]
@@ -51,6 +52,8 @@ def _flags_for_unknown(sheet: Sheet, index: int, keys: Sequence[int]) -> tuple[s
         if len(set(points)) < len(points) and len(set(texts)) < len(texts):
             return "--configuration", head
         return "--ignore", head
+    if nearest_column(head, table.columns) is not None:
+        return "--column", f"{head}=NAME"
     return "--ignore", head
 
 
