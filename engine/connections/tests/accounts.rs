@@ -162,6 +162,15 @@ fn held_connections_answer_twice_and_those_that_end_are_lost() {
 }
 
 #[test]
+fn connections_of_all_threads_are_held_at_once() {
+    let server = Server::start("");
+    // The last of three is due when the time of the second, which another thread holds, would be over.
+    let result = server.client("--task hold --threads 2 --connections 3 --rate 0.8 --seconds 0.1");
+    assert_eq!(result["held"], 3);
+    assert_eq!(result["intervals"].as_array().unwrap().last().unwrap()["open"], 3);
+}
+
+#[test]
 fn nobody_there_is_refused_and_no_http_is_told() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let result = client(port, CONNECT);

@@ -1,17 +1,24 @@
 //! Connections that stay: when all are open, each is asked once more, spread over the time for which they are held.
 
 use super::Task;
+use super::threads::Together;
 use super::worker::Worker;
 
 const AT_ONCE: usize = 64;
 
 impl Worker<'_> {
-    /// Asks those of which it is time; whether each was asked, has answered or failed, and the time is over.
-    pub(super) fn hold(&mut self) -> bool {
+    /// Asks those of which it is time; whether each of every thread was asked, has answered or failed, and the time is
+    /// over. Until then all stay open.
+    pub(super) fn hold(&mut self, together: &Together) -> bool {
         let Task::Hold { hold_ns } = self.plan.task else { return true };
         let now = self.clock.now();
         let Some(from) = self.held_from else {
-            if self.pending == 0 {
+            if self.pending == 0 && !self.waits {
+                self.waits = true;
+                together.note_opened();
+            }
+            if self.waits && together.are_all_open() {
+                self.waits = false;
                 self.held_from = Some(now);
                 let open = (0..self.slots.len()).filter(|&slot| self.slots[slot].connection.is_some());
                 self.to_ask = open.map(|slot| self.token(slot)).collect();
@@ -32,7 +39,11 @@ impl Worker<'_> {
                 self.ask(slot, number);
             }
         }
-        self.asked == self.to_ask.len() && self.pending == 0 && now >= from + hold_ns
+        if !self.waits && self.asked == self.to_ask.len() && self.pending == 0 && now >= from + hold_ns {
+            self.waits = true;
+            together.note_asked();
+        }
+        self.waits && together.are_all_asked()
     }
 
     /// When the next of the held connections is asked.

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::Barrier;
 
 use super::connection::{Asked, Connection, Observer, State, Step};
 use super::tally::{Failure, Tally};
+use super::threads::Together;
 use super::{Plan, Task};
 use crate::clock::{Clock, ns, thread_cpu_ns};
 use crate::poll::Poll;
@@ -14,6 +14,8 @@ use crate::poll::Poll;
 const AT_ONCE: usize = 64;
 /// So long what is due may wait to be put in a queue.
 const QUEUE_NS: u64 = 200_000;
+/// So often a thread looks whether others have done their part.
+const WAIT_NS: u64 = 5_000_000;
 const BUFFER_BYTES: usize = 256 * 1024;
 
 /// A connection of the task `requests`, which is opened again where the server closes it.
@@ -51,6 +53,8 @@ pub struct Worker<'a> {
     pub(super) held_from: Option<u64>,
     pub(super) to_ask: Vec<u64>,
     pub(super) asked: usize,
+    /// Whether it has done its part, and other threads have not.
+    pub(super) waits: bool,
     pub(super) tally: Tally,
     buffer: Vec<u8>,
 }
@@ -110,15 +114,16 @@ impl<'a> Worker<'a> {
             held_from: None,
             to_ask: Vec::new(),
             asked: 0,
+            waits: false,
             tally: Tally::default(),
             buffer: vec![0; BUFFER_BYTES],
         })
     }
 
-    /// Does it all; the threads begin together at `ready`.
-    pub fn run(mut self, ready: &Barrier) -> io::Result<Tally> {
+    /// Does it all; the threads begin together.
+    pub fn run(mut self, together: &Together) -> io::Result<Tally> {
         self.open_lanes()?;
-        ready.wait();
+        together.begin();
         self.clock = Clock::start();
         for queue in &mut self.deadlines {
             queue.clear();
@@ -131,7 +136,7 @@ impl<'a> Worker<'a> {
             self.expire();
             if self.next >= self.plan.schedule.count {
                 let over = match self.plan.task {
-                    Task::Hold { .. } => self.hold(),
+                    Task::Hold { .. } => self.hold(together),
                     _ => self.pending == 0 || self.clock.now() >= last_ns.max(self.started_ns) + within_ns,
                 };
                 if over {
@@ -329,6 +334,9 @@ impl<'a> Worker<'a> {
         }
         if let Some(next_ns) = self.next_held_ns() {
             until = until.min(next_ns);
+        }
+        if self.waits {
+            until = until.min(now + WAIT_NS);
         }
         for queue in &self.deadlines {
             if let Some(&(deadline, _)) = queue.front() {
