@@ -196,6 +196,17 @@ def values_not_offered(percent: float, full: FullLoad) -> Values:
     }
 
 
+def without_tester(
+    method: FrameMethod, size: Size, full: FullLoad, value: str, parameters: Mapping[str, Any] | None = None
+) -> Result:
+    """Returns the result, without its ``value``, of a tester that sends nothing: no trial is made."""
+    reason, percent = full.why_not_more, (parameters or {}).get("load_percent")
+    values: Values = {**values_not_offered(percent or 100.0, full), value: Bounded(value=None, reason_null=reason)}
+    point = None if percent is None else f"{percent:g}"
+    incomplete = ResultVerdict.INCOMPLETE
+    return result_at(method, size, values, incomplete, disturbances=(reason,), parameters=parameters, point=point)
+
+
 def sending_ports(trial: Trial) -> int:
     """Returns how many ports' line rates the streams can fill: 2 for both directions, 1 for many ports to one."""
     ways = {way for stream in trial.reading.streams if (way := way_of_stream(stream.name)) is not None}

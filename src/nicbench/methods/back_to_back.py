@@ -37,7 +37,7 @@ from nicbench.methods._loads import (
     full_rate,
     full_rate_words,
 )
-from nicbench.methods._results import Values, measure_sizes, result_at
+from nicbench.methods._results import Values, measure_sizes, result_at, without_tester
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, BurstPauses, Duration, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -49,8 +49,7 @@ _VALUE = Column(
     value="back_to_back_frames", head="Back-to-back value", unit="frames", form="trimmed", is_main=True, better="higher"
 )
 _FASTEST_FRAMES_PER_S = 148_809_524.0
-# So often a search begins anew as its bursts came at a lower rate than they were to.
-_MOST_RESTARTS = 3
+_MOST_RESTARTS = 3  # of searches, as bursts came at a lower rate than they were to
 
 
 class BackToBack(FrameMethod):
@@ -158,14 +157,11 @@ class BackToBack(FrameMethod):
             full = await full_rate(context, size, HIGHEST)
         throughput = earlier_rate(context, self.options.at, self.options.of, size)
         if full.is_sent_nothing:
-            reason = full.why_not_more
-            nothing = Bounded(value=None, reason_null=reason)
-            return result_at(self, size, {_VALUE.value: nothing}, ResultVerdict.INCOMPLETE, disturbances=(reason,))
+            return without_tester(self, size, full, _VALUE.value)
         bursts = _Bursts(full, full.load_frames_per_s(100.0))
         if throughput.value is not None and throughput.value >= bursts.load_frames_per_s:
             return self._result(size, bursts, throughput, [])
-        found: list[tuple[int, int | None]] = []
-        restarts = 0
+        found, restarts = list[tuple[int, int | None]](), 0
         while len(found) < self.options.repetitions:
             parameters = {**size_parameters(size), "repetition": len(found) + 1}
             load = bursts.load_frames_per_s
@@ -174,14 +170,11 @@ class BackToBack(FrameMethod):
             async def whole(frames: int, parameters: dict[str, Any] = parameters) -> bool:
                 return await self._comes_back_whole(context, size, bursts, frames, parameters)
 
-            one = await longest_burst(whole, longest, self.options.step_frames)
+            found.append(await longest_burst(whole, longest, self.options.step_frames))
             if throughput.value is not None and throughput.value >= bursts.load_frames_per_s:
                 return self._result(size, bursts, throughput, [])
-            if bursts.load_frames_per_s < load and restarts < _MOST_RESTARTS:
-                restarts += 1  # bursts at different rates have no mean
-                found.clear()
-            else:
-                found.append(one)
+            if bursts.load_frames_per_s < load and (restarts := restarts + 1) <= _MOST_RESTARTS:
+                found.clear()  # bursts at different rates have no mean
         return self._result(size, bursts, throughput, found)
 
     async def _comes_back_whole(

@@ -17,7 +17,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_parameters
 from nicbench.core.frame_size import words_of as size_words
 from nicbench.core.quantity import Percent
-from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.result import Result
 from nicbench.core.table import Column, Curve, Grid, ImportTable, ResultTable
 from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._imports import (
@@ -38,8 +38,8 @@ from nicbench.methods._results import (
     HOW_IT_IS_CHECKED,
     result_at,
     returned_values,
-    values_not_offered,
     verdict_of,
+    without_tester,
 )
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
@@ -109,19 +109,8 @@ class FrameLoss(FrameMethod):
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.of)
             if full.is_sent_nothing:
-                values, parameters = values_not_offered(100.0, full), {"load_of": full.words, "load_percent": 100.0}
-                reasons = (full.why_not_more,)
-                results.append(
-                    result_at(
-                        self,
-                        size,
-                        values,
-                        ResultVerdict.INCOMPLETE,
-                        disturbances=reasons,
-                        parameters=parameters,
-                        point="100",
-                    )
-                )
+                parameters = {"load_of": full.words, "load_percent": 100.0}
+                results.append(without_tester(self, size, full, "returned_percent", parameters))
                 context.publish(results[-1])
                 continue
             results += await self._measure_falling(context, size, full)
