@@ -94,3 +94,10 @@ def test_the_help_names_every_kind() -> None:
     told = option.__metadata__[0].help
 
     assert [kind for kind in find("nicbench.export.formats", ExportFormat) if kind not in told] == []  # type: ignore[type-abstract]
+
+
+def test_an_export_is_no_table_to_import(run: RunFolder, nicbench: Command) -> None:
+    assert nicbench("export", run.run_id, "--to", "csv", "--output", "some.csv").status == 0
+    said = nicbench("import", "some.csv", "--method", "throughput").stderr
+    assert "this is what `nicbench export` writes" in said
+    assert "try it with" not in said

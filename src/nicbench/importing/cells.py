@@ -16,6 +16,8 @@ MOST_ROWS: Final = 10_000
 MOST_COLUMNS: Final = 256
 LONGEST_CELL: Final = 1_000
 DELIMITERS: Final = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
+_OWN: Final = ("run_id", "result", "span")
+"""How the headings of exported results begin."""
 _BLANK = " \u00a0"
 _ZIP: Final = b"PK\x03\x04"
 """How .xlsx and .ods begin, which are archives."""
@@ -138,6 +140,9 @@ def _make_sheet(lines: Sequence[list[Cell]], path: str) -> Sheet:
         raise WrongFileError(
             path, [Problem(heads[0].position, f"has {len(heads)} columns, more than {MOST_COLUMNS}", None)]
         )
+    if tuple(cell.text for cell in heads[: len(_OWN)]) == _OWN:
+        hint = "name the run itself: `nicbench report`, `compare` and `gather` take its folder"
+        raise WrongFileError(path, [Problem(heads[0].position, "this is what `nicbench export` writes", hint)])
     seen: dict[str, Position] = {}
     for cell in heads:
         if not cell.text:
