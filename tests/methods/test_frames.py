@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 from pydantic import ValidationError
 
 from nicbench.core.endpoint import Mount
 from nicbench.core.frames import FrameFigures, FrameTimes
-from nicbench.core.result import Result
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import Figures, HostCommand, Job, JobOutcome, Placement, RestartServers
 from nicbench.methods._frame_options import PROFILES, largest_frame_bytes
 from nicbench.methods.frames import Frames
 from nicbench.stats.latency import histogram_of
 
-from .round_contexts import Laboratory
+from .round_contexts import Laboratory, fast_laboratory
 
 FRAME_BYTES = 4096 * 3112 * 4 + 65_536
 
@@ -68,7 +69,7 @@ def of_part(results: tuple[Result, ...], part: str) -> list[Result]:
 
 
 def test_the_defaults_are_those_of_the_published_study() -> None:
-    laboratory = Laboratory(by_instance(*[24.0] * 12))
+    laboratory = fast_laboratory(by_instance(*[24.0] * 12))
     results = studied(laboratory)
     assert [(one.parameters["direction"], one.parameters["instances"]) for one in of_part(results, "runs")] == [
         (direction, instances) for direction in ("read", "write") for instances in range(1, 13)
@@ -85,7 +86,7 @@ def test_the_defaults_are_those_of_the_published_study() -> None:
 
 
 def test_every_instance_has_a_folder_of_its_own_and_the_frames_to_read_are_written_once() -> None:
-    laboratory = Laboratory(by_instance(24.0, 24.0, 24.0), clients_per_port=2)
+    laboratory = fast_laboratory(by_instance(24.0, 24.0, 24.0), clients_per_port=2)
     studied(laboratory, instances=[1, 3])
     preparation = laboratory.player.prepared[0]
     assert [(each.endpoint, each.path) for each in preparation.folders] == [
@@ -108,7 +109,7 @@ def test_every_instance_has_a_folder_of_its_own_and_the_frames_to_read_are_writt
 
 
 def test_instances_that_begin_one_after_the_other_are_measured_at_the_same_time() -> None:
-    laboratory = Laboratory(by_instance(24.0, 24.0, 24.0))
+    laboratory = fast_laboratory(by_instance(24.0, 24.0, 24.0))
     studied(laboratory, instances=[3], direction=["read"], ramp_delay=2.0)
     (round_of_three,) = laboratory.requests
     asked = [job.ask.frames for job in round_of_three.jobs if job.ask.frames]
@@ -121,7 +122,7 @@ def test_instances_that_begin_one_after_the_other_are_measured_at_the_same_time(
 
 
 def test_a_round_of_instances_is_summed_up_and_each_of_them_told() -> None:
-    laboratory = Laboratory(by_instance(24.0, 23.8, 12.0))
+    laboratory = fast_laboratory(by_instance(24.0, 23.8, 12.0))
     results = studied(laboratory, instances=[3], direction=["read"])
     (whole,), instances = of_part(results, "runs"), of_part(results, "instances")
     assert whole.values["sum_frames_per_s"] == pytest.approx(59.8)
@@ -139,7 +140,7 @@ def test_a_round_of_instances_is_summed_up_and_each_of_them_told() -> None:
 
 
 def test_an_instance_that_failed_leaves_the_sum_unknown_and_the_others_told() -> None:
-    results = studied(Laboratory(by_instance(24.0, None)), instances=[2], direction=["write"])
+    results = studied(fast_laboratory(by_instance(24.0, None)), instances=[2], direction=["write"])
     whole, first, second = results
     assert whole.verdict == "incomplete"
     assert (whole.values["sum_frames_per_s"], whole.values["met"]) == (None, None)
@@ -150,21 +151,50 @@ def test_an_instance_that_failed_leaves_the_sum_unknown_and_the_others_told() ->
 
 def test_what_holds_them_is_the_rate_they_are_held_to_or_the_link() -> None:
     fast = 40 * 24 * FRAME_BYTES * 8.0
-    (whole, *_) = studied(Laboratory(by_instance(24.0), link_bits_per_s=fast), instances=[1], direction=["read"])
+    (whole, *_) = studied(fast_laboratory(by_instance(24.0), link_bits_per_s=fast), instances=[1], direction=["read"])
     assert whole.values["limited_by"] == "frame rate"
     link = 20 * FRAME_BYTES * 8.0
-    (whole, *_) = studied(Laboratory(by_instance(9.5, 9.6), link_bits_per_s=link), instances=[2], direction=["read"])
+    (whole, *_) = studied(
+        fast_laboratory(by_instance(9.5, 9.6), link_bits_per_s=link), instances=[2], direction=["read"]
+    )
     assert (whole.values["limited_by"], whole.values["limit"]) == ("link", "the link was full")
 
 
 def test_more_than_the_link_carries_came_out_of_the_clients_memory() -> None:
     laboratory = Laboratory(by_instance(20.0), link_bits_per_s=10 * FRAME_BYTES * 8.0)
-    (whole, *_) = studied(laboratory, instances=[1], direction=["read"])
+    whole, instance = studied(laboratory, instances=[1], direction=["read"])
     assert whole.values["limited_by"] == "client's memory"
+    assert whole.disturbances[0].startswith("c00 moved ")
+    for one in (whole, instance):
+        assert (one.verdict, one.values["met"]) == (ResultVerdict.INCOMPLETE, None)
+
+
+def test_frames_out_of_the_clients_memory_are_no_proof_of_a_server_however_fast_they_come() -> None:
+    laboratory = Laboratory(by_instance(24.0), link_bits_per_s=10 * FRAME_BYTES * 8.0)
+    whole, instance = studied(laboratory, instances=[1], direction=["read"], frames=10)
+    assert (whole.values["limited_by"], whole.values["sum_frames_per_s"]) == ("client's memory", None)
+    assert (instance.values["frames_per_s"], instance.verdict) == (None, ResultVerdict.INCOMPLETE)
+
+
+@pytest.mark.parametrize(("target", "frames_per_s", "fits"), [(25, 24, False), (24.2, 24, True), (25, None, True)])
+def test_a_target_beyond_what_instances_are_held_to_is_refused(
+    target: float, frames_per_s: float | None, fits: bool
+) -> None:
+    with nullcontext() if fits else pytest.raises(ValidationError, match="more than instances are held to"):
+        Frames.Options(target=target, frames_per_s=frames_per_s, frames=100)
+
+
+def test_an_existing_stream_is_cut_into_frames_of_the_size_that_was_asked_for() -> None:
+    laboratory = fast_laboratory(by_instance(24.0))
+    options: dict[str, object] = {"instances": [1], "direction": ["read"], "existing": True, "streamed": True}
+    studied(laboratory, **options, pattern="film.mov", frame_size=8_294_400)
+    asked = laboratory.requests[-1].jobs[0].ask.frames
+    assert asked is not None
+    assert asked.frame_bytes == 8_294_400
 
 
 def test_without_a_limit_there_is_no_target_unless_one_is_asked() -> None:
-    laboratory = Laboratory(lambda _, job: saw(300.0, due=None))
+    laboratory = fast_laboratory(lambda _, job: saw(300.0, due=None))
     options = {"instances": [1], "direction": ["read"], "frames_per_s": None, "frames": 100}
     (whole, instance) = studied(laboratory, **options)
     assert "target_frames_per_s" not in whole.values
@@ -177,7 +207,7 @@ def test_without_a_limit_there_is_no_target_unless_one_is_asked() -> None:
 
 
 def test_frames_of_somebody_else_are_read_where_they_are_and_nothing_is_prepared() -> None:
-    laboratory = Laboratory(by_instance(24.0))
+    laboratory = fast_laboratory(by_instance(24.0))
     studied(laboratory, instances=[1], direction=["read"], existing=True, pattern="shot_%04d.exr", first=1001)
     preparation = laboratory.player.prepared[0]
     assert (preparation.folders, preparation.jobs) == ((), ())
@@ -188,18 +218,18 @@ def test_frames_of_somebody_else_are_read_where_they_are_and_nothing_is_prepared
 
 
 def test_commands_come_before_caches_are_dropped_on_each_machine_once() -> None:
-    laboratory = Laboratory(by_instance(24.0, 24.0), clients_per_port=2)
+    laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     studied(laboratory, instances=[2], direction=["read"], before_each=[{"host": "server", "run": "restart"}])
     said = [(each.host, each.run, each.on_machine) for each in laboratory.player.before]
     assert said[0] == ("server", "restart", False)
     assert [(host, on_machine) for host, _, on_machine in said[1:]] == [("h00", True), ("h01", True), ("server", True)]
-    laboratory = Laboratory(by_instance(24.0))
+    laboratory = fast_laboratory(by_instance(24.0))
     studied(laboratory, instances=[1], direction=["read"], drop_caches=False)
     assert laboratory.player.before == []
 
 
 def test_what_was_written_before_goes_before_anything_else() -> None:
-    laboratory = Laboratory(by_instance(24.0, 24.0), clients_per_port=2)
+    laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     studied(laboratory, instances=[2], direction=["write"], before_each=[{"host": "server", "run": "fstrim -a"}])
     folder = "/mnt/d2/nicbench-fake/editors-2-write"
     said = [(each.host, each.run) for each in laboratory.player.before]
@@ -208,7 +238,7 @@ def test_what_was_written_before_goes_before_anything_else() -> None:
 
 
 def test_a_large_seed_is_one_of_64_bits() -> None:
-    laboratory = Laboratory(by_instance(24.0), seed=2**63 - 1)
+    laboratory = fast_laboratory(by_instance(24.0), seed=2**63 - 1)
     studied(laboratory, instances=[1], direction=["read"])
     (job,) = laboratory.player.prepared[0].jobs
     assert job.ask.frames is not None
@@ -216,13 +246,13 @@ def test_a_large_seed_is_one_of_64_bits() -> None:
 
 
 def test_clients_with_fewer_instances_are_not_slow_for_that() -> None:
-    laboratory = Laboratory(lambda _, job: saw(8.0), clients_per_port=3, link_bits_per_s=1e12)
+    laboratory = fast_laboratory(lambda _, job: saw(8.0), clients_per_port=3, link_bits_per_s=1e12)
     (whole, *_) = studied(laboratory, instances=[5], direction=["read"])
     assert whole.values["limited_by"] == "unknown"
 
 
 def test_places_have_clients_cpus_and_memory_of_their_own() -> None:
-    laboratory = Laboratory(by_instance(24.0, 24.0), clients_per_port=2)
+    laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     places = [{"directory": "/a", "client": "c01", "cpus": "0-1,4", "memory_node": 1}, "/b"]
     studied(laboratory, instances=[2], direction=["read"], directories=places)
     first, second = laboratory.requests[0].jobs
@@ -231,7 +261,7 @@ def test_places_have_clients_cpus_and_memory_of_their_own() -> None:
 
 
 def test_without_directories_the_shares_of_the_dut_are_used() -> None:
-    laboratory = Laboratory(by_instance(24.0, 24.0), clients_per_port=2)
+    laboratory = fast_laboratory(by_instance(24.0, 24.0), clients_per_port=2)
     laboratory.context.mounts = tuple(
         Mount(
             share=number,
@@ -283,7 +313,7 @@ def shares(laboratory: Laboratory, kind: str, *, survives: bool) -> None:
 def test_servers_whose_mounts_survive_it_are_restarted_before_their_caches_are_dropped(
     options: dict[str, object], survives: bool, before: list[str]
 ) -> None:
-    laboratory = Laboratory(by_instance(24.0))
+    laboratory = fast_laboratory(by_instance(24.0))
     shares(laboratory, "a kind", survives=survives)
     given = {"instances": [1], "direction": ["read"], "before_each": [{"host": "server", "run": "my command"}]}
     asyncio.run(Frames("editors", Frames.Options.model_validate({**given, **options})).run(laboratory.context))
@@ -300,7 +330,7 @@ def test_servers_whose_mounts_survive_it_are_restarted_before_their_caches_are_d
 
 
 def test_a_restart_that_mounts_do_not_survive_is_refused() -> None:
-    laboratory = Laboratory(by_instance(24.0))
+    laboratory = fast_laboratory(by_instance(24.0))
     shares(laboratory, "sftp", survives=False)
     options = Frames.Options.model_validate({"instances": [1], "restart_servers": True})
     objection = Frames("editors", options).objection(laboratory.context)
@@ -310,7 +340,7 @@ def test_a_restart_that_mounts_do_not_survive_is_refused() -> None:
 
 
 def test_without_directories_or_shares_it_says_what_to_write() -> None:
-    objection = Frames("editors", Frames.Options()).objection(Laboratory(by_instance()).context)
+    objection = Frames("editors", Frames.Options()).objection(fast_laboratory(by_instance()).context)
     assert objection is not None
     assert "directories: /mnt/d{instance}" in objection.next_step
 
@@ -355,7 +385,7 @@ def test_options_that_mean_nothing_are_refused(wrong: dict[str, object], said: s
 
 
 def test_runs_grow_until_the_sum_of_the_instances_is_known() -> None:
-    whole, instance = studied(Laboratory(by_instance(24.0)), instances=[1], direction=["read"])
+    whole, instance = studied(fast_laboratory(by_instance(24.0)), instances=[1], direction=["read"])
     assert Frames.main_values(whole) == ("sum_frames_per_s",)
     assert Frames.main_values(instance) == ()
 

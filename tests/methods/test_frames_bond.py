@@ -11,7 +11,7 @@ from nicbench.core.round import Figures, Job, JobOutcome, RoundRequest
 from nicbench.methods.frames import Frames
 from nicbench.stats.bonds import judge_bond
 
-from .round_contexts import Laboratory
+from .round_contexts import Laboratory, fast_laboratory
 
 FRAME_BYTES = 51_052_544
 SECONDS = 20.0
@@ -74,7 +74,7 @@ def studied(laboratory: Laboratory) -> list[Result]:
 
 
 def test_instances_that_shared_a_port_are_named_with_what_each_had() -> None:
-    laboratory = Laboratory(saw)
+    laboratory = fast_laboratory(saw)
     laboratory.player.bonded = seen_by_the_server
     whole, *instances = studied(laboratory)
     assert whole.values["bond"] == (
@@ -86,6 +86,6 @@ def test_instances_that_shared_a_port_are_named_with_what_each_had() -> None:
 
 
 def test_without_a_bond_there_is_no_value_of_one() -> None:
-    whole, *instances = studied(Laboratory(saw))
+    whole, *instances = studied(fast_laboratory(saw))
     assert "bond" not in whole.values
     assert not any("bond_port" in one.values for one in instances)

@@ -12,7 +12,8 @@ from nicbench.core.reading import Counts, Intervals
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.methods.services._seen import available_share
+from nicbench.methods.services._judging import performance_failures
+from nicbench.methods.services._seen import Seen, available_share
 from nicbench.methods.services._service import Acceptance, Service, steps_of
 from nicbench.methods.services.service_activation import ActivationTimes, ServiceActivation
 from nicbench.report.tables import sections
@@ -211,3 +212,17 @@ async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_d
     results = await activated(Short(140 * MBIT), GOLD)
     assert set(outcomes(results).values()) == {"not judged"}
     assert (results[0].values["why"], results[0].verdict) == ("30 % was not sent", ResultVerdict.DISTURBED)
+
+
+def test_a_figure_and_the_limit_that_it_misses_never_read_the_same() -> None:
+    accept = Acceptance(loss=0.01, delay=1e-3, availability=0.9999)
+    service = Service(name="voice", cir=100e6, accept=accept)
+    seen = Seen(
+        loss_ratio=0.0100004, delay_ns=1_000_001.0, delay_variation_ns=None, committed_bits_per_s=99_999_500.0,
+        bits_per_s=99_999_500.0, duration_s=60.0, uncertainty=0.0, availability=0.9998843,
+    )  # fmt: skip
+    assert performance_failures(service, seen) == [
+        "1.00004 % lost, 1 % may be",
+        "mean delay 1000.001 µs, 1000 µs may be",
+        "available for 99.988 % of the time, 99.99 % are asked for",
+    ]

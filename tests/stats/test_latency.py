@@ -13,7 +13,15 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from nicbench.core.trial import Latency, SharedCore
-from nicbench.stats.latency import add_percentiles, frames_above, merge, percentiles_ns, split_by_core
+from nicbench.stats.latency import (
+    add_histograms,
+    add_percentiles,
+    frames_above,
+    histogram_of,
+    merge,
+    percentiles_ns,
+    split_by_core,
+)
 
 GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_text())
 
@@ -158,3 +166,12 @@ def test_of_streams_the_frames_of_a_shared_core_are_added_up_where_each_knows_th
     assert unknown is not None
     assert unknown.shared_core is None
     assert split_by_core(unknown) is None
+
+
+def test_times_beyond_those_of_network_frames_keep_their_values_when_they_are_added_up() -> None:
+    late = histogram_of([(200 * 10**9, 50), (490 * 10**9, 50)], highest_ns=3600 * 10**9)
+    added = add_histograms([late, histogram_of([(10**9, 1)])])
+    assert added is not None
+    found = percentiles_ns(added)
+    assert found["50"] == pytest.approx(200e9, rel=1e-3)
+    assert found["90"] == pytest.approx(490e9, rel=1e-3)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nicbench_protocol::FramesContent;
 use serde::{Deserialize, Serialize};
 
-use crate::content::MARK;
+use crate::content::{BLOCK_BYTES, MARK};
 use crate::names::{Pattern, is_plain};
 use crate::profile::compressed_bytes;
 
@@ -179,18 +179,28 @@ pub fn clean(directory: &Path) -> Result<Cleaned, String> {
 }
 
 /// The size of a file that holds what we write; `None` where it does not. A frame whose first block was not yet written
-/// when its writer was killed is empty there or holds zeros, with which no picture format begins.
+/// when its writer was killed is empty there or holds zeros: then each of its blocks must be one of ours, or of zeros.
 pub fn is_ours(path: &Path) -> io::Result<Option<u64>> {
     let details = fs::symlink_metadata(path)?;
     if !details.is_file() {
         return Ok(None);
     }
-    let mut begin = Vec::new();
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file: File = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    file.take(MARK.len() as u64).read_to_end(&mut begin)?;
-    let is_ours = MARK.starts_with(&begin) || begin.iter().all(|byte| *byte == 0);
-    Ok(is_ours.then_some(details.len()))
+    let mut file: File = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let (mut block, mut is_first) = (Vec::with_capacity(BLOCK_BYTES), true);
+    loop {
+        block.clear();
+        (&mut file).take(BLOCK_BYTES as u64).read_to_end(&mut block)?;
+        let begin = &block[..block.len().min(MARK.len())];
+        let is_stamped = !begin.is_empty() && MARK.starts_with(begin);
+        if block.is_empty() || is_first && is_stamped {
+            return Ok(Some(details.len()));
+        }
+        if !is_stamped && block.iter().any(|byte| *byte != 0) {
+            return Ok(None);
+        }
+        is_first = false;
+    }
 }
 
 #[cfg(test)]

@@ -164,11 +164,13 @@ fn result(job: &Job, control: &Control, sync_at_end_ns: Option<u64>) -> FramesRe
     } else {
         FramesEndedBy::Frames
     };
-    if all.frames > 0 {
-        // The last second may not be a whole one.
-        recorder.interval(last_ns / INTERVAL_NS).interval_ns = (last_ns % INTERVAL_NS).max(1);
-    }
     let measured_ns = job.schedule.measured_ns(recorder.positions, last_ns, ended_by == FramesEndedBy::Duration);
+    if all.frames > 0 {
+        // The last second may not be a whole one; its last frame's own time belongs to it.
+        let begun_ns = last_ns / INTERVAL_NS * INTERVAL_NS;
+        let until_ns = (job.schedule.warm_up_ns + measured_ns).max(last_ns);
+        recorder.interval(last_ns / INTERVAL_NS).interval_ns = until_ns.saturating_sub(begun_ns).clamp(1, INTERVAL_NS);
+    }
     let (frames, bytes) = (recorder.measured_frames, recorder.measured_bytes);
     let per_s = |count: u64| (measured_ns > 0 && frames > 0).then(|| count as f64 * 1e9 / measured_ns as f64);
     let times = recorder.times();

@@ -64,7 +64,7 @@ impl<'a> Worker<'a> {
     pub fn open_stream(&mut self) -> WorkResult<()> {
         let Some(path) = self.job.frames.stream() else { return Ok(()) };
         let place = Place { frame: self.job.frames.location(0).number, path, direct: self.job.direct };
-        let request = Request::Open { path: path.to_owned(), mode: Mode { new: false, ..self.mode(0) } };
+        let request = Request::Open { path: path.to_owned(), mode: Mode { new: false, ..self.mode() } };
         let done = self.requests.submit(0, request).and_then(|()| self.requests.next(None));
         let opened = done.and_then(|done| match done {
             Some(Completion { answer: Answer::Opened(file), .. }) => file,
@@ -151,7 +151,7 @@ impl<'a> Worker<'a> {
         match &self.stream {
             Some(file) => frame.begin_transfer(Arc::clone(file), None),
             None => {
-                let request = Request::Open { path: frame.location.path.clone(), mode: self.mode(position) };
+                let request = Request::Open { path: frame.location.path.clone(), mode: self.mode() };
                 self.requests.submit(frame.token, request).map_err(|error| self.queue_failure(&error))?;
             }
         }
@@ -160,10 +160,11 @@ impl<'a> Worker<'a> {
         Ok(NextFrame::Begun)
     }
 
-    /// Frames that are written for the first time must not be there: they would be somebody else's.
-    fn mode(&self, position: u64) -> Mode {
+    /// Frames that are written must not be there: they would be somebody else's. In rotation another thread may have
+    /// made one meanwhile; that none was there was seen before.
+    fn mode(&self) -> Mode {
         let write = self.job.task != FramesTask::Read;
-        Mode { write, new: write && position < self.job.frames.count(), direct: self.job.direct }
+        Mode { write, new: write && !self.job.repeat, direct: self.job.direct }
     }
 
     /// Submits the next request of a frame.

@@ -172,12 +172,12 @@ def format_duration_s(duration_s: float) -> str:
     return f"{duration_s / 1e-9:.4g} ns"
 
 
-def format_bits_per_s(bits_per_s: float) -> str:
+def format_bits_per_s(bits_per_s: float, digits: int = 4) -> str:
     """Formats a bit rate with a suitable unit: "10 Gb/s", "96 Mb/s"."""
     for factor, unit in ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s")):
         if bits_per_s >= factor:
-            return f"{bits_per_s / factor:.4g} {unit}"
-    return f"{bits_per_s:.4g} b/s"
+            return f"{bits_per_s / factor:.{digits}g} {unit}"
+    return f"{bits_per_s:.{digits}g} b/s"
 
 
 def format_bytes(size_bytes: int) -> str:
@@ -188,9 +188,9 @@ def format_bytes(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
-def format_ratio(ratio: float) -> str:
-    """Formats a share in percent with three significant digits, never as a power of ten: "0.5 %", "0.0000795 %"."""
-    return f"{Decimal(f'{ratio * 100.0:.3g}'):f} %"
+def format_ratio(ratio: float, digits: int = 3) -> str:
+    """Formats a share in percent with significant digits, never as a power of ten: "0.5 %", "0.0000795 %"."""
+    return f"{Decimal(f'{ratio * 100.0:.{digits}g}'):f} %"
 
 
 def _decimals(value: float, most: int = 4) -> int:

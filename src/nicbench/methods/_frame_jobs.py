@@ -61,8 +61,10 @@ def job_spec_of(
 
 
 def _size(options: FramesOptions, direction: Task) -> dict[str, str | int | None]:
-    """Returns the frame size to write; empty for reading, where frames are as large as they were written."""
-    if direction == "read":
+    """Returns the frame size to write, or to cut an existing stream into; frames that are read are as large as they
+    were written.
+    """
+    if direction == "read" and not (options.existing and options.streamed):
         return {}
     return {
         "profile": options.profile if options.frame_size is None else None,

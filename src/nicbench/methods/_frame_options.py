@@ -276,6 +276,12 @@ class FramesOptions(Frozen):
                 "without a limit (`frames_per_s`) nobody knows how many frames there will be: write `frames` "
                 "with the number that is read or written again and again"
             )
+        least = None if self.target is None else self.target * (1.0 - self.tolerance)
+        if self.frames_per_s is not None and least is not None and least > self.frames_per_s:
+            raise ValueError(
+                f"the `target` of {self.target:g} frames/s is more than instances are held to: write `frames_per_s: "
+                f"{self.target:g} fps` too, or `null` for no limit"
+            )
         require_link_back(self.failure, self.warm_up + self.duration)
         if self.existing and self.directories is None:
             raise ValueError("`existing` frames are somewhere: write `directories`")

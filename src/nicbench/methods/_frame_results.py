@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from nicbench.core.frames import FrameFigures, FrameTimes
 from nicbench.core.result import Result
 from nicbench.core.result import ResultVerdict as Verdict
 from nicbench.core.round import MachineCpu, Round
+from nicbench.core.units import format_bits_per_s
 from nicbench.methods._failures import failure_values, note_of_jobs
 from nicbench.methods._frame_options import FramesOptions, Seat
-from nicbench.methods._round_figures import cpu_values, mean
+from nicbench.methods._round_figures import cpu_values, mean, monitored_cpu
 from nicbench.methods.base import RoundContext, Values
 from nicbench.stats.frames import Instance, RunFigures, Target, figures_of_run
 from nicbench.stats.frames_runs import INSTANCES, RUNS, SUM, FilmRun, group_by_point
 from nicbench.stats.latency import add_histograms, percentiles_ns
-from nicbench.stats.limits import CpuLoad, MovedData, limit_of
+from nicbench.stats.limits import MovedData, limit_of
 
 _FASTER_THAN_LINK = 1.02
 """The factor of the link rate above which frames cannot have come over the link."""
@@ -31,6 +32,39 @@ def target_of(options: FramesOptions) -> Target | None:
 def figures_of(one: Round) -> list[FrameFigures | None]:
     """Returns the figures of each instance; None for an instance that failed."""
     return [None if outcome.figures is None else outcome.figures.frames for outcome in one.outcomes]
+
+
+def believed_figures(one: Round, seats: Sequence[Seat], context: RoundContext) -> list[FrameFigures | None]:
+    """Returns the figures of each instance; None also where its client moved more than its link carries.
+
+    Frames came out of that client's memory, or stayed in it, and say nothing of the server.
+    """
+    beyond = {client for client, _, _ in _beyond_links(one, seats, context)}
+    pairs = zip(seats, figures_of(one), strict=True)
+    return [None if seat.client in beyond else figures for seat, figures in pairs]
+
+
+def explain_beyond_links(one: Round, seats: Sequence[Seat], context: RoundContext) -> tuple[str, ...]:
+    """Returns a sentence for each client that moved more than its link carries."""
+    return tuple(
+        f"{client} moved {format_bits_per_s(moved)} over a link of {format_bits_per_s(link)}: frames came out of its "
+        "memory, or stayed in it (`direct: true`, or more `frames`, prevent that)"
+        for client, moved, link in _beyond_links(one, seats, context)
+    )
+
+
+def _beyond_links(one: Round, seats: Sequence[Seat], context: RoundContext) -> Iterator[tuple[str, float, float]]:
+    """Yields each client that moved more than its link carries: its name, and both rates in bits per second."""
+    links = {client.name: client.link_bits_per_s for client in context.clients}
+    for name in dict.fromkeys(seat.client for seat in seats):
+        moved, link = _moved_bits_per_s(name, seats, figures_of(one)), links.get(name)
+        if link is not None and moved > _FASTER_THAN_LINK * link:
+            yield name, moved, link
+
+
+def _moved_bits_per_s(client: str, seats: Sequence[Seat], figures: Sequence[FrameFigures | None]) -> float:
+    pairs = zip(seats, figures, strict=True)
+    return 8.0 * sum(each.bytes_per_s for seat, each in pairs if seat.client == client and each is not None)
 
 
 def instance_values(figures: FrameFigures | None, target: Target | None) -> Values:
@@ -55,7 +89,7 @@ def run_values(
     one: Round, seats: Sequence[Seat], options: FramesOptions, context: RoundContext
 ) -> tuple[Values, RunFigures]:
     """Returns the values and figures of all instances together."""
-    figures = figures_of(one)
+    figures = believed_figures(one, seats, context)
     target = target_of(options)
     editors = [
         Instance(None) if each is None else Instance(each.frames_per_s, each.dropped_frames, each.due_frames)
@@ -144,6 +178,9 @@ def _limit_values(
     context: RoundContext,
 ) -> Values:
     """Returns what limited the instances: their own rate limit, where all of them reached it, else what was found."""
+    beyond = explain_beyond_links(one, seats, context)
+    if beyond:
+        return {"limited_by": "client's memory", "limit": "; ".join(beyond)}
     if run.sum_frames_per_s is None:
         return {"limited_by": None, "limit": None}
     limited = options.frames_per_s
@@ -154,26 +191,19 @@ def _limit_values(
     moved = []
     for name in dict.fromkeys(seat.client for seat in seats):
         client = clients[name]
-        pairs = zip(seats, figures, strict=True)
-        bits = 8.0 * sum(each.bytes_per_s for seat, each in pairs if seat.client == name and each is not None)
         port = ports.get(client.port or "")
-        link = client.link_bits_per_s
-        if link is not None and bits > _FASTER_THAN_LINK * link:
-            text = f"{name} moved more than its link carries: frames came out of its memory, or stayed in it"
-            return {"limited_by": "client's memory", "limit": text}
         moved.append(
             MovedData(
                 client=name,
                 port=client.port or "",
                 machine=client.machine,
-                bits_per_s=bits,
+                bits_per_s=_moved_bits_per_s(name, seats, figures),
                 parts=sum(seat.client == name for seat in seats),
-                link_bits_per_s=link,
+                link_bits_per_s=client.link_bits_per_s,
                 port_link_bits_per_s=None if port is None else port.link_bits_per_s,
             )
         )
-    busy = {cpu.machine: CpuLoad(cpu.mean, cpu.busiest_core, cpu.strangers) for cpu in one.cpu}
-    found = limit_of(moved, context.servers[0].machine, busy)
+    found = limit_of(moved, context.servers[0].machine, monitored_cpu([one]))
     return {"limited_by": found.limit.value, "limit": found.text}
 
 

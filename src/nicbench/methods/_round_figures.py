@@ -213,7 +213,7 @@ def find_limit(context: RoundContext, rounds: Sequence[Round], names: Collection
             moved.append(replace(direct, by_direction=ways, full_share=share))
     asked = [one for one in moved if names is None or one.client in names]
     beside = [one for one in moved if one not in asked]
-    return limit_of(asked, context.servers[0].machine, _monitored_cpu(rounds), beside)
+    return limit_of(asked, context.servers[0].machine, monitored_cpu(rounds), beside)
 
 
 def _full_share(job: Job, figures: Figures | None) -> float:
@@ -238,7 +238,7 @@ def find_limits_alone(context: RoundContext, played: Mapping[str, PlayedRounds])
     return {name: limit_alone(one, everyone, machine, _cpu_loads(context, played[name])) for name, one in moved.items()}
 
 
-def _monitored_cpu(rounds: Iterable[Round]) -> dict[str, CpuLoad]:
+def monitored_cpu(rounds: Iterable[Round]) -> dict[str, CpuLoad]:
     """Returns the mean CPU load of each machine over rounds, as the monitor saw it."""
     shares: dict[str, list[MachineCpu]] = {}
     for one in rounds:
@@ -273,7 +273,7 @@ def _cpu_loads(context: RoundContext, played: PlayedRounds) -> dict[str, CpuLoad
             ):
                 if share is not None and end in machines:
                     said.setdefault(machines[end], []).append(share)
-    return {machine: CpuLoad(None, mean(each)) for machine, each in said.items()} | _monitored_cpu(played.rounds)
+    return {machine: CpuLoad(None, mean(each)) for machine, each in said.items()} | monitored_cpu(played.rounds)
 
 
 def clients_by_port(context: RoundContext) -> Mapping[str, tuple[EndpointFacts, ...]]:

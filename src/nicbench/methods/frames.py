@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from nicbench.core.base import WorkloadChoice
+from nicbench.core.frames import FrameFigures
 from nicbench.core.result import Result
-from nicbench.core.round import JobSpec, Round
+from nicbench.core.round import JobSpec
 from nicbench.core.table import ImportTable, ResultTable
 from nicbench.methods._failures import (
     bond_failure_misfits,
@@ -30,7 +31,8 @@ from nicbench.methods._frame_jobs import WORKLOAD, can_restart, job_spec_of, pre
 from nicbench.methods._frame_options import FramesOptions, Seat, Task, assign_seats
 from nicbench.methods._frame_results import (
     SCOPE,
-    figures_of,
+    believed_figures,
+    explain_beyond_links,
     instance_values,
     parameters_of,
     run_values,
@@ -124,23 +126,33 @@ class Frames(RoundMethod):
         played.add(await context.play({"direction": direction, "instances": len(working)}, asked))
         (one,) = played.rounds
         values, run = run_values(one, working, self.options, context)
-        whole = self._result(played, point, values, is_known=run.sum_frames_per_s is not None)
-        return (whole, *self._instances(played, one, direction, working))
+        figures = believed_figures(one, working, context)
+        beyond = explain_beyond_links(one, working, context)
+        whole = self._result(played, point, values, beyond, is_known=run.sum_frames_per_s is not None)
+        return (whole, *self._instances(played, figures, beyond, direction, working))
 
     def _instances(
-        self, played: PlayedRounds, one: Round, direction: Task, working: Sequence[Seat]
+        self,
+        played: PlayedRounds,
+        every: Sequence[FrameFigures | None],
+        beyond: Sequence[str],
+        direction: Task,
+        working: Sequence[Seat],
     ) -> Iterator[Result]:
-        target = target_of(self.options)
-        for job, (seat, figures) in enumerate(zip(working, figures_of(one), strict=True), 1):
+        target, (one,) = target_of(self.options), played.rounds
+        for job, (seat, figures) in enumerate(zip(working, every, strict=True), 1):
             where = {"file_system": one.outcomes[job - 1].file_system}
             yield self._result(
                 played,
                 parameters_of(seat, direction, len(working)),
                 {**instance_values(figures, target), **where, **port_of_job(one, job), **silence_of_job(one, job)},
+                beyond if figures is None else (),
                 is_known=figures is not None,
             )
 
-    def _result(self, played: PlayedRounds, point: dict[str, Any], values: Values, *, is_known: bool) -> Result:
+    def _result(
+        self, played: PlayedRounds, point: dict[str, Any], values: Values, beyond: Sequence[str], *, is_known: bool
+    ) -> Result:
         place = (
             self.name,
             point["direction"],
@@ -154,7 +166,7 @@ class Frames(RoundMethod):
             parameters=point,
             values=values,
             verdict=played.verdict(not is_known),
-            disturbances=played.disturbances,
+            disturbances=(*played.disturbances, *beyond),
             trials=played.round_ids,
         )
 

@@ -49,7 +49,7 @@ def add_histograms(histograms: Sequence[str | None]) -> str | None:
         if histogram is None:
             return None
         counts.update(dict(value_counts(histogram)))
-    return histogram_of(sorted(counts.items()))
+    return histogram_of(sorted(counts.items()), highest_ns=max(HIGHEST_NS, *counts, HIGHEST_NS))
 
 
 def frames_above(latency: Latency, bounds_ns: Sequence[int]) -> tuple[int, ...] | None:
@@ -174,11 +174,11 @@ def _merge_shared(parts: Sequence[SharedCore | None]) -> SharedCore | None:
     return SharedCore(count=sum(part.count for part in known), histogram=histogram)
 
 
-def histogram_of(counted: Iterable[tuple[int, int]]) -> str:
-    """Builds a histogram from latencies in nanoseconds, each with its number of frames."""
-    whole = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
+def histogram_of(counted: Iterable[tuple[int, int]], highest_ns: int = HIGHEST_NS) -> str:
+    """Builds a histogram from latencies in nanoseconds up to ``highest_ns``, each with its number of frames."""
+    whole = HdrHistogram(LOWEST_NS, highest_ns, DIGITS)
     for latency_ns, frames in counted:
-        whole.record_value(min(max(latency_ns, LOWEST_NS), HIGHEST_NS), frames)
+        whole.record_value(min(max(latency_ns, LOWEST_NS), highest_ns), frames)
     return _text(whole)
 
 

@@ -115,3 +115,32 @@ fn a_manifest_that_lists_far_more_than_there_is_removes_what_there_is() {
     assert_eq!(clean(&folder.0).unwrap().removed, 1);
     assert_eq!(folder.names(), [""; 0]);
 }
+
+#[test]
+fn a_file_that_begins_with_zeros_is_ours_where_all_of_it_could_be() {
+    let folder = Folder::new("zeros");
+    let stamped = |place: usize| {
+        let mut bytes = vec![0; 3 * BLOCK_BYTES];
+        bytes[place * BLOCK_BYTES..][..MARK.len()].copy_from_slice(&MARK);
+        bytes[place * BLOCK_BYTES + 100] = 7;
+        bytes
+    };
+    let mut picture = vec![0; 25_000];
+    picture[9000] = 1;
+    for (content, is_removed) in [
+        (Vec::new(), true),
+        (vec![0; 25_000], true),
+        (stamped(0), true),
+        (stamped(2), true),
+        (picture, false),
+        ([vec![0; 8], vec![5; 100]].concat(), false),
+        (MARK[..3].to_vec(), true),
+        (b"NBF2".to_vec(), false),
+    ] {
+        Manifest { frames: 1, ..manifest() }.save(&folder.0).unwrap();
+        fs::write(folder.0.join("f005"), &content).unwrap();
+        let cleaned = clean(&folder.0).unwrap();
+        assert_eq!(cleaned.removed == 1, is_removed, "{} bytes", content.len());
+        let _ = fs::remove_file(folder.0.join("f005"));
+    }
+}

@@ -197,3 +197,23 @@ fn what_cannot_be_is_refused_with_a_next_step_before_anything_is_written() {
     let nowhere = Command::new(BINARY).args(["read", "/no/such/place"]).output().unwrap();
     assert_eq!(nowhere.status.code(), Some(3));
 }
+
+#[test]
+fn threads_that_write_in_rotation_take_no_frame_of_their_own_for_a_strangers() {
+    for _ in 0..10 {
+        let folder = Folder::new();
+        let written = folder.done("write", "--frame-size 64k --frames 4 --repeat --threads 8 --seconds 0.05");
+        assert_eq!(written["ended_by"], "duration");
+    }
+}
+
+#[test]
+fn the_last_second_has_the_rate_of_the_others() {
+    let folder = Folder::new();
+    folder.done("prepare", "--frame-size 64k --frames 6");
+    let read = folder.done("read", "--fps 4");
+    let intervals = read["intervals"].as_array().unwrap();
+    let rates =
+        intervals.iter().map(|each| each["frames"].as_f64().unwrap() * 1e9 / each["interval_ns"].as_f64().unwrap());
+    assert_eq!(rates.map(f64::round).collect::<Vec<_>>(), [4.0, 4.0]);
+}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nicbench.core.units import format_bits_per_s, format_ratio
 from nicbench.methods.services._seen import Seen
 from nicbench.methods.services._service import Acceptance, Service, Step, bounds_of
@@ -20,9 +22,11 @@ def failures_of(service: Service, step: Step, seen: Seen) -> list[str]:
         said += _limit_failures(accept, seen)
     committed = seen.committed_bits_per_s if service.excess_stream else seen.bits_per_s
     if step.kind != "cir" and committed * (1.0 + seen.uncertainty) < least:
-        said.append(f"{format_bits_per_s(committed)} came, at least {format_bits_per_s(least)} must")
+        came, must = _write_apart(committed, least, format_bits_per_s)
+        said.append(f"{came} came, at least {must} must")
     if most is not None and seen.bits_per_s * (1.0 - seen.uncertainty) > most:
-        said.append(f"{format_bits_per_s(seen.bits_per_s)} came, at most {format_bits_per_s(most)} may")
+        came, may = _write_apart(seen.bits_per_s, most, format_bits_per_s)
+        said.append(f"{came} came, at most {may} may")
     return said
 
 
@@ -30,21 +34,30 @@ def performance_failures(service: Service, seen: Seen) -> list[str]:
     """Returns in words what is not accepted of a service in the performance test; nothing where all is."""
     said, least = _limit_failures(service.accept, seen), service.accept.availability
     if least is not None and seen.availability is not None and seen.availability < least:
-        said.append(f"available for {100 * seen.availability:.4g} % of the time, {100 * least:g} % are asked for")
+        was, asked = _write_apart(seen.availability, least, format_ratio)
+        said.append(f"available for {was} of the time, {asked} are asked for")
     return said
 
 
 def _limit_failures(accept: Acceptance, seen: Seen) -> list[str]:
     said = []
     if seen.loss_ratio is not None and seen.loss_ratio > accept.loss:
-        said.append(f"{format_ratio(seen.loss_ratio)} lost, {format_ratio(accept.loss)} may be")
+        lost, may = _write_apart(seen.loss_ratio, accept.loss, format_ratio)
+        said.append(f"{lost} lost, {may} may be")
     for name, measured_ns, limit_s in (
         ("mean delay", seen.delay_ns, accept.delay),
         ("delay variation", seen.delay_variation_ns, accept.delay_variation),
     ):
         if limit_s is not None and measured_ns is not None and measured_ns > 1e9 * limit_s:
-            said.append(f"{name} {measured_ns / 1e3:.4g} µs, {1e6 * limit_s:g} µs may be")
+            was, may = _write_apart(measured_ns / 1e3, 1e6 * limit_s, lambda us, digits: f"{us:.{digits}g} µs")
+            said.append(f"{name} {was}, {may} may be")
     return said
+
+
+def _write_apart(value: float, limit: float, write: Callable[[float, int], str]) -> tuple[str, str]:
+    """Writes a value and its limit with as many digits as it takes for them to differ."""
+    pairs = ((write(value, digits), write(limit, digits)) for digits in range(4, 16))
+    return next((pair for pair in pairs if pair[0] != pair[1]), (write(value, 17), write(limit, 17)))
 
 
 def unjudged(service: Service, seen: Seen, *, long: bool) -> list[str]:
