@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nicbench.core.pattern import WayLoad
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Purpose, Reading, Trial, TrialRequest
@@ -84,3 +85,11 @@ def test_what_says_nothing_about_the_rate_leaves_it_as_it_is() -> None:
         trial(7, 400, verdict=DISTURBED),
     )
     assert judged(*others) == RESULT
+
+
+def test_a_trial_that_overloads_one_port_on_purpose_contradicts_no_rate() -> None:
+    ways = tuple(WayLoad(transmit=port, receive=2, load_frames_per_s=RATE) for port in (0, 1))
+    overload = trial(3, 2500, purpose=Purpose.LOSS)
+    mixed = overload.model_copy(update={"request": overload.request.model_copy(update={"ways": ways})})
+    assert judged(mixed) == RESULT
+    assert judged(overload) != RESULT

@@ -122,6 +122,12 @@ async def test_the_same_shortfall_twice_is_a_ceiling(trial: MakeTrial) -> None:
     assert tester.made == 2
 
 
+async def test_a_link_that_goes_down_under_load_is_no_ceiling_of_the_tester(trial: MakeTrial) -> None:
+    tester = FakeTester(trial, short_of(200_000, **FLAP), short_of(200_000, **FLAP), {})
+    assert (await repeats_of(100.0).measure(tester.once))[1] is False
+    assert tester.made == 3
+
+
 async def test_shortfalls_that_differ_are_a_disturbance(trial: MakeTrial) -> None:
     tester = FakeTester(trial, short_of(200_000), short_of(400_000), short_of(100_000), short_of(300_000))
     assert (await repeats_of(100.0).measure(tester.once))[1] is True

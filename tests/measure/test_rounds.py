@@ -11,9 +11,10 @@ from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import Bus, Event, RoundBegun, RoundFinished
 from nicbench.core.judging import Thresholds
 from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundRequest
+from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
-from nicbench.measure.rounds import LiveRoundContext, RoundMaker
+from nicbench.measure.rounds import LiveRoundContext, RoundMaker, RoundRepeats
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.monitor.base import FakeMonitors
 from nicbench.testbed.labs.base import Endpoint, EndpointTestbed
@@ -158,3 +159,14 @@ async def test_a_round_in_which_a_server_of_the_dut_ended_is_repeated_though_eve
     assert [finding.text for finding in bench.rounds[0].verdict.findings] == [
         "in the midst of the round the NFS server has ended"
     ]
+
+
+def test_of_rounds_in_which_as_many_jobs_failed_the_least_disturbed_one_is_used() -> None:
+    def disturbed(share: float) -> Round:
+        verdict = Verdict(
+            findings=(Finding(reason=Reason.DISTURBED, threshold="x", value=share, limit=0.05, text="busy"),)
+        )
+        return Round.model_construct(outcomes=(JobOutcome(), JobOutcome()), verdict=verdict)
+
+    rule = RoundRepeats()
+    assert min([disturbed(0.48), disturbed(0.06), disturbed(0.3)], key=rule.disturbance) == disturbed(0.06)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from nicbench.core.clocks.clock_mapping import ClockMapping
 from nicbench.core.judging import Thresholds
 from nicbench.core.reading import Counts, Stamps
-from nicbench.core.trial import CpuTime, Health, PortReading, Reading
+from nicbench.core.trial import CpuTime, Health, PortReading, Reading, WorkerHealth
 from nicbench.core.verdict import Reason, Verdict
 from nicbench.measure.trial_verdict import Evidence, judge
 
@@ -181,6 +181,17 @@ def test_a_verdict_never_depends_on_what_was_lost_received_or_corrupted(
         )
         verdicts.append(verdict_on(reading))
     assert verdicts[0] == verdicts[1]
+
+
+@pytest.mark.parametrize(("each_ns", "is_valid"), [(15_000_000, True), (60_000_000, False)])
+def test_each_of_several_workers_may_be_away_as_long_as_one_alone(
+    each_ns: int, is_valid: bool, reading: Callable[..., Reading]
+) -> None:
+    worker = WorkerHealth(
+        longest_gap_ns=1_000_000, total_gap_ns=each_ns, gaps=60, iterations=10**6, idle_iterations=10**5
+    )
+    together = reading(workers=(worker,) * 4, total_gap_ns=4 * each_ns)
+    assert verdict_on(together).valid is is_valid
 
 
 def test_the_evidence_has_no_place_for_the_fate_of_a_frame() -> None:

@@ -97,6 +97,15 @@ impl Pace {
             Self::Recorded(_) => 0,
         }
     }
+
+    /// The tick at which what is due at `tick` is too late.
+    #[inline]
+    pub fn too_late_at(&self, tick: u64) -> u64 {
+        match self {
+            Self::Even(pacer) => tick.saturating_add(pacer.catch_up_ticks()),
+            Self::Recorded(_) => u64::MAX,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -182,6 +182,12 @@ impl Pacer {
         }
     }
 
+    /// How late frames may be, in ticks.
+    #[inline]
+    pub fn catch_up_ticks(&self) -> u64 {
+        self.catch_up_ticks
+    }
+
     /// Gives up what is too late to be made good; returns how many frames.
     pub fn give_up_late(&mut self, now: u64) -> u64 {
         let Some(intended) = self.intended.filter(|_| self.is_paced) else { return 0 };

@@ -49,8 +49,9 @@ pub struct Sender {
     pending: [Frame; MAXIMUM_BURST],
     pending_count: usize,
     lossless: bool,
-    /// Whether the port took less than it was offered last time.
+    /// Whether the port took less than it was offered last time, and when that was, in ticks since the trial began.
     refused: bool,
+    offered_at: u64,
     counts: SenderCounts,
     gaps: TransmitGaps,
     lateness: Lateness,
@@ -89,6 +90,7 @@ impl Sender {
             pending_count: 0,
             lossless,
             refused: false,
+            offered_at: 0,
             counts: SenderCounts::default(),
             gaps: TransmitGaps::new()?,
             lateness: Lateness::new()?,
@@ -154,17 +156,14 @@ impl Sender {
     /// Sends what is due at `now` (ticks since the trial began); returns how many frames went.
     #[inline]
     pub fn transmit(&mut self, port: &mut dyn Port, clock: &impl Clock, now: u64, shared: &Transmission) -> usize {
-        let late = self.pace.give_up_late(now);
-        if late > 0 {
-            self.count_unsent(late);
-        }
+        self.give_up_late(now);
         let due = self.pace.due(now, shared.burst);
         if due == 0 {
             return 0;
         }
         let offered = self.build(port, clock, now, due, shared);
         let accepted = if offered == 0 { 0 } else { self.send(port, clock, now, offered) };
-        self.refused = accepted < due;
+        (self.refused, self.offered_at) = (accepted < due, now);
         if accepted == 0 {
             return 0;
         }
@@ -236,6 +235,16 @@ impl Sender {
         port.free(&self.pending[..self.pending_count]);
         self.pending_count = 0;
         self.count_rest();
+    }
+
+    /// Gives up what is too late. A refusal explains what was due until the last offer; what fell due after it is the
+    /// tester's, which was away.
+    #[inline]
+    fn give_up_late(&mut self, now: u64) {
+        if self.lossless && self.refused {
+            self.counts.unsent_backpressure += self.pace.give_up_late(now.min(self.pace.too_late_at(self.offered_at)));
+        }
+        self.counts.unsent_tester += self.pace.give_up_late(now);
     }
 
     /// Whose fault it is: a lossless port that refuses is the DUT's back-pressure, everything else the tester's.

@@ -81,6 +81,24 @@ fn what_a_lossless_port_refuses_is_backpressure() {
 }
 
 #[test]
+fn what_falls_due_while_the_worker_is_away_is_no_backpressure() {
+    let refused = |pauses: Value| {
+        let mut dut = json!({"tester_ceiling_frames_per_s": 90_000});
+        pauses.as_object().unwrap().iter().for_each(|(key, value)| dut[key] = value.clone());
+        let mut first = port("t0", 1, dut);
+        first["lossless"] = true.into();
+        let mut engine = Engine::with_ports("virtual", json!([first, port("t1", 0, json!({}))]));
+        let (reading, _) = engine.trial(start(1, 100_000.0, 64));
+        (count(&reading, "unsent_backpressure"), count(&reading, "unsent_tester"))
+    };
+    let (without, none) = refused(json!({}));
+    let (with, tester) = refused(json!({"pause_every_s": 0.03, "pause_ns": 10_000_000}));
+    assert_eq!(none, 0);
+    assert!(with <= without + 20, "{with} of {without}");
+    assert!(tester > 1_000, "{tester}");
+}
+
+#[test]
 fn as_fast_as_possible_intends_what_was_sent() {
     let reading = reading(json!({"tester_ceiling_frames_per_s": 50_000}), start(1, 0.0, 64));
     assert_eq!(count(&reading, "intended"), count(&reading, "sent"));

@@ -123,6 +123,13 @@ class TrialRequest(Frozen):
         return None if self.load_frames_per_s is None else self.load_frames_per_s * self.sent_share
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it offers the traffic as it is: one load of all its streams, and nothing in their place or beside."""
+        others = (self.phases, self.streams, self.ways)
+        instead = (self.macs, self.replay, self.groups, self.codepoint, self.pausing)
+        return not any(others) and all(each is None for each in instead)
+
+    @property
     def size(self) -> Size:
         """The frame size as requested."""
         return self.mix if self.mix is not None else int(self.frame_bytes)
@@ -246,6 +253,17 @@ class Health(Frozen):
     """How much longer than requested the generator took to send; negative where it took less."""
     time_uncertainty_ns: int | None = Field(default=None, exclude_if=lambda value: value is None)
     """How exactly that is known."""
+
+    @property
+    def worst_total_gap_ns(self) -> int | None:
+        """The sum of the gaps of the worker that was away longest; None where it is unknown."""
+        of_workers = [worker.total_gap_ns for worker in self.workers]
+        return max(of_workers) if of_workers else self.total_gap_ns
+
+    @property
+    def mean_total_gap_ns(self) -> float | None:
+        """The sum of the gaps of a worker, on average; None where it is unknown."""
+        return None if self.total_gap_ns is None else self.total_gap_ns / (len(self.workers) or 1)
 
     @property
     def held_up_ns(self) -> int:

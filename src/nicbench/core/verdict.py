@@ -6,6 +6,7 @@ of record: they have the same place in a run, the same numbering and the same ve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -43,6 +44,11 @@ class Finding(Frozen):
     value: float
     limit: float
     text: str
+
+    @property
+    def times_its_limit(self) -> float:
+        """How far beyond its limit the value is; infinite where nothing at all was allowed."""
+        return self.value / self.limit if self.limit > 0 else math.inf
 
 
 class Verdict(Frozen):

@@ -12,7 +12,7 @@ from nicbench.core.units import format_rate, format_ratio
 from nicbench.methods.base import Method, Promise
 
 _STEADY: Final = frozenset({Purpose.LATENCY, Purpose.LOSS, Purpose.AVERAGE, Purpose.SOAK, Purpose.POWER})
-"""Trials that offer one load for all of their time; what a search makes of its own trials it says itself."""
+"""Trials that may offer one load for all of their time; what a search makes of its own trials it says itself."""
 _SAME: Final = 1.0 + 1e-9
 
 
@@ -23,7 +23,9 @@ def with_contradictions(
 
     ``methods`` are those of the bench file by configuration and test.
     """
-    steady = [trial for trial in trials if trial.verdict.valid and trial.request.purpose in _STEADY]
+    steady = [
+        trial for trial in trials if trial.verdict.valid and trial.request.purpose in _STEADY and trial.request.is_plain
+    ]
     return tuple(_demoted(result, methods.get((result.configuration, result.test or "")), steady) for result in results)
 
 

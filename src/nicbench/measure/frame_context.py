@@ -7,7 +7,6 @@ tester's own limits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,7 +20,7 @@ from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Trial, TrialRequest
 from nicbench.core.units import format_rate, line_rate_frames_per_s
-from nicbench.core.verdict import Finding, Reason
+from nicbench.core.verdict import Reason
 from nicbench.measure.broadcasts import add_broadcasts
 from nicbench.measure.ceiling import Ceilings
 from nicbench.measure.learning import add_unlearnt
@@ -109,7 +108,7 @@ class TrialRepeats(RepeatRule[Trial]):
 
     def disturbance(self, sample: Trial) -> tuple[float, ...]:
         """How many times a limit the worst finding is, then the pauses."""
-        worst = max((_times_its_limit(finding) for finding in sample.verdict.findings), default=0.0)
+        worst = max((finding.times_its_limit for finding in sample.verdict.findings), default=0.0)
         health = sample.reading.health
         if health.total_gap_ns is None:
             return worst, abs(health.overtime_ns or 0), health.queue_full or 0
@@ -339,7 +338,7 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
     if load is None or unsent is None or _has_loads(trial.request):
         return None  # where there are several loads the counts do not say which of them was too high
     reading = trial.reading
-    paused_share = (reading.health.total_gap_ns or 0) / reading.transmit_ns if reading.transmit_ns else 1.0
+    paused_share = (reading.health.mean_total_gap_ns or 0) / reading.transmit_ns if reading.transmit_ns else 1.0
     if unsent.value - paused_share <= unsent.limit:
         return None
     counts = reading.counts
@@ -349,10 +348,6 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
 def _has_loads(request: TrialRequest) -> bool:
     """Whether a trial has several loads: phases, or those of single streams or ways."""
     return bool(request.phases or request.streams or request.ways)
-
-
-def _times_its_limit(finding: Finding) -> float:
-    return finding.value / finding.limit if finding.limit > 0 else math.inf
 
 
 def _without_shares(result: Result) -> Result:

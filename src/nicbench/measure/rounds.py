@@ -117,7 +117,7 @@ class RoundMaker(Maker[Round, RoundRequest]):
 
 
 class RoundRepeats(RepeatRule[Round]):
-    """Of invalid rounds the one in which the fewest jobs failed is used.
+    """Of invalid rounds the one in which the fewest jobs failed is used, and of these the least disturbed one.
 
     A round in which a tool failed is no worse a measurement of the others: its figures stand, and the result says
     which is missing.
@@ -129,8 +129,9 @@ class RoundRepeats(RepeatRule[Round]):
         return sample.request.duration_s
 
     def disturbance(self, sample: Round) -> tuple[float, ...]:
-        """How many jobs failed."""
-        return (sum(outcome.failure is not None for outcome in sample.outcomes),)
+        """How many jobs failed, and how many times a limit the worst finding is."""
+        failed = sum(outcome.failure is not None for outcome in sample.outcomes)
+        return failed, max((finding.times_its_limit for finding in sample.verdict.findings), default=0.0)
 
     def may_help(self, sample: Round) -> bool:
         """Not where every failure would come again: a tool is missing, or cannot do what was asked."""

@@ -200,7 +200,7 @@ class Repeats(Generic[SampleT]):
             why = self._rule.useless(last)
             if why is None:
                 usable.append(last)
-            if len(samples) > 1:
+            if len(samples) > 1 and why is None and self._rule.useless(samples[-2]) is None:
                 self._rule.compare(samples[-2], last, self._policy)
             is_owed = self._rule.is_owed(last)
             self._is_in_vain = self._is_in_vain or (len(samples) > 1 and is_owed)

@@ -83,7 +83,7 @@ class Evidence(Frozen):
             intended=reading.counts.intended,
             unsent_tester=0 if link_was_down else max(0, reading.counts.unsent_tester - usually_unsent),
             longest_gap_ns=health.longest_gap_ns,
-            total_gap_ns=health.total_gap_ns,
+            total_gap_ns=health.worst_total_gap_ns,
             clock_step_ns=health.clock_step_ns,
             peer_clock_step_ns=reading.clocks.step_ns if reading.clocks is not None else None,
             cpu_share=health.cpu_share,

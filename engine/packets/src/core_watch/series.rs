@@ -10,7 +10,7 @@ use nicbench_protocol::LooksReading;
 
 use super::speeds::Speed;
 
-/// More slots than these are joined two by two: over two minutes at the period of the looks.
+/// More slots than these are joined two by two: over four minutes at the period of the looks.
 const MOST_SLOTS: u64 = 1 << 16;
 
 /// Speeds by slot; `None` where nobody could look.

@@ -175,7 +175,12 @@ impl Receiver {
         let next = self.table.line(receiving.first_line).map_or(0, |line| line.next);
         let number = next.wrapping_add_signed(i64::from(signature.sequence.wrapping_sub(next as u32) as i32));
         if !flows[flow as usize].program.is_intact(number, frame) {
-            receiving.counts.corrupted += 1;
+            // An altered copy of a frame that came as well is no frame of its own.
+            match self.table.observe_broken(receiving.first_line, signature.sequence) {
+                Arrival::Duplicate => {}
+                Arrival::Impossible => self.ports[port].foreign += 1,
+                _ => receiving.counts.corrupted += 1,
+            }
             return;
         }
         let mut arrival = self.table.observe(receiving.first_line, signature.sequence);

@@ -13,7 +13,7 @@ use super::generator::{Generator, Runner};
 use super::port::XdpPort;
 use crate::analyser::Analyser;
 use crate::clock::{MonotonicClock, TscClock, simultaneous};
-use crate::core_watch::CoreWatch;
+use crate::core_watch::{CoreWatch, PERIOD_NS};
 use crate::details::Details;
 use crate::error::{EngineError, ErrorKind};
 use crate::health::{HealthChange, HealthProbe};
@@ -28,6 +28,8 @@ use crate::trial_part::{Roles, TrialPart};
 
 /// Between two looks at how far a transmission is.
 const LOOK: Duration = Duration::from_millis(5);
+/// So often between them programs are told of neighbours: a look that finds one stands for four milliseconds.
+const SLOW_LOOKS: u32 = 5;
 /// The first call of a transmission waits until every CPU knows the program.
 const START_BOUND: Duration = Duration::from_secs(5);
 /// From when everything runs until the first frame is due.
@@ -54,6 +56,8 @@ pub struct XdpTester {
     tsc: TscClock,
     watched_cpus: Vec<u32>,
     core_watch: CoreWatch,
+    /// The tick of the last slow look that programs were told of.
+    told_slow: u64,
     /// Why the present trial was not sent as asked for.
     failure: Option<EngineError>,
 }
@@ -69,7 +73,7 @@ impl XdpTester {
     pub fn new(ports: Vec<XdpPort>, lanes: Vec<Lane>, watched_cpus: Vec<u32>, tsc: TscClock) -> Self {
         signal::install_interruption();
         let core_watch = CoreWatch::start(&watched_cpus, tsc.hz());
-        Self { ports, lanes, clock: MonotonicClock, tsc, watched_cpus, core_watch, failure: None }
+        Self { ports, lanes, clock: MonotonicClock, tsc, watched_cpus, core_watch, told_slow: 0, failure: None }
     }
 
     pub fn facts(&self) -> Vec<PortFacts> {
@@ -114,7 +118,7 @@ impl XdpTester {
         let part = &trial.parts[0];
         let late = part.epoch + part.duration_ticks + part.catch_up_ticks + LATE_NS;
         loop {
-            thread::sleep(LOOK);
+            self.rest();
             self.follow(trial, snapshot);
             if orders.is_waiting() {
                 let order = orders.take();
@@ -176,16 +180,25 @@ impl XdpTester {
     }
 
     fn poll(&mut self) {
-        let slow = self.core_watch.last_slow().map(|tick| {
-            let (ticks, monotonic_ns) = simultaneous();
-            monotonic_ns.saturating_sub(self.tsc.nanoseconds(ticks.saturating_sub(tick)))
-        });
-        for port in &mut self.ports {
-            if let Some(monotonic_ns) = slow {
-                port.receiver.set_last_slow(monotonic_ns);
-            }
-            port.receiver.poll();
+        self.tell_slow_look();
+        self.ports.iter_mut().for_each(|port| port.receiver.poll());
+    }
+
+    /// Sleeps until the next look at the programs, and tells them meanwhile of neighbours.
+    fn rest(&mut self) {
+        for _ in 0..SLOW_LOOKS {
+            thread::sleep(LOOK / SLOW_LOOKS);
+            self.tell_slow_look();
         }
+    }
+
+    /// Tells the programs until when the last look that found a CPU slow stands: until the next one.
+    fn tell_slow_look(&mut self) {
+        let Some(tick) = self.core_watch.last_slow().filter(|tick| *tick != self.told_slow) else { return };
+        self.told_slow = tick;
+        let (ticks, monotonic_ns) = simultaneous();
+        let stands_ns = monotonic_ns.saturating_sub(self.tsc.nanoseconds(ticks.saturating_sub(tick))) + PERIOD_NS;
+        self.ports.iter_mut().for_each(|port| port.receiver.set_last_slow(stands_ns));
     }
 
     /// Ends the programs, and notes what they counted.
