@@ -188,7 +188,7 @@ def test_each_of_several_workers_may_be_away_as_long_as_one_alone(
     each_ns: int, is_valid: bool, reading: Callable[..., Reading]
 ) -> None:
     worker = WorkerHealth(
-        longest_gap_ns=1_000_000, total_gap_ns=each_ns, gaps=60, iterations=10**6, idle_iterations=10**5
+        longest_gap_ns=1_000_000, total_gap_ns=each_ns, gaps=60, iterations=10**6, idle_iterations=10**5, sent=10**6
     )
     together = reading(workers=(worker,) * 4, total_gap_ns=4 * each_ns)
     assert verdict_on(together).valid is is_valid
