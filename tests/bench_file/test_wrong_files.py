@@ -196,6 +196,10 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisekt}}\n",
         [(6, 50, "unknown search `bisekt`", "did you mean `bisect`?")],
     ),
+    "a search whose kind is no text": (
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: {0: mlr}}}\n",
+        [(6, 50, "`tests[0].search.kind` must be text", "write text")],
+    ),
     "a key that the search does not have": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: step-down, stepp: 5 %}}\n",
         [(6, 61, "unknown key `tests[0].search.stepp`", "did you mean `step`?")],

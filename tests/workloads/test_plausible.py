@@ -57,6 +57,10 @@ def test_an_ordinary_measurement_is_believed() -> None:
             {"streams": (StreamFigures(received_bits_per_s=4e8), StreamFigures(received_bits_per_s=4e8))},
             "its 2 streams make 8e+08 bit/s together, and it says 9.4e+08",
         ),
+        (
+            {"streams": (StreamFigures(received_bits_per_s=1e308), StreamFigures(received_bits_per_s=1e308))},
+            "its 2 streams make inf bit/s together",
+        ),
     ],
 )
 def test_a_contradiction_is_refused_with_its_reason(changed: dict[str, Any], why: str) -> None:

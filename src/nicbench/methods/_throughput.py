@@ -66,7 +66,8 @@ class SearchChoice(Frozen):
         """Reads the search's own keys; an unknown kind is left to the bench file's checks, which know its position."""
         if not isinstance(written, dict):
             return written
-        search = find("nicbench.search", Search).get(written.get("kind", "mlr"))
+        kind = written.get("kind", "mlr")
+        search = find("nicbench.search", Search).get(kind) if isinstance(kind, str) else None
         if search is None:
             return written
         own = {key: value for key, value in written.items() if key not in cls.model_fields}

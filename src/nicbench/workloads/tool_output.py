@@ -141,7 +141,7 @@ def latency_of(samples_us: Sequence[float], basis: Basis, tool: str) -> RequestL
     if not samples_us:
         raise WorkloadError(f"{tool} kept no latency of any request")
     least, most = min(samples_us), max(samples_us)
-    if not math.isfinite(math.fsum(samples_us)) or least <= 0:
+    if not math.isfinite(sum(samples_us) * NANOSECONDS_PER_MICROSECOND) or least <= 0:
         raise WorkloadError(f"{tool} kept a latency of {least:g} µs")
     counted = Counter(round(one * NANOSECONDS_PER_MICROSECOND) for one in samples_us)
     histogram = histogram_of(sorted(counted.items()))
