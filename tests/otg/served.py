@@ -157,6 +157,15 @@ def add_flow(config: Any, name: str, *, frames: int = 20, size: int = 128, metri
     return flow
 
 
+def configured_endlessly(api: Any) -> Any:
+    """Returns a configuration of the flow "f", which sends until it is stopped."""
+    config = configured(api, captured=False)
+    flow = add_flow(config, "f")
+    flow.duration.choice = "continuous"
+    flow.packet.ethernet().ipv4().udp()
+    return config
+
+
 def transmit(api: Any, state: str, *names: str) -> None:
     """Starts, stops, pauses or resumes flows."""
     control = api.control_state()

@@ -28,6 +28,7 @@ from .served import (
     capture,
     captured_frames,
     configured,
+    configured_endlessly,
     flow_metrics,
     port_metrics,
     serving,
@@ -232,19 +233,10 @@ def test_a_session_leaves_a_run_folder_with_loss_verdict_and_report(tmp_path: Pa
         assert len(list(served.runs.iterdir())) == 2
 
 
-def endless_flow(api: Any) -> Any:
-    """A configuration of the flow "f", which sends until it is stopped."""
-    config = configured(api, captured=False)
-    flow = add_flow(config, "f")
-    flow.duration.choice = "continuous"
-    flow.packet.ethernet().ipv4().udp()
-    return config
-
-
 def test_a_start_of_flows_that_send_already_counts_nothing_twice(tmp_path: Path) -> None:
     with serving(tmp_path, lab="{kind: simulated}") as served:
         api = served.api()
-        api.set_config(endless_flow(api))
+        api.set_config(configured_endlessly(api))
         for _ in range(3):
             transmit(api, "start")
             sent = flow_metrics(api)["f"].frames_tx
@@ -259,7 +251,7 @@ def test_a_start_of_flows_that_send_already_counts_nothing_twice(tmp_path: Path)
 def test_a_client_whose_deadline_passes_loses_no_transmission(tmp_path: Path) -> None:
     with serving(tmp_path, lab="{kind: simulated}") as served:
         api = served.api()
-        config = endless_flow(api)
+        config = configured_endlessly(api)
         api.set_config(config)
         transmit(api, "start")
         wait_until(lambda: flow_metrics(api)["f"].frames_tx > 20)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc
 import httpx
@@ -19,17 +18,20 @@ import pytest
 from nicbench.otg.api import MOST_PER_S, Pace
 from nicbench.otg.refusals import OtgError
 
-from .served import Served, add_flow, capture, configured, flow_metrics, serving, transmit, wait_for_stop, wait_until
+from .served import (
+    Served,
+    add_flow,
+    capture,
+    configured,
+    configured_endlessly,
+    flow_metrics,
+    serving,
+    transmit,
+    wait_for_stop,
+    wait_until,
+)
 
 METHOD = "/otg.Openapi/SetConfig"
-
-
-def continuous(api: Any) -> Any:
-    config = configured(api, captured=False)
-    flow = add_flow(config, "f")
-    flow.duration.choice = "continuous"
-    flow.packet.ethernet().ipv4().udp()
-    return config
 
 
 def fill(path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_capture_that_cannot_be_kept_leaves_the_configuration_as_it_was(tmp_pa
 def test_a_signal_ends_a_transmission_with_its_counts_and_a_report(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
         api = served.api()
-        api.set_config(continuous(api))
+        api.set_config(configured_endlessly(api))
         transmit(api, "start")
         seen = wait_until(lambda: flow_metrics(api)["f"].frames_rx)
         folder = served.run_folder()
@@ -110,7 +112,7 @@ def test_a_signal_ends_a_transmission_with_its_counts_and_a_report(tmp_path: Pat
 def test_flows_without_end_do_not_outlive_a_client_that_is_gone(tmp_path: Path) -> None:
     with serving(tmp_path, "--idle", "1s") as served:
         api = served.api()
-        api.set_config(continuous(api))
+        api.set_config(configured_endlessly(api))
         transmit(api, "start")
         folder = served.run_folder()
         wait_until((folder / "report.html").exists)

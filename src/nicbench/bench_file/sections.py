@@ -63,7 +63,6 @@ _BOUNDS = {
     "multiple_of": "a multiple of {multiple_of}",
 }
 
-
 _WRITTEN: Mapping[Unit | None, Callable[[float], str]] = {
     Unit.RATIO: lambda ratio: f"{100.0 * ratio:.6g} %",
     Unit.PERCENT: lambda percent: f"{percent:g} %",

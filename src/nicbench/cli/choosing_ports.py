@@ -16,8 +16,6 @@ from nicbench.first_steps.cabling import Cabling, find_cabling
 from nicbench.first_steps.ports import FoundPort, free_ports, ports_of_this_machine
 
 _PCI: Final = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
-
-
 _PCI_DEVICES: Final = Path("/sys/bus/pci/devices")
 
 

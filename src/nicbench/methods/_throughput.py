@@ -25,7 +25,6 @@ FULL_TRIAL_S = 60.0
 
 GoalRatio = Annotated[Ratio, Field(lt=1.0)]
 
-
 _TAKEN_NAMES: Final = frozenset({"line_rate", "ceiling", "known_rate"})
 
 
