@@ -79,7 +79,7 @@ class DryFrames(DryContext):
     def __init__(self, bench: BenchFile) -> None:
         super().__init__(bench)
         self.pattern, self.ip = bench.traffic.pattern, bench.traffic.ip
-        self.ports = 2
+        self.ports, self.sending_ports = 2, 1
         self.bidirectional = False
         self.power = PowerFacts()
         self.streams = tuple(stream.name for stream in bench.traffic.port_streams())

@@ -161,6 +161,8 @@ class Printed:
     """A number as it was printed."""
 
     text: str
+    before: str = ""
+    """What stands before it."""
 
     @property
     def value(self) -> float:
@@ -172,15 +174,19 @@ class Printed:
         return len(Decimal(self.text.replace(",", "")).as_tuple().digits)
 
     def is_of(self, number: float, slack: float = 1e-9) -> bool:
-        """Whether the number is printed so, at this or a finer rounding."""
+        """Whether the number is printed so, at this or a finer rounding; a bound may only be loosened by it."""
         exponent = Decimal(self.text.replace(",", "")).as_tuple().exponent
         assert isinstance(exponent, int)
-        last = 10.0**exponent
-        return abs(self.value - number) <= 0.5 * last * (1 + 1e-6) + slack * abs(number)
+        last, more, little = 10.0**exponent, self.value - number, slack * abs(number)
+        if self.before.endswith(("≥", "at least")):
+            return -last < more <= little
+        if self.before.endswith(("<", "below")):
+            return -little <= more < last
+        return abs(more) <= 0.5 * last * (1 + 1e-6) + little
 
 
 def numbers_in(text: str) -> list[Printed]:
-    return [Printed(found[0]) for found in NUMBER.finditer(text)]
+    return [Printed(found[0], text[: found.start()].rstrip()) for found in NUMBER.finditer(text)]
 
 
 def visible_texts(parts: list[Part]) -> Iterator[tuple[str, str]]:

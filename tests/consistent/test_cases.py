@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.forms import name_in_words, without_power
+from nicbench.core.forms import name_in_words
 from nicbench.core.result import Bounded, NearLimit, Result, ResultVerdict, Spread, Summary
+from nicbench.core.units import format_digits
 from nicbench.methods._rate_columns import goals_of
 from nicbench.report.answer.of_run import verdict_text
+from nicbench.report.overview import join_by_size
 from nicbench.report.rates import _loosest, _percent_change
+from nicbench.report.section import caveat
 from nicbench.report.tables import sections
 from nicbench.stats.runs import summarise_over_runs
 
@@ -59,7 +62,9 @@ def test_runs_without_a_rate_are_below_the_greatest_of_their_bounds() -> None:
     assert _loosest(bounds).upper == 5e5
 
 
-@pytest.mark.parametrize(("factor", "text"), [(1.05, "+5 %"), (63.8, "+6\u202f280 %"), (0.5, "\u221250 %")])
+@pytest.mark.parametrize(
+    ("factor", "text"), [(1.05, "+5 %"), (1.0 - 1e-7, "\u22120.00001 %"), (63.8, "+6\u202f280 %"), (0.5, "\u221250 %")]
+)
 def test_a_change_in_percent_is_no_power_of_ten(factor: float, text: str) -> None:
     assert _percent_change(factor) == text
 
@@ -76,7 +81,30 @@ def test_a_sentence_of_a_disturbed_result_says_what_it_rests_on() -> None:
     assert section.sentence == f"{section.claim}. Not reliable: the trials were disturbed"
 
 
+def test_a_run_without_a_result_does_not_hide_that_another_was_disturbed() -> None:
+    runs = [result(1, verdict=ResultVerdict.DISTURBED), result(2), result(3, verdict=ResultVerdict.INCOMPLETE)]
+    (section,) = sections(summarise_over_runs(runs), {})
+    assert section.rows[0].result.verdict is ResultVerdict.INCOMPLETE
+    assert (section.sentence_of(section.rows[0]) or caveat(section.rows)).endswith(
+        "Not reliable: the trials of 1 run were disturbed"
+    )
+
+
+def test_a_table_of_sums_and_of_single_ports_says_which_is_which() -> None:
+    of_ports = {"maximum_forwarding_rate_frames_per_s": 2e6}
+    sums = result(
+        id="most/64",
+        test="most",
+        method="maximum-forwarding-rate",
+        scope="sum of 2 ports",
+        parameters={"frame_bytes": 64, "size": "64"},
+        values=of_ports,
+    )
+    joined = join_by_size(sections([result(), sums], {}))
+    assert joined.basis == "per port (throughput) or the sum of 2 ports (maximum forwarding rate)"
+
+
 def test_names_and_shares_are_words_and_digits() -> None:
     assert name_in_words("recovery_time_ms") == "recovery time"
     assert name_in_words("ndr_frames_per_s") == "NDR"
-    assert without_power(1e-05) == "0.00001"
+    assert format_digits(1e-05, 6) == "0.00001"

@@ -126,6 +126,10 @@ def test_a_percentage_is_of_the_line_rate() -> None:
         (units.format_bits_per_s(10e9), "10 Gb/s"),
         (units.format_ratio(0.005), "0.5 %"),
         (units.format_ratio(7.95e-7), "0.0000795 %"),
+        (units.format_ratio(0.999996), "99.9996 %"),
+        (units.format_ratio(1.0), "100 %"),
+        (units.format_digits(1234.5), "1230"),
+        (units.format_digits(2e-5, sign="+"), "+0.00002"),
     ],
 )
 def test_quantities_are_printed_in_the_unit_that_suits_them(text: str, printed: str) -> None:

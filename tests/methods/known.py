@@ -31,7 +31,7 @@ class KnownContext(ABC):
     """
 
     seed = 1
-    bidirectional, ports = False, 2
+    bidirectional, ports, sending_ports = False, 2, 1
     pattern, most_line_rates, ip = Pattern.ONE_TO_ONE, 1.0, 4
     streams: tuple[str, ...] = ("all",)
     power = PowerFacts()

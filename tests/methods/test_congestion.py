@@ -27,7 +27,7 @@ from .known import KnownContext, reading_of, run
 class Switch(KnownContext):
     """Ports that send at a rate, from a queue each, or from one that they share; with one output for all it blocks."""
 
-    ports, pattern, bidirectional, most_line_rates = 4, Pattern.FULL_MESH, True, 1.0
+    ports, sending_ports, pattern, bidirectional, most_line_rates = 4, 4, Pattern.FULL_MESH, True, 1.0
 
     def __init__(
         self, rate: float, queue: int = 0, *, shares: bool = False, blocks: bool = False, holds_back: bool = False,

@@ -29,7 +29,7 @@ class KnownDut(KnownContext):
     ) -> None:  # fmt: skip
         super().__init__(sends=sends, **more)
         self.capacity, self.altered, self.streams = capacity, altered, streams
-        self.bidirectional = streams > 1
+        self.bidirectional, self.sending_ports = streams > 1, streams
         self.pattern, self.most_line_rates = pattern, most_line_rates
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:

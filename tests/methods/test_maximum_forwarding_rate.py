@@ -71,6 +71,12 @@ async def test_a_disturbed_trial_is_said_and_without_a_throughput_nothing_is_mea
     assert result.verdict is ResultVerdict.INCOMPLETE
 
 
+async def test_what_was_not_measured_is_of_as_many_ports_as_what_was() -> None:
+    dut = PressedDut(throughput=None)
+    dut.sending_ports = 2
+    assert (await measured(dut)).scope == "sum of 2 ports"
+
+
 def test_loads_rise_to_the_most_and_a_throughput_at_line_rate_needs_one_trial() -> None:
     assert list(rising(80.0, 100.0, 15.0)) == [80.0, 95.0, 100.0]
     assert list(rising(100.0, 100.0, 1.0)) == [100.0]

@@ -90,6 +90,19 @@ def test_a_cell_that_nobody_measured_is_empty() -> None:
     ]
 
 
+def test_no_result_hides_another_whose_load_is_printed_alike() -> None:
+    near = (result("64", 33.33331, 1.0), result("64", 33.33332, 2.0), result("64", 10.0, 0.0))
+    again = [result("64", 10.0, float(run)).model_copy(update={"run": run}) for run in (1, 2)]
+    for found, labels in (
+        (near, ["33.33332", "33.33331", "10"]),
+        ((*again, result("512", 10.0, 0.0)), ["10", "10 (run 2)"]),
+    ):
+        (grid,) = section_of(*found).grids
+        assert [label for label, _ in grid.rows] == labels
+        shown = [cell.result for _, crossings in grid.rows for cell in crossings if cell is not None]
+        assert len(shown) == len(found)
+
+
 def test_ports_stand_in_their_order_though_none_leads_to_itself() -> None:
     def way(source: str, to: str) -> Result:
         return Result(

@@ -46,13 +46,24 @@ def test_a_column_has_the_digits_its_smallest_rate_and_its_intervals_need() -> N
     [
         (Bounded(value=1e6, lower=1e6, upper=1.01e6), "1.00 to 1.01"),
         (Bounded(value=1e6, lower=1e6), "at least 1.00"),
+        (Bounded(value=1.009e6, lower=1.009e6), "at least 1.00"),
         (Bounded(value=None, upper=1e6), "below 1.00"),
+        (Bounded(value=None, upper=1.001e6), "below 1.01"),
+        (Bounded(value=None, upper=10.0), "below 0.01"),
         (Bounded(value=None), "\u2013"),
     ],
-    ids=["closed", "open above", "open below", "unknown"],
+    ids=["closed", "open above", "rounded down", "open below", "rounded up", "never below 0", "unknown"],
 )
 def test_an_interval_says_which_ends_it_has(rate: Bounded, text: str) -> None:
-    assert numbers.interval(rate, lambda value: f"{value / 1e6:.2f}") == text
+    assert numbers.interval(rate, numbers.Writer(lambda value: f"{value / 1e6:.2f}", 1e-6)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1e-7, "0.0000001"), (50.0, "50.0"), (99.96, "99.96"), (99.99999, "99.99999"), (100.0, "100")],
+)
+def test_a_percentage_is_100_or_0_only_where_it_is(value: float, text: str) -> None:
+    assert numbers.percent(value) == text
 
 
 def test_unknown_is_never_zero() -> None:

@@ -169,6 +169,24 @@ def test_a_tester_that_cannot_even_send_the_minimum_charges_nothing_to_the_dut(s
 
 
 @every
+def test_losses_before_the_tester_sank_below_the_minimum_still_bound_the_rate(search: Search) -> None:
+    machine, made = SimulatedMachine(SimulatedDut(20_000, exact=True), seed=1), list[float]()
+
+    def measure(load: float, duration_s: float) -> Sample:
+        made.append(load)
+        if len(made) > 1:
+            raise CeilingReached(5_000)
+        return machine.measure(load, duration_s)
+
+    outcome = search.run(measure, [NDR], limits())["NDR"]
+    assert (outcome.outcome, outcome.rate.limited_by) == ("none", LimitedBy.DUT)
+    assert outcome.rate.upper == pytest.approx(made[0])
+    said = outcome.rate.reason_null or ""
+    assert said.startswith("frames were lost at")
+    assert said.endswith("; the tester sends no more than 5000 frames/s, less than the minimum load")
+
+
+@every
 @pytest.mark.parametrize("valid", [True, False])
 def test_a_rate_bounded_by_a_ceiling_that_only_a_disturbed_trial_showed_is_disturbed(
     search: Search, valid: bool

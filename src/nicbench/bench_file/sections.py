@@ -25,7 +25,7 @@ from nicbench.core.base import Frozen, why_of
 from nicbench.core.described import Unit
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
-from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate
+from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s, format_rate
 
 Step = str | int
 
@@ -64,7 +64,7 @@ _BOUNDS = {
 }
 
 _WRITTEN: Mapping[Unit | None, Callable[[float], str]] = {
-    Unit.RATIO: lambda ratio: f"{100.0 * ratio:.6g} %",
+    Unit.RATIO: lambda ratio: f"{format_digits(100.0 * ratio, 6)} %",
     Unit.PERCENT: lambda percent: f"{percent:g} %",
     Unit.SECONDS: format_duration_s,
     Unit.FRAMES_PER_S: format_rate,

@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nicbench.cli.fitting import ShownColumn, escape_texts, print_fitted, print_imported_table, print_studies
+from nicbench.core.forms import uncapitalise
 from nicbench.core.imported import NOT_MEASURED
 from nicbench.core.reading import PortFigures
 from nicbench.core.result import Result, ResultVerdict, Summary
@@ -28,7 +29,7 @@ from nicbench.report.comparison import runs_lines
 from nicbench.report.editors.study import studies
 from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.imported import errata_words
-from nicbench.report.numbers import UNKNOWN, bases_words
+from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.overview import BySize, SizeColumn, join_by_size
 from nicbench.report.section import Section
 from nicbench.report.tables import sections, side_by_side
@@ -58,7 +59,7 @@ def print_summary(console: Console, summary: Summary) -> None:
     joined = [section for section in every if section.table.overview and not section.is_imported]
     if joined:
         by_size = join_by_size(joined)
-        caption = escape(_rates_are(by_size.scope) + (MEDIANS if summary.over_runs else ""))
+        caption = escape(_rates_are(by_size.basis) + (MEDIANS if summary.over_runs else ""))
         print_fitted(console, overview_columns(by_size, _verdict), caption=caption)
     print_studies(console, studies(summary.counted, {}, summary.configurations))
     in_grids: set[str] = set()
@@ -202,7 +203,7 @@ def _print_section(console: Console, section: Section, title: str) -> None:
     ]
     verdicts = tuple(_verdict(row.result.verdict) for row in rows)
     columns.append(ShownColumn(("verdict",), verdicts, rank=0, right=False))
-    basis = _rates_are(section.scope) if section.table.has_basis else ""
+    basis = _rates_are(basis_words(section.scope)) if section.table.has_basis else ""
     print_fitted(console, columns, title=escape(title), caption=escape(basis))
     if len(rows) < len(section.rows):
         console.print(f"  the report has all {len(section.rows)} results of which these are the main ones")
@@ -232,7 +233,7 @@ def _grid_table(section: Section, title: str, grids: Sequence[GridTable]) -> Tab
     what = "" if cell is None or (cell.head == section.table.title and not grid.title) else f": {cell.head.lower()}"
     unit = what + (f" [{cell.unit}]" if cell and cell.unit else "")
     table = Table(header_style="bold", title=escape(f"{title}{unit}"), title_justify="left", title_style="bold")
-    table.caption, table.caption_justify = escape(_rates_are(section.scope)), "left"
+    table.caption, table.caption_justify = escape(_rates_are(basis_words(section.scope))), "left"
     if several:
         table.add_column("", overflow="fold")
     table.add_column(escape(grid.corner), justify="right")
@@ -259,9 +260,9 @@ def _ways(figures: PortFigures) -> str:
     )
 
 
-def _rates_are(scope: str) -> str:
+def _rates_are(basis: str) -> str:
     """Below a table: what its rates are of."""
-    return f"Rates are {bases_words(scope)}"
+    return f"Rates are {basis}"
 
 
 def _crossing(crossing: Crossing | None) -> str:
@@ -296,7 +297,7 @@ def _column(shown: SizeColumn) -> ShownColumn:
     cells = iter(texts(column, shown.known))
     unit = f"[{column.unit}]" if column.unit else ""
     name = column.name or column.head
-    words = (name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}").split(" ")
+    words = uncapitalise(name).split(" ")
     head = (" ".join(words[: len(words) // 2]), " ".join((*words[len(words) // 2 :], unit)).strip())
     rank = 4 if column.is_minor else _RANKS[column.is_main]
     return ShownColumn(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from nicbench.core.forms import SCALES, Form, suitable_form
+from nicbench.core.forms import SCALES, Form, suitable_form, uncapitalise
 from nicbench.core.registry import find, find_one
 from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, name_of_test
 from nicbench.core.table import Column
@@ -154,7 +154,7 @@ def quantity_of(result: Result, name: str) -> Quantity:
     if column is None:
         return Quantity(name.replace("_", " "), "")
     return Quantity(
-        name=_uncapitalise(column.head),
+        name=uncapitalise(column.head),
         unit=_insert_parameters(column.unit, result.parameters),
         higher_is_better=None if column.better is None else column.better == "higher",
         comparative=column.comparative,
@@ -176,11 +176,6 @@ def _insert_parameters(unit: str | None, parameters: Mapping[str, Any]) -> str:
     for name, value in parameters.items():
         text = text.replace(f"{{{name}}}", str(value))
     return text
-
-
-def _uncapitalise(head: str) -> str:
-    """Returns a heading as it reads inside a sentence: in lower case, unless its first word is written in capitals."""
-    return head if head[1:2].isupper() else f"{head[:1].lower()}{head[1:]}"
 
 
 def seed_of(*run_ids: str) -> int:

@@ -13,7 +13,7 @@ from nicbench.compare.finished_runs import FinishedRun, Point, group_by_point
 from nicbench.compare.points import comparable_number, quantity_of
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
 from nicbench.methods.base import main_values
-from nicbench.stats.numerals import figures
+from nicbench.stats.numerals import figures, probability
 from nicbench.stats.sample import Span, span_of
 
 FEWEST_RUNS: Final = 4
@@ -144,7 +144,7 @@ def _judge_by_runs(
         return None
     why = (
         f"{len(new)} runs against {len(old)}: {found.kind} {figures(effect.estimate or 0.0)} "
-        f"[{figures(effect.lower)}, {figures(effect.upper)}], {test.name} p = {test.p:.2g}"
+        f"[{figures(effect.lower)}, {figures(effect.upper)}], {test.name} {probability(test.p)}"
     )
     basis = claim_of(found, after, before).basis
     if basis is Basis.SEARCHES_OVERLAP and _is_by_tester(before, after):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -106,9 +105,9 @@ def name_in_words(value: str) -> str:
     return words.upper() if words in ("ndr", "pdr") else words
 
 
-def without_power(value: float) -> str:
-    """Returns a number with six significant digits at most, and never as a power of ten: "0.00001"."""
-    return f"{Decimal(f'{value:g}'):f}"
+def uncapitalise(head: str) -> str:
+    """Returns a heading as it reads inside a sentence: in lower case, unless its first word is written in capitals."""
+    return head if head[1:2].isupper() else f"{head[:1].lower()}{head[1:]}"
 
 
 def default_form(value: str, unit: str | None) -> Form:

@@ -106,6 +106,11 @@ class Ways(Frozen):
         return times_load(self.loaded)
 
     @property
+    def sending_ports(self) -> int:
+        """How many ports' line rates the streams fill together: 2 for both directions, 1 for many ports to one."""
+        return max(1, round(self.times_load))
+
+    @property
     def most_line_rates(self) -> float:
         """The highest load that the senders can offer, in line rates of a port: 3 where three ports send to one.
 

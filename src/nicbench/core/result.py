@@ -251,6 +251,8 @@ class Result(Frozen):
     parameters: dict[str, Any]
     values: dict[str, Value]
     verdict: ResultVerdict = ResultVerdict.VALID
+    disturbed_runs: int = Field(default=0, exclude_if=lambda runs: runs == 0)
+    """How many runs are disturbed, in a result over several; its verdict may be a worse one. Since format 1.6."""
     disturbances: tuple[str, ...] = ()
     trials: tuple[str, ...] = ()
     near_tester_limit: tuple[NearLimit, ...] | None = Field(default=None, exclude_if=lambda found: found is None)

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.forms import Form, contradiction, default_form, default_unit
+from nicbench.core.units import format_digits
 
 Aspect = Literal["value", "rate", "exact", "span", "interval", "limit"]
 """What a cell shows of a value with bounds (``Bounded``): the value, with a sign before one that may be higher; the
@@ -150,7 +151,9 @@ class Goal(Frozen):
         """The goal in words: "without loss", "with at most 0.5 % lost"."""
         if self.loss_ratio is None:
             return f"at the {self.name}"
-        return "without loss" if self.loss_ratio == 0 else f"with at most {100 * self.loss_ratio:.3g}\u202f% lost"
+        if self.loss_ratio == 0:
+            return "without loss"
+        return f"with at most {format_digits(100 * self.loss_ratio)}\u202f% lost"
 
 
 class SearchedRates(Frozen):

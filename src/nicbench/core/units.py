@@ -59,6 +59,8 @@ _BYTES = _table(
     }
 )
 _RATIOS = _table({"%": "0.01", "ppm": "1e-6"})
+_MOST_DIGITS = 12
+"""Further digits of a quotient are errors of the arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +190,22 @@ def format_bytes(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def format_digits(number: float, digits: int = 3, sign: str = "") -> str:
+    """Formats with at most so many significant digits, never as a power of ten: "0.0000795", "12.5", "1230".
+
+    With "+" as the ``sign`` a positive number has one, too.
+    """
+    return f"{Decimal(f'{number:.{digits}g}'):{sign}f}"
+
+
 def format_ratio(ratio: float, digits: int = 3) -> str:
-    """Formats a share in percent with significant digits, never as a power of ten: "0.5 %", "0.0000795 %"."""
-    return f"{Decimal(f'{ratio * 100.0:.{digits}g}'):f} %"
+    """Formats a share in percent with significant digits, never as a power of ten: "0.5 %", "0.0000795 %".
+
+    A share that is not quite all has the digits that say so: "99.9996 %".
+    """
+    texts = (format_digits(ratio * 100.0, more) for more in range(digits, _MOST_DIGITS + 1))
+    text = next((text for text in texts if text != "100" or ratio >= 1.0), "100")
+    return f"{text} %"
 
 
 def _decimals(value: float, most: int = 4) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from nicbench.core.errors import Problem, quote
 from nicbench.core.imported import PrintedValue
 from nicbench.core.table import ImportTable, Quantity
-from nicbench.core.units import FRAME_OVERHEAD_BYTES
+from nicbench.core.units import FRAME_OVERHEAD_BYTES, format_digits
 from nicbench.importing.cells import Cell, Sheet
 from nicbench.importing.columns import AssignedColumn, Assignment, ImportOptions
 from nicbench.importing.units import FORMS, NOTHING, Link, PrintedNumber, Unit, parse_link, parse_number
@@ -37,7 +37,7 @@ class Figure:
 
     def words(self, value: float | None = None) -> str:
         """Formats the printed number, or another ``value``, in the printed unit."""
-        text = self.printed.text if value is None else f"{value / self.scale:.6g}"
+        text = self.printed.text if value is None else format_digits(value / self.scale, 6)
         return f"{text} {self.printed.unit}" if self.printed.unit else text
 
 

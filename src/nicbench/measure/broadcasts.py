@@ -10,6 +10,7 @@ from nicbench.core.pattern import Way, way_of_stream
 from nicbench.core.reading import Counts
 from nicbench.core.result import Result
 from nicbench.core.trial import Reading, Trial
+from nicbench.core.units import format_digits
 from nicbench.stats.ports import find_telling_trial
 
 
@@ -19,7 +20,7 @@ def add_broadcasts(result: Result, trials: Sequence[Trial]) -> Result:
     by_port = {} if trial is None else _counts_by_port(trial.reading)
     if trial is None or not any(counts.sent for counts in by_port.values()):
         return result
-    said = f"{100.0 * _share_sent(trial.reading):.2g} % of all frames; {_describe(by_port)}"
+    said = f"{format_digits(100.0 * _share_sent(trial.reading), 2)} % of all frames; {_describe(by_port)}"
     return result.model_copy(update={"values": {**result.values, BROADCASTS: said}})
 
 

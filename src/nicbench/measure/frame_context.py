@@ -19,7 +19,7 @@ from nicbench.core.pattern import Ways
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Latency, Trial, TrialRequest
-from nicbench.core.units import format_rate, line_rate_frames_per_s
+from nicbench.core.units import format_digits, format_rate, line_rate_frames_per_s
 from nicbench.core.verdict import Reason
 from nicbench.measure.broadcasts import add_broadcasts
 from nicbench.measure.ceiling import Ceilings
@@ -83,8 +83,8 @@ def _near_limits(result: Result) -> Iterator[NearLimit]:
             yield NearLimit(value=name, limit=_CEILING, text=text)
     median = _number(result, _LATENCY)
     if own and median is not None and median < NEAR_LATENCY * own:
-        less = f"less than twice the tester's own ({own / 1e3:.3g} µs)"
-        text = f"the median of {median / 1e3:.3g} µs is {less}; most of it is not the DUT's"
+        less = f"less than twice the tester's own ({format_digits(own / 1e3)} µs)"
+        text = f"the median of {format_digits(median / 1e3)} µs is {less}; most of it is not the DUT's"
         yield NearLimit(value=_LATENCY, limit=_OWN_LATENCY, text=text)
 
 
@@ -155,6 +155,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self.pattern = offered.traffic.pattern
         self.ip: int = offered.traffic.ip
         self.streams = tuple(stream.name for stream in offered.traffic.port_streams())
+        self.sending_ports = offered.ways.sending_ports
         self.most_line_rates = offered.ways.most_line_rates
         self.power = maker.power
         self._offered = offered

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from nicbench.core.round import Flow, Job, JobOutcome, RoundRequest
+from nicbench.core.units import format_digits
 from nicbench.core.verdict import Finding, Reason
 from nicbench.testbed.labs.base import Endpoint
 
@@ -170,7 +171,7 @@ def _exceeds_link(interface: Interface, way: Way, said: _Told) -> Iterator[Findi
             said.payload_bytes,
             most,
             f"{_name(interface, way, said)}: the tools say {_megabytes(said.payload_bytes)} together, and its link of "
-            f"{interface.link_bits_per_s / 1e6:g} Mb/s carries {_megabytes(most)} in {window_s:.3g} s",
+            f"{interface.link_bits_per_s / 1e6:g} Mb/s carries {_megabytes(most)} in {format_digits(window_s)} s",
         )
 
 
@@ -195,7 +196,7 @@ def _name(interface: Interface, way: Way, said: _Told) -> str:
 
 
 def _megabytes(count: float) -> str:
-    return f"{count / 1e6:.4g} MB"
+    return f"{format_digits(count / 1e6, 4)} MB"
 
 
 def _finding(value: float, limit: float, text: str) -> Finding:

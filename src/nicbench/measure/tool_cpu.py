@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.round import Figures, Job, JobOutcome, MachineCpu, RoundRequest
+from nicbench.core.units import format_digits
 
 _AGREES: Final = 0.05
 _BYTES_A_KB: Final = 1024
@@ -63,4 +64,4 @@ def _demand_words(tool: str, side: str, demand: float, figures: Figures, ours: M
 
 
 def _per_kb(ns_per_byte: float) -> str:
-    return f"{ns_per_byte * _BYTES_A_KB / 1e3:.4g} µs/KB"
+    return f"{format_digits(ns_per_byte * _BYTES_A_KB / 1e3, 4)} µs/KB"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from nicbench.core.forms import without_power
 from nicbench.core.frame_size import label_of
+from nicbench.core.units import format_digits
 
 _TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_percent", "load_of"})
 """Parameters that are worded separately, or that only tell results of several kinds apart."""
@@ -40,7 +40,7 @@ def _words_of(name: str, value: str | float) -> str:
     if name == "ports":
         return f"{value} {'port' if value == 1 else 'ports'}"
     words = name.removesuffix("_percent").replace("_", " ")
-    told = without_power(value) if isinstance(value, float) else str(value)
+    told = format_digits(value, 6) if isinstance(value, float) else str(value)
     return f"{words} {told}{' %' if name.endswith('_percent') else ''}"
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from nicbench.core.result import Spread, Value
 from nicbench.core.table import ImportColumn, ImportStatistics, ImportTable
+from nicbench.core.units import format_digits
 from nicbench.methods.base import Values
 
 SIZE: Final = ImportColumn(
@@ -121,8 +122,8 @@ def throughput_and_cpu(rate_bits_per_s: object, cpu_percent: object) -> str | No
     """Formats throughput and CPU use as published: "88.81 / 24"; only the rate where the CPU use is unknown."""
     if not isinstance(rate_bits_per_s, float):
         return None
-    rate = f"{rate_bits_per_s / 1e6:.5g}"
-    return f"{rate} / {cpu_percent:.4g}" if isinstance(cpu_percent, float) else rate
+    rate = format_digits(rate_bits_per_s / 1e6, 5)
+    return f"{rate} / {format_digits(cpu_percent, 4)}" if isinstance(cpu_percent, float) else rate
 
 
 def cells_of_rate_and_cpu(values: Values) -> Values:

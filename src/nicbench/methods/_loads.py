@@ -16,7 +16,7 @@ from nicbench.core.frame_size import Size, label_of, mean_bytes, size_label, wor
 from nicbench.core.pattern import Pattern
 from nicbench.core.result import Bounded
 from nicbench.core.trial import Trial
-from nicbench.core.units import Percent, format_bits_per_s, format_rate, l1_bits_per_s, parse_rate
+from nicbench.core.units import Percent, format_bits_per_s, format_digits, format_rate, l1_bits_per_s, parse_rate
 from nicbench.methods.base import Context
 
 LINE_RATE: Final = "line_rate"
@@ -95,7 +95,7 @@ class FullLoad:
         line_rate, ceiling = self.line_rate_frames_per_s, self.ceiling_frames_per_s
         if ceiling is not None and ceiling < line_rate * self.most_line_rates:
             share = 100.0 * ceiling / line_rate
-            return f"the tester sends no more than {format_rate(ceiling)}, {share:.3g} % of the line rate"
+            return f"the tester sends no more than {format_rate(ceiling)}, {format_digits(share)} % of the line rate"
         if self.most_line_rates > 1.0:
             return f"the lines of all senders carry no more than {format_rate(line_rate * self.most_line_rates)}"
         return f"the line carries no more than {format_rate(line_rate)}"

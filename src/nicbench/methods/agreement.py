@@ -22,7 +22,7 @@ from nicbench.core.quantity import Confidence, Ratio, Seconds, SomeBytes
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import JobSpec, Round, RoundRequest
 from nicbench.core.table import Column, Grid, ResultTable
-from nicbench.core.units import format_ratio
+from nicbench.core.units import format_digits, format_ratio
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     PlayedRounds,
@@ -274,7 +274,8 @@ def _answer_words(
     bound = format_ratio(within_ratio)
     if found is None or answer is None:
         return f"{Answer.UNKNOWN} to agree: fewer than two repetitions have figures of both {first} and {second}"
-    ratio = f"{second} is {found.ratio:.3g} times {first} [{found.lower:.3g}, {found.upper:.3g}]"
+    ends = f"[{format_digits(found.lower)}, {format_digits(found.upper)}]"
+    ratio = f"{second} is {format_digits(found.ratio)} times {first} {ends}"
     if answer is Answer.UNKNOWN:
         return f"{answer} to agree within {bound}: {ratio}, which extends beyond the bound"
     return f"{answer} within {bound}: {ratio}"

@@ -97,6 +97,8 @@ class Context(AnyContext, Protocol):
     """The IP version of the traffic."""
     streams: tuple[str, ...]
     """The names of the streams of a port."""
+    sending_ports: int
+    """How many ports' line rates all streams fill together: 2 for both directions, 1 for many ports to one."""
     most_line_rates: float
     """The highest load, in line rates of a port: above 1 where several send to one."""
     power: PowerFacts

@@ -25,7 +25,7 @@ from nicbench.core.round import Job, JobOutcome, JobSpec, RequestLatency, Round,
 from nicbench.core.table import Column, Grid, Plot, ResultTable
 from nicbench.core.traffic import Name
 from nicbench.core.trial import Trial
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import format_bits_per_s, format_digits
 from nicbench.methods._round_figures import (
     FIRST_PORT,
     PAYLOAD_RATE,
@@ -394,5 +394,5 @@ def _cell_of(values: Values) -> Values:
         return {}
     scale = SCALES[suitable_form("microseconds", most)]
     shown = most * scale.factor
-    latency = f"{shown:.0f}" if shown >= 100 else f"{shown:.3g}"
+    latency = f"{shown:.0f}" if shown >= 100 else format_digits(shown)
     return {"throughput_and_greatest_latency": f"{format_bits_per_s(float(f'{rate:.3g}'))} / {latency} {scale.unit}"}

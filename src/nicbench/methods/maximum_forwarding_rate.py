@@ -21,7 +21,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.trial import Purpose
 from nicbench.methods._loads import LOWERED_NOTE, NDR, earlier_rate, lowered_values
-from nicbench.methods._results import PER_PORT, measure_sizes, result_at, sending_ports
+from nicbench.methods._results import PER_PORT, measure_sizes, result_at
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -75,19 +75,19 @@ class MaximumForwardingRate(FrameMethod):
         return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
-        throughput = earlier_rate(context, self.options.at, NDR, size)
+        throughput, ports = earlier_rate(context, self.options.at, NDR, size), context.sending_ports
+        scope = PER_PORT if ports == 1 else f"sum of {ports} ports"
         if throughput.value is None:
-            return result_at(self, size, {_MAXIMUM.value: throughput}, ResultVerdict.INCOMPLETE)
+            return result_at(self, size, {_MAXIMUM.value: throughput}, ResultVerdict.INCOMPLETE, scope=scope)
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
         most = min(line_rate, ceiling if ceiling is not None else line_rate)
         rates: list[tuple[float, float]] = []
-        trials, disturbances, ports = [], [], 1
+        trials, disturbances = [], []
         lowered: dict[str, float | str] = {}
         for load in rising(throughput.value, most, line_rate * self.options.load_step / 100.0):
             request = self.options.trial.request(size, load, Purpose.LOSS)
             trial, disturbed = await context.measure({**size_parameters(size), "load_frames_per_s": load}, request)
-            ports = sending_ports(trial)
             lowered = lowered_values(size, load, trial)
             sent = trial.request.sent_frames_per_s or load
             rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, sent * ports))
@@ -114,7 +114,7 @@ class MaximumForwardingRate(FrameMethod):
             ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID,
             trials=trials,
             disturbances=disturbances,
-            scope=PER_PORT if ports == 1 else f"sum of {ports} ports",
+            scope=scope,
         )
 
     @classmethod

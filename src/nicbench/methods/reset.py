@@ -20,6 +20,7 @@ from nicbench.core.result import Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Interruption, Purpose, Reading, Trial
+from nicbench.core.units import format_digits
 from nicbench.methods._loads import NDR, earlier_rate, explain_other_rate
 from nicbench.methods._results import (
     RepeatedTrials,
@@ -240,7 +241,8 @@ def summary(readings: list[Reading]) -> Values:
         latest = max((_command_ended_s(reading) for reading in missing), default=0.0)
         if latest > 0.0:
             transmission = max(reading.transmit_ns for reading in missing) / 1e9
-            reason += f"; the command ended {latest:.3g} s after the transmission of {transmission:.3g} s began"
+            ended, of = format_digits(latest), format_digits(transmission)
+            reason += f"; the command ended {ended} s after the transmission of {of} s began"
         return reason
 
     return average_ms("reset_time_ms", times_s, why_unknown)

@@ -21,6 +21,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, Plot, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Phase, Purpose, Reading, StreamReading
+from nicbench.core.units import format_digits
 from nicbench.methods._loads import HIGHEST, NDR, FullLoad, earlier_rate, explain_other_rate, full_rate
 from nicbench.methods._results import (
     RepeatedTrials,
@@ -159,7 +160,7 @@ class SystemRecovery(FrameMethod):
         """Explains why the overload was less than requested; None where it was not."""
         percent = 100.0 * overload / throughput
         if percent < self.options.overload - 0.01:
-            return f"at {words_of(size)} it is {percent:.4g} % of the throughput, for {full.why_not_more}"
+            return f"at {words_of(size)} it is {format_digits(percent, 4)} % of the throughput, for {full.why_not_more}"
         return None
 
     def _result(self, size: Size, values: Values, made: RepeatedTrials) -> Result:

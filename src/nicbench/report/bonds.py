@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nicbench.core.bond import HASHED_MODES, Bond, BondFlow, BondObservation, FlowSilence, LinkFailureOutcome
 from nicbench.core.round import Job, JobOutcome, Round
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import format_bits_per_s, format_digits
 from nicbench.report.numbers import UNKNOWN, whole
 from nicbench.stats.link_failures import failure_summary, when_words, who_words
 from nicbench.stats.rounds import what_of
@@ -216,8 +216,8 @@ def _silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
     if seconds is None:
         return UNKNOWN
     if failed.step_s is not None and seconds <= failed.step_s:
-        return f"≤ {failed.step_s:.2g}"
-    return f"{seconds:.2g}"
+        return f"≤ {format_digits(failed.step_s, 2)}"
+    return format_digits(seconds, 2)
 
 
 def _moved_intervals(job: Job, outcome: JobOutcome) -> Iterable[MovedInterval]:

@@ -14,6 +14,7 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Spr
 from nicbench.core.table import Aspect, Column
 from nicbench.report.numbers import (
     UNKNOWN,
+    Writer,
     decimals_of,
     format_fixed,
     frame_rate_decimals,
@@ -81,8 +82,8 @@ def texts(column: Column, results: Sequence[Result], among: Sequence[Result] = (
     ]
 
 
-def writer(column: Column, values: Iterable[Value]) -> Callable[[float], str]:
-    """Returns the function that writes the values of a column; rates get enough decimals to tell the ends of their
+def writer(column: Column, values: Iterable[Value]) -> Writer:
+    """Returns what writes the values of a column; rates get enough decimals to tell the ends of their
     intervals apart, also in columns without these, so that a rate is the same text wherever it stands.
     """
     known = list(values)
@@ -94,14 +95,17 @@ def writer(column: Column, values: Iterable[Value]) -> Callable[[float], str]:
     return _writer(column.form, numbers, widths)
 
 
-def _value_text(value: Value, write: Callable[[float], str]) -> str:
+def _value_text(value: Value, write: Writer) -> str:
     plain = _plain(value)
-    text = UNKNOWN if plain is None else _MICRO.sub(r"\1 µs", plain) if isinstance(plain, str) else write(plain)
     at_least = isinstance(value, Bounded | Spread) and value.at_least
+    if plain is None or isinstance(plain, str):
+        text = UNKNOWN if plain is None else _MICRO.sub(r"\1 µs", plain)
+    else:
+        text = write.down(plain) if at_least else write(plain)
     return f"{'≥ ' if at_least else ''}{text}{_range(value, write)}"
 
 
-def _exact_text(value: Value, write: Callable[[float], str]) -> str:
+def _exact_text(value: Value, write: Writer) -> str:
     """Returns a value without its "at least" where the line rate limits it, because more than the line rate is
     impossible.
     """
@@ -109,20 +113,20 @@ def _exact_text(value: Value, write: Callable[[float], str]) -> str:
     return _value_text(plain, write)
 
 
-def _rate_text(value: Value, write: Callable[[float], str]) -> str:
+def _rate_text(value: Value, write: Writer) -> str:
     """Returns a rate as a search found it; why there is none is said below the table."""
     if isinstance(value, Bounded):
         if value.passes_nothing:
             return PASSES_NOTHING
         if value.value is None:
-            return f"< {write(value.upper)}" if only_below(value) and value.upper is not None else "none"
+            return f"< {write.up(value.upper)}" if only_below(value) and value.upper is not None else "none"
         return f"line rate, {write(value.value)}" if value.is_line_rate else _value_text(value, write)
     if isinstance(value, Spread) and value.is_line_rate:
         return f"line rate, {write(value.median)}"
     return _value_text(value, write)
 
 
-def _span_text(value: Value, write: Callable[[float], str]) -> str:
+def _span_text(value: Value, write: Writer) -> str:
     """Returns the value between its bounds; a search reports the highest load that passed, which is also the lower
     bound.
     """
@@ -138,16 +142,16 @@ def _span_text(value: Value, write: Callable[[float], str]) -> str:
     return " .. ".join(dict.fromkeys(write(end) for end in ends if end is not None))
 
 
-def _interval_text(value: Value, write: Callable[[float], str]) -> str:
+def _interval_text(value: Value, write: Writer) -> str:
     return interval(value, write) if isinstance(value, Bounded) and not value.passes_nothing else UNKNOWN
 
 
-def _limit_text(value: Value, write: Callable[[float], str]) -> str:
+def _limit_text(value: Value, write: Writer) -> str:
     limit = value.limited_by if isinstance(value, Bounded | Spread) else None
     return UNKNOWN if limit is None else limit.words
 
 
-_ASPECTS: Final[Mapping[Aspect, Callable[[Value, Callable[[float], str]], str]]] = MappingProxyType(
+_ASPECTS: Final[Mapping[Aspect, Callable[[Value, Writer], str]]] = MappingProxyType(
     {
         "value": _value_text,
         "exact": _exact_text,
@@ -159,7 +163,7 @@ _ASPECTS: Final[Mapping[Aspect, Callable[[Value, Callable[[float], str]], str]]]
 )
 
 
-def _range(value: Value, write: Callable[[float], str]) -> str:
+def _range(value: Value, write: Writer) -> str:
     """Returns, for the value of several runs, " (lowest to highest)" where they differ, and how many
     runs have a value.
     """
@@ -236,15 +240,16 @@ def with_unit(column: Column, text: str) -> str:
     return f"{text} {column.unit}" if column.unit else text
 
 
-def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) -> Callable[[float], str]:
-    """Returns the function that writes a column of these numbers; ``widths`` are those of the intervals beside them."""
+def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) -> Writer:
+    """Returns what writes a column of these numbers; ``widths`` are those of the intervals beside them."""
+    factor = factor_of(form)
     if form in ("pps", "kpps", "mpps"):
-        factor, decimals = SCALES[form].factor, frame_rate_decimals(form, numbers, widths)
-        return lambda number: format_fixed(number * factor, decimals)
+        decimals = frame_rate_decimals(form, numbers, widths)
+        return Writer(lambda number: format_fixed(number * factor, decimals), factor)
     if form == "of_frames":
         decimals = decimals_of(numbers)
-        return lambda number: of_frames(number, decimals)
-    return _FORMS[form]
+        return Writer(lambda number: of_frames(number, decimals))
+    return Writer(_FORMS[form], factor)
 
 
 def _scaled_writer(form: Form) -> Callable[[float], str]:

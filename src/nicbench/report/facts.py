@@ -10,16 +10,16 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final
 
 from nicbench.core.described import NOTHING, DescribedPlugin, OneLine, Shape, Unit, shape_of, words_of
+from nicbench.core.forms import uncapitalise
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find, find_one
 from nicbench.core.traffic import Traffic
-from nicbench.core.units import format_bits_per_s, format_duration_s, format_rate
+from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s, format_rate, format_ratio
 from nicbench.report.disclosure import cpu_mask
 from nicbench.report.numbers import UNKNOWN, whole
 
@@ -185,7 +185,7 @@ def written_text(written: Mapping[str, Any], shape: Shape, between: str = ", ") 
     """Returns what somebody wrote on one line, with labels and units; text stays as it was written."""
     shape = with_kind(shape, written)
     return between.join(
-        f"{_within(_entry(str(name), shape))} {_written_value(str(name), value, _part(shape, str(name)))}"
+        f"{uncapitalise(_entry(str(name), shape))} {_written_value(str(name), value, _part(shape, str(name)))}"
         for name, value in written.items()
     )
 
@@ -216,7 +216,7 @@ def plain(name: str, value: object, shape: Shape | None = None) -> str:
     if isinstance(value, int | float):
         if unit := shape.unit or Unit.of_name(name):
             return _TEXTS[unit](value)
-        return str(value) if isinstance(value, int) else f"{value:.6g}"
+        return str(value) if isinstance(value, int) else format_digits(value, 6)
     if isinstance(value, list | tuple):
         return _join_texts([plain(name, item, shape) for item in value]) or "none"
     if isinstance(value, Mapping):
@@ -278,17 +278,12 @@ def _code_lines(items: Iterable[object]) -> tuple[str, ...]:
     return (" ".join(texts),) if any(text.startswith("-") for text in texts) else tuple(texts)
 
 
-def _within(label: str) -> str:
-    """Returns a label for the middle of a path: it begins in lower case unless its first word is in capitals."""
-    return label if label[1:2].isupper() else f"{label[:1].lower()}{label[1:]}"
-
-
 def _flat(values: Mapping[str, Any], shape: Shape, above: str = "") -> Iterable[tuple[str, str]]:
     for name, value in values.items():
         part = _part(shape, str(name))
         label = _entry(str(name), shape)
         if above and not part.is_alone:
-            label = f"{above}, {label if shape.entries is not None else _within(label)}"
+            label = f"{above}, {label if shape.entries is not None else uncapitalise(label)}"
         if isinstance(value, Mapping) and len(value) > 1 and part.one_line is None:
             yield from _flat(value, with_kind(part, value), label)
         else:
@@ -309,33 +304,28 @@ def _bytes(value: float) -> str:
         return f"{whole(value)} bytes"  # a frame or an MTU: every byte counts
     for size, unit in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
         if value >= size:
-            return f"{value / size:.4g} {unit}"
+            return f"{format_digits(value / size, 4)} {unit}"
     return f"{whole(value)} bytes"
 
 
 def _hertz(value: float) -> str:
-    return f"{value / 1e9:.3f} GHz" if value >= 1e9 else f"{value / 1e6:.4g} MHz"
-
-
-def _percent_text(value: float) -> str:
-    """Returns a percentage with three significant digits, never as a power of ten."""
-    return f"{Decimal(f'{value:.3g}'):f}"
+    return f"{value / 1e9:.3f} GHz" if value >= 1e9 else f"{format_digits(value / 1e6, 4)} MHz"
 
 
 _TEXTS: Final[Mapping[Unit, Callable[[float], str]]] = MappingProxyType(
     {
         Unit.FRAMES_PER_S: format_rate,
         Unit.BITS_PER_S: format_bits_per_s,
-        Unit.RATIO: lambda value: f"{_percent_text(value * 100)} %",
-        Unit.PERCENT: lambda value: f"{value:.3g} %",
+        Unit.RATIO: format_ratio,
+        Unit.PERCENT: lambda value: f"{format_digits(value)} %",
         Unit.FRAMES: lambda value: f"{whole(value)} frames",
         Unit.BYTES: _bytes,
         Unit.MEGATRANSFERS_PER_S: lambda value: f"{whole(value)} MT/s",
         Unit.MICROSECONDS: lambda value: f"{value:g} µs",
         Unit.MEBIBYTES: lambda value: f"{value:g} MiB",
         Unit.HERTZ: _hertz,
-        Unit.NANOSECONDS: lambda value: f"{whole(value) if value >= 100 else f'{value:.3g}'} ns",
-        Unit.SHARE: lambda value: f"{value * 100:.3g} %",
+        Unit.NANOSECONDS: lambda value: f"{whole(value) if value >= 100 else format_digits(value)} ns",
+        Unit.SHARE: lambda value: f"{format_digits(value * 100)} %",
         Unit.MILLISECONDS: lambda value: f"{value:g} ms",
         Unit.SECONDS: format_duration_s,
         Unit.CPU_MASK: lambda value: cpu_mask(f"{value:g}"),

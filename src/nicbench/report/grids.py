@@ -4,14 +4,20 @@ are printed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
-from nicbench.core.result import Result
+from nicbench.core.result import Result, Value
 from nicbench.core.table import Column, Grid
-from nicbench.report.cells import number_in, text_of, texts, with_unit
+from nicbench.core.units import format_digits
+from nicbench.report.cells import factor_of, number_in, text_of, texts, value_of, with_unit
 from nicbench.report.siblings import Among
+
+_DIGITS_APART: Final = 9
+"""The digits of loads that differ by less than is printed as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +66,56 @@ def grid_tables(results: Sequence[Result], grid: Grid, among: Among | None = Non
     return tuple(_table(title, members, grid, decisive) for title, members in groups.items())
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What one row has in common: its value, and which of the results with this value in one column it holds."""
+
+    value: Value
+    turn: int
+
+
 def _table(title: str | None, results: Sequence[Result], grid: Grid, among: Sequence[Result]) -> GridTable:
-    crossings = map(Crossing, texts(grid.cell, results, among), results)
-    at = {(text_of(grid.rows, cell.result), _path(cell.result, grid.across)): cell for cell in crossings}
+    at: dict[tuple[_Place, tuple[str, ...]], Crossing] = {}
+    turns: Counter[tuple[Value, tuple[str, ...]]] = Counter()
+    members: dict[_Place, Result] = {}
+    for cell in map(Crossing, texts(grid.cell, results, among), results):
+        value, path = value_of(cell.result, grid.rows.value), _path(cell.result, grid.across)
+        place = _Place(value, turns[value, path])
+        turns[value, path] += 1
+        at[place, path] = cell
+        members.setdefault(place, cell.result)
     sign = 1.0 if grid.is_rising else -1.0
-    downwards = sorted(results, key=lambda result: sign * (number_in(result, grid.rows.value) or 0.0))
-    rows = dict.fromkeys(text_of(grid.rows, result) for result in downwards)
-    columns = _columns([path for _, path in at], list(rows))
+    rows = dict(sorted(members.items(), key=lambda item: sign * (number_in(item[1], grid.rows.value) or 0.0)))
+    labels = _labels(rows, grid.rows)
+    columns = _columns([path for _, path in at], labels)
     return GridTable(
         title=title,
         corner=f"{grid.rows.head} [{grid.rows.unit}]" if grid.rows.unit else grid.rows.head,
         heads=tuple(
             tuple(with_unit(column, path[level]) for path in columns) for level, column in enumerate(grid.across)
         ),
-        rows=tuple((row, tuple(at.get((row, path)) for path in columns)) for row in rows),
+        rows=tuple(
+            (label, tuple(at.get((row, path)) for path in columns)) for row, label in zip(rows, labels, strict=True)
+        ),
     )
+
+
+def _labels(rows: Mapping[_Place, Result], column: Column) -> list[str]:
+    """Returns the names of rows. Values that would print alike get more digits, and results of one value their run."""
+    texts_of = {row: text_of(column, result) for row, result in rows.items()}
+    values: dict[str, set[Value]] = {}
+    for row, text in texts_of.items():
+        values.setdefault(text, set()).add(row.value)
+    labels = []
+    for row, text in texts_of.items():
+        number = number_in(rows[row], column.value)
+        label = text
+        if len(values[text]) > 1 and number is not None:
+            label = format_digits(number * factor_of(column.form), _DIGITS_APART)
+        if row.turn > 0 and rows[row].run_number is not None:
+            label = f"{label} (run {rows[row].run_number})"
+        labels.append(label)
+    return labels
 
 
 def _path(result: Result, across: tuple[Column, ...]) -> tuple[str, ...]:

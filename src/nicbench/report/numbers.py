@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from types import MappingProxyType
 
 from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import Bounded
-from nicbench.core.units import format_ratio
+from nicbench.core.units import format_digits, format_ratio
 
 _EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
@@ -58,16 +59,6 @@ def basis_words(scope: str) -> str:
     return f"{before}{scope}"
 
 
-def bases_words(scopes: str) -> str:
-    """Returns the same for scopes that are joined by commas: "the sum of 2 ports or per port, as each test has "
-    "them".
-    """
-    several = scopes.split(", ")
-    if len(several) == 1:
-        return basis_words(scopes)
-    return f"{' or '.join(map(basis_words, several))}, depending on the test"
-
-
 def gigabits(bits_per_s: float | None) -> str:
     """Returns a rate in Gb/s with three significant digits, without the unit."""
     return UNKNOWN if bits_per_s is None else significant(bits_per_s / 1e9)
@@ -99,7 +90,7 @@ def microseconds(duration_ns: float | None) -> str:
 
 def uncertainty(duration_ns: float | None) -> str:
     """Returns an uncertainty in microseconds with two significant digits, without the unit."""
-    return UNKNOWN if duration_ns is None else f"{duration_ns / 1e3:.2g}"
+    return UNKNOWN if duration_ns is None else format_digits(duration_ns / 1e3, 2)
 
 
 def milliseconds(duration_ns: float | None) -> str:
@@ -131,8 +122,14 @@ def speak_number(value: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Writes a value that is in percent already, with three significant digits."""
-    return UNKNOWN if value is None else significant(value)
+    """Writes a value that is in percent already, with three significant digits, or with as many as show that it is not
+    quite 100 or 0.
+    """
+    if value is None:
+        return UNKNOWN
+    text = significant(value)
+    is_part = 0.0 < value < 100.0
+    return format_ratio(value / 100.0).removesuffix(" %") if is_part and float(text) in (0.0, 100.0) else text
 
 
 def trim(value: float | None) -> str:
@@ -210,11 +207,41 @@ def only_below(rate: Bounded) -> bool:
     return rate.value is None and rate.upper is not None and rate.upper >= LEAST_WORTH_NAMING_FRAMES_PER_S
 
 
-def interval(rate: Bounded, write: Callable[[float], str]) -> str:
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes the numbers of a column, which are times ``factor`` of its unit. Called, it rounds to the nearest."""
+
+    nearest: Callable[[float], str]
+    factor: float = 1.0
+
+    def __call__(self, number: float) -> str:
+        return self.nearest(number)
+
+    def down(self, number: float) -> str:
+        """Writes a bound that something is at least: rounded down, so that it stays true."""
+        return self._loosen(number, -1)
+
+    def up(self, number: float) -> str:
+        """Writes a bound that something is below: rounded up, so that it stays true."""
+        return self._loosen(number, 1)
+
+    def _loosen(self, number: float, sign: int) -> str:
+        text = self.nearest(number)
+        try:
+            written = Decimal(text.replace(THIN_SPACE, ""))
+        except InvalidOperation:  # no plain number, as "< 0.001"
+            return text
+        if sign * (Decimal(f"{number * self.factor:.15g}") - written) <= 0:
+            return text
+        step = Decimal(1).scaleb(int(written.as_tuple().exponent))
+        return self.nearest(float(written + sign * step) / self.factor)
+
+
+def interval(rate: Bounded, write: Writer) -> str:
     """Returns the interval that is known to contain the rate: "0.38 to 0.40", "at least 0.38", or why there is none."""
     if rate.value is None:
-        return UNKNOWN if rate.upper is None else f"below {write(rate.upper)}"
+        return UNKNOWN if rate.upper is None else f"below {write.up(rate.upper)}"
     if rate.is_bare:
         return UNKNOWN
-    lower = write(rate.value if rate.lower is None else rate.lower)
-    return f"at least {lower}" if rate.upper is None else f"{lower} to {write(rate.upper)}"
+    lower = rate.value if rate.lower is None else rate.lower
+    return f"at least {write.down(lower)}" if rate.upper is None else f"{write(lower)} to {write(rate.upper)}"

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nicbench.core.forms import uncapitalise
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.table import Column
 from nicbench.report.cells import number_in, text_of, value_of, with_unit
-from nicbench.report.numbers import UNKNOWN
+from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.section import Row, Section, name_of_row, place_columns
 from nicbench.report.tables import configuration_of, side_by_side
 
@@ -58,12 +59,21 @@ class BySize:
 
     points: tuple[SizePoint, ...]
     columns: tuple[SizeColumn, ...]
-    scope: str
+    titles_of_scopes: Mapping[str, tuple[str, ...]]
+    """Each scope of rates, with the titles of the tables whose rates have it."""
 
     @property
     def compares(self) -> bool:
         """Whether it has several configurations."""
         return len({point.configuration for point in self.points}) > 1
+
+    @property
+    def basis(self) -> str:
+        """What the rates are of, as it follows "Rates are": "per port (throughput) or the sum of 2 ports (latency)"."""
+        if len(self.titles_of_scopes) == 1:
+            return basis_words(next(iter(self.titles_of_scopes)))
+        bases = (f"{basis_words(scope)} ({', '.join(titles)})" for scope, titles in self.titles_of_scopes.items())
+        return " or ".join(bases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +128,11 @@ def join_by_size(sections: Sequence[Section]) -> BySize:
             is_unknown = all(value_of(result, column.value) is None for result in results if result is not None)
             if not (is_left_out and is_unknown):
                 columns.append(SizeColumn(column, title, results))
-    scope = ", ".join(dict.fromkeys(section.scope for section in sections))
-    return BySize(tuple(points), tuple(columns), scope)
+    scopes: dict[str, tuple[str, ...]] = {}
+    for section in sections:
+        title = uncapitalise(section.table.title.partition(" at ")[0])
+        scopes[section.scope] = tuple(dict.fromkeys((*scopes.get(section.scope, ()), title)))
+    return BySize(tuple(points), tuple(columns), scopes)
 
 
 def _title_of(members: Sequence[Section], results: Sequence[Result | None]) -> str:
@@ -214,8 +227,7 @@ def _figure(column: Column, text: str) -> Figure:
     name = column.name or column.head
     number, bracket, rest = text.partition(" (")
     of_unit = f"\u00a0{column.unit}" if column.unit and number != UNKNOWN else ""
-    said = name if name[1:2].isupper() else f"{name[:1].lower()}{name[1:]}"
-    return Figure(said, f"{number}{of_unit}", f"{bracket}{rest}")
+    return Figure(uncapitalise(name), f"{number}{of_unit}", f"{bracket}{rest}")
 
 
 __all__ = ["BySize", "Figure", "Overview", "PointRow", "SizeColumn", "SizePoint", "join_by_size", "overview"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nicbench.compare.claims import Basis
@@ -11,8 +11,9 @@ from nicbench.compare.compared import PointComparison
 from nicbench.compare.points import point_of
 from nicbench.core.result import Bounded, Result, Spread, number_of
 from nicbench.core.table import Column, Goal
+from nicbench.core.units import format_digits
 from nicbench.report.cells import factor_of, writer
-from nicbench.report.numbers import THIN_SPACE, UNKNOWN, interval, only_below, percent, round_up, significant
+from nicbench.report.numbers import THIN_SPACE, UNKNOWN, Writer, interval, only_below, percent, round_up, significant
 from nicbench.report.section import Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
@@ -163,7 +164,7 @@ def _cells(
     results: Sequence[Result],
     goal: Goal,
     names: Sequence[str],
-    write: Callable[[float], str],
+    write: Writer,
     told: Sequence[PointComparison],
 ) -> tuple[RateCell, ...]:
     of_names = [
@@ -188,7 +189,7 @@ def _to_bounded(result: Result, goal: Goal) -> Bounded:
     return value if isinstance(value, Bounded) else Bounded(value=number_of(value))
 
 
-def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, write: Callable[[float], str]) -> RateCell:
+def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, write: Writer) -> RateCell:
     rates = [_to_bounded(result, goal) for result in runs]
     values = [rate for rate in rates if rate.value is not None]
     shares = [share for result in runs if (share := number_of(result.values.get(goal.share))) is not None]
@@ -196,19 +197,21 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
     if not values:
         rate = _loosest(rates)
         below = rate.upper if only_below(rate) else None
-        text = rate.reason_null or UNKNOWN if below is None else f"< {write(below)}"
+        text = rate.reason_null or UNKNOWN if below is None else f"< {write.up(below)}"
         return RateCell(name, None, below, 0, text, "", UNKNOWN, against_first, span, tuple(runs))
     value: float | None
     if len(runs) == 1:
         value = values[0].value
         bound = "line rate, " if values[0].is_line_rate else "≥ " if values[0].at_least else ""
-        text, within = f"{bound}{write(value or 0.0)}", interval(values[0], write)
-        if bound == "≥ " and within == f"at least {write(value or 0.0)}":
+        shown = write.down(value or 0.0) if bound == "≥ " else write(value or 0.0)
+        text, within = f"{bound}{shown}", interval(values[0], write)
+        if bound == "≥ " and within == f"at least {shown}":
             within = ""
     else:
         spread = Spread.of(values, len(runs))
         bound = "≥ " if spread.at_least and not spread.is_line_rate else ""
-        value, text = spread.median, f"{bound}{write(spread.median)}"
+        value = spread.median
+        text = f"{bound}{write.down(value) if bound else write(value)}"
         least, most = write(spread.minimum), write(spread.maximum)
         told = [f"{least} to {most}"] if least != most else [f"the same in {spread.n} runs"] if spread.n > 1 else []
         told += [f"{spread.n} of {spread.runs} runs"] if spread.n < spread.runs else []
@@ -267,5 +270,5 @@ def _percent_change(factor: float) -> str:
     change = 100.0 * (factor - 1.0)
     if change == 0.0:
         return "0 %"
-    text = f"{change:+.3g}" if abs(change) < 1000.0 else f"{change:+,.0f}".replace(",", THIN_SPACE)
+    text = format_digits(change, sign="+") if abs(change) < 1000.0 else f"{change:+,.0f}".replace(",", THIN_SPACE)
     return f"{text} %".replace("-", "\u2212")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nicbench.core.frames import FrameFigures, FramesSpec
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round
-from nicbench.core.units import format_bits_per_s, format_duration_s
+from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.report.bonds import BondRow, bond_row
 from nicbench.report.numbers import UNKNOWN, megabytes, microseconds, milliseconds, significant, whole
 from nicbench.stats.latency import percentiles_ns
@@ -55,7 +55,7 @@ def asked_of_frames(ask: FramesSpec) -> Iterator[str]:
 def said_of_frames(figures: FrameFigures) -> Iterator[str]:
     """Yields the rates, what was dropped, how long a frame took, and the engine that was used in the end."""
     yield (
-        f"{figures.frames_per_s:.6g} frames/s, {megabytes(figures.bytes_per_s)} MB/s, "
+        f"{format_digits(figures.frames_per_s, 6)} frames/s, {megabytes(figures.bytes_per_s)} MB/s, "
         f"{whole(figures.frames)} frames{_frame_size_words(figures)}"
     )
     if figures.due_frames is not None:
@@ -289,14 +289,14 @@ def _figures(figures: Figures) -> Iterator[str]:
         said = ", ".join(f"{name} {microseconds(value)} µs" for name, value in values if value is not None)
         yield f"latency, {known.basis}: {said}"
     if figures.memory_bytes_per_s is not None:
-        yield f"memory {figures.memory_bytes_per_s / 1e9:.3g} GB/s"
+        yield f"memory {format_digits(figures.memory_bytes_per_s / 1e9)} GB/s"
     if figures.client_cpu_share is not None:
-        yield f"its client took {100 * figures.client_cpu_share:.3g} % of a CPU"
+        yield f"its client took {format_digits(100 * figures.client_cpu_share)} % of a CPU"
     if figures.server_cpu_share is not None:
-        yield f"its server took {100 * figures.server_cpu_share:.3g} % of a CPU"
+        yield f"its server took {format_digits(100 * figures.server_cpu_share)} % of a CPU"
     for side, share in (("client", figures.client_machine_cpu_share), ("server", figures.server_machine_cpu_share)):
         if share is not None and not figures.notes:
-            yield f"it saw the {side}'s machine {100 * share:.3g} % busy"
+            yield f"it saw the {side}'s machine {format_digits(100 * share)} % busy"
     yield from figures.notes
 
 
@@ -324,8 +324,8 @@ def _cpu(cpu: MachineCpu) -> str:
         ("the monitor", cpu.monitor),
         ("nicbench's other processes", cpu.controller),
     )
-    said = ", ".join(f"{name} {100 * share:.3g} %" for name, share in parts if share is not None)
-    programs = ", ".join(f"{row.name} {100 * row.share:.3g} %" for row in cpu.processes)
+    said = ", ".join(f"{name} {format_digits(100 * share)} %" for name, share in parts if share is not None)
+    programs = ", ".join(f"{row.name} {format_digits(100 * row.share)} %" for row in cpu.processes)
     return f"{cpu.machine}: {said or 'not watched'}{f'; greatest: {programs}' if programs else ''}"
 
 

@@ -15,7 +15,7 @@ from itertools import pairwise
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.table import Column
 from nicbench.report.cells import number_in, text_of, texts, with_unit
-from nicbench.report.numbers import UNKNOWN, significant, trim
+from nicbench.report.numbers import UNKNOWN, percent, trim
 from nicbench.report.section import load_words
 
 _BOUND = re.compile(r"(bin_to|bin_over|outside)_(\d+)_ns_(per_100_million|frames|messages)")
@@ -114,7 +114,7 @@ def _columns(results: Sequence[Result], names: Sequence[str]) -> list[tuple[str,
 
 
 def _share(count: float | None, of: float | None) -> str:
-    return UNKNOWN if count is None or not of else f"{significant(100 * count / of)} %"
+    return UNKNOWN if count is None or not of else f"{percent(100 * count / of)} %"
 
 
 def _unit(results: Sequence[Result]) -> str:

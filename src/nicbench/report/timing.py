@@ -14,6 +14,7 @@ import numpy as np
 from nicbench.core.errors import NicbenchError
 from nicbench.core.reading import Stamps
 from nicbench.core.trial import Latency, Trial
+from nicbench.core.units import format_digits
 from nicbench.store.histograms import decode
 
 _SENT: Mapping[str, str] = MappingProxyType(
@@ -48,9 +49,7 @@ def words(latencies: Iterable[Latency]) -> tuple[str, ...]:
     for latency in latencies:
         sent = _SENT.get(latency.source, latency.source)
         received = _RECEIVED.get(latency.received_by, latency.received_by)
-        resolution = (
-            "" if latency.resolution_ns is None else f", in steps of {float(f'{latency.resolution_ns:.3g}'):g} ns"
-        )
+        resolution = "" if latency.resolution_ns is None else f", in steps of {format_digits(latency.resolution_ns)} ns"
         sample = "" if latency.sample_of is None else ": a sample of the frames, not every one"
         said[f"sent frames are stamped by {sent}, received ones by {received}{resolution}{sample}"] = None
     return tuple(said)

@@ -13,13 +13,13 @@ trials that contradict this.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 import numpy as np
 from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
+from nicbench.core.units import format_digits
 from nicbench.search._drive import Recorder
 from nicbench.search._interval import DISTURBED_SHARE, same_load
 from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
@@ -263,4 +263,4 @@ def _outcome_not_offered(ceiling: CeilingReached, trials: int) -> Outcome:
 
 def _share(ratio: float) -> str:
     """Three digits of a ratio, without a power of ten."""
-    return f"{Decimal(f'{ratio:.3g}'):f}"
+    return format_digits(ratio)

@@ -12,7 +12,7 @@ from itertools import accumulate, combinations
 from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_rate
 from nicbench.search._curve import NEAR_THE_KNEE, grows_with_load
-from nicbench.search._interval import Bounds, Reading, outcome_of, read, same_load
+from nicbench.search._interval import Bounds, Reading, explain_none, outcome_of, read, same_load
 from nicbench.search._narrowing import halve, next_trial
 from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.shortfalls import Offer, describe_share, find_constant_share
@@ -222,10 +222,7 @@ class DrivenSearch(Search):
                 lowered = limits.lowered_to(ceiling.rate_frames_per_s)
                 recorder.restart()
             if lowered is None:
-                return {
-                    goal.name: _outcome_below_minimum(outcome_of(recorder.samples, goal, limits), ceiling)
-                    for goal in goals
-                }
+                return {goal.name: _outcome_below_minimum(recorder.samples, goal, limits, ceiling) for goal in goals}
             limits = lowered
         outcomes = order_outcomes({goal.name: self.conclude(recorder.samples, goal, limits) for goal in goals}, goals)
         if ceiling_disturbed:
@@ -345,13 +342,19 @@ def _mark_disturbed(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"disturbed": True})
 
 
-def _outcome_below_minimum(outcome: Outcome, ceiling: CeilingReached) -> Outcome:
-    """Returns the outcome where the tester cannot send even the minimum: earlier passes stand; the DUT is not
-    blamed.
+def _outcome_below_minimum(samples: Sequence[Sample], goal: Goal, limits: Limits, ceiling: CeilingReached) -> Outcome:
+    """Returns the outcome where the tester cannot send even the minimum: passes and failures of earlier trials stand,
+    and without any the DUT is not blamed.
     """
+    outcome = outcome_of(samples, goal, limits)
     if outcome.rate.value is not None:
         return outcome.model_copy(update={"notes": (*outcome.notes, str(ceiling)), "converged": False})
-    rate = outcome.rate.model_copy(
-        update={"limited_by": LimitedBy.TESTER, "reason_null": f"{ceiling}, less than the minimum load"}
-    )
-    return outcome.model_copy(update={"rate": rate, "converged": False, "disturbed": ceiling.disturbed})
+    failed = read(samples, goal, limits).bounds.upper
+    below = f"{ceiling}, less than the minimum load"
+    if failed is None:
+        found = {"limited_by": LimitedBy.TESTER, "reason_null": below}
+    else:
+        found = {"reason_null": explain_none(samples, failed, limits, goal, ended=below)}
+    rate = outcome.rate.model_copy(update=found)
+    disturbed = ceiling.disturbed or outcome.disturbed
+    return outcome.model_copy(update={"rate": rate, "converged": False, "disturbed": disturbed})

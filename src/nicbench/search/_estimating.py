@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy
-from nicbench.core.units import format_rate
+from nicbench.core.units import format_digits, format_rate
 from nicbench.search._interval import explain_none, read
 from nicbench.search.base import CLOCK_CHANGES, CLOSE, Estimate, Goal, Limits, Outcome, Sample
 from nicbench.stats.capacity import EVEN, LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
@@ -296,9 +296,10 @@ def _notes(found: Fit, limits: Limits, *, is_open: bool) -> tuple[str, ...]:
     if found.misfit is not None:
         notes.append(f"{found.misfit}: the rates are those observed, with their spread, not an estimate")
     elif not is_open and found.width > limits.precision * (1.0 + CLOSE):
+        width, scatter = format_digits(found.width * 100), format_digits(estimate.scatter * 100, 2)
         notes.append(
-            f"the interval is {found.width * 100:.3g} % wide after {len(found.samples)} trials, which differ by "
-            f"{estimate.scatter * 100:.2g} %; the goal was {limits.precision * 100:.3g} %"
+            f"the interval is {width} % wide after {len(found.samples)} trials, which differ by {scatter} %; the goal "
+            f"was {format_digits(limits.precision * 100)} %"
         )
     if found.model == "passed":
         notes.append(

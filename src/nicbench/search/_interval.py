@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
+from nicbench.core.units import format_digits
 from nicbench.search.base import CLOSE, Contradiction, Goal, Limits, Outcome, Sample
 
 DISTURBED_SHARE = 0.5
@@ -263,15 +264,21 @@ def _find_limit(bounds: Bounds, limits: Limits, narrow: bool) -> LimitedBy | Non
     return limits.maximum_limited_by if bounds.lower is not None and narrow else None
 
 
-def explain_none(samples: Sequence[Sample], upper: Load | None, limits: Limits, goal: Goal) -> str:
-    """Returns the reason why no load passed."""
+def explain_none(
+    samples: Sequence[Sample],
+    upper: Load | None,
+    limits: Limits,
+    goal: Goal,
+    ended: str = "the trials were spent before the minimum load",
+) -> str:
+    """Returns the reason why no load passed; ``ended`` says why the minimum load was not tried."""
     if upper is None:
         return "no trial was made"
     dead = all(sample.counts.received == 0 for sample in samples)
     what = f"{PASSES_NOTHING}: no frame came back" if dead else _describe_loss(goal)
     tried = f"at {upper.frames_per_s:.0f} frames/s, the lowest load tried"
     if upper.frames_per_s > limits.minimum_load_frames_per_s * (1.0 + CLOSE):
-        return f"{what} {tried}; the trials were spent before the minimum load"
+        return f"{what} {tried}; {ended}"
     return f"{what} {tried}"
 
 
@@ -282,8 +289,8 @@ def _describe_loss(goal: Goal) -> str:
 def _explain_open(bounds: Bounds, limits: Limits, trials: int) -> str:
     if bounds.lower is not None and bounds.upper is not None:
         width = 1.0 - bounds.lower.frames_per_s / bounds.upper.frames_per_s
-        asked = f"{limits.precision * 100:.3g} % was the goal"
-        return f"the interval is {width * 100:.3g} % wide after {_count_trials(trials)}; {asked}"
+        asked = f"{format_digits(limits.precision * 100)} % was the goal"
+        return f"the interval is {format_digits(width * 100)} % wide after {_count_trials(trials)}; {asked}"
     missing = "passed" if bounds.lower is None else "failed"
     return f"the search ended after {_count_trials(trials)} without a load that {missing}"
 

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from nicbench.core.units import format_digits
 from nicbench.stats.sample import Values, known_numbers
 
 # The draws of a bootstrap: which values of a sample each resample has. The same seed gives the same draws.
@@ -212,7 +213,8 @@ def explain_few_values(sizes: Sequence[int], confidence_ratio: float) -> str | N
     reached = 1.0 - 2.0 ** (1 - n)
     if reached >= confidence_ratio:
         return None
-    return f"{n} values: even their full range contains the median with a confidence of at most {100.0 * reached:.4g} %"
+    most = format_digits(100.0 * reached, 4)
+    return f"{n} values: even their full range contains the median with a confidence of at most {most} %"
 
 
 def _median_interval(values: Values, spec: IntervalSpec, noise: float = 0.0) -> Interval:

@@ -9,6 +9,7 @@ from typing import Final
 
 from nicbench.core.bond import FlowSilence, LinkFailureOutcome
 from nicbench.core.round import Job, Round
+from nicbench.core.units import format_digits
 
 LEAST_BYTES: Final = 10_000
 """A connection that moved less in a whole round is taken for a control connection (as iperf3's)."""
@@ -81,7 +82,7 @@ def failure_note(one: Round) -> str | None:
     flows = list(dict.fromkeys(describe_flow(flow, one.request.jobs, failed) for flow in failed.flows))
     if not flows:
         return f"{head}; how long connections stood still is not known"
-    looked = f" (looks were at most {failed.step_s:.2g} s apart)" if failed.step_s else ""
+    looked = f" (looks were at most {format_digits(failed.step_s, 2)} s apart)" if failed.step_s else ""
     return f"{head}. {'; '.join(flows)}{looked}"
 
 
@@ -145,5 +146,5 @@ def _format_silence(seconds: float | None, failed: LinkFailureOutcome) -> str:
     if seconds is None:
         return "an unknown time"
     if failed.step_s is not None and seconds <= failed.step_s:
-        return f"at most {failed.step_s:.2g} s"
-    return f"{seconds:.2g} s"
+        return f"at most {format_digits(failed.step_s, 2)} s"
+    return f"{format_digits(seconds, 2)} s"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from nicbench.core.forms import name_in_words, without_power
+from nicbench.core.forms import name_in_words
 from nicbench.core.frame_size import size_words
 from nicbench.core.result import (
     Bounded,
@@ -23,6 +23,7 @@ from nicbench.core.result import (
     Value,
 )
 from nicbench.core.turn import DEFAULT, ONCE, RunCounts, Runs
+from nicbench.core.units import format_digits
 from nicbench.stats.bootstrap import Interval, IntervalSpec, bootstrap_mean, bootstrap_median
 from nicbench.stats.intervals import mean_interval
 from nicbench.stats.sample import Values, describe, outliers
@@ -125,6 +126,7 @@ def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValu
             for name in names
         },
         verdict=max((member.verdict for member in members), key=list(ResultVerdict).index),
+        disturbed_runs=sum(member.verdict is ResultVerdict.DISTURBED for member in members),
         disturbances=tuple(f"run {member.run}: {text}" for member in members for text in member.disturbances),
         trials=tuple(trial for member in members for trial in member.trials),
         near_tester_limit=tuple(
@@ -236,7 +238,7 @@ def _place(result: Result, among: Sequence[Result]) -> str:
     """Names configuration, test, and the parameters that distinguish the result from others of the test."""
     test = [other.parameters for other in among if other.test == result.test]
     telling = [
-        f"{name_in_words(key)} {without_power(value)} %"
+        f"{name_in_words(key)} {format_digits(value, 6)} %"
         if key.endswith("_percent")
         else f"{name_in_words(key)} {value}"
         for key, value in result.parameters.items()
@@ -284,4 +286,4 @@ def verdict_words(asked: Runs, made: int, over_runs: Iterable[Result]) -> str:
 
 def percent(ratio: float) -> str:
     """Formats a share in percent with three significant digits: "8.1 %"."""
-    return f"{100.0 * ratio:.3g} %"
+    return f"{format_digits(100.0 * ratio)} %"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nicbench.core.base import Frozen
+from nicbench.core.units import format_digits
 
 MOST_DIFFERENCE_S = 0.1
 """Offset in seconds above which a run warns, because the log times of two hosts could be compared wrongly."""
@@ -69,5 +70,5 @@ def clock_warnings(offsets: Iterable[ClockOffset], most_s: float = MOST_DIFFEREN
 def _seconds_text(seconds: float) -> str:
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
+            return f"{format_digits(seconds / scale)} {unit}"
     return f"{seconds * 1e9:.0f} ns"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.core.power import PowerOver, PowerPart, PowerSource
+from nicbench.core.units import format_digits
 
 LARGEST_WATTS: Final = 1e6
 """No machine of a lab draws more: a larger reading is a fault of the meter."""
@@ -78,7 +79,7 @@ def _over(source: PowerSource, looks: Sequence[Look]) -> PowerOver:
     began_s, ended_s = (looks[0].at_s, looks[-1].at_s) if looks else (0.0, 0.0)
     watts, readings, why = (_by_energy if source.counts_energy else _by_power)(source, seen, began_s)
     if watts is not None and not is_plausible(watts):
-        watts, why = None, f"{watts:.3g} W are no power of a machine"
+        watts, why = None, f"{watts:g} W are no power of a machine"
     return PowerOver(
         source=source,
         at_s=(began_s + ended_s) / 2.0,
@@ -101,8 +102,8 @@ def _by_energy(source: PowerSource, seen: Sequence[tuple[float, Sensed]], began_
         step_j = after_j - before_j
         if step_j < 0.0:
             if not range_j or range_j < before_j:
-                why = f"its counter fell from {before_j:.6g} J to {after_j:.6g} J and does not tell where it wraps"
-                return None, len(known), why
+                fell = f"from {format_digits(before_j, 6)} J to {format_digits(after_j, 6)} J"
+                return None, len(known), f"its counter fell {fell} and does not tell where it wraps"
             step_j += range_j
         used_j += step_j
     if used_j == 0.0:

@@ -11,6 +11,7 @@ from pydantic import Field
 from nicbench.core.connections import ConnectionsSpec
 from nicbench.core.quantity import Ratio
 from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.units import format_digits
 from nicbench.methods._round_figures import ROUND_OVERHEAD_S, PlayedRounds, cpu_values
 from nicbench.methods.base import RoundContext, Values
 from nicbench.methods.connections._figures import Outcome, bounded, figures_of
@@ -86,7 +87,7 @@ class Found:
         if self.is_cut_off:
             return "a trial gave no figures"
         if self.is_broken:
-            share = f"{100 * self.wrong / self.asked:.2g} % of the answers are wrong ({self.why})"
+            share = f"{format_digits(100 * self.wrong / self.asked, 2)} % of the answers are wrong ({self.why})"
             return f"{share}, and nothing shows that fewer are at a lower load"
         return None
 

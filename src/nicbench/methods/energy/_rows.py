@@ -10,7 +10,7 @@ from typing import Any, Final
 from nicbench.core.power import PowerSource
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Trial
-from nicbench.core.units import l2_bits_per_s
+from nicbench.core.units import format_digits, l2_bits_per_s
 from nicbench.methods._loads import LINE_RATE, full_rate_words
 from nicbench.methods.base import FrameMethod, Values
 from nicbench.stats.power import Drawn, Estimate, LoadPower, Meters, Pass, is_still, load_power, rows_of, widest
@@ -146,8 +146,8 @@ def _load_result(method: FrameMethod, measured: Measured, at_load: AtLoad, meter
     stands_still = is_still([meters.read(trial.reading.power) for trial in _all_trials(measured)])
     if stands_still and found is not None:
         whys.append(
-            f"{meters.row}: it showed {found.total.value:.6g} W in every window, idle or not: it stands still, or the "
-            "load adds less than its step"
+            f"{meters.row}: it showed {format_digits(found.total.value, 6)} W in every window, idle or not: it stands "
+            "still, or the load adds less than its step"
         )
     forwarded = _forwarded_bits_per_s(measured, at_load)
     doubts = _doubts(found, meters)
@@ -218,8 +218,8 @@ def _whys(windows: Sequence[Drawn], meters: Meters) -> list[str]:
 def _doubts(found: LoadPower | None, meters: Meters) -> list[str]:
     if found is None or abs(found.drift_watts) <= max(found.above.value, 0.0):
         return []
-    drifted = f"{meters.row}: the idle power drifted by {found.drift_watts:+.3g} W over a pass"
-    return [f"{drifted}, and the load adds {found.above.value:.3g} W"]
+    drifted = f"{meters.row}: the idle power drifted by {format_digits(found.drift_watts, sign='+')} W over a pass"
+    return [f"{drifted}, and the load adds {format_digits(found.above.value)} W"]
 
 
 def _verdict(whys: Sequence[str], doubts: Sequence[str]) -> ResultVerdict:

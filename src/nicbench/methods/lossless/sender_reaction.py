@@ -21,7 +21,7 @@ from nicbench.core.result import Bounded, Result
 from nicbench.core.round import JobSpec, Round, RoundRequest
 from nicbench.core.sender import SenderTrace
 from nicbench.core.table import Column, Plot, ResultTable
-from nicbench.core.units import format_bits_per_s, format_duration_s
+from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s
 from nicbench.methods._round_figures import (
     PAYLOAD_RATE,
     ROUND_OVERHEAD_S,
@@ -122,7 +122,7 @@ class SenderReaction(RoundMethod):
                 point = {"part": "streams", "port": port, "client": client.name, "period": period}
                 yield self._result(played, f"{port}/{client.name}/{period.split()[0]}", point, _values(trace, settling))
             for step in [] if trace is None else steps_of(trace.looks, max(1.0, self.options.duration / _MOST_STEPS)):
-                at_s = f"{step.at_s:.3g}"
+                at_s = format_digits(step.at_s)
                 point = {"part": "steps", "port": port, "client": client.name, "at_s": at_s}
                 yield self._result(played, f"{port}/{client.name}/steps/{at_s}", point, _values_of_step(step))
 
@@ -241,7 +241,7 @@ def reaction_words(settling: Settling) -> str:
     at = "settles at" if settling.settles_after_s is not None else "a mean of"
     parts = [f"{at} {format_bits_per_s(settling.rate_bits_per_s)}"]
     if settling.reaction not in (Reaction.NOT_TOLD, Reaction.NOT_MARKED, Reaction.UNKNOWN):
-        parts.append(f"{100 * (settling.marked_share or 0.0):.2g} % marked")
+        parts.append(f"{format_digits(100 * (settling.marked_share or 0.0), 2)} % marked")
     parts.append(f"{settling.resent} segments sent again" if settling.resent else "nothing sent again")
     if settling.round_trip_median_ns is not None:
         parts.append(f"round trips of {format_duration_s(settling.round_trip_median_ns / 1e9)}")

@@ -22,7 +22,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability, StreamLoad
 from nicbench.core.trial import Purpose, Trial, TrialRequest
-from nicbench.core.units import format_rate
+from nicbench.core.units import format_digits, format_rate
 from nicbench.core.verdict import Reason
 from nicbench.methods._loads import highest_frames_per_s
 from nicbench.methods._results import Values
@@ -111,7 +111,7 @@ class ServiceActivation(FrameMethod):
                     raise ValueError(
                         f"steps of {self.trial.step:g} s send less above CIR and EIR than the `burst` of "
                         f"{service.name}, so that nothing need be held back: write `trial: {{step: ...}}` above "
-                        f"{needed_s:.3g} s"
+                        f"{format_digits(needed_s)} s"
                     )
             return self
 

@@ -14,6 +14,7 @@ from nicbench.compare.entry import Entry
 from nicbench.compare.objections import list_names
 from nicbench.core.result import ResultVerdict
 from nicbench.core.table import Goal
+from nicbench.core.units import format_digits
 from nicbench.report.answer import of_comparison, of_studies
 from nicbench.report.answer.sentences import and_list
 from nicbench.report.beside.values import ValueTable
@@ -177,7 +178,7 @@ def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[
             figures = f"{_rate(table, goal, mine)} and {_rate(table, goal, theirs)}"
             size = f"{row}-byte" if row.isdigit() else row
             found.append(
-                f"Of {size} frames “{mine.configuration}” passes {times:.3g} times the figure of "
+                f"Of {size} frames “{mine.configuration}” passes {format_digits(times)} times the figure of "
                 f"“{theirs.configuration}” ({figures}; {goal.name}). That is a ratio of two "
                 "numbers and no claim: how exact the published one is, its source does not say."
             )

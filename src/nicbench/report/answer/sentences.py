@@ -4,7 +4,7 @@ what the method words itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
@@ -12,7 +12,7 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, num
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
-from nicbench.report.numbers import UNKNOWN, basis_words, interval, only_below, round_up, share, significant
+from nicbench.report.numbers import UNKNOWN, Writer, basis_words, interval, only_below, round_up, share, significant
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
 
 _KINDS = {
@@ -166,7 +166,7 @@ def _rates_of(section: Section, row: Row) -> list[tuple[Goal, Bounded]]:
     return [(goal, value if isinstance(value, Bounded) else Bounded(value=number_of(value))) for goal, value in pairs]
 
 
-def _rate_words(row: Row, rates: Sequence[tuple[Goal, Bounded]]) -> tuple[Callable[[float], str], str]:
+def _rate_words(row: Row, rates: Sequence[tuple[Goal, Bounded]]) -> tuple[Writer, str]:
     """Returns how the rates of a row are written in a sentence, and their unit."""
     greatest = max((rate.value or rate.upper or 0.0 for _, rate in rates), default=0.0)
     value = rates[0][0].value
@@ -234,7 +234,7 @@ def _passing_clause(
     rate: Bounded,
     goal: Goal,
     what: str,
-    write: Callable[[float], str],
+    write: Writer,
     unit: str,
     *,
     after_another: bool,
@@ -242,7 +242,8 @@ def _passing_clause(
 ) -> str:
     least = "at least " if rate.at_least else "about " if estimated else ""
     between = "" if rate.at_least or rate.is_bare else f", interval {interval(rate, write)}{GAP}{unit}"
-    value = f"{write(rate.value or 0.0)}{GAP}{unit}"
+    is_least = rate.at_least and not rate.is_line_rate
+    value = f"{write.down(rate.value or 0.0) if is_least else write(rate.value or 0.0)}{GAP}{unit}"
     passes = f"the line rate{what}, {value}," if rate.is_line_rate else f"{least}{value}{what}"
     named = f"({goal.name}{between})"
     if after_another:
@@ -269,7 +270,8 @@ def largest_sentence(section: Section) -> str | None:
     write, unit = _rate_words(row, [found])
     about = "about " if section.table.rates is not None and section.table.rates.estimated else ""
     least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else about
-    passes = f"{least}{write(rate.value or 0.0)}{GAP}{unit} {goal.clause}"
+    value = write.down(rate.value or 0.0) if least == "at least " else write(rate.value or 0.0)
+    passes = f"{least}{value}{GAP}{unit} {goal.clause}"
     l2 = number_of(row.result.values.get(goal.value.replace("_frames_per_s", "_l2_bits_per_s")))
     bits = Column(value="l2_bits_per_s", head="", form=suitable_form("gigabits", l2 or 0.0))
     on_layer_2 = "" if l2 is None else f", {writer(bits, [l2])(l2)}{GAP}{bits.unit} on layer 2"

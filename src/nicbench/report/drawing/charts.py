@@ -76,7 +76,7 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
             rate = value if isinstance(value, Bounded) else Bounded(value=number_of(value))
             point = {"size": size, "goal": goal.name, "note": note_of([row.result], goal.value)}
             if only_below(rate) and rate.upper is not None:
-                words = f"below {writer(columns[goal.value], [rate])(rate.upper)}"
+                words = f"below {writer(columns[goal.value], [rate]).up(rate.upper)}"
                 below.append({**point, "rate": rate.upper * factor, "words": words})
             elif rate.value is not None:
                 lower = rate.lower if rate.lower is not None else rate.value

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from nicbench.core.clocks.clock_mapping import ClockMapping
+from nicbench.core.units import format_digits
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks
 from nicbench.report.document.inlines import inlines
 from nicbench.report.document.tables import caption, cell, head, heading, heads, name, paragraph, table
@@ -81,7 +82,7 @@ def _say_ptp(mappings: Sequence[ClockMapping]) -> Iterator[str]:
 
 
 def _range(values: Sequence[float], scale: int, unit: str) -> str:
-    low, high = (f"{value / scale:.3g}" for value in (min(values), max(values)))
+    low, high = (format_digits(value / scale) for value in (min(values), max(values)))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 

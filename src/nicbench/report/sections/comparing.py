@@ -175,9 +175,10 @@ def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Ite
     numbered = are_numbered(shown)
     parts = _slice_panels(panels, (len(panels) + 2) // 3 if numbered else 1)
     as_numbered = " Rows are numbered as in the table above." if numbered else ""
+    span = "spans the intervals of its runs" if shown.runs > 1 else "is the interval of the rate"
     below = caption(
         f"{goal.name} ({goal.clause}), a chart for each frame size; axes do not begin at 0.{as_numbered} The bar "
-        f"behind a point is the interval of the rate.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}"
+        f"behind a point {span}.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}"
     )
     blocks: tuple[Block, ...] = (*(Figure(tuple(part), look="multiples") for part in parts), below)
     if numbered:
@@ -249,9 +250,8 @@ def rates_by_configuration(shown: RatesTable, goal: Goal) -> Iterator[Block]:
         ),
         "heat",
     )
-    beneath = (
-        "" if shown.is_long else f" Beneath each rate stand its interval, and its difference from {shown.names[0]}."
-    )
+    within = "the lowest and the highest of its runs" if shown.runs > 1 else "its interval"
+    beneath = "" if shown.is_long else f" Beneath each rate stand {within}, and its difference from {shown.names[0]}."
     yield caption(f"The darker a cell, the higher its rate among those of its frame size.{beneath}")
 
 

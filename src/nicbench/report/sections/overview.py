@@ -26,7 +26,7 @@ from nicbench.report.document.inlines import (
 from nicbench.report.document.tables import NOTHING, caption, cell, head, name, paragraph, table, words
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
-from nicbench.report.numbers import UNKNOWN, bases_words, share, whole
+from nicbench.report.numbers import UNKNOWN, share, whole
 from nicbench.report.overview import BySize, Figure, PointRow, SizeColumn
 from nicbench.report.sections.editors import study_openings
 from nicbench.report.sections.opening import foreign
@@ -72,7 +72,7 @@ def basis_line(shown: BySize | None) -> Iterator[Block]:
         beneath += ["its share of the line rate"] if any(each.column.aspect != "limit" for each in told) else []
         beneath += ["what limited it (by)"] if any(each.column.aspect == "limit" for each in told) else []
         within = f"; beneath a rate stands {and_list(beneath)}" if beneath else ""
-        yield caption(f"Rates are {bases_words(shown.scope)}{within}.{more}")
+        yield caption(f"Rates are {shown.basis}{within}.{more}")
 
 
 def _has_intervals(shown: SizeColumn) -> bool:

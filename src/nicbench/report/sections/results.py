@@ -10,7 +10,7 @@ from typing import Final
 from nicbench.core.reading import PassedFrames, PortFigures
 from nicbench.core.result import Result
 from nicbench.core.table import Column
-from nicbench.core.units import format_bits_per_s
+from nicbench.core.units import format_bits_per_s, format_digits
 from nicbench.report.document.blocks import Block, Cell, FoldedBlocks, Tone
 from nicbench.report.document.blocks import Row as BodyRow
 from nicbench.report.document.inlines import (
@@ -41,7 +41,7 @@ from nicbench.report.drawing.figures import Figures
 from nicbench.report.facts import label_of, plain
 from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.model import Report
-from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, significant, whole
+from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, percent, whole
 from nicbench.report.ports import PortsTable
 from nicbench.report.section import Further, Row, Section, heads_above, names_line_rate
 from nicbench.report.sections.opening import foreign, table_name
@@ -218,9 +218,9 @@ def _clock(clock: ClockRow) -> Iterator[Cell]:
     yield name(clock.size)
     yield words(clock.port)
     yield words(stamps.source)
-    yield cell(f"{stamps.clock_hz / 1e6:.9g} MHz" if stamps.clock_hz else "unknown")
-    yield cell("unknown" if stamps.resolution_ns is None else f"{stamps.resolution_ns:.3g}")
-    yield cell("unknown" if stamps.uncertainty_ns is None else f"± {stamps.uncertainty_ns:.3g}")
+    yield cell(f"{format_digits(stamps.clock_hz / 1e6, 9)} MHz" if stamps.clock_hz else "unknown")
+    yield cell("unknown" if stamps.resolution_ns is None else format_digits(stamps.resolution_ns))
+    yield cell("unknown" if stamps.uncertainty_ns is None else f"± {format_digits(stamps.uncertainty_ns)}")
     yield from (cell(whole(count)) for count in (stamps.readings, stamps.outliers, stamps.steps, stamps.stamped))
     if delay is None:
         yield cell(UNKNOWN)
@@ -337,7 +337,7 @@ def _flow(flow: PassedFrames) -> Iterator[Cell]:
     yield cell(mpps(flow.offered_frames_per_s, 4))
     yield cell(mpps(flow.received_frames_per_s, 4))
     yield from (cell(whole(count)) for count in (flow.offered_frames, flow.received_frames, flow.lost_frames))
-    yield cell(significant(100 * flow.loss_ratio))
+    yield cell(percent(100 * flow.loss_ratio))
     latencies = (flow.latency_minimum_ns, flow.latency_p50_ns, flow.latency_p99_ns, flow.latency_maximum_ns)
     yield from (cell(microseconds(ns)) for ns in latencies)
 

@@ -25,7 +25,7 @@ from nicbench.report.document.tables import (
 )
 from nicbench.report.facts import label_of
 from nicbench.report.model import TrialGroup
-from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, significant, whole
+from nicbench.report.numbers import UNKNOWN, microseconds, milliseconds, mpps, percent, significant, whole
 from nicbench.report.trial_tables import DetailRow, DetailTable, LedgerRow, LedgerTable, MachineTable, sparkline
 
 PRINTED_TRIALS = 400
@@ -88,7 +88,7 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     yield cell(_unsent(counts))
     yield cell(whole(counts.received))
     yield cell(whole(counts.lost))
-    yield cell(significant(100 * counts.loss_ratio))
+    yield cell(percent(100 * counts.loss_ratio))
     yield cell(whole(counts.late))
     yield cell(whole(counts.duplicated))
     yield cell(whole(counts.reordered))

@@ -8,6 +8,7 @@ from typing import Final
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
+from nicbench.core.units import format_digits
 from nicbench.report.numbers import THIN_SPACE, UNKNOWN
 from nicbench.report.statistics.over_runs import OverRuns, TestStatistics
 from nicbench.stats.numerals import figures, format_alike
@@ -82,7 +83,7 @@ def _verdict(one: PointComparison) -> str:
 
 
 def _p(value: float) -> str:
-    return "< 0.0001" if value < 0.0001 else f"{value:.2g}" if value < 0.1 else f"{value:.2f}"
+    return "< 0.0001" if value < 0.0001 else format_digits(value, 2) if value < 0.1 else f"{value:.2f}"
 
 
 def unit_head(test: TestStatistics) -> str:
