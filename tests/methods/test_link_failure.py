@@ -34,6 +34,13 @@ def test_a_link_that_would_not_be_back_in_time_is_refused(method: Any, options: 
         method.Options(failure=FAILURE, **options)
 
 
+def test_seconds_that_the_tool_does_not_count_are_part_of_the_round() -> None:
+    tool = {"kind": "iperf3", "omit_s": 2}
+    assert stream(failure=FAILURE, duration=5.5, workload=tool).options.failure is not None
+    with pytest.raises(ValidationError, match="a round lasts 6.5 s"):
+        stream(failure=FAILURE, duration=4.5, workload=tool)
+
+
 def test_a_port_that_is_not_the_servers_is_refused() -> None:
     (misfit,) = stream(failure={**FAILURE, "port": "s9"}).find_misfits({"s0": ["c0"]}, ["server"])
     assert misfit.message == "there is no port of the server called `s9`"

@@ -280,8 +280,7 @@ class Method(DescribedPlugin, ABC):
             column, word = table.sums
             if word not in (result.values.get(column), result.parameters.get(column)):
                 return ()
-        main = [column.value for column in table.columns if column.is_main] if table is not None else []
-        bold = tuple(dict.fromkeys(main))
+        bold = tuple(dict.fromkeys(column.value for column in table.columns if column.is_main)) if table else ()
         numbers = (name for name, value in result.values.items() if isinstance(value, Bounded | int | float))
         return bold or tuple(numbers)[:1]
 

@@ -110,14 +110,16 @@ impl Flow {
         self.schedule.next_tick().map(|tick| self.began.saturating_add(tick))
     }
 
-    /// Gives up what is too late, where that may be; whose fault it is depends on whether a lossless port refused.
+    /// Gives up what is too late, where that may be. A lossless port that refused at tick `refused_at` explains what
+    /// was due until then; what fell due after it is the tester's, which was away.
     #[inline]
-    pub fn give_up_late(&mut self, now: u64, is_backpressure: bool) {
-        let frames = self.schedule.give_up_late(now.saturating_sub(self.began));
-        match is_backpressure {
-            true => self.sent.unsent_backpressure += frames,
-            false => self.sent.unsent_tester += frames,
+    pub fn give_up_late(&mut self, now: u64, refused_at: Option<u64>) {
+        let now = now.saturating_sub(self.began);
+        if let Some(refused_at) = refused_at {
+            let until = self.schedule.too_late_at(refused_at.saturating_sub(self.began));
+            self.sent.unsent_backpressure += self.schedule.give_up_late(now.min(until));
         }
+        self.sent.unsent_tester += self.schedule.give_up_late(now);
     }
 
     /// Takes the next frame in hand; returns its number.
@@ -146,5 +148,32 @@ impl Flow {
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.in_hand == 0 && self.schedule.next_tick().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::generator::program::tests::port;
+
+    const HZ: f64 = 1e9;
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_refusal_explains_only_what_was_due_before_it() {
+        let request = json!({"name": "f", "transmit_port": 0, "template": "0200000000020200000000010800",
+            "sizes": {"fixed": 64}, "rate_frames_per_s": 1000, "exact": false, "signature": false});
+        let mut flow = Flow::of(&serde_json::from_value(request).unwrap(), &port(), HZ).unwrap();
+        flow.start(0, 0, 0);
+        // Refused at 100 ms, away until 1 s.
+        flow.give_up_late(1000 * MS, Some(100 * MS));
+        let (tester, port) = (flow.sent.unsent_tester, flow.sent.unsent_backpressure);
+        assert!((100..=101).contains(&port) && (897..=900).contains(&tester), "{port} and {tester}");
+        // Refused again and again until 2 s: none of these is the tester's.
+        flow.give_up_late(2000 * MS, Some(2000 * MS));
+        assert_eq!(flow.sent.unsent_tester, tester);
+        assert!((1099..=1101).contains(&flow.sent.unsent_backpressure), "{:?}", flow.sent);
     }
 }

@@ -190,4 +190,4 @@ pub fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -92,6 +92,12 @@ impl Schedule {
         }
     }
 
+    /// The tick at which what is due at `tick` is too late.
+    #[inline]
+    pub fn too_late_at(&self, tick: u64) -> u64 {
+        tick.saturating_add(self.pacer.catch_up_ticks())
+    }
+
     /// Gives up what is too late, unless every frame is to be sent; returns how many frames.
     #[inline]
     pub fn give_up_late(&mut self, now: u64) -> u64 {

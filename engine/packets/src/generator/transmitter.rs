@@ -41,7 +41,8 @@ pub struct Transmitter {
     /// Of the first that wait: written, but for the time in their signature.
     frames: [Frame; MAXIMUM_BURST],
     written: usize,
-    is_refused: bool,
+    /// When the port last took less than was due; `None` where it took everything.
+    refused_at: Option<u64>,
     next_flush: u64,
     pub sent: u64,
     /// With FCS.
@@ -55,7 +56,7 @@ impl Default for Transmitter {
             waiting: Vec::with_capacity(BURST),
             frames: [Frame::empty(); MAXIMUM_BURST],
             written: 0,
-            is_refused: false,
+            refused_at: None,
             next_flush: 0,
             sent: 0,
             sent_bytes: 0,
@@ -99,7 +100,7 @@ impl Transmitter {
 
     /// Whether the port took less than was due.
     pub fn is_refused(&self) -> bool {
-        self.is_refused
+        self.refused_at.is_some()
     }
 
     /// Offers what is due to the port; notes in `ended` which flows have sent all. Returns how many frames went.
@@ -112,9 +113,9 @@ impl Transmitter {
         ended: &mut Vec<u32>,
     ) -> usize {
         let now = clock.now();
-        self.gather(flows, now, self.is_refused && port.facts().lossless, ended);
+        self.gather(flows, now, self.refused_at.filter(|_| port.facts().lossless), ended);
         if self.waiting.is_empty() {
-            self.is_refused = false;
+            self.refused_at = None;
             if now >= self.next_flush {
                 self.next_flush = now + (FLUSH_S * clock.hz()) as u64;
                 port.flush();
@@ -123,7 +124,7 @@ impl Transmitter {
         }
         self.write(port, flows, signer, times.since_begin_ns(now));
         let accepted = if self.written == 0 { 0 } else { port.send(&self.frames[..self.written]) };
-        self.is_refused = accepted < self.waiting.len();
+        self.refused_at = (accepted < self.waiting.len()).then_some(now);
         if accepted == 0 {
             port.flush();
             return 0;
@@ -133,7 +134,7 @@ impl Transmitter {
     }
 
     /// Takes what is due, the earliest first.
-    fn gather(&mut self, flows: &mut [Flow], now: u64, is_backpressure: bool, ended: &mut Vec<u32>) {
+    fn gather(&mut self, flows: &mut [Flow], now: u64, refused_at: Option<u64>, ended: &mut Vec<u32>) {
         while self.waiting.len() < BURST {
             let Some(mut top) = self.due.peek_mut() else { return };
             let Reverse(due) = &mut *top;
@@ -144,7 +145,7 @@ impl Transmitter {
                 PeekMut::pop(top);
                 continue;
             };
-            flow.give_up_late(now, is_backpressure);
+            flow.give_up_late(now, refused_at);
             if let Some(tick) = flow.next_tick().filter(|tick| *tick <= now) {
                 self.waiting.push(Waiting { flow: due.flow, number: flow.take(), due: tick });
             }

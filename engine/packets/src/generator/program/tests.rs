@@ -8,7 +8,7 @@ use super::*;
 /// Ethernet, IPv4 and UDP, lengths and checksums left open.
 const UDP_OVER_IPV4: &str = "0200000000020200000000010800450000000000000040110000c6120002c6130002c020000700000000";
 
-fn port() -> PortFacts {
+pub(in crate::generator) fn port() -> PortFacts {
     PortFacts {
         name: "p1".into(),
         driver: "simulated".into(),
