@@ -21,7 +21,7 @@ from nicbench.core.errors import (
     ThresholdError,
     UsageError,
 )
-from nicbench.core.result import Summary
+from nicbench.core.result import ResultVerdict, Summary
 
 ERRORS = {
     "our own fault": (NicbenchError("the plan contradicts itself"), 1),
@@ -77,14 +77,16 @@ def test_what_was_measured_before_an_error_is_in_the_json(
     assert [result["id"] for result in document["results"]] == ["throughput/64"]
 
 
-def test_a_valid_result_that_is_not_accepted_ends_a_run_with_6(
-    nicbench: Any, run_is: Callable[..., None], finished_run: Any
+@pytest.mark.parametrize("verdict", [ResultVerdict.VALID, ResultVerdict.ADJUSTED])
+def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any, verdict: ResultVerdict
 ) -> None:
     async def refused(bench: Any, folder: Any, bus: Any) -> Summary:
         summary: Summary = await finished_run(bench, folder, bus)
         (result,) = summary.results
         values = {**result.values, "accepted": "no"}
-        return summary.model_copy(update={"results": (result.model_copy(update={"values": values}),)})
+        refused_result = result.model_copy(update={"values": values, "verdict": verdict})
+        return summary.model_copy(update={"results": (refused_result,)})
 
     run_is(refused)
     ended = nicbench("run", "bench.yaml")

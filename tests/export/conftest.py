@@ -140,6 +140,14 @@ def every_shape(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def missed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that reliably missed a target, and did not do what its bench file accepts."""
+    values = ({"met": "no", "target_frames_per_s": 24.0}, {"accepted": "no", "answer": "it paused too late"})
+    results = (result(f"first/{number}", found) for number, found in enumerate(values))
+    return made(tmp_path_factory.mktemp("runs"), tuple(results))
+
+
+@pytest.fixture(scope="session")
 def hostile_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose title, names, parameters and words are all hostile; one of its results for each text."""
     results = tuple(

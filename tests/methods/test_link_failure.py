@@ -37,7 +37,7 @@ def test_a_link_that_would_not_be_back_in_time_is_refused(method: Any, options: 
 def test_seconds_that_the_tool_does_not_count_are_part_of_the_round() -> None:
     tool = {"kind": "iperf3", "omit_s": 2}
     assert stream(failure=FAILURE, duration=5.5, workload=tool).options.failure is not None
-    with pytest.raises(ValidationError, match="a round lasts 6.5 s"):
+    with pytest.raises(ValidationError, match=r"a round lasts 6\.5 s"):
         stream(failure=FAILURE, duration=4.5, workload=tool)
 
 

@@ -118,16 +118,14 @@ def _tell_watchers(bench: BenchFile, folder: RunFolder) -> Callable[[Event], Non
 
 
 def _missed(summary: Summary) -> ThresholdError | None:
-    """The error where a valid result is not what it must be: a known rate, or what a bench file accepts."""
+    """The error where a reliable result is not what it must be: a known rate, or what a bench file accepts."""
     return _missed_known_rate(summary) or _not_accepted(summary)
 
 
 def _not_accepted(summary: Summary) -> ThresholdError | None:
     """The error where a device does not do what the bench file accepts, as a method says by its value ``accepted``."""
     tests = [
-        result.id
-        for result in summary.counted
-        if result.verdict is ResultVerdict.VALID and result.values.get("accepted") == "no"
+        result.id for result in summary.counted if result.verdict.is_reliable and result.values.get("accepted") == "no"
     ]
     if not tests:
         return None
@@ -135,11 +133,11 @@ def _not_accepted(summary: Summary) -> ThresholdError | None:
 
 
 def _missed_known_rate(summary: Summary) -> ThresholdError | None:
-    """The error where a valid result contradicts the rate of a DUT that is known: then the tester is wrong."""
+    """The error where a reliable result contradicts the rate of a DUT that is known: then the tester is wrong."""
     wrong = [
         str(result.values["self_check"])
         for result in summary.counted
-        if result.verdict is ResultVerdict.VALID
+        if result.verdict.is_reliable
         and "self_check" in result.values
         and result.values.get("agreement") == Agreement.DISAGREE.value
     ]

@@ -45,7 +45,6 @@ _STYLES = {
     ResultVerdict.INCOMPLETE: "red",
     ResultVerdict.IMPORTED: "cyan",
 }
-_RELIABLE = (ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED)
 
 
 def print_summary(console: Console, summary: Summary) -> None:
@@ -96,7 +95,7 @@ def _print_one(console: Console, section: Section, title: str) -> set[str]:
             console.print(_grid_table(section, title, grids))
     else:
         _print_section(console, section, title)
-    doubtful = [row for row in section.rows if section.grids and row.result.verdict not in _RELIABLE]
+    doubtful = [row for row in section.rows if section.grids and not row.result.verdict.is_reliable]
     if doubtful:
         console.print(f"* {len(doubtful)} of {len(section.rows)} are disturbed or incomplete; the report says why")
     return {row.result.id for row in doubtful}
@@ -269,7 +268,7 @@ def _crossing(crossing: Crossing | None) -> str:
     if crossing is None:
         return "-"
     verdict = crossing.result.verdict
-    star = "" if verdict in _RELIABLE else f" [{_STYLES[verdict]}]*[/]"
+    star = "" if verdict.is_reliable else f" [{_STYLES[verdict]}]*[/]"
     return f"{escape(crossing.text)}{star}"
 
 

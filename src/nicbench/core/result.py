@@ -210,6 +210,11 @@ class ResultVerdict(StrEnum):
     IMPORTED = "imported"
     """Not measured by nicbench, which cannot judge the measurement. Since format 1.3."""
 
+    @property
+    def is_reliable(self) -> bool:
+        """Whether a claim may rest on it: nothing disturbed it, or the result accounts for what did."""
+        return self in (ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED)
+
 
 Value = Bounded | Spread | float | int | str | None
 """A value of a result; a ``Spread`` occurs only in results over several runs."""

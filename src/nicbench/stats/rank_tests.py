@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 MANN_WHITNEY: Final = "Mann-Whitney U"
 SIGNED_RANKS: Final = "Wilcoxon signed-rank"
 _MOST_STEPS: Final = 20_000_000
-"""The most steps of an exact count: enough for 31 against 31 values, or 3 against 180."""
+"""The most steps of an exact count: enough for 32 against 32 values, or 3 against 180."""
 _MOST_WAYS: Final = 2**62
 """The most outcomes that can be counted in 64 bits."""
 _Counts = NDArray[np.int64]

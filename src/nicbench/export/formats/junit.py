@@ -73,11 +73,11 @@ def _results(document: ExportDocument, samples: Mapping[str, Trial | Round]) -> 
             missed = _describe_missed(result)
             detail = "\n".join(_figures(result))
             suite = f"{result.test} ({result.configuration})"
-            if missed:
+            if result.verdict in _UNRELIABLE:
+                said = (result.verdict, *((missed,) if missed else ()), *result.disturbances, *_reasons(result))
+                yield _Case(suite, result.result, "skipped", "; ".join(said), detail, time_s)
+            elif missed:
                 yield _Case(suite, result.result, "failure", missed, detail, time_s)
-            elif result.verdict in _UNRELIABLE:
-                why = "; ".join((result.verdict, *result.disturbances, *_reasons(result)))
-                yield _Case(suite, result.result, "skipped", why, detail, time_s)
             else:
                 yield _Case(suite, result.result, detail=detail, time_s=time_s)
 
