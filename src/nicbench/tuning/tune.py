@@ -122,8 +122,9 @@ async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> Tun
     before, asked = row.before or {}, row.asked or {}
     to_change = one.item.find_differing(asked, before)
     old = {key: before[key] for key in to_change if key in before}
+    entailed = {key: before[key] for key in one.item.entailed_keys(before, to_change)}
     try:
-        await one.item.apply(changes, one.place, old, to_change)
+        await one.item.apply(changes, one.place, old | entailed, to_change)
         now = await one.item.read_checked(one.place)
         wrong = one.item.find_differing(to_change, now)
         if not wrong:
@@ -132,16 +133,16 @@ async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> Tun
         reason = f"asked for {values_in_words(wrong)}, got {values_in_words(got)}"
     except (CannotSetError, HostError) as error:
         reason = f"asked for {values_in_words(to_change)}: {error.message if isinstance(error, HostError) else error}"
-    reason += await _put_back(one, old)
+    reason += await _put_back(one, old, entailed)
     return row.model_copy(update={"outcome": _when_it_fails(one), "reason": reason})
 
 
-async def _put_back(one: PlacedRequest, old: Values) -> str:
+async def _put_back(one: PlacedRequest, old: Values, entailed: Values) -> str:
     """Now, not by the undo: that would take what the machine made of our value for somebody else's."""
     try:
         now = await one.item.read_checked(one.place)
-        if differing := one.item.find_differing(old, now):
-            await one.item.write(one.place, differing)
+        if differing := one.item.find_differing(old | entailed, now):
+            await one.item.write(one.place, differing | entailed)
     except (CannotSetError, NicbenchError) as error:
         return f"; it could not be put back to {values_in_words(old)}: {error}"
     return ""
