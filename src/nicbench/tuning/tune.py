@@ -83,19 +83,20 @@ def refuse_failed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting]) 
         )
 
 
-def find_strayed(rows: Iterable[TunedSetting], *, at_end: bool) -> list[str]:
+def find_strayed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting], *, at_end: bool) -> list[str]:
     """What is not as it was set, a sentence each: somebody else changes it too."""
     said = []
-    for row in rows:
+    for one, row in zip(every, rows, strict=True):
         now = row.at_end if at_end else row.during
-        if row.outcome not in (Outcome.CHANGED, Outcome.ALREADY) or now is None:
-            continue
         was = row.during if at_end else row.asked
-        if was is not None and now != was:
+        if row.outcome not in (Outcome.CHANGED, Outcome.ALREADY) or now is None or was is None:
+            continue
+        if differing := one.item.find_differing(was, now):
             when = "at the end of the test" if at_end else "before the first trial"
+            found = {key: now.get(key) for key in differing}
             said.append(
-                f"{place_words(row)}: {row.item} was {values_in_words(was)} and is {values_in_words(now)} {when}: "
-                "something changed it"
+                f"{place_words(row)}: {row.item} was {values_in_words(differing)} and is {values_in_words(found)} "
+                f"{when}: something changed it"
             )
     return said
 
@@ -160,4 +161,7 @@ async def _reread(one: PlacedRequest, row: TunedSetting, *, at_end: bool) -> Tun
         values: Values | None = {key: now.get(key) for key in row.asked}
     except (CannotSetError, NicbenchError):
         values = None
-    return row.model_copy(update={"at_end" if at_end else "during": values})
+    if at_end:
+        return row.model_copy(update={"at_end": values})
+    strayed = None if values is None else tuple(one.item.find_differing(row.asked, values))
+    return row.model_copy(update={"during": values, "strayed": strayed})
