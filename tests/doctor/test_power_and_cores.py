@@ -90,18 +90,31 @@ def test_lists_of_cpus_in_the_kernels_words() -> None:
 
 
 def test_without_an_iommu_the_words_to_boot_with_are_named() -> None:
-    intel = iommu.judge([], 2, is_intel=True, virtual=False)
+    intel = iommu.judge([], 2, iommu.INTEL, virtual=False)
     assert intel.state is State.WARNING
     assert "VT-d" in intel.text
     assert "intel_iommu=on iommu=pt" in (intel.mend_command or "")
-    assert "AMD-Vi" in iommu.judge([], 2, is_intel=False, virtual=False).text
-    assert iommu.judge([], 0, is_intel=True, virtual=False).state is State.OK
-    assert "QEMU" in iommu.judge([], 1, is_intel=True, virtual=True).text
+    assert "AMD-Vi" in iommu.judge([], 2, iommu.AMD, virtual=False).text
+    assert iommu.judge([], 0, iommu.INTEL, virtual=False).state is State.OK
+    assert "QEMU" in iommu.judge([], 1, iommu.INTEL, virtual=True).text
 
 
 def test_an_iommu_that_translates_for_the_kernels_drivers_costs_rate() -> None:
-    assert iommu.judge(["DMA-FQ", "identity"], 2, is_intel=True, virtual=False).state is State.WARNING
-    assert iommu.judge(["identity"] * 9, 2, is_intel=True, virtual=False).state is State.OK
+    assert iommu.judge(["DMA-FQ", "identity"], 2, iommu.INTEL, virtual=False).state is State.WARNING
+    assert iommu.judge(["identity"] * 9, 2, iommu.INTEL, virtual=False).state is State.OK
+
+
+def test_on_arm64_it_is_the_smmu_with_parameters_of_its_own() -> None:
+    cpuinfo = (Path(__file__).parents[1] / "system" / "inventory" / "golden" / "cpuinfo_arm.txt").read_text()
+    arm = iommu.platform_of(cpuinfo)
+    lacking, translating = (iommu.judge(types, 2, arm, virtual=False) for types in ([], ["DMA-FQ"]))
+    assert "switch the SMMU on" in lacking.text
+    for check in (lacking, translating):
+        assert "iommu.passthrough=1" in (check.mend_command or "")
+        assert "iommu=pt" not in (check.mend_command or "")
+    assert "smmuv3" in iommu.judge([], 1, arm, virtual=True).text
+    assert "iommu.passthrough=1" in iommu.judge(["identity"], 2, arm, virtual=False).text
+    assert iommu.platform_of("vendor_id\t: GenuineIntel\n") is iommu.INTEL
 
 
 ANSWER = '{"cpus":[{"cpu":0,"looks":200,"slow":3},{"cpu":1,"looks":200,"slow":190}]}'
