@@ -67,7 +67,7 @@ def test_a_sleep_that_is_disabled_everywhere_is_none() -> None:
 
 
 def test_cores_to_set_aside_are_named_with_the_boot_parameters() -> None:
-    check = isolated_cores.judge(tuple(range(8)), (), (), tuple(range(8)))
+    check = isolated_cores.judge(tuple(range(8)), (), (), (0, 1))
     assert check.state is State.WARNING
     assert "isolcpus=6-7 nohz_full=6-7 rcu_nocbs=6-7" in (check.mend_command or "")
     few = isolated_cores.judge((0, 1), (), (), (0, 1))
@@ -75,13 +75,28 @@ def test_cores_to_set_aside_are_named_with_the_boot_parameters() -> None:
 
 
 def test_isolated_cores_on_which_nothing_is_measured_help_nobody() -> None:
-    check = isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), tuple(range(6)))
+    check = isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), (0, 1))
     assert check.state is State.WARNING
     assert "measure on 0-1" in check.text
     assert check.mend_command == "taskset --cpu-list 6-7 nicbench run BENCH.yaml"
     assert isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), (6, 7)).state is State.OK
     ticking = isolated_cores.judge(tuple(range(8)), (6, 7), (), (6, 7))
     assert "the timer ticks" in ticking.text
+
+
+def test_cores_of_which_only_some_are_isolated_are_not_isolated() -> None:
+    check = isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), (5, 6))
+    assert check.state is State.WARNING
+    assert "measure on 5, where other tasks run" in check.text
+    assert check.mend_command == "taskset --cpu-list 6-7 nicbench run BENCH.yaml"
+
+
+def test_one_isolated_core_is_not_enough_for_tester_and_dut() -> None:
+    check = isolated_cores.judge(tuple(range(8)), (7,), (7,), (0, 7))
+    assert "measure on 0, where other tasks run" in check.text
+    assert "isolcpus=6-7 " in (check.mend_command or "")
+    alone = isolated_cores.judge((0, 1), (1,), (1,), (0, 1))
+    assert (alone.state, alone.mend_command) == (State.WARNING, None)
 
 
 def test_lists_of_cpus_in_the_kernels_words() -> None:
