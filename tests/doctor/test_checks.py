@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nicbench.core.shipped import shipped
-from nicbench.doctor.base import State
+from nicbench.doctor.base import Check, State
 from nicbench.doctor.checks import (
     clock,
     cores,
@@ -22,6 +22,7 @@ from nicbench.doctor.checks import (
 from nicbench.doctor.checks.packages import Package, parse_installed_packages, parse_packages
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
+from nicbench.testbed.cores import PhysicalCores, core_map
 from nicbench.tuning.huge_pages import HugePages
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")
@@ -118,9 +119,18 @@ def test_on_arm64_the_clock_is_the_processors_own_counter() -> None:
 
 
 def test_the_roles_of_the_cores_are_said() -> None:
-    assert cores.judge((0, 1, 2, 3)).text == "tester on CPU 0, DUT on 1, everything else on 2, 3"
-    assert cores.judge((0, 1)).state is State.OK
-    assert cores.judge((0,)).state is State.WARNING
+    def judge(*cpus: int, physical_cores: PhysicalCores = ()) -> Check:
+        return cores.judge(core_map(cpus, physical_cores, dut_apart=True))
+
+    assert judge(0, 1, 2, 3).text == "tester on CPU 0, DUT on 1, everything else on 2-3"
+    assert judge(0, 1).state is State.OK
+    assert judge(0).state is State.WARNING
+    apart = judge(0, 1, 2, 3, physical_cores=((0, 1), (2, 3)))
+    assert apart.text == "tester on CPU 0, DUT on 2, everything else on 1,3"
+    halved = judge(0, 1, physical_cores=((0, 1),))
+    assert halved.state is State.WARNING
+    assert "CPUs 0-1 are hyperthreads of one physical core" in halved.text
+    assert "labelled `shared cores`" in halved.text
 
 
 def test_an_engine_without_dpdk_can_only_simulate() -> None:

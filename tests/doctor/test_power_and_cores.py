@@ -99,6 +99,16 @@ def test_one_isolated_core_is_not_enough_for_tester_and_dut() -> None:
     assert (alone.state, alone.mend_command) == (State.WARNING, None)
 
 
+async def test_the_cores_that_are_to_be_isolated_are_those_of_tester_and_dut() -> None:
+    host = FakeHost(files={f"{CPUS}online": "0-7\n", f"{CPUS}isolated": "5,7\n", f"{CPUS}nohz_full": "5,7\n"})
+    host.files["/proc/self/status"] = "Cpus_allowed_list:\t5-7\n"
+    siblings = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list:{}\n"
+    host.answer("sh -c", siblings.format(5, "5-6") + siblings.format(6, "5-6") + siblings.format(7, "4,7"))
+    (check,) = await isolated_cores.IsolatedCores().examine(host)
+    assert check.state is State.OK  # 6 is for everything else
+    assert "nicbench measures on 5,7" in check.text
+
+
 def test_lists_of_cpus_in_the_kernels_words() -> None:
     assert isolated_cores.parse_listed("2-3,6\n") == (2, 3, 6)
     assert isolated_cores.parse_listed(" (null)\n") == isolated_cores.parse_listed("\n") == ()
