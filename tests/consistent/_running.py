@@ -16,7 +16,8 @@ from nicbench.core.units import line_rate_frames_per_s
 from nicbench.run import run
 from nicbench.stages import plan, rigs
 from nicbench.store.folder import RunFolder
-from nicbench.testbed.labs.base import CoreMap, FrameLab, Testbed
+from nicbench.testbed.cores import CoreMap
+from nicbench.testbed.labs.base import FrameLab, Testbed
 from nicbench.tuning.changes import Changes
 
 from ._tester import DUT_CPU, DrawnDut, DrawnLab, DrawnTester, Nature

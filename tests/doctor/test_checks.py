@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nicbench.core.shipped import shipped
-from nicbench.doctor.base import State
+from nicbench.doctor.base import Check, State
 from nicbench.doctor.checks import (
     clock,
     cores,
@@ -18,6 +20,9 @@ from nicbench.doctor.checks import (
     report_facts,
 )
 from nicbench.doctor.checks.packages import Package, parse_installed_packages, parse_packages
+from nicbench.hosts.base import Completed
+from nicbench.hosts.fake import FakeHost
+from nicbench.testbed.cores import PhysicalCores, core_map
 from nicbench.tuning.huge_pages import HugePages
 
 CLANG = Package("clang", "runtime", "compiles XDP programs")
@@ -106,10 +111,26 @@ def test_another_clock_source_is_fixed_where_the_tsc_is_there() -> None:
     assert clock.judge("tsc", ["tsc"]).state is State.OK
 
 
+def test_on_arm64_the_clock_is_the_processors_own_counter() -> None:
+    assert clock.judge("arch_sys_counter", ["arch_sys_counter"]).state is State.OK
+    check = clock.judge("jiffies", ["jiffies", "arch_sys_counter"])
+    assert check.text == "the kernel uses jiffies instead of the processor's counter: latencies may be wrong"
+    assert (check.mend_command or "").startswith("echo arch_sys_counter > ")
+
+
 def test_the_roles_of_the_cores_are_said() -> None:
-    assert cores.judge((0, 1, 2, 3)).text == "tester on CPU 0, DUT on 1, everything else on 2, 3"
-    assert cores.judge((0, 1)).state is State.OK
-    assert cores.judge((0,)).state is State.WARNING
+    def judge(*cpus: int, physical_cores: PhysicalCores = ()) -> Check:
+        return cores.judge(core_map(cpus, physical_cores, dut_apart=True))
+
+    assert judge(0, 1, 2, 3).text == "tester on CPU 0, DUT on 1, everything else on 2-3"
+    assert judge(0, 1).state is State.OK
+    assert judge(0).state is State.WARNING
+    apart = judge(0, 1, 2, 3, physical_cores=((0, 1), (2, 3)))
+    assert apart.text == "tester on CPU 0, DUT on 2, everything else on 1,3"
+    halved = judge(0, 1, physical_cores=((0, 1),))
+    assert halved.state is State.WARNING
+    assert "CPUs 0-1 are hyperthreads of one physical core" in halved.text
+    assert "labelled `shared cores`" in halved.text
 
 
 def test_an_engine_without_dpdk_can_only_simulate() -> None:
@@ -134,9 +155,30 @@ def test_stolen_time_is_a_share_of_all_time_since_the_start() -> None:
     assert hypervisor.judge(False, 0.0).state is State.OK
 
 
-def test_a_hypervisor_shows_in_the_processors_flags() -> None:
-    assert hypervisor.is_virtual("processor\t: 0\nflags\t\t: fpu hypervisor sse\n")
-    assert not hypervisor.is_virtual("flags\t\t: fpu sse\n")
+@pytest.mark.parametrize(("flags", "text"), [("fpu hypervisor sse", "this is a virtual"), ("fpu sse", "none")])
+async def test_a_hypervisor_shows_in_the_flags_of_an_x86_processor(flags: str, text: str) -> None:
+    host = FakeHost(files={"/proc/cpuinfo": f"processor\t: 0\nflags\t\t: {flags}\n"})
+    (check,) = await hypervisor.Hypervisor().examine(host)
+    assert check.text.startswith(text)
+    assert host.commands == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "text"),
+    [
+        ("kvm\n", 0, "this is a virtual machine; 5.00 % of its CPU time"),
+        ("none\n", 1, "none: this is no virtual machine"),
+        ("", 127, "whether this is a virtual machine is not known here; 5.00 % of its CPU time"),
+    ],
+)
+async def test_on_arm64_whose_processor_says_nothing_of_it_systemd_knows_the_hypervisor(
+    answer: str, status: int, text: str
+) -> None:
+    cpuinfo = (Path(__file__).parents[1] / "system" / "inventory" / "golden" / "cpuinfo_arm.txt").read_text()
+    host = FakeHost(files={"/proc/cpuinfo": cpuinfo, "/proc/stat": "cpu  10 0 20 60 0 0 5 5 0 0\n"})
+    host.answer("systemd-detect-virt --vm", lambda command: Completed(command, status, answer, ""))
+    (check,) = await hypervisor.Hypervisor().examine(host)
+    assert check.text.startswith(text)
 
 
 def test_little_locked_memory_matters_only_to_a_process_that_the_limit_binds() -> None:

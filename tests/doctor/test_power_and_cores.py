@@ -67,7 +67,7 @@ def test_a_sleep_that_is_disabled_everywhere_is_none() -> None:
 
 
 def test_cores_to_set_aside_are_named_with_the_boot_parameters() -> None:
-    check = isolated_cores.judge(tuple(range(8)), (), (), tuple(range(8)))
+    check = isolated_cores.judge(tuple(range(8)), (), (), (0, 1))
     assert check.state is State.WARNING
     assert "isolcpus=6-7 nohz_full=6-7 rcu_nocbs=6-7" in (check.mend_command or "")
     few = isolated_cores.judge((0, 1), (), (), (0, 1))
@@ -75,7 +75,7 @@ def test_cores_to_set_aside_are_named_with_the_boot_parameters() -> None:
 
 
 def test_isolated_cores_on_which_nothing_is_measured_help_nobody() -> None:
-    check = isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), tuple(range(6)))
+    check = isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), (0, 1))
     assert check.state is State.WARNING
     assert "measure on 0-1" in check.text
     assert check.mend_command == "taskset --cpu-list 6-7 nicbench run BENCH.yaml"
@@ -84,24 +84,62 @@ def test_isolated_cores_on_which_nothing_is_measured_help_nobody() -> None:
     assert "the timer ticks" in ticking.text
 
 
+def test_cores_of_which_only_some_are_isolated_are_not_isolated() -> None:
+    check = isolated_cores.judge(tuple(range(8)), (6, 7), (6, 7), (5, 6))
+    assert check.state is State.WARNING
+    assert "measure on 5, where other tasks run" in check.text
+    assert check.mend_command == "taskset --cpu-list 6-7 nicbench run BENCH.yaml"
+
+
+def test_one_isolated_core_is_not_enough_for_tester_and_dut() -> None:
+    check = isolated_cores.judge(tuple(range(8)), (7,), (7,), (0, 7))
+    assert "measure on 0, where other tasks run" in check.text
+    assert "isolcpus=6-7 " in (check.mend_command or "")
+    alone = isolated_cores.judge((0, 1), (1,), (1,), (0, 1))
+    assert (alone.state, alone.mend_command) == (State.WARNING, None)
+
+
+async def test_the_cores_that_are_to_be_isolated_are_those_of_tester_and_dut() -> None:
+    host = FakeHost(files={f"{CPUS}online": "0-7\n", f"{CPUS}isolated": "5,7\n", f"{CPUS}nohz_full": "5,7\n"})
+    host.files["/proc/self/status"] = "Cpus_allowed_list:\t5-7\n"
+    siblings = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list:{}\n"
+    host.answer("sh -c", siblings.format(5, "5-6") + siblings.format(6, "5-6") + siblings.format(7, "4,7"))
+    (check,) = await isolated_cores.IsolatedCores().examine(host)
+    assert check.state is State.OK  # 6 is for everything else
+    assert "nicbench measures on 5,7" in check.text
+
+
 def test_lists_of_cpus_in_the_kernels_words() -> None:
     assert isolated_cores.parse_listed("2-3,6\n") == (2, 3, 6)
     assert isolated_cores.parse_listed(" (null)\n") == isolated_cores.parse_listed("\n") == ()
 
 
 def test_without_an_iommu_the_words_to_boot_with_are_named() -> None:
-    intel = iommu.judge([], 2, is_intel=True, virtual=False)
+    intel = iommu.judge([], 2, iommu.INTEL, virtual=False)
     assert intel.state is State.WARNING
     assert "VT-d" in intel.text
     assert "intel_iommu=on iommu=pt" in (intel.mend_command or "")
-    assert "AMD-Vi" in iommu.judge([], 2, is_intel=False, virtual=False).text
-    assert iommu.judge([], 0, is_intel=True, virtual=False).state is State.OK
-    assert "QEMU" in iommu.judge([], 1, is_intel=True, virtual=True).text
+    assert "AMD-Vi" in iommu.judge([], 2, iommu.AMD, virtual=False).text
+    assert iommu.judge([], 0, iommu.INTEL, virtual=False).state is State.OK
+    assert "QEMU" in iommu.judge([], 1, iommu.INTEL, virtual=True).text
 
 
 def test_an_iommu_that_translates_for_the_kernels_drivers_costs_rate() -> None:
-    assert iommu.judge(["DMA-FQ", "identity"], 2, is_intel=True, virtual=False).state is State.WARNING
-    assert iommu.judge(["identity"] * 9, 2, is_intel=True, virtual=False).state is State.OK
+    assert iommu.judge(["DMA-FQ", "identity"], 2, iommu.INTEL, virtual=False).state is State.WARNING
+    assert iommu.judge(["identity"] * 9, 2, iommu.INTEL, virtual=False).state is State.OK
+
+
+def test_on_arm64_it_is_the_smmu_with_parameters_of_its_own() -> None:
+    cpuinfo = (Path(__file__).parents[1] / "system" / "inventory" / "golden" / "cpuinfo_arm.txt").read_text()
+    arm = iommu.platform_of(cpuinfo)
+    lacking, translating = (iommu.judge(types, 2, arm, virtual=False) for types in ([], ["DMA-FQ"]))
+    assert "switch the SMMU on" in lacking.text
+    for check in (lacking, translating):
+        assert "iommu.passthrough=1" in (check.mend_command or "")
+        assert "iommu=pt" not in (check.mend_command or "")
+    assert "smmuv3" in iommu.judge([], 1, arm, virtual=True).text
+    assert "iommu.passthrough=1" in iommu.judge(["identity"], 2, arm, virtual=False).text
+    assert iommu.platform_of("vendor_id\t: GenuineIntel\n") is iommu.INTEL
 
 
 ANSWER = '{"cpus":[{"cpu":0,"looks":200,"slow":3},{"cpu":1,"looks":200,"slow":190}]}'

@@ -18,9 +18,10 @@ from nicbench.measure.ceiling import FLOODS, Ceilings
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trials import TrialMaker
+from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
-from nicbench.testbed.labs.base import CoreMap, Testbed
+from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.labs.simulated import SimulatedLab
 from nicbench.testbed.labs.simulated import SimulatedOptions as LabOptions
 from nicbench.testbed.testers.base import During

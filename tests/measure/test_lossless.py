@@ -19,10 +19,11 @@ from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.single_core import SingleCore
 from nicbench.methods.throughput import Throughput
+from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
-from nicbench.testbed.labs.base import CoreMap, Testbed
+from nicbench.testbed.labs.base import Testbed
 from nicbench.testbed.testers.base import During
 from nicbench.tuning.stack import UndoStack
 

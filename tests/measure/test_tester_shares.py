@@ -22,9 +22,10 @@ from nicbench.methods._throughput import SearchChoice
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.frame_loss import FrameLoss
 from nicbench.methods.throughput import Throughput
+from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
-from nicbench.testbed.labs.base import CoreMap, Testbed
+from nicbench.testbed.labs.base import Testbed
 from nicbench.tuning.stack import UndoStack
 
 TIMES = TrialTimes(duration=1.0, drain=0.1, settle=0.1)

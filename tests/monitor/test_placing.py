@@ -10,7 +10,8 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.monitor.placing import machines, measuring_cpus, place
-from nicbench.testbed.labs.base import CoreMap, Testbed
+from nicbench.testbed.cores import CoreMap
+from nicbench.testbed.labs.base import Testbed
 
 TESTBED = Testbed(
     tester=FakeHost("t"),

@@ -19,6 +19,7 @@ from nicbench.report.model import Report
 from nicbench.report.timing import tail
 from nicbench.store import RunFolder
 
+from ._documents import page_of
 from ._sections import rate_of, searched, timed
 from ._synthetic_plan import synthetic_plan
 
@@ -293,6 +294,19 @@ def test_a_resumed_run_with_shared_cores_is_labelled(synthetic_run: Callable[...
     view = gather(run.folder)
     assert view.labels == ("shared cores", "resumed")
     assert view.started == "2026-01-31 12:00 UTC"
+
+
+@pytest.mark.parametrize(("halved", "labels"), [(["0-1"], ("shared cores",)), ([], ())])
+def test_hyperthreads_of_one_physical_core_are_not_presented_as_separate_cores(
+    synthetic_run: Callable[..., Any], halved: list[str], labels: tuple[str, ...]
+) -> None:
+    run = synthetic_run()
+    cores = {"worker": 0, "dut": [1], "housekeeping": [], "shared": False, "halved_cores": halved}
+    run.folder.write_json("plan.json", run.plan().model_copy(update={"cores": cores}))
+
+    assert gather(run.folder).labels == labels
+    page = page_of(run.finish())
+    assert ("hyperthreads of one physical core (CPUs 0-1)" in page) is bool(halved)
 
 
 @pytest.fixture

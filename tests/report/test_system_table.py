@@ -117,6 +117,23 @@ def test_a_setting_shows_what_was_asked_for_before_and_during() -> None:
     assert tuned_rows(None) == ()
 
 
+def test_a_value_that_its_item_takes_for_the_same_is_neither_wrong_nor_left_by_the_undo() -> None:
+    setting = {
+        "item": "packet_steering",
+        "outcome": "changed",
+        "before": {"rps_cpus": "0"},
+        "asked": {"rps_cpus": "a"},
+        "during": {"rps_cpus": "00000000,0000000a"},
+        "after": {"rps_cpus": "00000000,00000000"},
+    }
+    (same,) = tuned_rows({"settings": [{**setting, "strayed": [], "not_restored": []}]})
+    assert (same.outcome, same.wrong) == ("changed, put back", False)
+    (strayed,) = tuned_rows({"settings": [{**setting, "strayed": ["rps_cpus"], "not_restored": []}]})
+    assert (strayed.outcome, strayed.wrong) == ("changed, put back", True)
+    (of_an_earlier_version,) = tuned_rows({"settings": [setting]})
+    assert of_an_earlier_version.wrong
+
+
 def test_the_report_prints_settings_and_what_is_declared(tmp_path) -> None:  # type: ignore[no-untyped-def]
     run = SyntheticRun(tmp_path)
     run.start()

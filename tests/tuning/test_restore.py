@@ -9,16 +9,20 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.owner import Owner, start_ticks_of_stat, this_process
-from nicbench.tuning.record import Entry, Record, record_path, save_record
-from nicbench.tuning.restore import find_kept_runs, restore, restore_stale
+from nicbench.tuning.guards import folder_of
+from nicbench.tuning.record import RECORD_NAME, Entry, Record, record_path, save_record
+from nicbench.tuning.restore import find_kept_runs, find_unrestored_runs, restore, restore_stale
 from nicbench.tuning.undo.restore_file import RestoreFile
 
 PAGES = "/proc/sys/vm/nr_hugepages"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+REBOOTED = this_process().model_copy(update={"boot_id": "another"})
+"""The owner of changes that were made before this machine was booted."""
 
 
 class Machine:
@@ -90,7 +94,7 @@ async def test_a_run_that_is_still_going_on_is_refused_by_restore_and_passed_ove
 
 
 async def test_after_a_reboot_a_record_is_only_forgotten(machine: Machine) -> None:
-    machine.leave("run", this_process().model_copy(update={"boot_id": "another"}))
+    machine.leave("run", REBOOTED)
 
     (said,) = await restore_stale(machine.runtime, machine.make_host)
     assert "rebooted" in said
@@ -99,7 +103,7 @@ async def test_after_a_reboot_a_record_is_only_forgotten(machine: Machine) -> No
 
 
 async def test_after_a_reboot_what_is_on_another_machine_is_still_undone(machine: Machine) -> None:
-    machine.leave("run", this_process().model_copy(update={"boot_id": "another"}))
+    machine.leave("run", REBOOTED)
     path = record_path(machine.runtime, "run")
     written = json.loads(path.read_text())
     held = {
@@ -120,6 +124,89 @@ async def test_after_a_reboot_what_is_on_another_machine_is_still_undone(machine
     assert "ports 0, 1 of TRex at 192.0.2.10:4501" in trouble  # it was tried, and nothing else
     assert machine.host.writes == []
     assert path.exists()
+
+
+class TwoMachines(Machine):
+    """This machine, and another one on which the run changed the same; each has its own files."""
+
+    def __init__(self, runtime: Path) -> None:
+        super().__init__(runtime)
+        self.other = FakeHost("other", files={PAGES: "8\n", BOOT_ID: "there\n"})
+        self.other.local = False
+
+    def make_host(self, spec: dict[str, Any]) -> Host:
+        return self.other if spec == self.other.spec() else super().make_host(spec)
+
+    def leave(self, run_id: str, owner: Owner, *, kept: bool = False) -> None:
+        hosts = (self.host, self.other)
+        undo = RestoreFile(path=PAGES, old="4", new="8")
+        entries = tuple(Entry(host=host.spec(), undo=undo) for host in hosts)
+        record = Record(run_id=run_id, owner=owner, run_folder=None, started="now", kept=kept, entries=entries)
+        save_record(record, record_path(self.runtime, run_id))
+        there = record.model_copy(update={"owner": owner.model_copy(update={"boot_id": "there"})})
+        self.other.files[self.guard] = there.model_dump_json()
+
+    @property
+    def guard(self) -> str:
+        """The record that lies on the other machine."""
+        return f"{folder_of(str(self.runtime), 'run', self.other)}/{RECORD_NAME}"
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> TwoMachines:
+    return TwoMachines(tmp_path / "runtime")
+
+
+@pytest.mark.parametrize("kept", [False, True])
+async def test_after_a_reboot_of_this_machine_alone_the_settings_of_another_are_put_back(
+    machines: TwoMachines, kept: bool
+) -> None:
+    machines.leave("run", REBOOTED, kept=kept)
+    assert find_unrestored_runs(machines.runtime) == ["run"]
+
+    (said,) = await restore_stale(machines.runtime, machines.make_host)
+    assert said.startswith("run: undid 1 change")
+    assert machines.other.files[PAGES] == "4"
+    assert machines.host.writes == []
+    assert not machines.runtime.exists()
+
+
+@pytest.mark.parametrize("emptied", [True, False])
+async def test_where_the_other_machine_has_rebooted_too_nothing_is_set_there(
+    machines: TwoMachines, emptied: bool
+) -> None:
+    machines.leave("run", REBOOTED)
+    machines.other.files[BOOT_ID] = "a later one\n"
+    if emptied:  # as /run is by a boot
+        del machines.other.files[machines.guard]
+
+    (said,) = await restore_stale(machines.runtime, machines.make_host)
+    assert "every machine that it changed has rebooted since" in said
+    assert machines.other.writes == []
+    assert not machines.runtime.exists()
+
+
+async def test_a_value_that_somebody_changed_on_the_other_machine_since_is_left_there(machines: TwoMachines) -> None:
+    machines.leave("run", REBOOTED)
+    machines.other.files[PAGES] = "64"
+
+    _, trouble = await restore_stale(machines.runtime, machines.make_host)
+    assert "somebody changed it" in trouble
+    assert machines.other.files[PAGES] == "64"
+
+
+async def test_the_record_stays_while_the_other_machine_cannot_be_reached(
+    machines: TwoMachines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machines.leave("run", REBOOTED)
+
+    async def unreachable(path: str) -> str | None:
+        raise HostError("connection refused", place="other")
+
+    monkeypatch.setattr(machines.other, "read_file", unreachable)
+    said = await restore_stale(machines.runtime, machines.make_host)
+    assert "the record stays" in said[0]
+    assert find_unrestored_runs(machines.runtime) == ["run"]
 
 
 async def test_a_lab_that_was_made_to_stay_stays_until_it_is_taken_down(machine: Machine) -> None:

@@ -16,6 +16,7 @@ from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.items.base import CannotSetError, DeviceOptions, Item, NoOptions, Phase, Place
+from nicbench.tuning.items.cpu.packet_steering import PacketSteering, PacketSteeringOptions
 from nicbench.tuning.record import record_path
 from nicbench.tuning.requests import Part, PlacedRequest, TuningRequest, place_requests
 from nicbench.tuning.restore import restore
@@ -206,12 +207,30 @@ async def test_what_is_only_checked_is_told_and_never_changed(stack: UndoStack, 
 async def test_a_setting_that_strays_during_the_test_is_told(stack: UndoStack, host: FakeHost) -> None:
     every = rings(host, devices=("d0",))
     rows = await look_again(every, await tune(stack, every), at_end=False)
-    assert find_strayed(rows, at_end=False) == []
+    assert find_strayed(every, rows, at_end=False) == []
     host.files["/rings/d0"] = "2048 512"
     rows = await look_again(every, rows, at_end=True)
-    assert find_strayed(rows, at_end=True) == [
+    assert find_strayed(every, rows, at_end=True) == [
         "dut, d0: rings was rx 4096 and is rx 2048 at the end of the test: something changed it"
     ]
+
+
+async def test_another_writing_of_the_same_value_has_not_strayed(stack: UndoStack, host: FakeHost) -> None:
+    masks = "/sys/class/net/d0/queues/rx-0/rps_cpus"
+    host.files[masks] = "0\n"
+    host.answer("sh -c", lambda _: f"{masks}:{host.files[masks].strip()}\n")
+    request = TuningRequest("dut", PacketSteering, PacketSteeringOptions.model_validate({"receive": "1,3"}))
+    every = place_requests([request], [Part("dut", host, ("d0",))])
+    rows = await tune(stack, every)
+    host.files[masks] = "00000000,0000000a\n"
+    rows = await look_again(every, rows, at_end=False)
+    assert rows[0].during == {"rx-0/rps_cpus": "00000000,0000000a"}
+    assert rows[0].strayed == ()
+    assert find_strayed(every, rows, at_end=False) == []
+    host.files[masks] = "00000000,00000002\n"
+    rows = await look_again(every, rows, at_end=False)
+    assert rows[0].strayed == ("rx-0/rps_cpus",)
+    assert "is rx-0/rps_cpus 00000000,00000002" in find_strayed(every, rows, at_end=False)[0]
 
 
 async def test_what_is_not_understood_refuses_the_run_and_keeps_the_undo(stack: UndoStack, host: FakeHost) -> None:

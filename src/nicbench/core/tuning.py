@@ -59,6 +59,10 @@ class TunedSetting(Frozen):
 
     None where the place no longer exists (the namespace of a lab) or the run was killed.
     """
+    strayed: tuple[str, ...] | None = None
+    """The requested keys whose value ``during`` is another one than requested, as the item compares them."""
+    not_restored: tuple[str, ...] | None = None
+    """The requested keys whose value ``after`` is another one than ``before``, as the item compares them."""
 
 
 class TuningDocument(Frozen):

@@ -38,13 +38,19 @@ def place(online: Collection[int] | None, measuring: Collection[int]) -> Place:
 
 def measuring_cpus(testbed: Testbed, dut_cpus: Collection[int], tester: Mapping[str, Any]) -> tuple[int, ...]:
     """``tester`` is what the tester says of itself, with its ``options``."""
+    workers = worker_cpus(testbed, tester)
+    return tuple(sorted(workers | set(dut_cpus) | set(testbed.cores.dut))) if workers else ()
+
+
+def worker_cpus(testbed: Testbed, tester: Mapping[str, Any]) -> set[int]:
+    """The CPUs of the tester's workers; ``tester`` as for ``measuring_cpus``."""
     options = tester.get("options") or {}
     workers = {int(worker["cpu"]) for worker in options.get("workers") or ()}
     alone = options.get("worker_cpu")
     if not workers:
         alone = alone if alone is not None else testbed.cores.worker
         workers = {int(alone)} if alone is not None else set()
-    return tuple(sorted(workers | set(dut_cpus) | set(testbed.cores.dut))) if workers else ()
+    return workers
 
 
 def machines(hosts: Collection[Host]) -> dict[str, tuple[Host, dict[str, str]]]:

@@ -18,6 +18,11 @@ _MEASURED = frozenset({"clock", "eal_arguments"})
 _ENDPOINTS = "endpoints"
 
 
+def shares_cores(plan: Plan) -> bool:
+    """Returns whether tester and DUT share a CPU, or have hyperthreads of one physical core."""
+    return bool(plan.cores.get("shared") or plan.cores.get("halved_cores"))
+
+
 def of_configurations(plan: Plan, *parts: str) -> tuple[tuple[str, Plan], ...]:
     """Returns one plan for each distinct content of ``parts``, with the names of its configurations; "" where all plans
     are alike.

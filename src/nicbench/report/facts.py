@@ -101,6 +101,7 @@ _UNDECLARED: Final[Mapping[str, Shape]] = MappingProxyType(
         "dut": Shape(label="DUT"),
         "peer": Shape(label="Second tester"),
         "firmware": Shape(is_everywhere=False),
+        "halved_cores": Shape(label="Physical cores of which tester and DUT have a hyperthread each"),
         "hz": Shape(label="Frequency", unit=Unit.HERTZ),
         "housekeeping": Shape(label="CPUs kept for other work"),
         "numa_node": Shape(is_everywhere=False),

@@ -35,6 +35,7 @@ from nicbench.report.answer.sentences import and_list
 from nicbench.report.bonds import list_failed_links
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.cpu_users import list_cpu_users
+from nicbench.report.disclosure import shares_cores
 from nicbench.report.editors.compared import compared_sentences
 from nicbench.report.editors.study import Study, editors_parts, is_shown_by_studies, studies
 from nicbench.report.endpoints import endpoint_rows
@@ -297,7 +298,7 @@ def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:
     """Returns what a reader must know in addition to the verdict, in two words each."""
     resumed = any(isinstance(event, RunStarted) and event.resumed for event in events)
     known = {
-        "shared cores": bool(plan and any(each.cores.get("shared") for each in plan.each)),
+        "shared cores": bool(plan and any(map(shares_cores, plan.each))),
         "simulated": bool(plan and any(each.simulated for each in plan.each)),
         "resumed": resumed,
     }

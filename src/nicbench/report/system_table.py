@@ -162,9 +162,10 @@ def _rows(row: Mapping[str, Any]) -> Iterator[TunedRow]:
     outcome = str(row.get("outcome") or "unknown")
     item = str(row["item"])
     shapes = item_shapes(item)
+    strayed_names = _names(row.get("strayed"), asked, during)
+    left_names = _names(row.get("not_restored"), before, after) if outcome == "changed" else frozenset()
     for name in asked or during or before or (item,):
-        strayed = name in asked and name in during and asked[name] != during[name]
-        left = outcome == "changed" and name in after and name in before and after[name] != before[name]
+        strayed, left = name in strayed_names, name in left_names
         words = [_OUTCOMES.get(outcome, outcome)]
         if outcome == "changed" and name in after:
             words.append("not put back" if left else _UNDONE)
@@ -181,6 +182,15 @@ def _rows(row: Mapping[str, Any]) -> Iterator[TunedRow]:
             wrong=strayed or left or outcome in ("not_met", "failed"),
             commands=tuple(map(str, row.get("commands") or ())),
         )
+
+
+def _names(said: Any, one: Mapping[str, Any], other: Mapping[str, Any]) -> frozenset[str]:
+    """Returns the values that differ as the run says, which compared them as their item does; a run of an earlier
+    version does not say, and its values differ where they are not equal.
+    """
+    if isinstance(said, list):
+        return frozenset(map(str, said))
+    return frozenset(name for name in one.keys() & other.keys() if one[name] != other[name])
 
 
 def _place(row: Mapping[str, Any]) -> str:

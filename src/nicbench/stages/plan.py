@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import asdict, replace
 from typing import Any
 
 from nicbench import __version__
 from nicbench.bench_file.models import BenchFile
 from nicbench.bench_file.overlays import list_differences
+from nicbench.core.cpus import cpu_list
 from nicbench.core.judging import Thresholds
 from nicbench.core.monitor import MonitorPlan
 from nicbench.core.pattern import Pattern, Ways, share_of_load
@@ -16,11 +18,12 @@ from nicbench.core.plan import Plan, PlannedTest, PlannedTurn
 from nicbench.core.turn import Turn
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import FrameMethod, Method
+from nicbench.monitor.placing import worker_cpus
 from nicbench.stages.tester import estimate_s
 from nicbench.store.folder import RunFolder
 from nicbench.system.inventory.collect import collect, host_name
 from nicbench.testbed.duts.base import Dut
-from nicbench.testbed.labs.base import TestHost
+from nicbench.testbed.labs.base import Testbed, TestHost
 
 
 def describe(
@@ -124,6 +127,17 @@ def statements_of(pattern: Pattern, ways: Ways, methods: Iterable[type[Method]] 
         f"Traffic is {pattern.words}, {directions}: {len(ways.loaded)} ways at once, each with {of_load}.",
         f"Loads and rates are {ways.basis}; a line rate is that of one port. Loss is judged over all ways together.",
     )
+
+
+def cores_disclosure(bench: BenchFile, testbed: Testbed, dut: Dut) -> dict[str, Any]:
+    """Who has which CPUs, and the physical cores of which tester and DUT have a hyperthread each."""
+    cores = testbed.cores if dut.is_set_up else replace(testbed.cores, dut=())
+    of_dut = {*cores.dut, *dut.disclosure().get("core_cpus", ())} if dut.is_set_up else set()
+    of_tester = worker_cpus(testbed, {"options": bench.tester.options.model_dump(mode="json")})
+    told = asdict(cores)
+    del told["physical_cores"]
+    halved = [cpu_list(core) for core in cores.halved_cores(of_tester, of_dut)]
+    return {**told, **({"halved_cores": halved} if halved else {})}
 
 
 def traffic_disclosure(bench: BenchFile) -> dict[str, Any]:

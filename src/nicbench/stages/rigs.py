@@ -40,7 +40,7 @@ from nicbench.measure.trials import TrialMaker, looks_at
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
-from nicbench.stages.plan import statements_of, traffic_disclosure
+from nicbench.stages.plan import cores_disclosure, statements_of, traffic_disclosure
 from nicbench.stages.power import find_meter
 from nicbench.stages.reference_clock import MachineClock
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
@@ -232,7 +232,7 @@ class FrameRig(Rig[LiveFrameContext]):
     def disclosure(self) -> dict[str, Any]:
         bench, testbed = self.setting.bench, self._testbed
         return {
-            "cores": asdict(testbed.cores if self.dut.is_set_up else replace(testbed.cores, dut=())),
+            "cores": cores_disclosure(bench, testbed, self.dut),
             "reference_clock": self._clock.reference,
             "link_bits_per_s": testbed.link_bits_per_s,
             "link_is_nominal": testbed.link_is_nominal,

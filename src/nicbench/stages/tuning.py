@@ -78,7 +78,7 @@ class TunedHosts:
         if len(self._rows) != len(self._every) or not self._rows:
             return
         self._rows = await look_again(self._every, self._rows, at_end=at_end)
-        for sentence in find_strayed(self._rows, at_end=at_end):
+        for sentence in find_strayed(self._every, self._rows, at_end=at_end):
             self._bus.publish(Note(level="warning", text=sentence))
         self._write()
 
@@ -104,7 +104,9 @@ class TunedHosts:
                     after = {key: now.get(key) for key in row.asked or {}}
                 except (CannotSetError, HostError):
                     after = None
-            self._rows[number] = row.model_copy(update={"after": after})
+            left = one.item.find_differing(row.before or {}, after) if after is not None else {}
+            not_restored = None if after is None else tuple(key for key in left if key in after)
+            self._rows[number] = row.model_copy(update={"after": after, "not_restored": not_restored})
         self._write()
 
     def _write(self) -> None:

@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from nicbench.core.errors import HostError, UsageError
 from nicbench.hosts.base import Host
+from nicbench.testbed.cores import CoreMap, make_core_map, order_by_core, physical_cores, usable_cpus
 from nicbench.testbed.interfaces.dpdk_devices import check_address, check_vdev
 from nicbench.testbed.interfaces.host_interfaces import check_interface, interfaces_of
-from nicbench.testbed.labs.base import CoreMap, DutPort, Testbed, TesterPort, core_map, cpus_of_status
+from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
 
 # The name, in the bench file, of the host that the engine runs on.
 TESTER = "tester"
@@ -83,7 +84,9 @@ async def make_wired_testbed(
     near = [await _check_port(hosts[ports[name].host], name, ports[name], for_tester=True) for name in tester_names]
     far = [await _check_port(dut_host, name, ports[name], for_tester=False) for name in dut_names if dut_host]
     speeds = [seen.bits_per_s for seen in (*near, *far) if seen.bits_per_s]
-    here = await tester_host.machine.read_file("/proc/self/status")
+    cores = await make_core_map(tester_host.machine)
+    if not _on_one_machine(tester_host, dut_host):
+        cores = replace(cores, physical_cores=())
     peer_cpu = None if peer is None else await _cpu_of_peer(peer, tester_host, dut_host)
     return Testbed(
         tester=tester_host,
@@ -96,7 +99,7 @@ async def make_wired_testbed(
             DutPort(name=name, device=ports[name].device, address=ports[name].address, mac=seen.mac)
             for name, seen in zip(dut_names, far, strict=True)
         ),
-        cores=core_map(cpus_of_status(here or ""), dut_apart=True),
+        cores=cores,
         link_bits_per_s=min(speeds, default=ASSUMED_BITS_PER_S),
         link_is_nominal=not speeds or any(seen.nominal for seen in (*near, *far)),
         statements=_statements((*near, *far), known_speed=bool(speeds)),
@@ -108,12 +111,16 @@ async def make_wired_testbed(
 
 async def _cpu_of_peer(peer: Host, tester: Host, dut: Host | None) -> int:
     """The CPU of the worker on the second machine: the first; where that is the tester's machine, another if any."""
-    cpus = cpus_of_status(await peer.machine.read_file("/proc/self/status") or "")
-    if peer.machine.spec() != tester.machine.spec():
+    cpus = order_by_core(await usable_cpus(peer.machine), await physical_cores(peer.machine))
+    if not _on_one_machine(tester, peer):
         return cpus[0]
     # The tester's worker has the first, the DUT the second.
-    taken = 2 if dut is not None and dut.machine.spec() == tester.machine.spec() else 1
+    taken = 2 if _on_one_machine(tester, dut) else 1
     return cpus[min(taken, len(cpus) - 1)]
+
+
+def _on_one_machine(one: Host, other: Host | None) -> bool:
+    return other is not None and one.machine.spec() == other.machine.spec()
 
 
 def make_testbed_of_own_ports(ports: tuple[TesterPort, ...], host: Host, tester: str) -> Testbed:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Presence
 from nicbench.hosts.owner import Owner
@@ -29,6 +31,7 @@ from nicbench.tuning.undo.base import Undo
 
 SCRIPT_NAME, TOLD_NAME = "undo.sh", "told"
 _COMMAND_TIMEOUT_S = 20
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 _HEAD = """\
 # Written by nicbench: puts back what a run changed on this host, the last change first, once nothing is heard of it.
@@ -111,7 +114,7 @@ class Guards:
 
     async def store_undo(self, record: Record, host: Host, undo: Undo) -> None:
         """Before a change: its undo lies on the host, whatever becomes of the connection that the change goes over."""
-        if not _is_guarded(host.machine):
+        if not is_guarded(host.machine):
             return
         folder = folder_of(self._runtime, record.run_id, host.machine)
         guarded = self._guarded.get(folder)
@@ -121,7 +124,7 @@ class Guards:
 
     async def confirm_undo(self, record: Record, host: Host, undo: Undo) -> None:
         """Once it is made: the undo is of what now reads as it does, and of nothing else."""
-        if _is_guarded(host.machine):
+        if is_guarded(host.machine):
             await self._guarded[folder_of(self._runtime, record.run_id, host.machine)].confirm_undo(host, undo)
 
     async def keep(self, record: Record) -> None:
@@ -200,7 +203,7 @@ async def stand_down(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNT
         folder = folder_of(runtime, run_id, machine)
         try:
             await machine.reconnect()
-            if not _is_guarded(machine):
+            if not is_guarded(machine):
                 continue
             command = ("sh", "-c", _STAND_DOWN, "stand-down", folder, SCRIPT_NAME, TOLD_NAME)
             told = (await machine.run(command, timeout_s=_STAND_DOWN_S)).stdout.splitlines()
@@ -221,7 +224,7 @@ async def forget(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNTIME_
     A host of a lab is gone with its namespace by now, and its folder lies on this machine.
     """
     for machine in _other_machines(hosts):
-        if not _is_guarded(machine):
+        if not is_guarded(machine):
             continue
         folder = folder_of(runtime, run_id, machine)
         command = ("sh", "-c", 'rm -rf -- "$1"; rmdir "${1%/*}"', "forget", folder)
@@ -231,16 +234,29 @@ async def forget(run_id: str, hosts: Sequence[Host], runtime: str = str(RUNTIME_
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
+def is_guarded(machine: Host) -> bool:
+    """Not this machine, whose next run undoes; and not one that is thrown away with all that was changed in it."""
+    return not machine.shares_files and not machine.made_here
+
+
+async def has_rebooted(run_id: str, machine: Host, runtime: str = str(RUNTIME_FOLDER)) -> bool:
+    """Whether a guarded machine was booted since the run changed it; False where it cannot be asked.
+
+    /run is empty after a boot; where it is not, the record there names the boot that it was written in.
+    """
+    try:
+        text = await machine.read_file(f"{folder_of(runtime, run_id, machine)}/{RECORD_NAME}")
+        now = await machine.read_file(_BOOT_ID)
+        return text is None or (now is not None and Record.model_validate_json(text).owner.boot_id != now.strip())
+    except (NicbenchError, ValidationError):
+        return False
+
+
 def folder_of(runtime: str, run_id: str, machine: Host) -> str:
     """Of a run and a host: two hosts of a bench file may be one machine, and share its /run."""
     spec = machine.spec()
     called = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in str(spec.get("address", "")))
     return f"{runtime}/{run_id}.on.{called}-{_digest(machine)}"
-
-
-def _is_guarded(machine: Host) -> bool:
-    """Not this machine, whose next run undoes; and not one that is thrown away with all that was changed in it."""
-    return not machine.shares_files and not machine.made_here
 
 
 def _other_machines(hosts: Sequence[Host]) -> list[Host]:

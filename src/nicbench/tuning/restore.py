@@ -11,9 +11,10 @@ from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.hosts import host_from_spec
 from nicbench.hosts.base import Host
 from nicbench.hosts.owner import boot_id
-from nicbench.tuning.guards import forget, stand_down
+from nicbench.tuning.guards import forget, has_rebooted, is_guarded, stand_down
 from nicbench.tuning.record import (
     RUNTIME_FOLDER,
+    Entry,
     Record,
     forget_begun,
     forget_record,
@@ -50,26 +51,31 @@ async def restore_stale(runtime: Path = RUNTIME_FOLDER, make_host: MakeHost = ho
     """Undoes what dead runs left on this machine; labs that were made to stay (``lab up``) stay. Says what it did."""
     said = [sentence for name in _names(runtime) if (sentence := _forget_begun(runtime, name)) is not None]
     for record in read_records(runtime):
-        stays = record.kept and record.owner.boot_id == boot_id()
-        if not record.owner.is_alive and not stays:
+        if not record.owner.is_alive and not _is_to_stay(record):
             said.extend(await _restore_record(record, runtime, make_host))
     return said
 
 
 def find_kept_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
     """Labs that stay until ``nicbench lab down``."""
-    return [record.run_id for record in read_records(runtime) if record.kept and record.owner.boot_id == boot_id()]
+    return [record.run_id for record in read_records(runtime) if _is_to_stay(record)]
 
 
 def find_unrestored_runs(runtime: Path = RUNTIME_FOLDER) -> list[str]:
     """Runs that are dead and whose changes are not undone."""
-    return [record.run_id for record in read_records(runtime) if not record.owner.is_alive and not record.kept]
+    records = read_records(runtime)
+    return [record.run_id for record in records if not record.owner.is_alive and not _is_to_stay(record)]
 
 
 def read_records(runtime: Path = RUNTIME_FOLDER) -> list[Record]:
     """Every record of changes on this machine, by name."""
     loaded = (_load(runtime, name) for name in _names(runtime))
     return [record for record in loaded if record is not None]
+
+
+def _is_to_stay(record: Record) -> bool:
+    """Whether it is a lab that was made to stay; without its namespaces, which end with a boot, it is none."""
+    return record.kept and record.owner.boot_id == boot_id()
 
 
 def _names(runtime: Path) -> list[str]:
@@ -114,11 +120,12 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
     if not os.access(path.parent, os.W_OK):
         raise NotReadyError("undoing its changes needs root", place=record.run_id, next_step="run this with sudo")
     if record.owner.boot_id != boot_id():
-        # Namespaces, links and sysctls ended with that boot; undoing them now would undo somebody else's.
-        record = record.model_copy(update={"entries": tuple(e for e in record.entries if e.undo.outlasts_reboot)})
+        record = record.model_copy(update={"entries": await _outlasting_entries(record, runtime, make_host)})
         if not record.entries:
             forget_record(path)
-            why = "this machine has rebooted since, so there is nothing to undo; its record was removed"
+            why = (
+                "every machine that it changed has rebooted since, so there is nothing to undo; its record was removed"
+            )
             return [f"{record.run_id}: {why}"]
     pending = sum(not entry.done for entry in record.entries)
     hosts = [make_host(entry.host) for entry in record.entries if not entry.done]
@@ -132,6 +139,21 @@ async def _restore_record(record: Record, runtime: Path, make_host: MakeHost) ->
         return [f"{record.run_id}: undid {_changes(pending)}{why}", *troubles]
     left = sum(not entry.done for entry in record.entries)
     return [f"{record.run_id}: undid {pending - left} of {_changes(pending)}; the record stays at {path}", *troubles]
+
+
+async def _outlasting_entries(record: Record, runtime: Path, make_host: MakeHost) -> tuple[Entry, ...]:
+    """The changes that a reboot of this machine has not ended: those on other machines, unless these rebooted too.
+
+    Namespaces, links and sysctls end with the boot of their machine; undoing them later would undo somebody else's.
+    """
+    outlasting = []
+    for entry in record.entries:
+        machine = make_host(entry.host).machine
+        if entry.undo.outlasts_reboot or (
+            is_guarded(machine) and not await has_rebooted(record.run_id, machine, str(runtime))
+        ):
+            outlasting.append(entry)
+    return tuple(outlasting)
 
 
 def _changes(number: int) -> str:

@@ -83,19 +83,20 @@ def refuse_failed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting]) 
         )
 
 
-def find_strayed(rows: Iterable[TunedSetting], *, at_end: bool) -> list[str]:
+def find_strayed(every: Sequence[PlacedRequest], rows: Sequence[TunedSetting], *, at_end: bool) -> list[str]:
     """What is not as it was set, a sentence each: somebody else changes it too."""
     said = []
-    for row in rows:
+    for one, row in zip(every, rows, strict=True):
         now = row.at_end if at_end else row.during
-        if row.outcome not in (Outcome.CHANGED, Outcome.ALREADY) or now is None:
-            continue
         was = row.during if at_end else row.asked
-        if was is not None and now != was:
+        if row.outcome not in (Outcome.CHANGED, Outcome.ALREADY) or now is None or was is None:
+            continue
+        if differing := one.item.find_differing(was, now):
             when = "at the end of the test" if at_end else "before the first trial"
+            found = {key: now.get(key) for key in differing}
             said.append(
-                f"{place_words(row)}: {row.item} was {values_in_words(was)} and is {values_in_words(now)} {when}: "
-                "something changed it"
+                f"{place_words(row)}: {row.item} was {values_in_words(differing)} and is {values_in_words(found)} "
+                f"{when}: something changed it"
             )
     return said
 
@@ -122,8 +123,9 @@ async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> Tun
     before, asked = row.before or {}, row.asked or {}
     to_change = one.item.find_differing(asked, before)
     old = {key: before[key] for key in to_change if key in before}
+    entailed = {key: before[key] for key in one.item.entailed_keys(before, to_change)}
     try:
-        await one.item.apply(changes, one.place, old, to_change)
+        await one.item.apply(changes, one.place, old | entailed, to_change)
         now = await one.item.read_checked(one.place)
         wrong = one.item.find_differing(to_change, now)
         if not wrong:
@@ -132,16 +134,16 @@ async def _apply(changes: Changes, one: PlacedRequest, row: TunedSetting) -> Tun
         reason = f"asked for {values_in_words(wrong)}, got {values_in_words(got)}"
     except (CannotSetError, HostError) as error:
         reason = f"asked for {values_in_words(to_change)}: {error.message if isinstance(error, HostError) else error}"
-    reason += await _put_back(one, old)
+    reason += await _put_back(one, old, entailed)
     return row.model_copy(update={"outcome": _when_it_fails(one), "reason": reason})
 
 
-async def _put_back(one: PlacedRequest, old: Values) -> str:
+async def _put_back(one: PlacedRequest, old: Values, entailed: Values) -> str:
     """Now, not by the undo: that would take what the machine made of our value for somebody else's."""
     try:
         now = await one.item.read_checked(one.place)
-        if differing := one.item.find_differing(old, now):
-            await one.item.write(one.place, differing)
+        if differing := one.item.find_differing(old | entailed, now):
+            await one.item.write(one.place, differing | entailed)
     except (CannotSetError, NicbenchError) as error:
         return f"; it could not be put back to {values_in_words(old)}: {error}"
     return ""
@@ -159,4 +161,7 @@ async def _reread(one: PlacedRequest, row: TunedSetting, *, at_end: bool) -> Tun
         values: Values | None = {key: now.get(key) for key in row.asked}
     except (CannotSetError, NicbenchError):
         values = None
-    return row.model_copy(update={"at_end" if at_end else "during": values})
+    if at_end:
+        return row.model_copy(update={"at_end": values})
+    strayed = None if values is None else tuple(one.item.find_differing(row.asked, values))
+    return row.model_copy(update={"during": values, "strayed": strayed})

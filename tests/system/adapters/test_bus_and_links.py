@@ -92,26 +92,57 @@ def test_a_register_is_four_hex_digits_and_an_adapter_that_is_gone_is_told() -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "queue"),
+    ("name", "device", "queue"),
     [
-        ("eth1-TxRx-3", 3),
-        ("mlx5_comp12@pci:0000:af:00.0", 12),
-        ("virtio2-input.0", 0),
-        ("virtio2-output.1", 1),
-        ("ens5-Tx-Rx-7", 7),
-        ("i40e-eth0-TxRx-5", 5),
-        ("ice-ens801f0-TxRx-31", 31),
-        ("ens1f0np0-rx-2", 2),
-        ("gve-ntfy-block4", 4),
-        ("mlx5_async0@pci:0000:af:00.0", None),
-        ("virtio2-config", None),
-        ("ena-mgmnt@pci:0000:00:05.0", None),
-        ("ice-0000:18:00.0:misc", None),
-        ("eth1", None),
+        ("eth1-TxRx-3", "eth1", 3),
+        ("mlx5_comp12@pci:0000:af:00.0", "ens3", 12),
+        ("virtio2-input.0", "eth0", 0),
+        ("virtio2-output.1", "eth0", 1),
+        ("ens5-Tx-Rx-7", "ens5", 7),
+        ("i40e-eth0-TxRx-5", "eth0", 5),
+        ("ice-ens801f0-TxRx-31", "ens801f0", 31),
+        ("ens1f0np0-rx-2", "ens1f0np0", 2),
+        ("gve-ntfy-block4", "ens4", 4),
+        ("eth0-fp-0", "eth0", 0),
+        ("eth0-rxtx-1", "eth0", 1),
+        ("eth0:slice-2", "eth0", 2),
+        ("eth0-3", "eth0", 3),
+        ("mlx4-6@0000:05:00.0", "eth0", 6),
+        ("mlx5_async0@pci:0000:af:00.0", "ens3", None),
+        ("virtio2-config", "eth0", None),
+        ("ena-mgmnt@pci:0000:00:05.0", "ens5", None),
+        ("ice-0000:18:00.0:misc", "ens801f0", None),
+        ("eth0-event-8", "eth0", None),
+        ("i40e-0000:3b:00.0:fdir-TxRx-0", "eth0", None),
+        ("eth1", "eth1", None),
     ],
 )
-def test_the_queue_is_read_from_an_interrupts_name(name: str, queue: int | None) -> None:
-    assert queue_of(name) == queue
+def test_the_queue_is_read_from_an_interrupts_name(name: str, device: str, queue: int | None) -> None:
+    assert queue_of(name, device) == queue
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "queue"),
+    [
+        ("link1-TxRx-3", "link1", 3),
+        ("uplink-rx-2", "uplink", 2),
+        ("uplink-TxRx-2", "eth7", 2),  # it was renamed since
+        ("i40e-event0-TxRx-5", "event0", 5),
+        ("rx-1", "rx-1", None),
+        ("tx0", "tx0", None),
+        ("q3-1", "q3", 1),
+        ("io-5-config", "io-5", None),
+    ],
+)
+def test_what_the_interface_is_called_is_no_queue_and_no_task(name: str, device: str, queue: int | None) -> None:
+    assert queue_of(name, device) == queue
+
+
+def test_fastpath_interrupts_get_their_queues_and_the_slow_path_none() -> None:
+    """As bnx2x names them."""
+    text = "CPU0 CPU1\n 40: 1 0 PCI-MSI-edge rx0\n 41: 5 0 PCI-MSI-edge rx0-fp-0\n 42: 0 7 PCI-MSI-edge rx0-fp-1\n"
+    ours = interrupts_of_device("rx0", None, [], parse_interrupts(text))
+    assert [(irq.number, irq.queue) for irq in ours] == [(40, None), (41, 0), (42, 1)]
 
 
 def test_interrupts_of_one_function_are_not_those_of_the_next() -> None:

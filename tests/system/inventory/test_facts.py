@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from nicbench.hosts.asking import paths_and_values
+from nicbench.hosts.base import Completed
+from nicbench.hosts.fake import FakeHost
 from nicbench.system.inventory.facts.interface.flow_steering import parse_steering
 from nicbench.system.inventory.facts.interface.interfaces import parse_link
 from nicbench.system.inventory.facts.interface.packet_steering import parse_masks
@@ -19,7 +22,7 @@ from nicbench.system.inventory.facts.kernel.operating_system import parse_os_rel
 from nicbench.system.inventory.facts.kernel.software import parse_packages, parse_version
 from nicbench.system.inventory.facts.kernel.sysctls import parse_settings
 from nicbench.system.inventory.facts.machine.cpu import parse_lscpu
-from nicbench.system.inventory.facts.machine.hypervisor import parse_virtualization
+from nicbench.system.inventory.facts.machine.hypervisor import Hypervisor, parse_virtualization
 from nicbench.system.inventory.facts.machine.numa import parse_nodes
 from nicbench.system.inventory.meminfo import parse_meminfo
 
@@ -44,6 +47,15 @@ def test_a_newer_lscpu_that_nests_its_fields_is_read_as_well() -> None:
 def test_a_virtual_machine_is_told_from_hardware() -> None:
     assert parse_virtualization(golden("lscpu.json"))["virtual_machine"] is True
     assert parse_virtualization(golden("lscpu_nested.json")) == {"virtual_machine": False, "vendor": None}
+
+
+@pytest.mark.parametrize(("answer", "virtual"), [("kvm\n", True), ("none\n", False), ("", None)])
+async def test_flags_of_an_arm64_processor_say_nothing_of_a_hypervisor(answer: str, virtual: bool | None) -> None:
+    fields = [{"field": "Architecture:", "data": "aarch64"}, {"field": "Flags:", "data": "fp asimd evtstrm aes"}]
+    host = FakeHost(files={"/proc/cpuinfo": golden("cpuinfo_arm.txt")})
+    host.answer("lscpu -J", json.dumps({"lscpu": fields}))
+    host.answer("systemd-detect-virt --vm", lambda command: Completed(command, int(not virtual), answer, ""))
+    assert (await Hypervisor().read(host, ()))["virtual_machine"] is virtual
 
 
 def test_memory_is_in_bytes_and_page_counts_stay_counts() -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from nicbench.core.reading import Counts
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.hosts.kinds.netns import NetnsHost
-from nicbench.testbed.labs.base import CoreMap, DutPort, Testbed, TesterPort
+from nicbench.testbed.cores import CoreMap
+from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
 
 TESTER_MACS = ("02:00:00:00:10:01", "02:00:00:00:11:01")
 DUT_MACS = ("02:00:00:00:10:02", "02:00:00:00:11:02")

@@ -15,6 +15,7 @@ from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
+from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.netem import (
     Faults,
     Netem,
@@ -25,7 +26,7 @@ from nicbench.testbed.duts.netem import (
     list_differences,
     netem_arguments,
 )
-from nicbench.testbed.labs.base import CoreMap, DutPort, Testbed, TesterPort
+from nicbench.testbed.labs.base import DutPort, Testbed, TesterPort
 from nicbench.tuning.stack import UndoStack
 
 DEFAULT = {"kind": "noqueue", "handle": "0:", "root": True, "refcnt": 2, "options": {}}

@@ -6,8 +6,9 @@ from ipaddress import ip_interface, ip_network
 
 import pytest
 
+from nicbench.hosts.fake import FakeHost
+from nicbench.testbed.cores import CoreMap, core_map, cpus_of_status, make_core_map, order_by_core
 from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
-from nicbench.testbed.labs.base import CoreMap, core_map, cpus_of_status
 
 BENCHMARK_RANGES = (ip_network("198.18.0.0/15"), ip_network("2001:2::/48"))
 
@@ -50,3 +51,47 @@ def test_only_cpus_that_this_process_may_use_count() -> None:
 )
 def test_roles_are_given_to_cpus(cpus: tuple[int, ...], dut_apart: bool, expected: CoreMap) -> None:
     assert core_map(cpus, dut_apart=dut_apart) == expected
+
+
+# Of a processor whose hyperthreads are numbered one after the other, and of one that numbers them last.
+NEXT_TO_EACH_OTHER = ((0, 1), (2, 3), (4, 5))
+NUMBERED_LAST = ((0, 3), (1, 4), (2, 5))
+
+
+@pytest.mark.parametrize(
+    ("cpus", "physical_cores", "order"),
+    [
+        ((0, 1, 2, 3, 4, 5), NEXT_TO_EACH_OTHER, (0, 2, 4, 3, 5, 1)),
+        ((0, 1, 2, 3, 4, 5), NUMBERED_LAST, (0, 1, 2, 4, 5, 3)),
+        ((1, 2, 3), NEXT_TO_EACH_OTHER, (1, 2, 3)),
+        ((0, 1, 2), NEXT_TO_EACH_OTHER, (0, 2, 1)),
+        ((0, 1), NEXT_TO_EACH_OTHER, (0, 1)),
+    ],
+)
+def test_tester_and_dut_get_physical_cores_of_their_own_where_there_are_two(
+    cpus: tuple[int, ...], physical_cores: tuple[tuple[int, ...], ...], order: tuple[int, ...]
+) -> None:
+    cores = core_map(cpus, physical_cores, dut_apart=True)
+    assert (cores.worker, *cores.dut, *cores.housekeeping) == order
+    assert order_by_core(cpus, physical_cores) == order
+
+
+def test_hyperthreads_of_one_physical_core_are_told_and_others_are_not() -> None:
+    one_core = core_map((0, 3), NUMBERED_LAST, dut_apart=True)
+    assert not one_core.shared
+    assert one_core.halved_cores([0], one_core.dut) == ((0, 3),)
+    cores = core_map((0, 1, 2, 3, 4, 5), NUMBERED_LAST, dut_apart=True)
+    assert cores.halved_cores([0], cores.dut) == ()
+    assert cores.halved_cores([0], [1, 4]) == ()  # both are the DUT's
+    assert cores.halved_cores([0, 2], [1, 3, 5]) == ((0, 3), (2, 5))
+    assert cores.halved_cores([0], [0]) == ()  # that is one CPU, which `shared` says
+
+
+async def test_hyperthreads_are_read_from_the_machine() -> None:
+    host = FakeHost(files={"/proc/self/status": "Cpus_allowed_list:\t0-3\n"})
+    topology = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list:{}\n"
+    host.answer("sh -c", "".join(topology.format(cpu, cpus) for cpu, cpus in enumerate(("0-1", "0-1", "2-3", "2-3"))))
+    cores = await make_core_map(host)
+    assert (cores.worker, cores.dut, cores.physical_cores) == (0, (2,), ((0, 1), (2, 3)))
+    without = FakeHost(files=host.files)
+    assert (await make_core_map(without)).dut == (1,)

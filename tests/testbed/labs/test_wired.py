@@ -9,6 +9,7 @@ import pytest
 
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.testbed.interfaces.options import Port
 from nicbench.testbed.testers.packets import Packets
 from nicbench.testbed.wired import make_wired_testbed as make_testbed
@@ -45,6 +46,21 @@ async def test_links_join_the_testers_ports_to_the_duts_whichever_stands_first()
     assert testbed.dut_ports[0].mac == _mac("member0")
     assert testbed.dut is not None
     assert testbed.dut.name == "dut"
+
+
+@pytest.mark.parametrize(("dut", "cores"), [("dut", ()), ("tester", ((0, 1), (2, 3)))])
+async def test_hyperthreads_matter_only_where_tester_and_dut_are_on_one_machine(
+    dut: str, cores: tuple[tuple[int, ...], ...]
+) -> None:
+    machine = _recorded("tester")
+    machine.files["/proc/self/status"] = "Cpus_allowed_list:\t0-3\n"
+    siblings = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list:{}\n"
+    machine.answer("sh -c", "".join(siblings.format(cpu, "0-1" if cpu < 2 else "2-3") for cpu in range(4)))
+    hosts = {"tester": machine, "dut": NetnsHost(machine, "d", "dut") if dut == "tester" else _recorded("dut")}
+    ports = {"t0": Port(host="tester", device="up0"), "d0": Port(host="dut", address="0000:03:00.0")}
+    testbed = await make_testbed(hosts, ports, (("t0", "d0"),), Packets.Options())
+    assert (testbed.cores.worker, testbed.cores.dut) == (0, (2,))
+    assert testbed.cores.physical_cores == cores
 
 
 async def test_any_number_of_links_gives_as_many_ports_in_their_order() -> None:

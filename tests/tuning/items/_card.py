@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nicbench.hosts.base import Completed
 from nicbench.hosts.fake import FakeHost
+from nicbench.system.adapters.ethtool_link import parse_link_settings
 
 GOLDEN = Path(__file__).parents[2] / "system" / "adapters" / "golden"
 DEVICE = "ens3f0np0"
@@ -143,12 +144,24 @@ class Card(FakeHost):
         return ""
 
     def _link(self, command: tuple[str, ...]) -> str:
+        """As ethtool and the kernel: what is named beside negotiation decides which modes are advertised."""
+        text = self.texts[f"ethtool {DEVICE}"]
+        settings = parse_link_settings(text)
+        end = command.index("advertise") if "advertise" in command else len(command)
+        words = dict(zip(command[3:end:2], command[4:end:2], strict=True))
+        states = dict(zip(command[end + 1 :: 2], command[end + 2 :: 2], strict=True))
+        advertised = settings["advertised_modes"]
+        if words.get("autoneg", "on" if settings["autonegotiation"] else "off") == "on":
+            begins = f"{words['speed']}base" if "speed" in words else ""
+            kept = [mode for mode in settings["supported_modes"] if mode.startswith(begins)]
+            advertised = [mode for mode in kept if not states or states[mode] == "on"]
+            words |= {"speed": str(max(int(mode.partition("base")[0]) for mode in advertised)), "duplex": "Full"}
         rows = {"speed": r"(Speed: )\d+", "duplex": r"(Duplex: )\w+", "autoneg": r"(Auto-negotiation: )\w+"}
-        question = f"ethtool {DEVICE}"
-        if command[3:] == ("autoneg", "on"):
-            command = (*command, "speed", "100000", "duplex", "Full")  # what both ends can
-        for name, value in zip(command[3::2], command[4::2], strict=True):
-            self.texts[question] = re.sub(rows[name], rf"\g<1>{value}", self.texts[question], count=1)
+        for name, value in words.items():
+            text = re.sub(rows[name], rf"\g<1>{value}", text, count=1)
+        modes = ("\n\t" + " " * 24).join(advertised)
+        text = re.sub(r"(?s)(Advertised link modes:  ).*?(?=\n\tAdvertised pause)", rf"\g<1>{modes}", text)
+        self.texts[f"ethtool {DEVICE}"] = text
         return ""
 
     def _hashing(self, command: tuple[str, ...]) -> str:

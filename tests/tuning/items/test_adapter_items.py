@@ -189,14 +189,6 @@ async def test_times_come_back_before_the_adaptive_mode_that_decides_over_them(t
     ]
 
 
-async def test_a_link_that_negotiated_negotiates_again_without_being_told_its_speed(tmp_path: Path) -> None:
-    card = Card()
-    stack = UndoStack("run", None, tmp_path)
-    await tune(stack, asked(card, "link", speed=25e9, autonegotiation=False))
-    assert await stack.undo_all() == []
-    assert [words[3:] for words in card.commands if words[:2] == ("ethtool", "-s")][-1] == ("autoneg", "on")
-
-
 async def test_a_table_over_all_queues_is_left_to_the_driver_so_that_channels_may_become_fewer(tmp_path: Path) -> None:
     card = Card()
     stack = UndoStack("run", None, tmp_path)

@@ -56,7 +56,7 @@ def _restore_all() -> None:
         results().print(sentence, markup=False, soft_wrap=True)
     left = find_unrestored_runs(RUNTIME_FOLDER)
     if left:
-        step = "undo by hand what the record of the run names, or restart the machine"
+        step = "undo by hand what the record of the run names, or restart the machines that it changed"
         raise NotReadyError("changes of killed runs are not undone", place=", ".join(left), next_step=step)
 
 

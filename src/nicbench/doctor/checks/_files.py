@@ -5,7 +5,7 @@ from __future__ import annotations
 from nicbench.core.errors import UnknownFactError
 from nicbench.hosts.asking import values_of
 from nicbench.hosts.base import Host
-from nicbench.testbed.labs.base import core_map, cpus_of_status
+from nicbench.testbed.cores import make_core_map
 
 
 async def values(host: Host, *patterns: str) -> dict[str, str]:
@@ -18,10 +18,5 @@ async def values(host: Host, *patterns: str) -> dict[str, str]:
 
 async def measuring_cpus(host: Host) -> tuple[int, ...]:
     """Those of tester and DUT in a lab that nicbench would make in this process."""
-    return measuring_of(cpus_of_status(await host.read_file("/proc/self/status") or ""))
-
-
-def measuring_of(allowed: tuple[int, ...]) -> tuple[int, ...]:
-    """The same, of the CPUs that a process may use."""
-    cores = core_map(allowed, dut_apart=True)
+    cores = await make_core_map(host)
     return tuple(dict.fromkeys(cpu for cpu in (cores.worker, *cores.dut) if cpu is not None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicbench.doctor.base import Check, Examination, ok, warning
 from nicbench.hosts.base import Host
+from nicbench.system.virtual_machine import is_virtual_machine
 
 _STEAL = 7  # proc(5), /proc/stat: user nice system idle iowait irq softirq steal
 # Above this share, trials on this machine are often disturbed.
@@ -11,19 +12,13 @@ _WORTH_A_WARNING = 0.01
 
 
 class Hypervisor(Examination):
-    """From ``/proc/stat`` and the processor's flags."""
+    """From ``/proc/stat``, and what the processor or systemd says."""
 
     kind = "hypervisor"
 
     async def examine(self, host: Host) -> tuple[Check, ...]:
-        virtual = is_virtual(await host.read_file("/proc/cpuinfo") or "")
+        virtual = await is_virtual_machine(host)
         return (judge(virtual, steal_share(await host.read_file("/proc/stat") or "")),)
-
-
-def is_virtual(cpuinfo: str) -> bool:
-    """A hypervisor sets a flag of the processor."""
-    flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
-    return "hypervisor" in flags.split()
 
 
 def steal_share(stat: str) -> float | None:
@@ -36,13 +31,14 @@ def steal_share(stat: str) -> float | None:
     return times[_STEAL] / sum(times)
 
 
-def judge(virtual: bool, steal: float | None) -> Check:
+def judge(virtual: bool | None, steal: float | None) -> Check:
     """A virtual machine measures its host as well."""
     name = "hypervisor"
-    if not virtual:
+    if virtual is False:
         return ok(name, "none: this is no virtual machine")
     stolen = "an unknown share" if steal is None else f"{100 * steal:.2f} %"
-    text = f"this is a virtual machine; {stolen} of its CPU time has been taken away since it started"
+    what = "this is a virtual machine" if virtual else "whether this is a virtual machine is not known here"
+    text = f"{what}; {stolen} of its CPU time has been taken away since it started"
     if steal is not None and steal > _WORTH_A_WARNING:
         return warning(name, f"{text}: expect disturbed trials")
     return ok(name, text)

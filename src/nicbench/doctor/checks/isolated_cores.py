@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from nicbench.core.cpus import cpu_list, parse_cpu_list
 from nicbench.doctor.base import Check, Examination, ok, warning
-from nicbench.doctor.checks._files import measuring_of
+from nicbench.doctor.checks._files import measuring_cpus
 from nicbench.hosts.base import Host
-from nicbench.testbed.labs.base import cpus_of_status
 
 _CPUS = "/sys/devices/system/cpu/"
 # With fewer there is no core to set aside: tester, DUT, and two for everything else.
 _ENOUGH = 4
+_ROLES = 2
+"""Tester and DUT, each on a CPU of its own."""
 
 
 class IsolatedCores(Examination):
@@ -26,8 +27,7 @@ class IsolatedCores(Examination):
             return parse_listed(await host.read_file(path) or "")
 
         online, isolated, tickless = [await listed(f"{_CPUS}{name}") for name in ("online", "isolated", "nohz_full")]
-        allowed = cpus_of_status(await host.read_file("/proc/self/status") or "")
-        return (judge(online, isolated, tickless, allowed),)
+        return (judge(online, isolated, tickless, await measuring_cpus(host)),)
 
 
 def parse_listed(text: str) -> tuple[int, ...]:
@@ -36,9 +36,12 @@ def parse_listed(text: str) -> tuple[int, ...]:
 
 
 def judge(
-    online: tuple[int, ...], isolated: tuple[int, ...], tickless: tuple[int, ...], allowed: tuple[int, ...]
+    online: tuple[int, ...], isolated: tuple[int, ...], tickless: tuple[int, ...], used: tuple[int, ...]
 ) -> Check:
-    """The cores that a lab would measure on should be isolated, and this process must be let onto them."""
+    """``used``, the CPUs of tester and DUT, should all be isolated, and this process must be let onto them.
+
+    Everything else that nicbench does belongs on the other CPUs.
+    """
     name = "isolated cores"
     if not isolated:
         if len(online) < _ENOUGH:
@@ -48,12 +51,17 @@ def judge(
         wanted = cpu_list(online[-2:])
         text = f"none: other tasks and ticks interrupt the tester and the DUT; CPUs {wanted} could be set aside"
         return warning(name, text, _boot_with(wanted))
-    used = measuring_of(allowed)
     where = f"CPUs {cpu_list(isolated)} are isolated"
-    if not set(used) & set(isolated):
+    if exposed := set(used) - set(isolated):
         # The kernel lets new processes onto the other CPUs only; those that are first in the list do the measuring.
-        text = f"{where}, but nicbench would measure on {cpu_list(used)}, where other tasks run"
-        return warning(name, text, f"taskset --cpu-list {cpu_list(isolated)} nicbench run BENCH.yaml")
+        text = f"{where}, but nicbench would measure on {cpu_list(exposed)}, where other tasks run"
+        if len(isolated) >= _ROLES:
+            return warning(name, text, f"taskset --cpu-list {cpu_list(isolated)} nicbench run BENCH.yaml")
+        text += "; tester and DUT need a CPU each"
+        if len(online) < _ENOUGH:
+            return warning(name, f"{text}, and of {len(online)} no more can be spared")
+        others = [cpu for cpu in online if cpu not in isolated]
+        return warning(name, text, _boot_with(cpu_list((*isolated, *others[len(isolated) - _ROLES :]))))
     if not set(isolated) <= set(tickless):
         text = f"{where}, but the timer ticks on them: pauses of some µs, up to 1000 a second"
         return warning(name, text, _boot_with(cpu_list(isolated)))

@@ -54,10 +54,16 @@ def disclosure(report: Report) -> Iterator[Block]:
     yield from queue_frames(report)
     for whose, each in of_configurations(plan, "cores") if plan else ():
         if each.cores:
-            shared = bool(each.cores.get("shared"))
-            yield heading(2, f"Cores and their roles{_of(whose)} ", badge("shared cores") if shared else None)
-            if shared:
+            halved = each.cores.get("halved_cores")
+            is_shared = disclosed.shares_cores(each)
+            yield heading(2, f"Cores and their roles{_of(whose)} ", badge("shared cores") if is_shared else None)
+            if each.cores.get("shared"):
                 yield caption("There are fewer cores than roles: roles that share a core disturb one another.")
+            elif halved:
+                which = "; ".join(str(cpus) for cpus in halved)
+                yield caption(
+                    f"Tester and DUT have hyperthreads of one physical core (CPUs {which}): each slows the other down."
+                )
             yield facts(each.cores)
     if report.inventory:
         yield from machines(report)

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 _ROW = re.compile(r"^\s*(\d{1,7}):(.*)$")
 _MSI = re.compile(r"/msi_irqs/(\d{1,7})$")
 _QUEUE = re.compile(
-    r"(?:^|[^0-9a-z])(?:txrx|tx|rx|comp|input|output|ntfy-block|ntfy-blk|q|io|mana_q)[-.@]?(\d{1,5})", re.IGNORECASE
+    r"(?:^|[^0-9a-z])(?:txrx|rxtx|txr|tx|rx|fp|slice|comp|input|output|ntfy-block|ntfy-blk|q|io|mana_q)"
+    r"[-.@]?(\d{1,5})",
+    re.IGNORECASE,
 )
-_NO_QUEUE = re.compile(r"config|async|misc|ctrl|mgmnt|fdir|link|event|pages|oicr", re.IGNORECASE)
+_ONLY_A_NUMBER = re.compile(r"\w*-(\d{1,5})")  # eth0-3 of sfc, mlx4-3 of mlx4_core
+_NO_QUEUE = re.compile(r"(?:^|[^0-9a-z])(?:config|async|misc|ctrl|mgmnt|fdir|link|event|pages|oicr)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +45,18 @@ def numbers_of(paths: Iterable[str]) -> list[int]:
     return sorted({int(found[1]) for path in paths if (found := _MSI.search(path))})
 
 
-def queue_of(name: str) -> int | None:
-    """The queue in the name of an interrupt: ``ens1f0-TxRx-3``, ``mlx5_comp3@pci:..``, ``virtio2-input.0``."""
-    plain = name.partition("@")[0]
+def queue_of(name: str, device: str) -> int | None:
+    """The queue in the name of an interrupt of ``device``: ``ens1f0-TxRx-3``, ``mlx5_comp3@pci:..``, ``eth0-fp-3``.
+
+    What the interface is called says nothing: ``link1``, ``rx0``.
+    """
+    plain = _whole(device).sub("", name.partition("@")[0])
     if _NO_QUEUE.search(plain):
         return None
-    found = list(_QUEUE.finditer(plain))
-    return int(found[-1][1]) if found else None
+    if found := list(_QUEUE.finditer(plain)):
+        return int(found[-1][1])
+    alone = _ONLY_A_NUMBER.fullmatch(plain)
+    return int(alone[1]) if alone else None
 
 
 def interrupts_of_device(
@@ -57,9 +65,14 @@ def interrupts_of_device(
     """Interrupts of an interface: those of its PCI function; where the bus does not say, those that bear its name."""
     owned = set(msi)
     if not owned:
-        ours = re.compile(rf"(?:^|[^\w.]){re.escape(device)}(?:$|[^\w.])")
+        ours = _whole(device)
         of_bus = re.compile(rf"@pci:{re.escape(bus)}$") if bus else None
         owned = {number for number, name in names.items() if ours.search(name) or (of_bus and of_bus.search(name))}
     known = ((number, names.get(number, "")) for number in sorted(owned))
     # An interrupt that is allocated and not requested has no name, and is nobody's.
-    return tuple(Interrupt(number, name, queue_of(name)) for number, name in known if name)
+    return tuple(Interrupt(number, name, queue_of(name, device)) for number, name in known if name)
+
+
+def _whole(device: str) -> re.Pattern[str]:
+    """Finds the name of an interface where it is not a part of a longer one."""
+    return re.compile(rf"(?<![\w.]){re.escape(device)}(?![\w.])")

@@ -160,8 +160,8 @@ async def require_isolated(machine: Host, address: str, place: str) -> None:
         raise NotReadyError(
             f"no IOMMU isolates {address}, so vfio-pci does not take it",
             place=place,
-            next_step="enable VT-d or AMD-Vi in the BIOS and boot with `intel_iommu=on iommu=pt` "
-            "(tuning: `boot_parameters` checks it)",
+            next_step="enable VT-d or AMD-Vi in the BIOS and boot with `intel_iommu=on iommu=pt`; on arm64 enable the "
+            "SMMU (tuning: `boot_parameters` checks it)",
         )
     for other in listed.stdout.split():
         driver = await bound_driver(machine, other)

@@ -4,18 +4,17 @@ the CPUs of tester and DUT.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from nicbench.core.base import Frozen
-from nicbench.core.cpus import parse_cpu_list
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.pattern import Pattern
 from nicbench.hosts.base import Host
+from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.interfaces.rdma import RdmaPort
 from nicbench.testbed.simulated_power import SimulatedPower
 from nicbench.tuning.changes import Changes
@@ -46,16 +45,6 @@ class DutPort:
     """For a DUT in user space: its end of the link as a virtual device of DPDK."""
     address: str | None = None
     """For a DUT in user space: the PCI address of a card that DPDK drives."""
-
-
-@dataclass(frozen=True, slots=True)
-class CoreMap:
-    """Which CPUs do what. With ``shared`` tester and DUT share one, which the report says."""
-
-    worker: int | None
-    dut: tuple[int, ...]
-    housekeeping: tuple[int, ...]
-    shared: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,23 +290,3 @@ class EndpointLab(Lab):
     @abstractmethod
     async def up(self, changes: Changes, local: Host) -> EndpointTestbed:
         """Makes the lab; NotReadyError where the machine lacks something."""
-
-
-_ALLOWED = re.compile(r"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
-
-
-def cpus_of_status(text: str) -> tuple[int, ...]:
-    """The CPUs that a process may use, from the text of /proc/PID/status."""
-    found = _ALLOWED.search(text)
-    return parse_cpu_list(found[1]) if found else (0,)
-
-
-def core_map(cpus: tuple[int, ...], *, dut_apart: bool) -> CoreMap:
-    """The first CPU is the worker's, the second the DUT's; the rest, if any, is for housekeeping.
-
-    With a single CPU, or ``dut_apart`` false, the DUT runs in softirq on the worker's CPU: they share it. With an empty
-    ``housekeeping`` the controller has no CPU of its own either; it sleeps during a trial.
-    """
-    if len(cpus) > 1 and dut_apart:
-        return CoreMap(worker=cpus[0], dut=(cpus[1],), housekeeping=cpus[2:], shared=False)
-    return CoreMap(worker=cpus[0], dut=(cpus[0],), housekeeping=cpus[1:], shared=True)

@@ -20,17 +20,9 @@ from nicbench.core.errors import NotReadyError
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import BitsPerSecond
 from nicbench.hosts.base import Host
+from nicbench.testbed.cores import make_core_map
 from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac
-from nicbench.testbed.labs.base import (
-    DutPort,
-    FrameLab,
-    Objection,
-    Testbed,
-    TesterPort,
-    core_map,
-    cpus_of_status,
-    machine_words,
-)
+from nicbench.testbed.labs.base import DutPort, FrameLab, Objection, Testbed, TesterPort, machine_words
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.undo.remove_path import RemovePath
 
@@ -112,7 +104,7 @@ class MemifLab(FrameLab):
                 )
                 for port in ports
             ),
-            cores=core_map(cpus_of_status(await local.read_file("/proc/self/status") or ""), dut_apart=True),
+            cores=await make_core_map(local),
             link_bits_per_s=self.options.link,
             link_is_nominal=True,
             statements=(

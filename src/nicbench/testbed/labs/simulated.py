@@ -14,8 +14,9 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.quantity import BitsPerSecond, FramesPerSecond, Ratio, Seconds
 from nicbench.hosts.base import Host
+from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac
-from nicbench.testbed.labs.base import CoreMap, DutPort, FrameLab, Testbed, TesterPort
+from nicbench.testbed.labs.base import DutPort, FrameLab, Testbed, TesterPort
 from nicbench.testbed.simulated_power import SimulatedPower
 from nicbench.tuning.changes import Changes
 

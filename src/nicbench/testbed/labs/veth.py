@@ -18,18 +18,10 @@ from nicbench.core.described import Label, Unit
 from nicbench.core.errors import NotReadyError
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
+from nicbench.testbed.cores import CoreMap, make_core_map
 from nicbench.testbed.interfaces import veth as network
 from nicbench.testbed.labs._veth_names import dut_ipv4, dut_ipv6, mac, namespace_name
-from nicbench.testbed.labs.base import (
-    CoreMap,
-    DutPort,
-    FrameLab,
-    Testbed,
-    TesterPort,
-    core_map,
-    cpus_of_status,
-    machine_words,
-)
+from nicbench.testbed.labs.base import DutPort, FrameLab, Testbed, TesterPort, machine_words
 from nicbench.tuning import bpf
 from nicbench.tuning.changes import Changes
 from nicbench.tuning.cpu_time import keep_awake, prefer_softirq_work
@@ -72,7 +64,7 @@ class VethLab(FrameLab):
 
     async def up(self, changes: Changes, local: Host) -> Testbed:
         await _require_root(local)
-        cores = core_map(cpus_of_status(await local.read_file("/proc/self/status") or ""), dut_apart=self.options.rps)
+        cores = await make_core_map(local, dut_apart=self.options.rps)
         tester = NetnsHost(local, namespace_name(changes.run_id, "tester"), "tester")
         dut = NetnsHost(local, namespace_name(changes.run_id, "dut"), "dut")
         for host in (tester, dut):

@@ -95,6 +95,10 @@ class Item(Setting):
         CannotSetError where the place cannot take it (more than its maximum), with what it could.
         """
 
+    def entailed_keys(self, now: Values, asked: Values) -> tuple[str, ...]:
+        """Keys of ``now`` that change along with those that are asked for, and are put back with them."""
+        return ()
+
     def commands(self) -> tuple[str, ...]:
         """What is run on the host, where somebody who repeats the test without nicbench needs the commands."""
         return ()

@@ -18,7 +18,8 @@ from nicbench.tuning.undo.base import ValueUndo
 class RestoreSetting(ValueUndo):
     """Give a setting of a tuning item its values back, by the item's own reading and writing.
 
-    Of ``before`` only what still reads as it was ``asked`` for; the rest was changed by somebody since.
+    Of ``before`` only what still reads as it was ``asked`` for; the rest was changed by somebody since. What nobody
+    asked for changed along with it, and is put back along with it.
     """
 
     kind: Literal["restore_setting"] = "restore_setting"
@@ -44,9 +45,13 @@ class RestoreSetting(ValueUndo):
             now = await item.read_checked(place)
         except CannotSetError:
             return None
-        old = {key: old for key, old in self.before.items() if key in now and not item.is_same(key, now[key], old)}
+        asked_for = {key: old for key, old in self.before.items() if key in self.asked}
+        entailed = {key: old for key, old in self.before.items() if key not in self.asked}
+        old = {key: old for key, old in asked_for.items() if key in now and not item.is_same(key, now[key], old)}
         ours = {key: value for key, value in old.items() if item.is_same(key, now[key], self.asked[key])}
+        left = {key: now[key] for key in old if key not in ours}
         if ours:
+            ours |= entailed
             await item.write(place, ours)
             after = await item.read_checked(place)
             if wrong := item.find_differing(ours, after):
@@ -55,7 +60,7 @@ class RestoreSetting(ValueUndo):
                     f"{self.item} should be {values_in_words(wrong)} again and is {values_in_words(got)}",
                     place=str(place),
                 )
-        if left := {key: now[key] for key in old if key not in ours}:
+        if left:
             asked, before = ({key: values[key] for key in left} for values in (self.asked, self.before))
             return (
                 f"{place}: {self.item} was left at {values_in_words(left)}: somebody changed it since we set "

@@ -83,7 +83,9 @@ class IrqAffinity(Item):
                 raise HostError(f"interrupt {number} cannot be moved to CPU {cpus}: {error.message}") from error
 
     def is_same(self, key: str, one: object, other: object) -> bool:
-        return one == other or set(parse_cpu_list(str(one))) == set(parse_cpu_list(str(other)))
+        if isinstance(one, str) and isinstance(other, str):
+            return set(parse_cpu_list(one)) == set(parse_cpu_list(other))
+        return one == other
 
 
 async def _msi(place: Place, base: str) -> list[int]:

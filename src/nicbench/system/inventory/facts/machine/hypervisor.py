@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, TypedDict
 
 from nicbench.core.described import Facts, Subject, Write
@@ -10,6 +11,9 @@ from nicbench.hosts.asking import output_of
 from nicbench.hosts.base import Host
 from nicbench.system.inventory.base import Fact
 from nicbench.system.inventory.subjects import join_texts, part_of
+from nicbench.system.virtual_machine import is_virtual_machine
+
+_X86 = re.compile(r"x86_64|i[3-6]86")
 
 
 class _Hypervisor(TypedDict):
@@ -27,7 +31,7 @@ def _tell_hypervisor(facts: Facts, write: Write) -> str | None:
 
 
 class Hypervisor(Fact):
-    """From ``lscpu``."""
+    """From ``lscpu``; where the processor has no flag for it, as on arm64, from ``systemd-detect-virt``."""
 
     kind = "hypervisor"
     shape = _Hypervisor
@@ -35,11 +39,14 @@ class Hypervisor(Fact):
     subjects = (Subject("Hypervisor", 80, _tell_hypervisor),)
 
     async def read(self, host: Host, devices: tuple[str, ...]) -> dict[str, Any]:
-        return parse_virtualization(await output_of(host, "lscpu", "-J"))
+        found = parse_virtualization(await output_of(host, "lscpu", "-J"))
+        if found["virtual_machine"] is None:
+            found["virtual_machine"] = await is_virtual_machine(host)
+        return found
 
 
 def parse_virtualization(text: str) -> dict[str, Any]:
-    """The processor's own flag tells of a hypervisor even where nobody names it."""
+    """An x86 processor's own flag tells of a hypervisor even where nobody names it; others have none."""
     fields: dict[str, str] = {}
 
     def walk(entries: list[dict[str, Any]]) -> None:
@@ -48,5 +55,8 @@ def parse_virtualization(text: str) -> dict[str, Any]:
             walk(entry.get("children", []))
 
     walk(json.loads(text)["lscpu"])
-    virtual = "hypervisor" in fields["Flags"].split() if "Flags" in fields else None
-    return {"virtual_machine": virtual, "vendor": fields.get("Hypervisor vendor") or None}
+    vendor = fields.get("Hypervisor vendor") or None
+    virtual = True if vendor is not None else None
+    if "Flags" in fields and _X86.fullmatch(fields.get("Architecture", "")):
+        virtual = "hypervisor" in fields["Flags"].split()
+    return {"virtual_machine": virtual, "vendor": vendor}
