@@ -153,19 +153,19 @@ static __always_inline void count_sent(struct sender *sender, __u32 index, __u64
 static __always_inline int read_time(void)
 {
 	__u64 now = bpf_ktime_get_ns(), gap_ns;
+	// Who was away when the trial began was away from then on.
+	__u64 last_run_ns = progress.last_run_ns ?: settings.epoch_ns;
 
 	if (now < settings.epoch_ns)
 		return 0;
 	progress.is_begun = 1;
 	progress.now_ns = now - settings.epoch_ns;
-	if (progress.last_run_ns) {
-		gap_ns = now - progress.last_run_ns;
-		if (gap_ns > progress.longest_gap_ns)
-			progress.longest_gap_ns = gap_ns;
-		if (gap_ns > settings.gap_floor_ns) {
-			progress.total_gap_ns += gap_ns;
-			progress.gaps++;
-		}
+	gap_ns = now - last_run_ns;
+	if (gap_ns > progress.longest_gap_ns)
+		progress.longest_gap_ns = gap_ns;
+	if (gap_ns > settings.gap_floor_ns) {
+		progress.total_gap_ns += gap_ns;
+		progress.gaps++;
 	}
 	progress.last_run_ns = now;
 	return 1;

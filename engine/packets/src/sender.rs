@@ -107,10 +107,15 @@ impl Sender {
         (self.counts, self.gaps) = (counts, gaps);
     }
 
-    /// What is left of the schedule is unsent, by the tester's fault.
+    /// What is left of the schedule is unsent. As in `give_up_late`, a refusal explains what was due until the last
+    /// offer; the rest is the tester's.
     pub fn count_rest(&mut self) {
         let counted = self.counts.accepted + self.counts.unsent_tester + self.counts.unsent_backpressure;
-        self.count_unsent(self.intended().saturating_sub(counted));
+        let rest = self.intended().saturating_sub(counted);
+        let is_explained = self.lossless && self.refused;
+        let refused = if is_explained { rest.min(self.pace.due(self.offered_at, usize::MAX) as u64) } else { 0 };
+        self.counts.unsent_backpressure += refused;
+        self.counts.unsent_tester += rest - refused;
     }
 
     /// The times between frames, as they were handed to the port.
@@ -245,14 +250,5 @@ impl Sender {
             self.counts.unsent_backpressure += self.pace.give_up_late(now.min(self.pace.too_late_at(self.offered_at)));
         }
         self.counts.unsent_tester += self.pace.give_up_late(now);
-    }
-
-    /// Whose fault it is: a lossless port that refuses is the DUT's back-pressure, everything else the tester's.
-    fn count_unsent(&mut self, frames: u64) {
-        if self.lossless && self.refused {
-            self.counts.unsent_backpressure += frames;
-        } else {
-            self.counts.unsent_tester += frames;
-        }
     }
 }
