@@ -8,7 +8,9 @@ import pytest
 
 from nicbench.compare.conditions import conditions_of
 from nicbench.compare.entry import Entry
+from nicbench.compare.merged_summary import divide_by_ports
 from nicbench.compare.objections import Objection, find_objections
+from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.result import ResultVerdict
 
 from ._entries import OPTIONS, entry, plan, published, result
@@ -120,6 +122,38 @@ def test_what_changes_the_meaning_of_a_number_blocks(one: Entry, other: Entry, t
     blocking = [found.text for found in said(one, other) if found.blocks]
     assert len(blocking) == 1, blocking
     assert blocking[0].startswith(text)
+
+
+BOTH_WAYS = ways_of(Pattern.ONE_TO_ONE, 2, bidirectional=True).basis
+
+
+def blocked_per_port(*entries: Entry) -> list[Objection]:
+    """What blocks the comparison with --per-port."""
+    return [found for found in said(*divide_by_ports(entries)[0]) if found.blocks]
+
+
+@pytest.mark.parametrize("theirs", [published("theirs"), entry("theirs", result(scope="sum of 2 ports"))])
+def test_half_of_a_sum_of_two_ports_is_like_a_port_of_two_that_send_at_once(theirs: Entry) -> None:
+    mine = entry("mine", result(scope=BOTH_WAYS))
+    [refused] = [found for found in said(mine, theirs) if found.blocks]
+    assert refused.next_step == "--per-port divides what is a sum of ports by their number"
+    assert blocked_per_port(mine, theirs) == []
+
+
+def test_half_of_a_sum_of_two_ports_is_not_like_a_port_that_sends_alone() -> None:
+    alone = entry("mine", result(scope="per port"))
+    [before] = [found for found in said(alone, published("theirs")) if found.blocks]
+    assert "compare with a run whose 2 ports send at once" in (before.next_step or "")
+    [refused] = blocked_per_port(alone, published("theirs"))
+    assert refused.text.endswith("per port (“mine”); per port of 2 that send at once (“theirs”)")
+    assert "compare with a run whose 2 ports send at once" in (refused.next_step or "")
+    assert "--per-port" not in (refused.next_step or ""), "it was given already"
+
+
+def test_where_nothing_brings_two_bases_together_nothing_is_advised() -> None:
+    four = entry("B", result(scope="per port of 4 that send at once"))
+    [refused] = blocked_per_port(published("A"), four)
+    assert refused.next_step is None
 
 
 @pytest.mark.parametrize(("one", "other", "text"), TOLD.values(), ids=TOLD)

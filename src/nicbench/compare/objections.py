@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from nicbench.compare.conditions import Conditions, TestConditions
 from nicbench.compare.entry import Origin
+from nicbench.compare.scopes import how_to_agree
 from nicbench.core.registry import find_one
 from nicbench.core.result import ResultVerdict
 from nicbench.core.units import format_bits_per_s, format_duration_s
@@ -144,7 +145,7 @@ def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iter
         yield Objection(
             f"rates of {name} are not on the same basis: {_describe(scopes, _join_sorted)}",
             True,
-            "--per-port divides what is a sum of ports by their number",
+            how_to_agree(frozenset[str]().union(*scopes)),
         )
     unsaid = [who for who, test in having if not test.scopes]
     if unsaid and len(unsaid) < len(having):
