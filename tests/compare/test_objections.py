@@ -11,7 +11,7 @@ from nicbench.compare.entry import Entry
 from nicbench.compare.merged_summary import divide_by_ports
 from nicbench.compare.objections import Objection, find_objections
 from nicbench.core.pattern import Pattern, ways_of
-from nicbench.core.result import ResultVerdict
+from nicbench.core.result import Result, ResultVerdict
 
 from ._entries import OPTIONS, entry, plan, published, result
 
@@ -24,6 +24,16 @@ def with_trial(**times: float) -> dict[str, Any]:
     return {**OPTIONS, "trial": {**OPTIONS["trial"], **times}}
 
 
+def with_search(trial_s: float, **search: Any) -> dict[str, Any]:
+    return {**with_trial(duration=trial_s), "search": {**OPTIONS["search"], **search}}
+
+
+def passed_for(seconds: float) -> Result:
+    """A result whose rate passed a trial of this length."""
+    found = result()
+    return found.model_copy(update={"values": {**found.values, "ndr_passed_for_s": seconds}})
+
+
 def with_goals(**goals: float) -> dict[str, Any]:
     return {**OPTIONS, "search": {"goals": goals}}
 
@@ -32,6 +42,30 @@ BLOCKED = {
     "trials of 1 s and of 60 s": (
         entry("A"),
         entry("B", plan=plan(with_trial(duration=1.0))),
+        (
+            "trials of “throughput” do not last equally long (the longer of trial.duration and search.validation): "
+            "60 s (“A”); 1 s (“B”)"
+        ),
+    ),
+    "a validation of 60 s and none": (
+        entry("A", plan=plan(with_search(1.0, validation=60.0))),
+        entry("B", plan=plan(with_search(1.0, validation=0.0))),
+        (
+            "trials of “throughput” do not last equally long (the longer of trial.duration and search.validation): "
+            "60 s (“A”); 1 s (“B”)"
+        ),
+    ),
+    "the rate of a dedicated core, and of the core as it was": (
+        entry("A", plan=plan(with_search(60.0, kind="estimate"))),
+        entry("B", plan=plan(with_search(60.0, kind="mlr"))),
+        (
+            "rates of “throughput” are not of the same thing: a core that nobody else uses, estimated (“A”); "
+            "the core as it was (“B”)"
+        ),
+    ),
+    "trials of a method without a search": (
+        entry("A", plan=plan({"trial": {"duration": 60.0}})),
+        entry("B", plan=plan({"trial": {"duration": 1.0}})),
         "trials of “throughput” do not last equally long (trial.duration): 60 s (“A”); 1 s (“B”)",
     ),
     "a PDR that allows more loss": (
@@ -93,6 +127,11 @@ TOLD = {
         entry("A"),
         entry("B", verdict=ResultVerdict.DISTURBED),
         "some results of “B” were disturbed",
+    ),
+    "a rate for whose validation no trial was left": (
+        entry("A", passed_for(60.0), plan=plan(with_search(1.0, validation=60.0))),
+        entry("B", passed_for(60.0), passed_for(1.0), plan=plan(with_search(1.0, validation=60.0))),
+        "rates of “throughput” have not all passed equally long trials: at least 60 s (“A”); at least 1 s (“B”)",
     ),
     "another number of runs": (
         entry("A"),
@@ -161,6 +200,17 @@ def test_what_may_be_the_very_thing_that_is_compared_is_told(one: Entry, other: 
     found = said(one, other)
     assert not [one for one in found if one.blocks]
     assert any(one.text.startswith(text) for one in found), [one.text for one in found]
+
+
+def test_short_trials_with_a_validation_are_like_long_trials() -> None:
+    validated = entry("A", passed_for(60.0), plan=plan(with_search(1.0, validation=60.0)))
+    long = entry("B", passed_for(60.0), plan=plan(with_search(60.0, validation=60.0)))
+    assert said(validated, long) == said(entry("A"), entry("B"))
+
+
+def test_two_estimates_are_comparable() -> None:
+    estimates = [entry(name, plan=plan(with_search(60.0, kind="estimate"))) for name in ("A", "B")]
+    assert said(*estimates) == said(entry("A"), entry("B"))
 
 
 def test_nothing_is_said_against_two_runs_of_one_bench_file() -> None:
