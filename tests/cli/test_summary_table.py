@@ -114,6 +114,12 @@ def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates: tuple[float | No
     assert headline(summary) == said
 
 
+def test_a_rate_that_is_only_known_as_below_a_bound_is_listed_as_that() -> None:
+    below = Bounded(value=None, upper=1001.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
+    summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
+    assert headline(summary) == "NDR < 1.01 kpps at 64 bytes"
+
+
 def test_a_rate_that_was_not_found_is_none_and_not_zero() -> None:
     table = shown(
         rate(ndr_frames_per_s=Bounded(value=None, reason_null="nothing passed"), ndr_percent_of_line_rate=None)

@@ -298,6 +298,8 @@ def brief_rate(section: Section) -> str | None:
             return f"{PASSES_NOTHING}{at}"
         if rate.value is None and rate.upper is None:
             return f"no {goal.name} was found{at}"
+        if rate.value is None and rate.upper is not None:
+            return f"{goal.name} < {_upper_words(rate.upper).replace(GAP, ' ')}{at}"
         value = row.result.values.get(goal.value)
         greatest = value.magnitude if isinstance(value, Spread) else rate.value or rate.upper or 0.0
         column = Column(value=goal.value, head="", form=suitable_form("mpps", greatest), aspect="rate")
