@@ -76,6 +76,17 @@ def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(mak
         assert text in ended.stdout
 
 
+def test_a_run_in_which_every_load_failed_is_worse_and_shown_below_its_bound(make: Make, nicbench: Any) -> None:
+    below = {"value": None, "upper": 50_004.0, "limited_by": "dut", "reason_null": "no load that was tried passed"}
+    make("01", result(64, 1e6))
+    make("02", {**result(64, 1.0), "values": {"ndr_frames_per_s": below}})
+    ended = nicbench("check", "2026-01-02", "--against", "2026-01-01")
+    assert ended.status == 6
+    assert "< 50,010" in ended.stdout
+    [row] = json.loads(nicbench("check", "2026-01-02", "--against", "2026-01-01", "--json").stdout)["values"]
+    assert (row["before"], row["after"], row["before_below"], row["after_below"]) == (1e6, None, None, 50_004.0)
+
+
 def test_a_run_that_is_as_good_or_better_ends_with_0(make: Make, nicbench: Any) -> None:
     make("01", result(64, 100.0), result(128, 100.0))
     make("02", result(64, 99.0), result(128, 120.0), result(256, 1.0))

@@ -241,11 +241,15 @@ def test_programs_get_every_main_value_of_each(make: Make, nicbench: Any) -> Non
 
 def test_a_published_result_is_named_marked_and_never_claimed_against(make: Make, nicbench: Any) -> None:
     card = "reference:connectx5-zero-loss:25GbE, bare"
-    make("01", 1e7)
+    make("01", 1e7, *(result(size, 64e7 / size, scope="per port of 2 that send at once") for size in SIZES))
     refused = nicbench("compare", "latest", card)
     assert refused.status == 2
     assert "--per-port divides" in refused.stderr
     assert "virtual links" in refused.stderr
+    again = nicbench("compare", "latest", card, "--per-port")
+    assert "virtual links" in again.stderr
+    assert "--per-port" not in again.stderr
+    assert "same basis" not in again.stderr
     ended = nicbench("compare", "latest", card, "--per-port", "--force")
     assert ended.status == 0
     page = Path("comparison.html").read_text()

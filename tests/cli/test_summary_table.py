@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from nicbench.cli.summary_table import headline, print_summary
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, NearLimit, Result, ResultVerdict, Spread, Summary
+from nicbench.stats.runs import summarise_over_runs
 
 
 def rate(**values: Bounded | Spread | float | None) -> Result:
@@ -83,6 +85,39 @@ def test_a_dut_that_passes_nothing_is_said_to() -> None:
     assert "passes nothing" in shown(rate(ndr_frames_per_s=dead))
     summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=dead),))
     assert headline(summary) == "passes nothing at 64 bytes"
+
+
+@pytest.mark.parametrize(
+    ("rates", "cell", "said"),
+    [
+        ((500e3, 0.0, 0.0, 504e3, 502e3), "0 .. 500 .. 504", "NDR 500 kpps at 64 bytes (median of 5 runs)"),
+        ((0.0, 0.0, 0.0, 504e3, 502e3), "0 .. 0 .. 504", "NDR 0 kpps at 64 bytes (median of 5 runs)"),
+        ((0.0, 0.0), "passes nothing", "passes nothing at 64 bytes"),
+        ((0.0, 0.0, None), "passes nothing (2 of 3 runs)", "passes nothing at 64 bytes"),
+    ],
+)
+def test_runs_in_which_the_dut_passed_nothing_count_as_0(rates: tuple[float | None, ...], cell: str, said: str) -> None:
+    dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back")
+    below = Bounded(value=None, upper=20_000.0, reason_null="frames were lost")
+    values = [
+        below if one is None else Bounded(value=one, lower=one, upper=1.01 * one) if one else dead for one in rates
+    ]
+    results = tuple(
+        rate(ndr_frames_per_s=value).model_copy(update={"run": run, "trials": ("t0001",)})
+        for run, value in enumerate(values, 1)
+    )
+    over = summarise_over_runs(results)
+    summary = Summary(title="t", verdict=ResultVerdict.VALID, results=results, over_runs=over)
+    text = io.StringIO()
+    print_summary(Console(file=text, width=150, color_system=None), summary)
+    assert f"│ {cell} │" in " ".join(text.getvalue().split())
+    assert headline(summary) == said
+
+
+def test_a_rate_that_is_only_known_as_below_a_bound_is_listed_as_that() -> None:
+    below = Bounded(value=None, upper=1001.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
+    summary = Summary(title="t", verdict=ResultVerdict.VALID, results=(rate(ndr_frames_per_s=below),))
+    assert headline(summary) == "NDR < 1.01 kpps at 64 bytes"
 
 
 def test_a_rate_that_was_not_found_is_none_and_not_zero() -> None:

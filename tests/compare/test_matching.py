@@ -78,7 +78,7 @@ def test_a_loss_ratio_on_which_they_do_not_agree_is_not_said() -> None:
 def test_a_sum_of_ports_is_divided_where_it_is_asked_for() -> None:
     entries, told = divide_by_ports([entry("A"), published("P")])
     [one] = entries[1].results
-    assert one.scope == "per port"
+    assert one.scope == "per port of 2 that send at once"
     assert one.values["ndr_frames_per_s"] == Bounded(value=1e6)
     assert entries[0] == entry("A")
     assert "“P”" in told[0]

@@ -8,8 +8,10 @@ import pytest
 
 from nicbench.compare.conditions import conditions_of
 from nicbench.compare.entry import Entry
+from nicbench.compare.merged_summary import divide_by_ports
 from nicbench.compare.objections import Objection, find_objections
-from nicbench.core.result import ResultVerdict
+from nicbench.core.pattern import Pattern, ways_of
+from nicbench.core.result import Result, ResultVerdict
 
 from ._entries import OPTIONS, entry, plan, published, result
 
@@ -22,6 +24,16 @@ def with_trial(**times: float) -> dict[str, Any]:
     return {**OPTIONS, "trial": {**OPTIONS["trial"], **times}}
 
 
+def with_search(trial_s: float, **search: Any) -> dict[str, Any]:
+    return {**with_trial(duration=trial_s), "search": {**OPTIONS["search"], **search}}
+
+
+def passed_for(seconds: float) -> Result:
+    """A result whose rate passed a trial of this length."""
+    found = result()
+    return found.model_copy(update={"values": {**found.values, "ndr_passed_for_s": seconds}})
+
+
 def with_goals(**goals: float) -> dict[str, Any]:
     return {**OPTIONS, "search": {"goals": goals}}
 
@@ -30,6 +42,30 @@ BLOCKED = {
     "trials of 1 s and of 60 s": (
         entry("A"),
         entry("B", plan=plan(with_trial(duration=1.0))),
+        (
+            "trials of “throughput” do not last equally long (the longer of trial.duration and search.validation): "
+            "60 s (“A”); 1 s (“B”)"
+        ),
+    ),
+    "a validation of 60 s and none": (
+        entry("A", plan=plan(with_search(1.0, validation=60.0))),
+        entry("B", plan=plan(with_search(1.0, validation=0.0))),
+        (
+            "trials of “throughput” do not last equally long (the longer of trial.duration and search.validation): "
+            "60 s (“A”); 1 s (“B”)"
+        ),
+    ),
+    "the rate of a dedicated core, and of the core as it was": (
+        entry("A", plan=plan(with_search(60.0, kind="estimate"))),
+        entry("B", plan=plan(with_search(60.0, kind="mlr"))),
+        (
+            "rates of “throughput” are not of the same thing: a core that nobody else uses, estimated (“A”); "
+            "the core as it was (“B”)"
+        ),
+    ),
+    "trials of a method without a search": (
+        entry("A", plan=plan({"trial": {"duration": 60.0}})),
+        entry("B", plan=plan({"trial": {"duration": 1.0}})),
         "trials of “throughput” do not last equally long (trial.duration): 60 s (“A”); 1 s (“B”)",
     ),
     "a PDR that allows more loss": (
@@ -92,6 +128,11 @@ TOLD = {
         entry("B", verdict=ResultVerdict.DISTURBED),
         "some results of “B” were disturbed",
     ),
+    "a rate for whose validation no trial was left": (
+        entry("A", passed_for(60.0), plan=plan(with_search(1.0, validation=60.0))),
+        entry("B", passed_for(60.0), passed_for(1.0), plan=plan(with_search(1.0, validation=60.0))),
+        "rates of “throughput” have not all passed equally long trials: at least 60 s (“A”); at least 1 s (“B”)",
+    ),
     "another number of runs": (
         entry("A"),
         entry("B", result(run=1), result(run=2)),
@@ -122,11 +163,54 @@ def test_what_changes_the_meaning_of_a_number_blocks(one: Entry, other: Entry, t
     assert blocking[0].startswith(text)
 
 
+BOTH_WAYS = ways_of(Pattern.ONE_TO_ONE, 2, bidirectional=True).basis
+
+
+def blocked_per_port(*entries: Entry) -> list[Objection]:
+    """What blocks the comparison with --per-port."""
+    return [found for found in said(*divide_by_ports(entries)[0]) if found.blocks]
+
+
+@pytest.mark.parametrize("theirs", [published("theirs"), entry("theirs", result(scope="sum of 2 ports"))])
+def test_half_of_a_sum_of_two_ports_is_like_a_port_of_two_that_send_at_once(theirs: Entry) -> None:
+    mine = entry("mine", result(scope=BOTH_WAYS))
+    [refused] = [found for found in said(mine, theirs) if found.blocks]
+    assert refused.next_step == "--per-port divides what is a sum of ports by their number"
+    assert blocked_per_port(mine, theirs) == []
+
+
+def test_half_of_a_sum_of_two_ports_is_not_like_a_port_that_sends_alone() -> None:
+    alone = entry("mine", result(scope="per port"))
+    [before] = [found for found in said(alone, published("theirs")) if found.blocks]
+    assert "compare with a run whose 2 ports send at once" in (before.next_step or "")
+    [refused] = blocked_per_port(alone, published("theirs"))
+    assert refused.text.endswith("per port (“mine”); per port of 2 that send at once (“theirs”)")
+    assert "compare with a run whose 2 ports send at once" in (refused.next_step or "")
+    assert "--per-port" not in (refused.next_step or ""), "it was given already"
+
+
+def test_where_nothing_brings_two_bases_together_nothing_is_advised() -> None:
+    four = entry("B", result(scope="per port of 4 that send at once"))
+    [refused] = blocked_per_port(published("A"), four)
+    assert refused.next_step is None
+
+
 @pytest.mark.parametrize(("one", "other", "text"), TOLD.values(), ids=TOLD)
 def test_what_may_be_the_very_thing_that_is_compared_is_told(one: Entry, other: Entry, text: str) -> None:
     found = said(one, other)
     assert not [one for one in found if one.blocks]
     assert any(one.text.startswith(text) for one in found), [one.text for one in found]
+
+
+def test_short_trials_with_a_validation_are_like_long_trials() -> None:
+    validated = entry("A", passed_for(60.0), plan=plan(with_search(1.0, validation=60.0)))
+    long = entry("B", passed_for(60.0), plan=plan(with_search(60.0, validation=60.0)))
+    assert said(validated, long) == said(entry("A"), entry("B"))
+
+
+def test_two_estimates_are_comparable() -> None:
+    estimates = [entry(name, plan=plan(with_search(60.0, kind="estimate"))) for name in ("A", "B")]
+    assert said(*estimates) == said(entry("A"), entry("B"))
 
 
 def test_nothing_is_said_against_two_runs_of_one_bench_file() -> None:

@@ -85,6 +85,14 @@ def test_a_loss_where_there_was_none_is_worse_however_small() -> None:
     assert (found.outcome, found.change_ratio) == (Outcome.WORSE, None)
 
 
+def test_a_side_of_which_only_a_bound_is_known_has_the_bound_and_no_median() -> None:
+    before = [rate(value, value, value + 1) for value in (100, 102, 101)]
+    found = judge(before, [BELOW, BELOW], higher_is_better=True, tolerance_ratio=0.05)
+    assert (found.before, found.after, found.before_below, found.after_below) == (101.0, None, None, 50.0)
+    mixed = judge(before, [BELOW, rate(40, 40, 41)], higher_is_better=True, tolerance_ratio=0.05)
+    assert (mixed.outcome, mixed.after, mixed.after_below) == (Outcome.WORSE, None, None)
+
+
 def test_what_is_neither_better_higher_nor_lower_is_only_different() -> None:
     assert judge([1.0], [2.0], higher_is_better=None, tolerance_ratio=0.05).outcome is Outcome.DIFFERENT
 

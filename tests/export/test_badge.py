@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
+from tests.web._history import FIRST, facts, make_finished, result
 
 from nicbench.compare.history.figures import Figure, Measure, Told
-from nicbench.export.formats.badge import badge, badge_of
+from nicbench.core.result import Bounded, LimitedBy, ResultVerdict
+from nicbench.export.formats.badge import BadgeFormat, badge, badge_of
+from nicbench.store.folder import RunFolder
 
 SVG = "{http://www.w3.org/2000/svg}"
 NDR = Told("ndr_frames_per_s", "NDR", "Mpps", True, True)
@@ -29,11 +35,22 @@ def measure(given: str = '{"frame_bytes": 64}', told: Told = NDR) -> Measure:
         (Figure(14_200_000.0, "valid", 14_200_000.0, None, "tester"), "at least 14.20 Mpps"),
         (Figure(14_880_952.0, "valid", 14_880_952.0, None, "line_rate"), "14.88 Mpps"),
         (Figure(0.0, "valid", None, 1000.0, "dut"), "0 Mpps"),
+        (Figure(None, "valid", None, 12_341.0, "dut"), "< 12.35 kpps"),
         (Figure(14_200.0, "disturbed"), "14.20 kpps (disturbed)"),
     ],
 )
 def test_a_badge_says_value_unit_and_a_verdict_that_is_not_valid(figure: Figure, shown: str) -> None:
     assert texts(badge_of(measure(), figure)) == ["NDR, 64 bytes", shown]
+
+
+def test_the_badge_of_a_run_whose_main_value_is_only_known_as_a_bound_shows_the_bound(tmp_path: Path) -> None:
+    below = Bounded(value=None, upper=12_000.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
+    values = [{"ndr_frames_per_s": below, "pdr_frames_per_s": 200e3}, {"ndr_frames_per_s": 80e3}]
+    results = [result("throughput", 64 + place, each, ResultVerdict.VALID) for place, each in enumerate(values)]
+    folder = RunFolder.open(make_finished(tmp_path, "2026-01-31T120000Z-one", FIRST, "One", results, facts("25G", 1)))
+    written = io.BytesIO()
+    BadgeFormat().write(SimpleNamespace(folder=folder), "", written)  # type: ignore[arg-type]
+    assert texts(written.getvalue().decode()) == ["NDR, 64 bytes", "< 12.00 kpps"]
 
 
 def test_a_badge_has_a_title_with_its_verdict() -> None:

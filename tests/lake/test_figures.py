@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.web._history import make_collapse
+
 from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.lake.figures import LakeFigures
 from nicbench.lake.gathering import gather
@@ -12,10 +14,12 @@ from nicbench.store.index import list_indexed_runs
 
 
 def test_measures_figures_and_settings_are_those_of_the_folder(runs: Path, tmp_path: Path) -> None:
+    make_collapse(runs, 5, 3)
     index = FigureIndex(runs)
     index.update(list_indexed_runs(runs, lambda _: None).runs, lambda _done, _of: None)
     gather([runs], tmp_path / "lake")
     lake = LakeFigures(Lake.open(tmp_path / "lake"))
+    assert sum(figure.is_only_below for *_, figure in index.figures(index.measures())) == 3
 
     measures = lake.measures()
     assert set(measures.values()) == set(index.measures().values())

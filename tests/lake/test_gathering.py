@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.lake.conftest import TRIALS_OF_RUN, add_trials, bytes_of
-from tests.web._history import make_history
+from tests.web._history import make_collapse, make_history
 
 from nicbench.cli.options import describe_results
 from nicbench.core.errors import BusyError, HostError, UsageError
@@ -146,6 +146,38 @@ def test_new_tags_and_a_new_place_replace_what_the_lake_says(runs: Path, tmp_pat
     assert "baseline" in runs_now[first.name].tags
     assert runs_now[second.name].path == tmp_path / second.name
     assert rows(lake, TRIALS) == 5 * TRIALS_OF_RUN
+
+
+def make_older(lake: Path) -> None:
+    """Makes a lake of format 1 of one of today: its figures have a value each, and checksums without the format."""
+    (lake / place.MARK).write_text('{"format": "1.0", "what": "a lake of nicbench runs"}\n')
+    for file in lake.rglob(FILE):
+        table = pq.ParquetFile(file).read().replace_schema_metadata({place.SIGNATURE: b"1.0"})
+        for number, name in enumerate(table.column_names):
+            if name == "digest":
+                table = table.set_column(number, table.schema.field(name), [["0123456789abcdef"] * table.num_rows])
+            elif name == "value":
+                table = table.filter(table.column(name).is_valid())
+                table = table.set_column(number, table.schema.field(name).with_nullable(False), table.column(name))
+        pq.write_table(table, file)
+
+
+def test_an_older_lake_is_read_and_its_runs_are_gathered_again_with_the_figures_that_it_lacks(
+    runs: Path, tmp_path: Path
+) -> None:
+    make_collapse(runs, 2, 2)
+    lake = tmp_path / "lake"
+    gather([runs], lake)
+    whole, figures = bytes_of(lake), rows(lake, FIGURES)
+    make_older(lake)
+    assert find_in_lake(Lake.open(lake), Search(), 1).every == 14
+    assert rows(lake, FIGURES) == figures - 2
+    one = min(path for path in runs.iterdir() if path.name.endswith("collapse"))
+    gather([one], lake)
+    assert find_in_lake(Lake.open(lake), Search(), 1).every == 14
+    found = gather([runs], lake)
+    assert (len(found.updated), found.known) == (13, 1)
+    assert bytes_of(lake) == whole
 
 
 def test_another_run_of_a_known_name_is_named_and_left_out(runs: Path, tmp_path: Path) -> None:

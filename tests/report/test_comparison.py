@@ -8,7 +8,8 @@ import pytest
 
 from nicbench.compare.claims import Basis
 from nicbench.core.plan import Plan
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Summary
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Spread, Summary
+from nicbench.methods.base import main_values
 from nicbench.report.answer import of_comparison
 from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.drawing import charts
@@ -149,6 +150,28 @@ def test_medians_are_of_the_runs_that_have_the_value() -> None:
     assert found.rates[0].rows[0].cells["ndr_frames_per_s"][1].within == "1 of 3 runs"
     both = compare([fast[0], fast[1], lost[2].model_copy(update={"configuration": "fast"}), slow[0], slow[1], lost[2]])
     assert "(NDR, median of 2 of 3 runs)" in of_comparison.headline(both)
+
+
+def test_tables_statistics_and_summary_count_runs_of_a_dead_device_alike() -> None:
+    fast = [throughput("fast", run, 64, (0.50, 0.51)) for run in range(1, 6)]
+    slow = [throughput("slow", run, 64, (0.50 + run / 1000, 0.51)) for run in range(1, 6)]
+    dead = Bounded(value=None, upper=1000.0, reason_null=f"{PASSES_NOTHING}: no frame came back")
+    values = {"ndr_frames_per_s": dead, "ndr_percent_of_line_rate": 0.0}
+    slow[1:4] = [one.model_copy(update={"values": values}) for one in slow[1:4]]
+    results = (*fast, *slow)
+    cell = compare(results).rates[0].rows[0].cells["ndr_frames_per_s"][1]
+    assert (cell.rate_frames_per_s, cell.measured, cell.text, cell.within) == (0.0, 5, "0", "0 to 505")
+    assert cell.percent_of_line_rate == "0"
+    summary = Summary(title="x", verdict=ResultVerdict.VALID, results=results, configurations=("fast", "slow"))
+    (test,) = statistics_view(summary, {}, None, "a run").tests
+    (told,) = (row for row in test.rows if row.configuration == "slow")
+    over = next(one for one in summarise_over_runs(results, main=main_values, seed=1) if one.configuration == "slow")
+    spread = over.values["ndr_frames_per_s"]
+    assert isinstance(spread, Spread)
+    assert spread.statistics is not None
+    in_unit = (told.found.n, told.found.median, told.found.minimum, told.found.mean)
+    assert in_unit == (5, 0.0, 0.0, pytest.approx(spread.statistics.mean / 1e3))
+    assert (spread.n, spread.median, spread.minimum, spread.statistics.n) == (5, 0.0, 0.0, 5)
 
 
 def test_a_bound_in_a_sentence_is_rounded_up_to_three_digits() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Spread
-from nicbench.core.turn import RunCounts, Runs
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Spread
+from nicbench.core.turn import ONCE, RunCounts, Runs
 from nicbench.stats.runs import are_settled, count_runs, list_awaited, summarise_over_runs, verdict_words
 from nicbench.stats.sample import Span, span_of
 
@@ -47,6 +47,56 @@ def test_a_run_without_a_value_is_counted_and_not_taken_for_zero() -> None:
     assert over.values["ndr_frames_per_s"] == Spread(median=30.0, minimum=30.0, maximum=30.0, n=1, runs=2)
     (none,) = summarise_over_runs([nothing.model_copy(update={"run": 1}), nothing])
     assert none.values["ndr_frames_per_s"] == Bounded(value=None, upper=7.0, reason_null="no load passed")
+
+
+DEAD = rate(None, upper=7.0, reason_null=f"{PASSES_NOTHING}: no frame came back")
+BELOW = rate(None, upper=9.0, reason_null="no load passed")
+
+
+def over_runs(*rates: dict[str, object], asked: Runs = ONCE) -> Result:
+    """The result over runs with these rates, with statistics."""
+    runs = [result("a", run, {"ndr_frames_per_s": each}) for run, each in enumerate(rates, 1)]
+    (over,) = summarise_over_runs(runs, asked, main=lambda _: ("ndr_frames_per_s",), seed=1)
+    return over
+
+
+def test_a_device_that_is_dead_in_some_runs_counts_as_0_there_in_spread_and_statistics() -> None:
+    spread = over_runs(rate(500.0), DEAD, DEAD, rate(504.0), rate(502.0)).values["ndr_frames_per_s"]
+    assert isinstance(spread, Spread)
+    assert (spread.median, spread.minimum, spread.maximum, spread.n, spread.runs) == (500.0, 0.0, 504.0, 5, 5)
+    found = spread.statistics
+    assert found is not None
+    assert (found.n, found.median, found.mean, found.minimum) == (5, 500.0, 301.2, 0.0)
+    mostly = over_runs(DEAD, DEAD, rate(504.0)).values["ndr_frames_per_s"]
+    assert isinstance(mostly, Spread)
+    assert (mostly.median, mostly.n) == (0.0, 3)
+
+
+def test_a_rate_below_a_bound_is_missing_beside_one_of_a_dead_device() -> None:
+    spread = over_runs(DEAD, BELOW, rate(30.0)).values["ndr_frames_per_s"]
+    assert isinstance(spread, Spread)
+    assert (spread.median, spread.n, spread.runs) == (15.0, 2, 3)
+    assert not spread.passes_nothing
+    nothing = over_runs(DEAD, BELOW).values["ndr_frames_per_s"]
+    assert isinstance(nothing, Spread)
+    assert (nothing.passes_nothing, nothing.n) == (True, 1)
+
+
+def test_a_device_that_is_dead_in_every_run_passes_nothing_with_its_reason() -> None:
+    value = over_runs(DEAD, DEAD).values["ndr_frames_per_s"]
+    assert isinstance(value, Bounded)
+    assert value.passes_nothing
+    assert value.upper == 7.0
+
+
+def test_runs_go_on_while_a_device_is_dead_in_some_of_them() -> None:
+    good = [rate(500.0 + run) for run in range(6)]
+    until = Runs(at_least=3, until_ratio=0.1, at_most=9, confidence_ratio=0.95)
+    assert are_settled([over_runs(*good, asked=until)])
+    over = over_runs(*good, DEAD, asked=until)
+    assert not are_settled([over])
+    (awaited,) = list_awaited([over])
+    assert "the interval is" in awaited.width, "a run in which nothing passed has a value"
 
 
 def test_what_is_the_same_in_all_runs_stays_as_it_is_and_words_that_differ_are_none() -> None:

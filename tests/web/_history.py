@@ -108,6 +108,17 @@ def _results(card: str, rate: float, delay: float, drawn: list[float], disturbed
     return found
 
 
+def make_collapse(runs: Path, good: int = 8, collapsed: int = 8, upper: float = 1000.0) -> None:
+    """Makes runs of a card a day apart; in the last of them every load failed, so the NDR is only known as a bound."""
+    for day in range(good + collapsed):
+        rate = 500e3 + 100 * day
+        below = Bounded(value=None, upper=upper, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
+        known = Bounded(value=rate, lower=rate, upper=1.002 * rate, limited_by=LimitedBy.DUT)
+        at = FIRST + timedelta(days=day)
+        found = [result("throughput", 64, {"ndr_frames_per_s": known if day < good else below}, ResultVerdict.VALID)]
+        make_finished(runs, f"{at:%Y-%m-%dT%H%M%SZ}-collapse", at, "Collapse", found, facts("25G", 1))
+
+
 def result(
     test: str,
     size: int,

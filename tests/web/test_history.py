@@ -12,7 +12,16 @@ from xml.etree import ElementTree
 
 import pytest
 from tests.web._folders import HOSTILE
-from tests.web._history import FIRMWARE_WEEK, FIRST, KERNEL_WEEK, facts, make_finished, make_history, result
+from tests.web._history import (
+    FIRMWARE_WEEK,
+    FIRST,
+    KERNEL_WEEK,
+    facts,
+    make_collapse,
+    make_finished,
+    make_history,
+    result,
+)
 from tests.web.conftest import Client
 
 from nicbench.core.result import ResultVerdict
@@ -135,6 +144,20 @@ def test_a_wrong_query_is_refused_by_the_name_in_the_address(path: str, place: s
     answer = client.get(f"/api/{path}")
     assert answer.status_code == 404
     assert answer.json()["error"].startswith(place)
+
+
+def test_runs_in_which_every_load_failed_are_a_change_and_never_a_plain_number(runs: Path, client: Client) -> None:
+    make_collapse(runs)
+    (series,) = ask(client, f"/api/trends?{THROUGHPUT}")["series"]
+    assert series["number"][-1] is None
+    assert (series["upper"][-1], len(series["number"])) == (1000.0, 16)
+    (trend,) = client.get(f"/api/trends/changes?{THROUGHPUT}").json()["series"]
+    (change,) = trend["changes"]
+    assert (change["outcome"], change["after"], change["after_below"]) == ("worse", None, 1000.0)
+    assert [level["below"] for level in trend["levels"]] == [False, True]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/api/explore.csv?{THROUGHPUT}").text)))
+    assert [(row["number"], row["upper"]) for row in rows][-1] == ("", "1000.0")
+    assert "NDR, 64 bytes: &lt; 1.000 kpps, valid" in client.get("/badges/throughput/ndr_frames_per_s.svg").text
 
 
 def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab: Path, client: Client) -> None:

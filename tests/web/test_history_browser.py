@@ -11,7 +11,7 @@ import pytest
 from playwright.async_api import expect
 from tests.web._browser import chromium, needs_browser, open_page, served
 from tests.web._folders import HOSTILE
-from tests.web._history import FIRST, KERNEL_WEEK, facts, make_finished, make_history, result
+from tests.web._history import FIRST, KERNEL_WEEK, facts, make_collapse, make_finished, make_history, result
 
 from nicbench.core.result import ResultVerdict
 
@@ -55,6 +55,26 @@ async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs
                 "aria-pressed", "false"
             )
             await expect(again.locator(".changes tbody tr")).to_have_count(1)
+            assert wrong == []
+
+
+async def test_runs_of_which_only_a_bound_is_known_are_drawn_and_told_as_below_it(runs: Path, tmp_path: Path) -> None:
+    make_collapse(runs)
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/trends?test=throughput")
+            row = page.locator(".changes tbody tr")
+            await expect(row).to_contain_text("worse")
+            await expect(row).to_contain_text("500 kpps → below 1.00 kpps")
+            await page.get_by_role("img", name=re.compile("^throughput: NDR")).press("End")
+            await expect(page.locator(".readout")).to_contain_text("below 1.00 kpps")
+            async with page.expect_download() as waiting:
+                await page.get_by_text("SVG", exact=True).click()
+            kept = tmp_path / "trend.svg"
+            await (await waiting.value).save_as(kept)
+            assert len(ElementTree.parse(kept).findall(".//{http://www.w3.org/2000/svg}circle")) == 8
+            await page.goto(f"{address}/explore?test=throughput&x=kernel")
+            await expect(page.locator("canvas")).to_be_visible()
             assert wrong == []
 
 

@@ -14,6 +14,11 @@ from nicbench.methods.base import Method
 
 _TIMES: Final = frozenset({"duration", "overload_time", "recovery_time", "longest_burst"})
 """Names of the options of a test that say for how many seconds it sends."""
+_TRIAL, _VALIDATION = "trial.duration", "search.validation"
+_LONGEST: Final = f"the longer of {_TRIAL} and {_VALIDATION}"
+_PASSED: Final = "_passed_for_s"
+"""The end of the names of values that say how long a trial a rate has passed."""
+_ESTIMATE: Final = "estimate"
 _BASES: Final = ("latency_basis", "basis")
 """Names of the values that say whether a latency is one-way or round-trip."""
 ONE_WAY: Final = "one way"
@@ -31,6 +36,10 @@ class TestConditions:
     scopes: frozenset[str]
     """What rates are based on (per port, or a sum of ports); a source that does not say it adds nothing here."""
     times_s: Mapping[str, float]
+    shortest_passed_s: float | None
+    """The shortest of the trials that its rates have passed, each the longest of one rate; None where none says so."""
+    estimated: bool | None
+    """Whether a search estimates the rate of a core that nobody else uses; None where no search is known."""
     goals: Mapping[str, float]
     """Loss ratios by the name of the goal."""
     latencies: frozenset[str]
@@ -88,11 +97,39 @@ def _list_tests(entry: Entry) -> Iterator[TestConditions]:
             test=test,
             method=method,
             scopes=frozenset(result.scope for result in results if not result.scope.startswith(_NOT_SAID)),
-            times_s=MappingProxyType({} if imported else dict(_list_times(options))),
+            times_s=MappingProxyType({} if imported else _times(options)),
+            shortest_passed_s=min(_list_passed(results), default=None),
+            estimated=None if imported else _is_estimated(options),
             goals=MappingProxyType(_goal_ratios(options)),
             latencies=frozenset(_list_latencies(results, method, imported=imported)),
             tools=frozenset(_list_tools(options, results)),
         )
+
+
+def _times(options: Mapping[str, Any]) -> dict[str, float]:
+    """Returns for how long a test sends, by option. A search is as good as the longest trial that its rate must pass:
+    a validation, where it has one, and else the trials that find it.
+    """
+    found = dict(_list_times(options))
+    search = options.get("search")
+    if not isinstance(search, Mapping) or _TRIAL not in found:
+        return found
+    validation = search.get("validation")
+    longest = max(found.pop(_TRIAL), float(validation) if isinstance(validation, int | float) else 0.0)
+    return {_LONGEST: longest, **found}
+
+
+def _list_passed(results: Iterable[Result]) -> Iterator[float]:
+    for result in results:
+        for name, value in result.values.items():
+            if name.endswith(_PASSED) and isinstance(value, int | float):
+                yield float(value)
+
+
+def _is_estimated(options: Mapping[str, Any]) -> bool | None:
+    search = options.get("search")
+    kind = search.get("kind") if isinstance(search, Mapping) else None
+    return kind == _ESTIMATE if isinstance(kind, str) else None
 
 
 def _list_times(options: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:

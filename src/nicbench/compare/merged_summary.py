@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -12,6 +11,7 @@ from nicbench.compare.entry import Entry
 from nicbench.compare.matching import MatchedEntries, point_of, rename_results
 from nicbench.compare.objections import list_names
 from nicbench.compare.points import seed_of
+from nicbench.compare.scopes import divide_scope, ports_of_sum
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, name_of_test
@@ -39,9 +39,7 @@ def unfinished_summary(results: Sequence[Result], plan: Plan | None, run_id: str
     )
 
 
-_SUM: Final = re.compile(r"sum of (\d+) ports")
 _RATES: Final = ("_frames_per_s", "_bits_per_s")
-PER_PORT: Final = "per port"
 
 
 def divide_by_ports(entries: Iterable[Entry]) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
@@ -60,22 +58,22 @@ def _explain_division(names: Sequence[str]) -> tuple[str, ...]:
         return ()
     said = (
         f"rates of {list_names(names)} are printed as the sum of ports and were divided by their number (--per-port): "
-        "all ports are taken to have carried as much"
+        "all ports are taken to have sent at once, and to have carried as much"
     )
     return (said,)
 
 
 def _divide(result: Result) -> Result:
-    match = _SUM.fullmatch(result.scope)
-    if match is None:
+    ports = ports_of_sum(result.scope)
+    if ports is None:
         return result
-    ports = int(match[1])
     values = {name: _share(value, ports) if name.endswith(_RATES) else value for name, value in result.values.items()}
     imported = result.imported
     if imported is not None:  # the printed digits are not those of the divided rates
         printed = {name: one for name, one in imported.printed.items() if not name.endswith(_RATES)}
         imported = imported.model_copy(update={"printed": printed})
-    return result.model_copy(update={"values": values, "scope": PER_PORT, "imported": imported})
+    divided = {"values": values, "scope": divide_scope(result.scope), "imported": imported}
+    return result.model_copy(update=divided)
 
 
 def _share(value: Value, ports: int) -> Value:

@@ -1,9 +1,10 @@
 """Reasons why entries must not be compared, and facts that a reader must know when they are compared.
 
 Everything here is a pure function. An objection *blocks* where it changes the meaning of a number: one rate allows loss
-and the other does not, one is of a port and the other of two, one is of a trial of 1 s and the other of 60 s, one is of
-a network card and the other of a simulation. An objection that does not block is only reported, because it may be the
-very thing that is compared: cards, kernels, settings, links.
+and the other does not, one is of a port and the other of two, one passed a trial of 1 s and the other one of 60 s, one
+is of a dedicated core and the other of one that others use, one is of a network card and the other of a simulation. An
+objection that does not block is only reported, because it may be the very thing that is compared: cards, kernels,
+settings, links.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TypeVar
 
 from nicbench.compare.conditions import Conditions, TestConditions
 from nicbench.compare.entry import Origin
+from nicbench.compare.scopes import how_to_agree
 from nicbench.core.registry import find_one
 from nicbench.core.result import ResultVerdict
 from nicbench.core.units import format_bits_per_s, format_duration_s
@@ -144,7 +146,7 @@ def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iter
         yield Objection(
             f"rates of {name} are not on the same basis: {_describe(scopes, _join_sorted)}",
             True,
-            "--per-port divides what is a sum of ports by their number",
+            how_to_agree(frozenset[str]().union(*scopes)),
         )
     unsaid = [who for who, test in having if not test.scopes]
     if unsaid and len(unsaid) < len(having):
@@ -167,6 +169,20 @@ def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iter
                 f"trials of {name} do not last equally long ({option}): {_describe(times, format_duration_s)}",
                 True,
             )
+    passed = _group_names(having, lambda test: test.shortest_passed_s)
+    if len(passed) > 1:
+        yield Objection(
+            f"rates of {name} have not all passed equally long trials: {_describe(passed, _at_least_s)}",
+            False,
+        )
+    estimated = _group_names(having, lambda test: test.estimated)
+    if len(estimated) > 1:
+        whose = {True: "a core that nobody else uses, estimated", False: "the core as it was"}
+        yield Objection(
+            f"rates of {name} are not of the same thing: {_describe(estimated, lambda one: whose[one])}",
+            True,
+            "measure both with `search: {kind: estimate}`, or neither",
+        )
     ways = _group_names(having, lambda test: test.latencies or None)
     if len(ways) > 1:
         yield Objection(
@@ -200,6 +216,10 @@ def _describe(groups: dict[Value, list[str]], words: Callable[[Value], str]) -> 
 
 def _join_sorted(words: Iterable[str]) -> str:
     return " and ".join(sorted(words))
+
+
+def _at_least_s(duration_s: float) -> str:
+    return f"at least {format_duration_s(duration_s)}"
 
 
 def _percent(ratio: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from nicbench.core.forms import SCALES, Form, suitable_form, uncapitalise
 from nicbench.core.registry import find, find_one
-from nicbench.core.result import Bounded, Result, ResultVerdict, Spread, Value, name_of_test
+from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test
 from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values
 from nicbench.stats.numerals import Quantity
@@ -130,13 +130,8 @@ def comparable_number(value: Value) -> float | None:
 
     It is 0 for a DUT that passes nothing, and None where the value is unknown or not a number.
     """
-    if isinstance(value, Bounded):
-        value = 0.0 if value.passes_nothing else value.value
-    elif isinstance(value, Spread):
-        value = value.median
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return next(iter(known_numbers((float(value),))), None)
+    number = None if isinstance(value, bool) else counted_number(value)
+    return next(iter(known_numbers((number,))), None)
 
 
 def main_values_of(result: Result) -> tuple[MainValue, ...]:

@@ -39,8 +39,9 @@ class Outcome(StrEnum):
 class Judgement:
     """The judgement of one value, with its medians over the runs and the reason.
 
-    ``before`` and ``after`` are None where a side has no value. ``change_ratio`` is ``after`` divided by ``before``,
-    less 1; None where a value is missing, or ``before`` is 0 and ``after`` is not.
+    ``before`` and ``after`` are None where a side has no value, or a run of it tells only what its rate lies below;
+    where every run of a side does, ``before_below`` and ``after_below`` are the bound. ``change_ratio`` is ``after``
+    divided by ``before``, less 1; None where a value is missing, or ``before`` is 0 and ``after`` is not.
     """
 
     outcome: Outcome
@@ -48,6 +49,8 @@ class Judgement:
     before: float | None = None
     after: float | None = None
     change_ratio: float | None = None
+    before_below: float | None = None
+    after_below: float | None = None
 
 
 def judge(
@@ -106,18 +109,29 @@ def _judge_bounds(
     if old is None or new is None:
         return Judgement(Outcome.UNKNOWN, f"there is no value {'before' if old is None else 'of this run'}")
     both = f"{_interval_text(old)} before and {_interval_text(new)}"
+    below = [span.upper if all(map(_is_only_below, side)) else None for span, side in ((old, before), (new, after))]
+
+    def judgement_of(outcome: Outcome, why: str) -> Judgement:
+        median_before, median_after = _median_of(before), _median_of(after)
+        return Judgement(outcome, why, median_before, median_after, before_below=below[0], after_below=below[1])
+
     if not old.is_above(new) and not new.is_above(old):
-        sides = [all(map(_is_only_below, side)) for side in (before, after)]
-        if all(sides):
-            return Judgement(Outcome.SAME, f"no load that was tried passed, before or now: {both}")
+        if None not in below:
+            return judgement_of(Outcome.SAME, f"no load that was tried passed, before or now: {both}")
         when = "now" if any(map(_is_only_below, after)) else "before"
-        return Judgement(Outcome.UNKNOWN, f"there are runs {when} in which no load that was tried passed: {both}")
+        return judgement_of(Outcome.UNKNOWN, f"there are runs {when} in which no load that was tried passed: {both}")
     why = f"intervals do not overlap: {both}"
     if higher_is_better is None:
-        return Judgement(Outcome.DIFFERENT, f"{why}; neither way is better")
+        return judgement_of(Outcome.DIFFERENT, f"{why}; neither way is better")
     if new.is_above(old) is higher_is_better:
-        return Judgement(Outcome.BETTER, why)
-    return Judgement(Outcome.UNKNOWN, near_limit) if near_limit else Judgement(Outcome.WORSE, why)
+        return judgement_of(Outcome.BETTER, why)
+    return judgement_of(Outcome.UNKNOWN, near_limit) if near_limit else judgement_of(Outcome.WORSE, why)
+
+
+def _median_of(side: Sequence[Value]) -> float | None:
+    """Returns the median of a side; None where a run of it tells only what its rate lies below."""
+    numbers = [number for value in side if (number := comparable_number(value)) is not None]
+    return statistics.median(numbers) if numbers and not any(map(_is_only_below, side)) else None
 
 
 def _judge_by_runs(

@@ -128,7 +128,12 @@ class Ways(Frozen):
             return f"the sum of {senders} ports that send to {receivers if receivers > 1 else 'one'}"
         if receivers > senders:
             return f"of the port that sends to {receivers} others"
-        return "per port" if senders == 1 else f"per port of {senders} that send at once"
+        return per_port_of(senders)
+
+
+def per_port_of(senders: int) -> str:
+    """Returns what rates are of that each of so many sending ports had."""
+    return "per port" if senders == 1 else f"per port of {senders} that send at once"
 
 
 def ways_of(pattern: Pattern, ports: int, *, bidirectional: bool = False) -> Ways:

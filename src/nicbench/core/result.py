@@ -157,7 +157,7 @@ class MeanInterval(Frozen):
 class Spread(Frozen):
     """A value over several runs: its median and spread over the ``n`` of ``runs`` runs that have the value.
 
-    ``at_least``: the true median may be higher.
+    A run in which the DUT passed nothing has it: it counts as 0. ``at_least``: the true median may be higher.
     """
 
     median: float
@@ -176,8 +176,7 @@ class Spread(Frozen):
     @classmethod
     def of(cls, values: Sequence[float | Bounded], runs: int) -> Spread:
         """Makes a spread of the known values of the given number of runs."""
-        numbers = [value.value if isinstance(value, Bounded) else value for value in values]
-        known = [float(number) for number in numbers if number is not None]
+        known = [number for value in values if (number := counted_number(value)) is not None]
         median = statistics.median(known)
         middle = sorted(known)[len(known) // 2]  # of an even number the median is the mean of this and the one before
         rates = [value for value in values if isinstance(value, Bounded)]
@@ -191,6 +190,16 @@ class Spread(Frozen):
             at_least=any(rate.at_least and rate.value is not None and rate.value <= middle for rate in rates),
             limited_by=limits.pop() if len(limits) == 1 and len(known) == runs else None,
         )
+
+    @property
+    def passes_nothing(self) -> bool:
+        """Of a rate: whether the DUT passed nothing in every run that has the value."""
+        return self.minimum == self.maximum == 0.0
+
+    @property
+    def magnitude(self) -> float:
+        """The number by which unit and digits are chosen: the median, where that is 0 the highest."""
+        return self.median or self.maximum
 
     @property
     def is_line_rate(self) -> bool:
@@ -227,6 +236,14 @@ def number_of(value: Value) -> float | None:
     if isinstance(value, Bounded):
         return value.value
     return None if value is None or isinstance(value, str) else float(value)
+
+
+def counted_number(value: Value) -> float | None:
+    """Returns a value as every statistic over runs counts it: ``number_of``, and 0 for a DUT that passes nothing.
+
+    None, which is left out and counted as missing, where the value is unknown or only known to lie below a bound.
+    """
+    return 0.0 if isinstance(value, Bounded) and value.passes_nothing else number_of(value)
 
 
 class NearLimit(Frozen):

@@ -33,7 +33,8 @@ TABLES: Final = (ROUNDS, TRIALS, FIGURES, SETTINGS, HEADLINE)
 """In the order in which they are written: a run is in the lake when its headline is."""
 FILE: Final = "runs.parquet"
 MARK: Final = "lake.json"
-FORMAT: Final = "1.0"
+FORMAT: Final = "2.0"
+"""In format 1 a rate of which only an upper bound is known was no figure. A lake of it is read as it is."""
 SIGNATURE: Final = b"nicbench.lake"
 """Key of the metadata of our Parquet files; its value is the format."""
 _LOCK: Final = ".lock"
@@ -88,12 +89,14 @@ class Lake:
                     f"is not empty and no lake: it holds no {MARK}", place=lake.address, next_step=_MIND_NAMES
                 )
             lake._write_mark()
-        elif mark.partition(".")[0] != FORMAT.partition(".")[0]:
+        elif _is_newer(mark):
             raise UsageError(
                 f"has the format {mark}, which a newer nicbench wrote",
                 place=lake.address,
                 next_step="open it with that nicbench, or a newer one",
             )
+        elif create and mark != FORMAT:
+            lake._write_mark()  # before any row: an older nicbench is not to read what is gathered now
         return lake
 
     @classmethod
@@ -322,6 +325,12 @@ class Lake:
 
     def _shown(self, name: str) -> str:
         return f"{self.address.rstrip('/')}/{name}"
+
+
+def _is_newer(mark: str) -> bool:
+    """Whether a lake has a later format than ours, or one that is no number."""
+    major = mark.partition(".")[0]
+    return not major.isdecimal() or int(major) > int(FORMAT.partition(".")[0])
 
 
 def find_lake(runs: Path, named: str | None = None) -> Lake | None:

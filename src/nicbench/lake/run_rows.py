@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from nicbench.compare.history.figures import FigureReader, settings_of
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import MachinesUsed
-from nicbench.lake.place import FIGURES, HEADLINE, ROUNDS, SETTINGS, TRIALS, Month
+from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, TRIALS, Month
 from nicbench.lake.tables import SCHEMAS, fit
 from nicbench.store import manifest, reading
 from nicbench.store.files import SUMMARY, TAGS, storage_error
@@ -32,7 +32,9 @@ _FIRST_EVENTS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """Tells whether a run was gathered as it is: ``digest`` is of what was measured, ``tags`` of its tags."""
+    """Tells whether a run was gathered as it is: ``tags`` is of its tags, ``digest`` of what was measured and of the
+    format of the rows. So a run that was gathered in an older format is gathered again.
+    """
 
     digest: str
     tags: str
@@ -59,7 +61,7 @@ def stamp_of(path: Path) -> Stamp | None:
         tags = _digest(reading.read_bytes(path / TAGS))
     except OSError:
         tags = ""
-    return Stamp(_digest(measured), tags)
+    return Stamp(_digest(FORMAT.encode() + measured), tags)
 
 
 def _digest(content: bytes) -> str:

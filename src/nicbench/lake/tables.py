@@ -45,7 +45,7 @@ _FIELDS: Final = {
         pa.field("format", pa.string()),
         pa.field("headline", pa.string()),
         pa.field("machines", _NAMES, nullable=False),  # host names; as tokens where the run was redacted
-        pa.field("digest", pa.string(), nullable=False),  # of MANIFEST.json: of everything that was measured
+        pa.field("digest", pa.string(), nullable=False),  # of MANIFEST.json, so of all measured, and the format
         pa.field("tags_digest", pa.string(), nullable=False),  # of tags.json; empty where there is none
     ),
     # What a run disclosed, by the paths of `nicbench diff`: a long text, which many runs have in common.
@@ -63,7 +63,7 @@ _FIELDS: Final = {
         pa.field("unit", pa.string(), nullable=False),
         pa.field("is_main", pa.bool_(), nullable=False),
         pa.field("higher_is_better", pa.bool_()),
-        pa.field("value", pa.float64(), nullable=False),
+        pa.field("value", pa.float64()),  # null where every load failed: it lies below ``upper``
         pa.field("verdict", pa.string(), nullable=False),
         pa.field("lower", pa.float64()),
         pa.field("upper", pa.float64()),

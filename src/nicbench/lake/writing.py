@@ -35,9 +35,9 @@ def merge(lake: Lake, month: Month, table: str, new: Sequence[pa.Table], replace
     gone = pa.array(sorted(replaced), pa.string())
     added = pa.concat_tables([SCHEMAS[table].empty_table(), *new]).sort_by(_order(table))
     if ORDERS[table][0] == "run_id":
-        parts = _in_between(_old_parts(old, gone), added)
+        parts = _in_between(_old_parts(table, old, gone), added)
     else:
-        parts = iter([pa.concat_tables([*_rows_of(old, gone), added]).sort_by(_order(table))])
+        parts = iter([pa.concat_tables([*_rows_of(table, old, gone), added]).sort_by(_order(table))])
     with lake.writing(month, table) as stream:
         _write(table, parts, stream)
     return True
@@ -52,15 +52,16 @@ def _order(table: str) -> list[tuple[str, str]]:
     return [(name, "ascending") for name in ORDERS[table]]
 
 
-def _rows_of(old: Sequence[Part], gone: pa.Array) -> Iterator[pa.Table]:
-    for rows, _ in _old_parts(old, gone):
+def _rows_of(table: str, old: Sequence[Part], gone: pa.Array) -> Iterator[pa.Table]:
+    for rows, _ in _old_parts(table, old, gone):
         yield rows
 
 
-def _old_parts(old: Sequence[Part], gone: pa.Array) -> Iterator[tuple[pa.Table, str]]:
+def _old_parts(table: str, old: Sequence[Part], gone: pa.Array) -> Iterator[tuple[pa.Table, str]]:
     """Yields the rows that stay, in parts, each with the last run of the part before anything was taken out of it."""
     for part in old:
-        rows = part.read().replace_schema_metadata(None)
+        # A file of an older format declares other columns as never null.
+        rows = part.read().cast(SCHEMAS[table].remove_metadata())
         if rows.num_rows:
             last = rows.column("run_id")[-1].as_py()
             yield (rows.filter(pc.invert(pc.is_in(rows.column("run_id"), gone))) if len(gone) else rows), last

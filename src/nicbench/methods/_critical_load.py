@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import Size, size_label, size_parameters
 from nicbench.core.quantity import FramesPerSecond, Ratio
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, counted_number
 from nicbench.core.table import Column, Narrowing, ResultTable
 from nicbench.core.trial import Purpose
 from nicbench.methods._results import Values
@@ -100,7 +100,7 @@ async def search_critical_load(
             parameters={**parameters, "after": LAST},
             values={
                 "critical_load_frames_per_s": outcome.rate,
-                "critical_load_percent_of_line_rate": _percent(outcome.rate.value, line_rate),
+                "critical_load_percent_of_line_rate": _percent(counted_number(outcome.rate), line_rate),
                 **_model_values(last),
                 **rates,
                 "limited_by": outcome.rate.limited_by.words if outcome.rate.limited_by else None,

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, number_of
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
 from nicbench.core.table import (
     ImportColumn,
     ImportTable,
@@ -167,7 +167,7 @@ class Throughput(FrameMethod):
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
         """Returns each rate in bits, without and with the per-frame overhead on the wire."""
         frame_bytes = result.parameters.get("frame_bytes")
-        rates = {key: number_of(result.values[f"{key}{RATE}"]) for key in keys_of_goals((result,))}
+        rates = {key: counted_number(result.values[f"{key}{RATE}"]) for key in keys_of_goals((result,))}
         if not isinstance(frame_bytes, int | float):
             return {}
         return {
@@ -282,7 +282,8 @@ class Throughput(FrameMethod):
 
 def _percent(rate: Bounded, line_rate: float) -> float | None:
     """Returns the percentage of the line rate; both are of one port in one direction."""
-    return None if rate.value is None else 100.0 * rate.value / line_rate
+    number = counted_number(rate)
+    return None if number is None else 100.0 * number / line_rate
 
 
 def _borne(outcomes: Mapping[str, Outcome]) -> Values:

@@ -89,7 +89,9 @@ def writer(column: Column, values: Iterable[Value]) -> Writer:
     known = list(values)
     rates = [value for value in known if isinstance(value, Bounded)]
     shown = [rate.upper if only_below(rate) else rate.value for rate in rates]
-    others = [_plain(value) for value in known if not isinstance(value, Bounded)]
+    others = [
+        value.magnitude if isinstance(value, Spread) else value for value in known if not isinstance(value, Bounded)
+    ]
     numbers = [float(number) for number in (*shown, *others) if isinstance(number, int | float)]
     widths = [rate.upper - rate.lower for rate in rates if rate.upper is not None and rate.lower is not None]
     return _writer(column.form, numbers, widths)
@@ -123,6 +125,8 @@ def _rate_text(value: Value, write: Writer) -> str:
         return f"line rate, {write(value.value)}" if value.is_line_rate else _value_text(value, write)
     if isinstance(value, Spread) and value.is_line_rate:
         return f"line rate, {write(value.median)}"
+    if isinstance(value, Spread) and value.passes_nothing:
+        return f"{PASSES_NOTHING}{_range(value, write)}"
     return _value_text(value, write)
 
 
@@ -132,9 +136,8 @@ def _span_text(value: Value, write: Writer) -> str:
     """
     if isinstance(value, Spread):
         of = f" ({value.n} of {value.runs} runs)" if value.n < value.runs else ""
-        median = _rate_text(value.model_copy(update={"minimum": value.median, "maximum": value.median}), write)
-        median = median.partition(" (")[0] if of else median
         differ = value.minimum != value.maximum
+        median = (_value_text if differ else _rate_text)(value, write).partition(" (")[0]
         return f"{write(value.minimum)} .. {median} .. {write(value.maximum)}{of}" if differ else f"{median}{of}"
     if not isinstance(value, Bounded) or value.value is None or value.at_least:
         return _rate_text(value, write)

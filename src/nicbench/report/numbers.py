@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from types import MappingProxyType
 
 from nicbench.core.forms import SCALES, Form
 from nicbench.core.result import Bounded
 from nicbench.core.units import format_digits, format_ratio
+from nicbench.stats import numerals
 
 _EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
@@ -108,7 +109,7 @@ def significant(value: float) -> str:
 
 def round_up(value: float) -> float:
     """Rounds an upper bound above 0 up to three significant digits, so that it stays one: 1.2431 to 1.25."""
-    return float(Context(prec=_SIGNIFICANT_DIGITS, rounding=ROUND_CEILING).create_decimal(f"{value:.15g}"))
+    return numerals.round_up(value, _SIGNIFICANT_DIGITS)
 
 
 def speak_number(value: float) -> str:

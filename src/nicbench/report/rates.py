@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
 from nicbench.compare.points import point_of
-from nicbench.core.result import Bounded, Result, Spread, number_of
+from nicbench.core.result import Bounded, Result, Spread, counted_number, number_of
 from nicbench.core.table import Column, Goal
 from nicbench.core.units import format_digits
 from nicbench.report.cells import factor_of, writer
@@ -191,14 +191,16 @@ def _to_bounded(result: Result, goal: Goal) -> Bounded:
 
 def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, write: Writer) -> RateCell:
     rates = [_to_bounded(result, goal) for result in runs]
-    values = [rate for rate in rates if rate.value is not None]
+    values = [rate for rate in rates if counted_number(rate) is not None]
     shares = [share for result in runs if (share := number_of(result.values.get(goal.share))) is not None]
+    percent_text = percent(Spread.of(shares, len(shares)).median) if shares else UNKNOWN
     span = _span(rates, runs)
-    if not values:
-        rate = _loosest(rates)
+    if all(rate.passes_nothing for rate in values):
+        rate = (values or [_loosest(rates)])[0]
         below = rate.upper if only_below(rate) else None
         text = rate.reason_null or UNKNOWN if below is None else f"< {write.up(below)}"
-        return RateCell(name, None, below, 0, text, "", UNKNOWN, against_first, span, tuple(runs))
+        within = f"{len(values)} of {len(runs)} runs" if 0 < len(values) < len(runs) else ""
+        return RateCell(name, None, below, 0, text, within, percent_text, against_first, span, tuple(runs))
     value: float | None
     if len(runs) == 1:
         value = values[0].value
@@ -216,13 +218,12 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
         told = [f"{least} to {most}"] if least != most else [f"the same in {spread.n} runs"] if spread.n > 1 else []
         told += [f"{spread.n} of {spread.runs} runs"] if spread.n < spread.runs else []
         within = ", ".join(told)
-    percent_text = percent(Spread.of(shares, len(shares)).median) if shares else UNKNOWN
     return RateCell(name, value, None, len(values), text, within, percent_text, against_first, span, tuple(runs))
 
 
 def _loosest(rates: Sequence[Bounded]) -> Bounded:
-    """Returns what all runs without a value allow: the rate is below the greatest upper bound of any of them."""
-    bounded = [rate for rate in rates if rate.upper is not None and not rate.passes_nothing]
+    """Returns what runs without a value allow: the rate is below the greatest upper bound of any of them."""
+    bounded = [rate for rate in rates if rate.upper is not None]
     return max(bounded, key=lambda rate: rate.upper or 0.0) if bounded else (*rates, Bounded(value=None))[0]
 
 

@@ -92,5 +92,5 @@ def _magnitude(value: Value) -> float:
     if isinstance(value, Bounded):
         value = value.upper if value.value is None else value.value
     elif isinstance(value, Spread):
-        value = value.median
+        value = value.magnitude
     return abs(value) if isinstance(value, int | float) else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from typing import Final
 
 _MOST_DECIMALS: Final = 9
@@ -16,6 +17,11 @@ def figures(value: float, digits: int = 4) -> str:
         return "0" if value == 0.0 else "unknown"
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
+
+
+def round_up(value: float, digits: int = 4) -> float:
+    """Rounds an upper bound above 0 up to this many significant digits, so that it stays one: 1.2431 to 1.244."""
+    return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.15g}"))
 
 
 def format_alike(values: Sequence[float], of_no_difference: float, least_decimals: int = 2) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from nicbench.core.result import (
     RunStatistics,
     Spread,
     Value,
+    counted_number,
 )
 from nicbench.core.turn import DEFAULT, ONCE, RunCounts, Runs
 from nicbench.core.units import format_digits
@@ -138,16 +139,22 @@ def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValu
 
 
 def _add_statistics(members: Sequence[Result], over: Result, main: Sequence[str], seed: int | None) -> Result:
-    """Adds the statistics of the main values, also of those that are equal in all runs."""
+    """Adds the statistics of the main values, also of those that are equal in all runs.
+
+    Of a rate at which the DUT passed nothing in any run there are none: why is what there is to say.
+    """
     if seed is None:
         return over
     values = dict(over.values)
     for name in main:
+        spread = values.get(name)
+        if isinstance(spread, Bounded):
+            continue
         by_run = [member.values.get(name) for member in members]
-        found = describe_runs([member.run or 1 for member in members], list(map(_number, by_run)), IntervalSpec(seed))
+        numbers = [counted_number(value) for value in by_run]
+        found = describe_runs([member.run or 1 for member in members], numbers, IntervalSpec(seed))
         if found is None:
             continue
-        spread = values[name]
         if not isinstance(spread, Spread):
             known = [value for value in by_run if isinstance(value, Bounded | int | float)]
             spread = Spread.of(known, len(members))
@@ -158,13 +165,20 @@ def _add_statistics(members: Sequence[Result], over: Result, main: Sequence[str]
 def _summarise_value(
     values: Sequence[Value], runs: int, of_mean: Callable[[_Numbers], MeanInterval] | None = None
 ) -> Value:
-    """Summarises a value over runs; one that is equal in all runs, and not a bounded or main value, stays as it is."""
+    """Summarises a value over runs; one that is equal in all runs, and not a bounded or main value, stays as it is.
+
+    A rate of which no run has a number, or at which the DUT passed nothing in every run, keeps bound and reasons.
+    """
     first = values[0]
     if of_mean is None and not isinstance(first, Bounded) and len(set(values)) == 1 and len(values) == runs:
         return first
     if isinstance(first, str):
         return first if len(set(values)) == 1 else None
-    known = [value for value in values if isinstance(value, Bounded | int | float) and _number(value) is not None]
+    known = [
+        value for value in values if isinstance(value, Bounded | int | float) and counted_number(value) is not None
+    ]
+    if len(known) == runs and all(isinstance(value, Bounded) and value.passes_nothing for value in known):
+        known = []
     if known and of_mean is not None:
         return Spread.of(known, runs).model_copy(update={"of_mean": of_mean(known)})
     if known:
@@ -179,14 +193,9 @@ def _summarise_value(
 
 def _mean_of_runs(known: _Numbers, runs: int, asked: Runs) -> MeanInterval:
     """Computes the interval of the mean; where some runs have no value it is never "reached"."""
-    numbers = [number for value in known if (number := _number(value)) is not None]
+    numbers = [number for value in known if (number := counted_number(value)) is not None]
     found = mean_interval(numbers, asked.confidence_ratio or 0.0, asked.until_ratio or 0.0)
     return found if len(numbers) == runs else found.model_copy(update={"reached": False})
-
-
-def _number(value: Value) -> float | None:
-    value = value.value if isinstance(value, Bounded) else value
-    return float(value) if isinstance(value, int | float) else None
 
 
 # Whether the runs made so far are enough.

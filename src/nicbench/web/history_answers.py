@@ -114,7 +114,9 @@ def thin(entries: Sequence[Entry], most: int) -> Sequence[Entry]:
     size = -(-2 * len(entries) // most)
     kept: list[Entry] = []
     for begin in range(0, len(entries), size):
-        places = sorted(range(begin, min(begin + size, len(entries))), key=lambda place: entries[place].figure.number)
+        places = sorted(
+            range(begin, min(begin + size, len(entries))), key=lambda place: entries[place].figure.number_or_bound
+        )
         ends = {places[0], places[-1]}
         kept += [entries[place] for place in sorted(ends)]
     return kept

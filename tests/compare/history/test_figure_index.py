@@ -7,10 +7,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.web._history import make_history
+from tests.web._history import FIRST, facts, make_finished, make_history, result
 
 from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.compare.history.figures import FIRMWARE
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict
 from nicbench.store.index import list_indexed_runs
 
 
@@ -27,7 +28,7 @@ def update(index: FigureIndex) -> list[int]:
     return told
 
 
-def rates(index: FigureIndex) -> dict[str, float]:
+def rates(index: FigureIndex) -> dict[str, float | None]:
     wanted = [
         number
         for number, measure in index.measures().items()
@@ -90,6 +91,33 @@ def test_a_run_that_cannot_be_read_has_no_figures_and_hides_no_other(lab: Path) 
     update(index)
     assert len(rates(index)) == 5
     assert folder.name not in rates(index)
+
+
+def test_a_rate_below_a_bound_and_one_of_a_device_that_passes_nothing_are_given_back_as_they_were(
+    tmp_path: Path,
+) -> None:
+    values = [
+        Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed"),
+        Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null=f"{PASSES_NOTHING}: no frame came"),
+        Bounded(value=None, reason_null="every trial was disturbed"),
+    ]
+    results = [
+        result("throughput", size, {"ndr_frames_per_s": value}, ResultVerdict.VALID)
+        for size, value in zip((64, 512, 1518), values, strict=True)
+    ]
+    make_finished(tmp_path, "2026-01-31T120000Z-one", FIRST, "One", results, facts("25G", 1))
+    index = FigureIndex(tmp_path)
+    update(index)
+    below, nothing = (figure for *_, figure in sorted(index.figures(index.measures())))
+    assert below.is_only_below
+    assert isinstance(below.value, Bounded)
+    assert below.value.is_only_below
+    assert isinstance(nothing.value, Bounded)
+    assert nothing.value.passes_nothing
+    with sqlite3.connect(tmp_path / NAME) as connection:
+        connection.execute("UPDATE figures SET upper = NULL WHERE number IS NULL")
+    connection.close()
+    assert len(list(index.figures(index.measures()))) == 1, "without number and bound it is no figure"
 
 
 def test_rows_that_somebody_else_wrote_do_no_harm(lab: Path) -> None:

@@ -112,6 +112,38 @@ def test_a_change_within_the_tolerance_and_one_at_the_tester_s_limit_are_not_cla
     assert find_trend(near, higher_is_better=True).changes == ()
 
 
+def below(upper: float, count: int) -> list[Figure]:
+    """Figures of runs in which every load failed."""
+    return [Figure(None, "valid", None, upper, "dut")] * count
+
+
+def enclosed(numbers: Sequence[float]) -> list[Figure]:
+    return [Figure(number, "valid", number, 1.002 * number, "dut") for number in numbers]
+
+
+def test_a_rate_that_collapses_below_every_load_is_a_change_for_the_worse_and_its_return_one_for_the_better() -> None:
+    found = find_trend([*enclosed(noise(8, 3)), *below(1000.0, 8), *enclosed(noise(8, 5))], higher_is_better=True)
+    down, up = found.changes
+    assert (down.first_after, down.judgement.outcome, down.judgement.after_below) == (8, Outcome.WORSE, 1000.0)
+    assert (up.first_after, up.judgement.outcome) == (16, Outcome.BETTER)
+    assert [(level.is_only_below, level.median < 1100.0) for level in found.levels] == [
+        (False, False),
+        (True, True),
+        (False, False),
+    ]
+
+
+def test_a_bound_above_the_usual_rate_is_no_change() -> None:
+    found = find_trend([*enclosed(noise(10, 3)), *below(2e6, 6)], higher_is_better=True)
+    assert found.changes == ()
+    assert found.levels[0].is_only_below, "were those runs far below their bounds, the median would be lower"
+
+
+def test_few_runs_that_collapsed_are_recent_and_no_level() -> None:
+    found = find_trend([*enclosed(noise(12, 3)), *below(1000.0, 2)], higher_is_better=True)
+    assert (found.changes, found.recent, found.needed) == ((), 2, FEWEST_RUNS - 2)
+
+
 def test_an_outlier_beside_a_step_hides_neither_of_its_sides() -> None:
     numbers = step(noise(30, 9), 15)
     numbers[15] *= 0.7

@@ -18,7 +18,7 @@ from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_r
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
 from nicbench.lake.place import Lake, find_lake
-from nicbench.stats.numerals import figures
+from nicbench.stats.numerals import figures, round_up
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
 from nicbench.store.listing import open_run, path_of
@@ -193,9 +193,17 @@ def _plain(row: Row) -> dict[str, Any]:
         "outcome": judgement.outcome,
         "before": judgement.before,
         "after": judgement.after,
+        "before_below": judgement.before_below,
+        "after_below": judgement.after_below,
         "change_percent": None if change is None else 100.0 * change,
         "why": judgement.why,
     }
+
+
+def _side_in_words(median: float | None, below: float | None) -> str:
+    if below is not None:
+        return f"< {figures(round_up(below))}"
+    return "-" if median is None else figures(median)
 
 
 def _print(
@@ -215,7 +223,10 @@ def _print(
     for row in found.rows:
         judgement = row.judgement
         change = "-" if judgement.change_ratio is None else f"{100.0 * judgement.change_ratio:+.1f} %"
-        numbers = ["-" if value is None else figures(value) for value in (judgement.before, judgement.after)]
+        numbers = [
+            _side_in_words(judgement.before, judgement.before_below),
+            _side_in_words(judgement.after, judgement.after_below),
+        ]
         cells = (row.point.words, row.value, *numbers, change, judgement.outcome.value, judgement.why)
         table.add_row(*(escape(clean(cell)) for cell in cells))
     if found.rows:

@@ -27,7 +27,7 @@ from nicbench.store.headline import RunHeadline
 from nicbench.store.own_database import OwnDatabase, UnusableError, can_be_stored
 
 NAME: Final = ".figures.sqlite"
-VERSION: Final = 1
+VERSION: Final = 2
 """Version of the rows: raised when they get something new, so that an older index is made anew."""
 _APPLICATION: Final = 0x6E_62_66_67
 """``nbfg``, which tells the index from SQLite files of other programs."""
@@ -103,7 +103,8 @@ class FigureIndex:
         columns = "measure, name, place, number, verdict, lower, upper, limited, near"
         rows = self._ask(f"SELECT {columns} FROM figures JOIN runs ON run = id WHERE measure IN ({wanted})")  # noqa: S608
         for measure, name, place, number, verdict, lower, upper, limited, near in rows:
-            if _is_number(number) and all(isinstance(text, str) for text in (name, verdict)):
+            is_known = _is_number(number) or (number is None and _is_number(upper))
+            if is_known and all(isinstance(text, str) for text in (name, verdict)):
                 bounds = (lower if _is_number(lower) else None, upper if _is_number(upper) else None)
                 limit = limited if isinstance(limited, str) else None
                 yield measure, name, place, Figure(number, verdict, *bounds, limit, bool(near))

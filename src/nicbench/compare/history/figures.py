@@ -68,10 +68,10 @@ class Figure(NamedTuple):
     """A number of one result, in the base unit of its value's name; ``near``: close to the tester's own limit.
 
     ``lower``, ``upper`` and ``limited_by`` are those of a rate that a search enclosed; ``number`` is 0 where the DUT
-    passed nothing.
+    passed nothing. It is None where every load that was tried failed: the rate is unknown, and lies below ``upper``.
     """
 
-    number: float
+    number: float | None
     verdict: str
     lower: float | None = None
     upper: float | None = None
@@ -84,12 +84,26 @@ class Figure(NamedTuple):
         return self.verdict in RELIABLE
 
     @property
+    def is_only_below(self) -> bool:
+        """Whether the number is unknown, and lies below ``upper``."""
+        return self.number is None
+
+    @property
+    def number_or_bound(self) -> float:
+        """The number, or the bound below which it lies: where a figure stands among others."""
+        found = self.upper if self.number is None else self.number
+        assert found is not None, "a figure without a number has an upper bound"  # noqa: S101
+        return found
+
+    @property
     def value(self) -> Value:
         """The value as its result had it."""
         limit = _LIMITS.get(self.limited_by or "")
+        if self.number is None:
+            return Bounded(value=None, upper=self.upper, limited_by=limit)
         if self.lower is None and self.upper is None and limit is None:
             return self.number
-        if self.lower is None:
+        if self.lower is None and self.number == 0.0:
             return Bounded(value=None, upper=self.upper, limited_by=limit, reason_null=PASSES_NOTHING)
         return Bounded(value=self.number, lower=self.lower, upper=self.upper, limited_by=limit)
 
@@ -118,9 +132,9 @@ class FigureReader:
         errata = result.imported.errata if result.imported else ()
         wrong = {erratum.value for erratum in errata if not erratum.stands}
         for told in self._told_of(result):
-            value = result.values.get(told.value)
-            number = None if told.value in wrong else comparable_number(value)
-            if number is None:
+            value = None if told.value in wrong else result.values.get(told.value)
+            number = comparable_number(value)
+            if number is None and not (isinstance(value, Bounded) and value.is_only_below):
                 continue
             measure = Measure(test, method, configuration, scope, point.given, told)
             bounds = (value.lower, value.upper, value.limited_by) if isinstance(value, Bounded) else (None, None, None)

@@ -36,11 +36,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Successive figures without a claimed change, from the place ``first`` to ``last``, and their median."""
+    """Successive figures without a claimed change, from the place ``first`` to ``last``, and their median.
+
+    With ``is_only_below`` the median is unknown, because of figures that are; it lies below ``median``.
+    """
 
     first: int
     last: int
     median: float
+    is_only_below: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ def find_trend(
 ) -> Trend:
     """Finds the levels of a series, whose figures are given in the order of time, one or more for each run."""
     places = [place for place, figure in enumerate(figures) if figure.is_reliable]
-    bounds = [0, *split_at_changes([figures[place].number for place in places]), len(places)]
+    bounds = [0, *split_at_changes([figures[place].number_or_bound for place in places]), len(places)]
     parts = [places[begin:end] for begin, end in pairwise(bounds)]
     levels: list[list[int]] = []
     changes: list[Change] = []
@@ -93,4 +97,8 @@ def find_trend(
 
 
 def _level(places: Sequence[int], figures: Sequence[Figure]) -> Level:
-    return Level(places[0], places[-1], statistics.median(figures[place].number for place in places))
+    ordered = sorted((figures[place] for place in places), key=lambda figure: figure.number_or_bound)
+    # A figure that is lower than its bound moves the median, unless already its bound stands before the middle.
+    is_only_below = any(figure.is_only_below for figure in ordered[(len(ordered) - 1) // 2 :])
+    median = statistics.median(figure.number_or_bound for figure in ordered)
+    return Level(places[0], places[-1], median, is_only_below)

@@ -6,14 +6,19 @@ from nicbench.compare.history.figures import Figure, Measure, Told
 from nicbench.compare.history.selection import text_of
 from nicbench.core.forms import SCALES, default_form, suitable_form
 from nicbench.core.result import LimitedBy
-from nicbench.stats.numerals import figures
+from nicbench.stats.numerals import figures, round_up
 
 
 def figure_in_words(told: Told, figure: Figure) -> str:
-    """Returns a figure with its unit: "14.2 Mpps"; with "at least" where the DUT passed all that was tried."""
-    form = suitable_form(default_form(told.value, None), abs(figure.number))
+    """Returns a figure with its unit: "14.2 Mpps"; "at least" where the DUT passed all that was tried, "< " where it
+    passed none of it.
+    """
+    number = figure.number_or_bound
+    form = suitable_form(default_form(told.value, None), abs(number))
     scale = SCALES.get(form)
-    number, unit = (figure.number * scale.factor, scale.unit) if scale else (figure.number, told.unit)
+    number, unit = (number * scale.factor, scale.unit) if scale else (number, told.unit)
+    if figure.is_only_below:
+        return f"< {figures(round_up(number))} {unit}".rstrip()
     is_bound = figure.lower is not None and figure.upper is None and figure.limited_by != LimitedBy.LINE_RATE
     return f"{'at least ' if is_bound else ''}{figures(number)} {unit}".rstrip()
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, number_of
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, Value, number_of
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
@@ -163,7 +163,14 @@ def _rates_of(section: Section, row: Row) -> list[tuple[Goal, Bounded]]:
     """Returns each goal of the table for which the row has a value, with its rate."""
     goals = section.table.rates.goals if section.table.rates else ()
     pairs = ((goal, row.result.values.get(goal.value)) for goal in goals if goal.value in row.result.values)
-    return [(goal, value if isinstance(value, Bounded) else Bounded(value=number_of(value))) for goal, value in pairs]
+    return [(goal, _as_rate(value)) for goal, value in pairs]
+
+
+def _as_rate(value: Value) -> Bounded:
+    if isinstance(value, Spread) and value.passes_nothing:
+        reason = f"{PASSES_NOTHING}: no frame came back in {value.n} of {value.runs} runs, and in no other is it known"
+        return Bounded(value=None, reason_null=reason)
+    return value if isinstance(value, Bounded) else Bounded(value=number_of(value))
 
 
 def _rate_words(row: Row, rates: Sequence[tuple[Goal, Bounded]]) -> tuple[Writer, str]:
@@ -291,9 +298,11 @@ def brief_rate(section: Section) -> str | None:
             return f"{PASSES_NOTHING}{at}"
         if rate.value is None and rate.upper is None:
             return f"no {goal.name} was found{at}"
-        form = suitable_form("mpps", rate.value or rate.upper or 0.0)
-        column = Column(value=goal.value, head="", form=form, aspect="rate")
+        if rate.value is None and rate.upper is not None:
+            return f"{goal.name} < {_upper_words(rate.upper).replace(GAP, ' ')}{at}"
         value = row.result.values.get(goal.value)
+        greatest = value.magnitude if isinstance(value, Spread) else rate.value or rate.upper or 0.0
+        column = Column(value=goal.value, head="", form=suitable_form("mpps", greatest), aspect="rate")
         text = texts(column, [row.result])[0].partition(" (")[0]
         of_runs = ""
         if isinstance(value, Spread):

@@ -121,7 +121,12 @@ class TrendsView(View):
         return {
             "name": series.name,
             "levels": [
-                {"from": entries[level.first].at_s, "to": entries[level.last].at_s, "median": level.median}
+                {
+                    "from": entries[level.first].at_s,
+                    "to": entries[level.last].at_s,
+                    "median": level.median,
+                    "below": level.is_only_below,
+                }
                 for level in found.levels
             ],
             "changes": [self._change(series, change) for change in found.changes[-_MOST_EXPLAINED:]],
@@ -143,6 +148,8 @@ class TrendsView(View):
             "outcome": _NOT_COMPARABLE if why.objections else judgement.outcome.value,
             "before": judgement.before,
             "after": judgement.after,
+            "before_below": judgement.before_below,
+            "after_below": judgement.after_below,
             "change_percent": None if ratio is None else 100.0 * ratio,
             "why": judgement.why,
             "between": change.first_after - change.last_before - 1,

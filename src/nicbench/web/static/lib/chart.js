@@ -31,6 +31,12 @@ export const SHAPES = {
     path.lineTo(x - r * 1.1, y + r * 0.9);
     path.closePath();
   },
+  arrow: (path, x, y, r) => {
+    path.moveTo(x - r, y);
+    path.lineTo(x + r, y);
+    path.lineTo(x, y + r * 2.2);
+    path.closePath();
+  },
   square: (path, x, y, r) => path.rect(x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8),
   cross: (path, x, y, r) => {
     path.moveTo(x - r, y - r);

@@ -239,7 +239,7 @@ export class HistoryPage {
           ? " or more"
           : "";
     const at = row.at === null || this.x.kind === "time" ? "" : `\n${date(row.at)}`;
-    return `${this.form(row.y)}${interval}\n${this.x.label} ${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
+    return `${row.below ? "below " : ""}${this.form(row.y)}${interval}\n${this.x.label} ${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
   }
 }
 

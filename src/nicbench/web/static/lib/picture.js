@@ -1,7 +1,7 @@
 // A chart as a picture to keep: PNG of what is drawn, SVG of the same points, marks and axes.
 
 import { visible } from "./dom.js";
-import { shapeOf } from "./points.js";
+import { DASH, shapeOf } from "./points.js";
 
 const MARGIN = 14;
 const LINE = 18;
@@ -85,15 +85,15 @@ export function svgOf(chart) {
     else if (mark.kind === "line")
       inside.push(`<path d="M${mark.through.map((at) => `${x(at[0])} ${y(at[1])}`).join("L")}" stroke="${stroke}" fill="none"/>`);
     else if (mark.kind === "level")
-      inside.push(line([x(mark.from), y(mark.median)], [x(mark.to), y(mark.median)], stroke, 'stroke-width="2"'));
+      inside.push(line([x(mark.from), y(mark.median)], [x(mark.to), y(mark.median)], stroke, `stroke-width="2" ${mark.below ? dash(DASH.below) : ""}`));
     else {
-      inside.push(line([x(mark.at), top], [x(mark.at), top + height], stroke, 'stroke-dasharray="4 3"'));
+      inside.push(line([x(mark.at), top], [x(mark.at), top + height], stroke, dash(DASH.change)));
       if (mark.at >= plot.scales.x.min && mark.at <= plot.scales.x.max)
         parts.push(text([x(mark.at), top - 5 - 15 * mark.line], mark.text, `text-anchor="middle" fill="${stroke}"`));
     }
   }
   for (const row of chart.visible()) {
-    const kind = shapeOf(row.verdict);
+    const kind = shapeOf(row);
     const colour = colourOf(chart.series[row.series].colour);
     if (kind !== "cross") inside.push(shape(kind, Number(x(row.x)), Number(y(row.y)), colour));
   }
@@ -107,10 +107,13 @@ export function svgOf(chart) {
   ].join("\n");
 }
 
+const dash = (lengths) => `stroke-dasharray="${lengths.join(" ")}"`;
+
 function shape(kind, x, y, colour) {
   const r = 3.4;
   if (kind === "circle") return `<circle cx="${x}" cy="${y}" r="${r}" fill="${colour}"/>`;
   const paths = {
+    arrow: `M${x - r} ${y}h${2 * r}L${x} ${y + r * 2.2}z`,
     square: `M${x - r} ${y - r}h${2 * r}v${2 * r}h${-2 * r}z`,
     triangle: `M${x} ${y - r * 1.2}l${r * 1.1} ${r * 2.1}h${-2.2 * r}z`,
     cross: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`,

@@ -6,11 +6,16 @@ import { h, say, visible } from "./dom.js";
 
 const { uPlot } = window;
 const REACH = 40;
+/** Dashes of a change, and of a level that is only known to lie below its line. */
+export const DASH = { change: [4, 3], below: [2, 4] };
 const MOST_INTERVALS = 600;
 const SHAPE = { valid: "circle", adjusted: "square", imported: "triangle" };
 
-/** The shape of a figure: a cross where no claim rests on it. */
-export const shapeOf = (verdict) => SHAPE[verdict] ?? "cross";
+/** The shape of a figure: a cross where no claim rests on it, an arrow down where it lies below its bound. */
+export function shapeOf({ verdict, below }) {
+  const shape = SHAPE[verdict] ?? "cross";
+  return below && shape !== "cross" ? "arrow" : shape;
+}
 
 /**
  * Chart of series {label, colour, points: {x, number, lower, upper, verdict}, levels, changes}. `open(point)` is called
@@ -42,7 +47,8 @@ export class PointChart extends Chart {
         points.x.map((at, index) => ({
           series: number,
           x: at,
-          y: points.number[index],
+          y: points.number[index] ?? points.upper[index],
+          below: points.number[index] === null,
           lower: points.lower[index],
           upper: points.upper[index],
           verdict: points.verdict[index],
@@ -119,7 +125,7 @@ export class PointChart extends Chart {
     const radius = (this.rows.length > 400 ? 2.6 : 3.6) * devicePixelRatio;
     for (const row of this.rows) {
       if (row.series !== number) continue;
-      const shape = shapeOf(row.verdict);
+      const shape = shapeOf(row);
       if (shape === "cross") continue; // a mark, in the colour of what is not relied on
       for (const path of [outline, filled])
         SHAPES[shape](path, plot.valToPos(row.x, "x", true), plot.valToPos(row.y, "y", true), radius);
@@ -159,7 +165,7 @@ export class PointChart extends Chart {
   marks() {
     const shown = this.visible();
     const marks = shown
-      .filter((row) => shapeOf(row.verdict) === "cross")
+      .filter((row) => shapeOf(row) === "cross")
       .map((row) => ({ kind: "cross", colour: "--muted", x: row.x, y: row.y }));
     if (shown.length <= MOST_INTERVALS)
       for (const row of shown)
@@ -167,7 +173,7 @@ export class PointChart extends Chart {
           marks.push({ ...row, kind: "interval", colour: this.series[row.series].colour });
     this.shownSeries.forEach((each) => {
       if (this.hidden.has(each.label)) return;
-      if (each.line?.length > 1) marks.push({ kind: "line", colour: each.colour, through: each.line });
+      for (const line of each.lines ?? []) if (line.length > 1) marks.push({ kind: "line", colour: each.colour, through: line });
       for (const level of each.levels ?? []) marks.push({ kind: "level", colour: each.colour, ...level });
       for (const found of each.changes ?? []) marks.push({ kind: "change", colour: each.colour, ...found });
     });
@@ -188,7 +194,7 @@ export class PointChart extends Chart {
       ctx.strokeStyle = ctx.fillStyle = style.getPropertyValue(mark.colour).trim();
       ctx.globalAlpha = mark.kind === "interval" ? 0.45 : 1;
       ctx.lineWidth = ({ level: 2, cross: 1.6 }[mark.kind] ?? 1) * ratio;
-      ctx.setLineDash(mark.kind === "change" ? [4 * ratio, 3 * ratio] : []);
+      ctx.setLineDash((DASH[mark.kind === "level" && mark.below ? "below" : mark.kind] ?? []).map((length) => length * ratio));
       ctx.beginPath();
       if (mark.kind === "interval") {
         ctx.moveTo(x(mark.x), y(mark.lower));

@@ -38,23 +38,34 @@ function axis(found) {
 
 const RELIABLE = ["valid", "adjusted", "imported"];
 
-/** Adds a line through the medians at each x of a parameter, or where several figures stand at one x. */
+/**
+ * Adds lines through the medians at each x of a parameter, or where several figures stand at one x. They end at a place
+ * whose median is only known to lie below a bound.
+ */
 function withLine(found) {
   return (each) => {
     const at = new Map();
-    const { x, number, verdict } = each.points;
+    const { x, number, upper, verdict } = each.points;
     x.forEach((place, index) => {
-      if (RELIABLE.includes(verdict[index])) at.set(place, [...(at.get(place) ?? []), number[index]]);
+      const figure = { height: number[index] ?? upper[index], below: number[index] === null };
+      if (RELIABLE.includes(verdict[index])) at.set(place, [...(at.get(place) ?? []), figure]);
     });
     const isCurve = found.x_kind === "number" && found.x.startsWith("parameter:");
     if (found.x_kind === "time" || (!isCurve && at.size * 2 > x.length)) return each;
-    const line = [...at].sort(([one], [other]) => one - other).map(([place, numbers]) => [place, median(numbers)]);
-    return { ...each, line };
+    const lines = [[]];
+    for (const [place, figures] of [...at].sort(([one], [other]) => one - other)) {
+      const height = median(figures);
+      if (height === null) lines.push([]);
+      else lines.at(-1).push([place, height]);
+    }
+    return { ...each, lines };
   };
 }
 
-function median(numbers) {
-  const sorted = [...numbers].sort((one, other) => one - other);
-  const middle = sorted.length / 2;
-  return sorted.length % 2 ? sorted[Math.floor(middle)] : (sorted[middle - 1] + sorted[middle]) / 2;
+/** The median; null where figures that lie below their bounds leave it open. */
+function median(figures) {
+  const sorted = [...figures].sort((one, other) => one.height - other.height);
+  const [lower, upper] = [Math.ceil(sorted.length / 2) - 1, Math.floor(sorted.length / 2)];
+  if (sorted.slice(lower).some((figure) => figure.below)) return null;
+  return (sorted[lower].height + sorted[upper].height) / 2;
 }

@@ -51,7 +51,7 @@ async function showChanges(found) {
     levels: series[index]?.levels,
     changes: series[index]?.changes.map((one) => ({
       at: one.at,
-      text: change(one.change_percent),
+      text: sizeOf(one),
       line: index,
     })),
   }));
@@ -101,17 +101,21 @@ function table(rows) {
 
 function row(one) {
   const between = one.between ? `; ${one.between} in between belong to neither side` : "";
-  const values = `${page.form(one.before)} → ${page.form(one.after)}`;
+  const values = `${sideOf(one.before, one.before_below)} → ${sideOf(one.after, one.after_below)}`;
   return h(
     "tr",
     {},
     h("td", { class: "words" }, one.name),
     h("td", { class: "words" }, run(one.run), h("br"), h("span", { class: "caption" }, `${date(one.at)}, after `, run(one.run_before), between)),
-    h("td", { class: "words" }, h("b", {}, change(one.change_percent)), h("br"), h("span", { class: "caption" }, values, h("br"), one.why)),
+    h("td", { class: "words" }, h("b", {}, sizeOf(one)), h("br"), h("span", { class: "caption" }, values, h("br"), one.why)),
     h("td", { class: "words short" }, h("span", { class: `badge ${OUTCOMES[one.outcome] ?? "label"}` }, one.outcome), h("br"), beside(one)),
     h("td", { class: "words" }, differences(one)),
   );
 }
+
+/** The size of a change; where a side is only known to lie below a bound it has none, and is called by its outcome. */
+const sizeOf = (one) => (one.change_percent === null && one.before !== 0 ? one.outcome : change(one.change_percent));
+const sideOf = (median, below) => (below === null ? page.form(median) : `below ${page.form(below)}`);
 
 function beside(one) {
   const query = new URLSearchParams([one.run_before, one.run].map((name) => ["run", name]));
