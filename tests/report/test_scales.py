@@ -10,8 +10,11 @@ from nicbench.core.forms import SCALES
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.table import Column, Form, ResultTable
 from nicbench.report.cells import text_of
+from nicbench.report.document.blocks import plain
 from nicbench.report.numbers import significant
 from nicbench.report.scaling import scale_units
+from nicbench.report.sections.compact import _stacked
+from nicbench.report.tables import sections
 
 
 @pytest.mark.parametrize("form", [form for form in get_args(Form) if form != "text"])
@@ -71,3 +74,28 @@ def test_the_least_of_a_column_is_readable_beside_the_greatest(
     table = ResultTable(title="Latency", caption="", columns=(Column(value="p50_ns", head="Median latency"),))
     (column,) = scale_units(table, results).columns
     assert tuple(text_of(column, result) for result in results) == texts
+
+
+def test_loads_one_above_the_other_have_one_unit_for_a_column() -> None:
+    def latency(percent: float, median_ns: float) -> Result:
+        names = ("minimum", "mean", "p50", "p99", "p99_9", "maximum")
+        return Result(
+            id=f"latency/64/{percent:g}",
+            test="latency",
+            method="latency",
+            scope="per port",
+            parameters={"frame_bytes": 64, "load_percent": percent, "load_of": "NDR"},
+            values={f"latency_{name}_ns": median_ns for name in names},
+            trials=(f"t{percent:g}",),
+        )
+
+    shown = sections([latency(100.0, 25e6), latency(50.0, 93e3)], {})
+    assert {column.unit for section in shown for column in section.table.columns if column.head == "p50"} == {
+        "ms",
+        "µs",
+    }
+    stacked = _stacked(shown)
+    heads = [plain(cell.inlines) for cell in stacked.head[-1].cells]
+    (at,) = (number for number, text in enumerate(heads) if text.startswith("p50"))
+    cells = [plain(row.cells[at].inlines) for row in stacked.body if len(row.cells) == len(heads)]
+    assert ("ms" in heads[at], cells) == (True, ["25.0", "0.0930"])

@@ -41,6 +41,17 @@ def test_a_tool_that_is_not_there_is_named_with_its_package() -> None:
     assert raised.value.next_step == "install it on that machine: apt-get install iperf3"
 
 
+def test_a_tool_that_no_machine_has_is_missed_before_the_first_round() -> None:
+    hosts = [FakeHost("c1"), FakeHost("s1")]
+    for host in hosts:
+        host.fail(("sh", "-c"), "", status=127)
+    with pytest.raises(NotReadyError, match="iperf3 is not installed there"):
+        asyncio.run(Programs().require_somewhere(hosts, Iperf3(), ASK))
+    hosts[1].answer(("sh", "-c"), "/usr/bin/iperf3\n")
+    hosts[1].answer(("iperf3",), "iperf 3.12 (cJSON 1.7.15)\n")
+    asyncio.run(Programs().require_somewhere(hosts, Iperf3(), ASK))
+
+
 @pytest.mark.parametrize(("said", "fits"), [("1-2,5\n", True), ("1-2\n", False), ("", False)])
 def test_cpus_that_the_kernel_leaves_out_are_noticed(said: str, fits: bool) -> None:
     machine = FakeHost()

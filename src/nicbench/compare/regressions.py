@@ -205,7 +205,7 @@ def _interval_text(span: Span) -> str:
     return f"[{figures(span.lower)}, {upper}]"
 
 
-RELIABLE: Final = frozenset({ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED})
+RELIABLE: Final = frozenset(verdict for verdict in ResultVerdict if verdict.is_reliable)
 """The verdicts of results on which a claim may rest."""
 
 

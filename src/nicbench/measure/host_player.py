@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import BondObservation, LinkFailureOutcome
 from nicbench.core.cpus import cpu_list
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
@@ -14,6 +16,7 @@ from nicbench.core.round import (
     HostCommand,
     Job,
     JobOutcome,
+    JobSpec,
     OwnFolder,
     Preparation,
     RestartServers,
@@ -38,7 +41,7 @@ from nicbench.tuning.changes import Changes
 from nicbench.tuning.items.base import CannotSetError, Place
 from nicbench.tuning.items.cpu.irq_affinity import IrqAffinity, IrqAffinityOptions
 from nicbench.workloads.base import End, Watch, last_words
-from nicbench.workloads.play import play
+from nicbench.workloads.play import kinds, play
 from nicbench.workloads.processes import RawFolder
 from nicbench.workloads.programs import Programs
 
@@ -135,6 +138,13 @@ class HostPlayer(Player):
         """Folders of what was prepared for the next round."""
         self._done: list[Job] = []
         """Jobs of preparations."""
+
+    async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
+        """Raises NotReadyError where a tool that tests ask for is on none of the machines."""
+        tools = kinds()
+        for choice, ask in asked:
+            hosts = [end.host for end in self._ends.values()]
+            await self._programs.require_somewhere(hosts, tools[choice.kind](choice.options), ask)
 
     async def prepare(self, preparation: Preparation) -> None:
         hosts = {name: end.host for name, end in self._ends.items()}

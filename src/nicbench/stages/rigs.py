@@ -372,6 +372,7 @@ class RoundRig(Rig[LiveRoundContext]):
         player = HostPlayer(
             self._testbed, folder.path, setting.changes, folder.redactor, setting.engine_folder, self.dut
         )
+        await player.require_tools(each for test in setting.bench.tests for each in test.build().job_specs())
         log = SampleLog(folder.journal.rounds(), setting.bus, setting.turn, setting.began)
         machines = {name: end.facts.machine for name, end in self._testbed.endpoints.items()}
         interfaces = interfaces_of(self._testbed.endpoints)

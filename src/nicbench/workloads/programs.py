@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.core.redaction import hide_secrets
@@ -51,6 +51,21 @@ class Programs:
                 done = await host.run(command, check=False, timeout_s=_TIMEOUT_S, environment=workload.environment)
                 self._versions[key] = workload.parse_version(f"{done.stdout}\n{done.stderr}")
         return self._versions[key]
+
+    async def require_somewhere(self, hosts: Iterable[Host], workload: Workload, ask: JobSpec) -> None:
+        """Raises NotReadyError where none of the machines of these hosts has the tool, so that no job could run."""
+        if workload.is_ours:
+            return
+        missing = None
+        for host in {_machine(host): host for host in hosts}.values():
+            try:
+                await self.version(host, workload, ask)
+            except NotReadyError as error:
+                missing = missing or error
+            else:
+                return
+        if missing is not None:
+            raise missing
 
     async def learn_environment(self, host: Host, workload: Workload) -> None:
         """Finds out, once, what environment the tool's processes get on the host: that of any command there.

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from nicbench.core.table import Column
-from nicbench.report.cells import value_of
+from nicbench.report.cells import texts, value_of
 from nicbench.report.document.blocks import Block, Cell, Figure, Panel, Table, plain
 from nicbench.report.document.blocks import Row as BodyRow
 from nicbench.report.document.inlines import inlines, mark, set_tone, strong
@@ -16,6 +16,7 @@ from nicbench.report.document.tables import caption, cell, head, heading, name, 
 from nicbench.report.drawing.figures import Figures
 from nicbench.report.model import Report
 from nicbench.report.numbers import basis_words
+from nicbench.report.scaling import scale_units
 from nicbench.report.section import Row, Section
 from nicbench.report.sections.results import notes, result_table
 from nicbench.report.tails import TailTable
@@ -118,17 +119,22 @@ def _cells(section: Section, of: Row) -> list[str]:
 
 
 def _stacked(sections: Sequence[Section]) -> Table:
-    """Returns the sections one above the other in one table, the title of each above its rows."""
+    """Returns the sections one above the other in one table, the title of each above its rows.
+
+    Alone each section has the units that suit it; here a column has one unit, which suits all of them.
+    """
     heads = [column.head for column in _main(sections[0])]
-    columns = [column for column in sections[0].table.columns if column.head in heads]
+    results = [each.result for section in sections for each in section.brief or section.rows]
+    scaled = scale_units(sections[0].table, results)
+    columns = [column for column in scaled.columns if column.head in heads]
+    cells_of = zip(*(texts(column, results) for column in columns), strict=True)
 
     def rows() -> Iterator[BodyRow]:
         for section in sections:
             label = Cell(inlines(section.table.title), len(columns), is_head=True, words=True)
             yield replace(row(label, look="about"), begins_group=True)
             for each in section.brief or section.rows:
-                texts = dict(zip((column.head for column in section.table.columns), each.cells, strict=True))
-                cells = [texts.get(text, "") for text in heads]
+                cells = next(cells_of)
                 yield row(
                     name(cells[0], mark(each.result)),
                     *(cell(strong(text) if column.is_main else text)
