@@ -111,3 +111,15 @@ async def test_a_machine_without_a_meter_is_named_before_a_run_of_power(tmp_path
     )
     (root / "sys/class/powercap/intel-rapl:0").mkdir(parents=True)
     assert not (await look_for_named(load(path), root)).absent
+
+
+def test_a_tool_of_a_test_that_is_not_installed_is_named_with_its_package(
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = "nicbench: 1\ntitle: t\nlab: {kind: clients, ports: 1}\ndut: {kind: server}\n"
+    Path("lab.yaml").write_text(f"{lab}tests: [{{name: a, method: stream, at_once: [port], workload: nuttcp}}]\n")
+    assert "checked on this machine: program nuttcp" in nicbench("validate", "lab.yaml").stdout
+    monkeypatch.setattr("nicbench.stages.presence.shutil.which", lambda program: None)
+    ended = nicbench("run", "--dry-run", "lab.yaml")
+    assert ended.status == 3
+    assert "test a: there is no program nuttcp; install it: apt-get install nuttcp" in ended.stdout

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import HostError, NotReadyError
+from nicbench.core.registry import find
 from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
 from nicbench.hosts.containers import engine_command
@@ -24,6 +25,7 @@ from nicbench.hosts.kinds.vm import VmHost
 from nicbench.testbed.interfaces.options import Port
 from nicbench.testbed.vm.emulator import find_emulator
 from nicbench.testbed.vm.kernel import find_kernel, own_kernel
+from nicbench.workloads.base import Workload
 
 ROOT: Final = Path("/")
 _SYSTEM: Final = "sys/devices/system"
@@ -85,7 +87,24 @@ async def look_for_named(bench: BenchFile, root: Path = ROOT) -> Presence:
         if each.measures == "frames" and each.tester_kind().own_ports():
             found.not_looked_at[f"the ports of the tester {each.tester.kind}: only its server knows them"] = None
         _look_for_meters(found, each, hosts, root)
+        _look_for_tools(found, each, hosts)
     return found
+
+
+def _look_for_tools(found: Presence, bench: BenchFile, hosts: Mapping[str, Host]) -> None:
+    """The tools of tests whose every job runs on this machine; a container has its own."""
+    ends = hosts.values()
+    is_here = all(isinstance(end, LocalHost | NetnsHost) and isinstance(end.machine, LocalHost) for end in ends)
+    if bench.measures == "frames" or not is_here:
+        return
+    tools = find("nicbench.workloads.tools", Workload)
+    for test in bench.tests:
+        for choice, ask in test.build().job_specs():
+            tool = tools[choice.kind](choice.options)
+            if not tool.is_ours:
+                program = tool.program(ask)
+                step = f"install it: apt-get install {tool.package}"
+                found.expect(f"program {program}", shutil.which(program) is not None, f"test {test.name}", step)
 
 
 _METERS: Final = {
