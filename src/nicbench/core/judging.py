@@ -81,7 +81,7 @@ class Thresholds(Frozen):
     transmit_refused_share: float = _threshold(
         1e-6,
         "share of the intended frames",
-        "frames that the kernel took from the tester and threw away before the wire: they would be charged to the DUT",
+        "frames that the tester's kernel or card took and threw away before the wire: they would be charged to the DUT",
     )
     unlearnt_flow_share: float = _threshold(
         1.0,

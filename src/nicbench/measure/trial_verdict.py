@@ -15,6 +15,7 @@ from nicbench.core.judging import Thresholds
 from nicbench.core.reading import HealthEvent, Measure
 from nicbench.core.trial import CpuTime, Reading
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.measure.tester_drops import TesterDrops, arriving_drops, leaving_drops
 from nicbench.stats.shortfalls import AGREEMENT
 
 # Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
@@ -47,6 +48,8 @@ class Evidence(Frozen):
     overtime_ns: int | None = None
     time_uncertainty_ns: int | None = None
     ports: tuple[PortEvidence, ...] = ()
+    arriving_drops: TesterDrops = TesterDrops()
+    leaving_drops: TesterDrops = TesterDrops()
     dut_cpus: tuple[CpuTime, ...] = ()
     dut_waiting_share: float | None = None
     hardware: tuple[HealthEvent, ...] = ()
@@ -100,6 +103,8 @@ class Evidence(Frozen):
                 )
                 for port in reading.ports
             ),
+            arriving_drops=arriving_drops(reading),
+            leaving_drops=TesterDrops() if link_was_down else leaving_drops(reading),
             dut_cpus=tuple(cpu for cpu in health.cpus if cpu.cpu in dut_cpus),
             dut_waiting_share=reading.dut_waiting_share,
             hardware=tuple(
@@ -324,6 +329,15 @@ def _tester(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
                 limit=0.0,
                 text=f"the clock that stamps the frames of port {port.name} was set {times}",
             )
+    rows = (
+        (Reason.RECEIVE_OVERRUN, "receive_overrun_share", evidence.arriving_drops, "arriving frames"),
+        (Reason.TRANSMIT_REFUSED, "transmit_refused_share", evidence.leaving_drops, "frames before the wire"),
+    )
+    for reason, name, drops, which in rows:
+        share, limit = _share(drops.frames, evidence.intended), getattr(thresholds, name)
+        if share > limit:
+            text = f"the tester itself dropped {drops.frames} {which} ({drops.say()})"
+            yield Finding(reason=reason, threshold=name, value=share, limit=limit, text=text)
 
 
 # Their amounts are shares already.
