@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any, Final
@@ -16,7 +16,7 @@ from nicbench.core.reading import Counts, SampleOrder
 from nicbench.core.traffic import Frames
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
 from nicbench.stats.latency import add_percentiles, histogram_of, merge, value_counts
-from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.duts.base import Addressing, Refusal
 from nicbench.testbed.testers._trex_time import SendingTime
 
 IP_OFFSET: Final = 14  # behind the Ethernet header
@@ -38,16 +38,65 @@ def udp_frame(frames: Frames, way: Addressing, frame_bytes: int) -> bytes:
 
 
 def flow_program(frames: Frames, way: Addressing) -> tuple[tuple[int, int, int], ...]:
-    """The addresses that differ between flows: offset in the frame, first value, and number of consecutive values."""
+    """The addresses that differ between flows: offset in the frame, first value, and number of consecutive values.
+
+    They are the digits of the flow's number, the first one the fastest. It has the most values, so that cores of TRex
+    that share its values pass its end one step at a time. UnfitFlowsError where no digits make exactly these flows.
+    """
     way = way.with_addresses(frames.addresses)
-    return (
-        (_SOURCE_OFFSET, int(IPv4Address(way.source_address)), min(frames.flows, way.source_address_count)),
-        (
-            _DESTINATION_OFFSET,
-            int(IPv4Address(way.destination_address)),
-            min(frames.flows, way.destination_address_count),
-        ),
+    numbers = _numbers_of_addresses(frames.flows, way.source_address_count, way.destination_address_count)
+    if numbers is None:
+        raise UnfitFlowsError(_explain_misfit(frames, way))
+    sources, destinations = numbers
+    digits = (
+        (_SOURCE_OFFSET, int(IPv4Address(way.source_address)), sources),
+        (_DESTINATION_OFFSET, int(IPv4Address(way.destination_address)), destinations),
     )
+    varied = tuple(digit for digit in digits if digit[2] > 1) or digits[:1]
+    return tuple(sorted(varied, key=lambda digit: -digit[2]))
+
+
+class UnfitFlowsError(ValueError):
+    """TRex cannot make so many flows of so many addresses; the message says why."""
+
+
+def refuse_flows(frames: Frames, ways: Iterable[Addressing]) -> Refusal | None:
+    """Why TRex cannot make the flows on one of these ways, with a number of flows that it can."""
+    for way in ways:
+        try:
+            flow_program(frames, way)
+        except UnfitFlowsError as error:
+            return Refusal(str(error), f"write `flows: {_largest_fitting(frames, way)}`, or allow more addresses")
+    return None
+
+
+def _numbers_of_addresses(flows: int, most_sources: int, most_destinations: int) -> tuple[int, int] | None:
+    """As many sources, and then destinations, as make exactly so many flows; None where there are no such numbers."""
+    for destinations in range(1, min(flows, most_destinations) + 1):
+        if flows % destinations == 0 and flows // destinations <= most_sources:
+            return flows // destinations, destinations
+    return None
+
+
+def _explain_misfit(frames: Frames, way: Addressing) -> str:
+    sources, destinations = way.source_address_count, way.destination_address_count
+    there_are = f"and there are {sources} source and {destinations} destination addresses"
+    if frames.flows > sources * destinations:
+        return f"the flows of TRex differ in their addresses alone, {there_are}: too few for {frames.flows} flows"
+    return (
+        f"TRex pairs each of its source addresses with each of its destination addresses, {there_are}: "
+        f"no numbers of them make {frames.flows} flows"
+    )
+
+
+def _largest_fitting(frames: Frames, way: Addressing) -> int:
+    """The largest number of flows, up to the one that was asked for, that TRex can make."""
+    way = way.with_addresses(frames.addresses)
+    sources, destinations = way.source_address_count, way.destination_address_count
+    flows = min(frames.flows, sources * destinations)
+    while _numbers_of_addresses(flows, sources, destinations) is None:
+        flows -= 1
+    return flows
 
 
 def _checksum(header: bytes) -> int:
