@@ -305,7 +305,7 @@ class _TrexTester(Tester):
 
 
 def _time_of(planned: Sequence[_TrexStream], duration_s: float, sent: dict[int, Any]) -> SendingTime:
-    """For how long the ports sent: that of the one which missed its time most."""
+    """For how long the ports sent: that of the one which missed its time most, as exactly as all are known."""
     times = []
     for port in {stream.transmit for stream in planned}:
         own = [stream for stream in planned if stream.transmit == port]
