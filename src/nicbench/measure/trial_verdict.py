@@ -59,6 +59,8 @@ class Evidence(Frozen):
     """What rose in the machines' hardware: links, buses, heat."""
     unlearnt_share: float = 0.0
     """The flows of which no learning frame came back before the trial; of its own frames it says nothing."""
+    untaught_share: float = 0.0
+    """The flows of which the tester sent none."""
     peer_failure: str | None = None
     outlasted_drain_s: float | None = None
     """The drain, where any frame came after it; how many did is not among the evidence."""
@@ -83,6 +85,7 @@ class Evidence(Frozen):
         """
         health = reading.health
         usually_unsent = math.ceil((1.0 - sent_share) * (1.0 + AGREEMENT) * reading.counts.intended)
+        flows = sum(each.flows for each in reading.learning)
         link_was_down = link_may_change and any(port.link_changed for port in reading.ports)
         return cls(
             transmit_ns=reading.transmit_ns,
@@ -115,9 +118,8 @@ class Evidence(Frozen):
                 for event in (reading.machine.events if reading.machine is not None else ())
                 if event.measure is not Measure.LINK or not link_may_change
             ),
-            unlearnt_share=_share(
-                sum(each.silent for each in reading.learning), sum(each.flows for each in reading.learning)
-            ),
+            unlearnt_share=_share(sum(each.silent for each in reading.learning), flows),
+            untaught_share=_share(sum(each.unsent for each in reading.learning), flows),
             peer_failure=peer_failure,
             outlasted_drain_s=(reading.drain_s or drain_s) if reading.counts.late and not link_may_change else None,
         )
@@ -143,14 +145,7 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
     yield from _peer_clock(evidence, thresholds)
     yield from _tester(evidence, thresholds)
     yield from _hardware(evidence, thresholds)
-    if evidence.unlearnt_share > thresholds.unlearnt_flow_share:
-        yield Finding(
-            reason=Reason.UNLEARNT,
-            threshold="unlearnt_flow_share",
-            value=evidence.unlearnt_share,
-            limit=thresholds.unlearnt_flow_share,
-            text=f"{_percent(evidence.unlearnt_share)} of the flows did not pass before the trial",
-        )
+    yield from _learning(evidence, thresholds)
     if (drain_s := evidence.outlasted_drain_s) is not None:
         yield Finding(
             reason=Reason.LATE,
@@ -167,6 +162,17 @@ def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
             limit=0.0,
             text=f"a peer failed: {evidence.peer_failure}",
         )
+
+
+def _learning(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
+    name, limit = "unlearnt_flow_share", thresholds.unlearnt_flow_share
+    for share, what in (
+        (evidence.unlearnt_share, "did not pass before the trial"),
+        (evidence.untaught_share, "were not taught before the trial: the tester sent no learning frame of them"),
+    ):
+        if share > limit:
+            text = f"{_percent(share)} of the flows {what}"
+            yield Finding(reason=Reason.UNLEARNT, threshold=name, value=share, limit=limit, text=text)
 
 
 def _worker(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:
