@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,10 @@ from nicbench.core.errors import HostError
 from nicbench.core.events import Bus, Note
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Way
-from nicbench.core.reading import LearntFlows
+from nicbench.core.reading import Counts, Flows, LearntFlows
 from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.traffic import Learning, Traffic
-from nicbench.core.trial import Interruption, Purpose, Trial, TrialRequest
+from nicbench.core.trial import Interruption, PortReading, Purpose, StreamReading, Trial, TrialRequest
 from nicbench.core.verdict import Reason
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure import learning as module
@@ -21,6 +22,7 @@ from nicbench.measure.learning import add_unlearnt
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trials import TrialMaker
+from nicbench.report.gather import _unlearnt
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
@@ -41,6 +43,8 @@ class Opening(FakeTester):
 
     drops: int = 0
     blocked: int = 0
+    unsent: int = 0
+    """The flows of which the tester sends no learning frame."""
     sent: int = 0
     taught: list[int] = field(default_factory=list)
     """The frames of each flow, by attempt."""
@@ -64,6 +68,7 @@ class Opening(FakeTester):
                 flows=FLOWS,
                 silent=silent,
                 frames_per_flow=frames_per_flow,
+                unsent=self.unsent,
             ),
         )
 
@@ -122,6 +127,97 @@ async def test_flows_that_never_pass_are_told_and_the_trial_is_valid() -> None:
     assert trials[1].reading.learning == trials[0].reading.learning
     told = add_unlearnt(result(), trials, ("t0", "t1"))
     assert (told.disturbances, told.verdict) == ((f"{said}, as learning frames showed",), ResultVerdict.VALID)
+
+
+async def test_flows_that_the_tester_did_not_send_are_told_as_its_own_and_not_as_silent() -> None:
+    bench = Bench(Opening(1e9, unsent=12))
+    trial = await bench.trial()
+    said = "a learning frame of 12 of 8192 flows from port t0 to t1 was not sent by the tester"
+    assert trial.verdict.valid
+    assert bench.notes == [f"t, before trial t0001: {said}"]
+    assert add_unlearnt(result(), [trial], ("t0", "t1")).disturbances == (said,)
+    assert list(_unlearnt([named(trial)])) == [f"{said} before trials: what these flows lose counts as lost."]
+    assert Trial.model_validate_json(trial.model_dump_json()) == trial
+
+
+def named(trial: Trial) -> Trial:
+    """The trial with the ports that its report names."""
+    ports = tuple(PortReading(name=name) for name in ("t0", "t1"))
+    return trial.model_copy(update={"reading": trial.reading.model_copy(update={"ports": ports})})
+
+
+async def test_a_threshold_also_makes_trials_invalid_before_which_flows_were_not_sent() -> None:
+    bench = Bench(Opening(1e9, unsent=12), thresholds=Thresholds(unlearnt_flow_share=0.001))
+    verdict = (await bench.trial()).verdict
+    assert verdict.reasons == (Reason.UNLEARNT,)
+    assert "were not taught before the trial: the tester sent no learning frame" in verdict.findings[0].text
+
+
+async def test_where_the_tester_sends_no_learning_frame_nothing_is_proved_to_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "UNTIL_FRAMES_COME_BACK_S", (0.0,))
+    tester = Opening(1e9, unsent=FLOWS, drops=1000)
+    with pytest.raises(HostError, match="nothing comes back from port t0 to t1"):
+        await Bench(tester).trial()
+
+
+@dataclass
+class Shortfall:
+    """What became of one sending of 256 flows: frames that the tester did not send, or that the DUT's port refused."""
+
+    by_tester: int = 0
+    by_back_pressure: int = 0
+    silent: int = 0
+
+
+class Faltering(PacketsTester):
+    """A tester whose engine sends less than it was asked for, in each sending as ``shortfalls`` say."""
+
+    shortfalls: tuple[Shortfall, ...] = ()
+    sendings = 0
+
+    async def _send_learning(
+        self, number: int, request: TrialRequest, streams: list[dict[str, Any]], duration_s: float
+    ) -> tuple[StreamReading, ...]:
+        short = self.shortfalls[self.sendings]
+        self.sendings += 1
+        frames = streams[0]["frames"]
+        sent = frames - short.by_tester - short.by_back_pressure
+        counts = Counts(
+            intended=frames,
+            sent=sent,
+            unsent_tester=short.by_tester,
+            unsent_backpressure=short.by_back_pressure,
+            received=sent,
+            lost=0,
+        )
+        nothing = dict.fromkeys(("with_loss", "with_reordering", "with_duplicates", "with_corruption"), 0)
+        flows = Flows(flows=256, silent=short.silent, **nothing)
+        return (StreamReading(name="0->1", counts=counts, flows=flows),)
+
+
+async def teach(*shortfalls: Shortfall) -> tuple[int, LearntFlows]:
+    """How often one attempt was sent, and what came of it."""
+    tester = Faltering(FakeHost("tester"), "nicbench-packets", options_of(Traffic(flows=256)))
+    tester.shortfalls = shortfalls
+    (learnt,) = await tester.teach(1, REQUEST, (WAY,), 1)
+    return tester.sendings, learnt
+
+
+async def test_an_attempt_that_the_tester_did_not_send_in_full_is_sent_again_and_counts_once() -> None:
+    sendings, learnt = await teach(Shortfall(by_tester=9), Shortfall(silent=2))
+    assert (sendings, learnt.silent, learnt.unsent, learnt.frames_per_flow) == (2, 2, 0, 1)
+
+
+async def test_what_stays_unsent_is_the_testers_and_the_sendings_are_bounded() -> None:
+    sendings, learnt = await teach(*[Shortfall(by_tester=9, silent=3)] * 5)
+    assert (sendings, learnt.silent, learnt.unsent) == (3, 3, 9)
+
+
+async def test_flows_that_a_lossless_port_refused_do_not_pass() -> None:
+    sendings, learnt = await teach(Shortfall(by_back_pressure=9))
+    assert (sendings, learnt.silent, learnt.unsent) == (1, 9, 0)
 
 
 def result() -> Result:
@@ -192,7 +288,12 @@ def test_each_port_sends_every_flow_at_the_rate_and_all_streams_end_together() -
 
 
 async def test_of_the_flows_of_a_capture_file_nothing_is_said() -> None:
-    options = PacketsOptions(
+    tester = PacketsTester(FakeHost("tester"), "nicbench-packets", options_of(Traffic(pcap="office.pcap")))
+    assert await tester.teach(1, REQUEST, (WAY,), 1) == ()  # and nothing is asked of an engine that does not run
+
+
+def options_of(traffic: Traffic) -> PacketsOptions:
+    return PacketsOptions(
         run_key=1,
         ports=(),
         worker_cpu=None,
@@ -204,7 +305,5 @@ async def test_of_the_flows_of_a_capture_file_nothing_is_said() -> None:
         catch_up_s=0.001,
         latency_from="software",
         timestamps="tsc",
-        traffic=Traffic(pcap="office.pcap"),
+        traffic=traffic,
     )
-    tester = PacketsTester(FakeHost("tester"), "nicbench-packets", options)
-    assert await tester.teach(1, REQUEST, (WAY,), 1) == ()  # and nothing is asked of an engine that does not run

@@ -135,6 +135,25 @@ def test_a_failed_peer_is_named(reading: MakeReading) -> None:
     assert "b: connection closed" in verdict.findings[0].text
 
 
+@pytest.mark.parametrize(
+    ("lasting_s", "step_ns", "is_valid"),
+    [
+        (1, 1_010_000, True),
+        (1, 1_030_000, False),
+        (300, -1_215_000, True),
+        (300, 6_900_000, True),
+        (300, 7_100_000, False),
+    ],
+)
+def test_clocks_that_nobody_set_may_drift_apart_by_the_length_of_the_trial(
+    reading: MakeReading, lasting_s: int, step_ns: int, is_valid: bool
+) -> None:
+    verdict = verdict_on(reading(clock_step_ns=step_ns).model_copy(update={"transmit_ns": lasting_s * 10**9}))
+    assert verdict.valid == is_valid
+    if not is_valid:
+        assert verdict.findings[0].limit == pytest.approx(1.0 + 0.02 * lasting_s)
+
+
 def test_an_unknown_clock_step_is_no_finding(reading: MakeReading) -> None:
     assert verdict_on(reading(clock_step_ns=None)).valid
 

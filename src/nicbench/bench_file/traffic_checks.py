@@ -13,14 +13,17 @@ from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.bench_file.sections import Step
 from nicbench.bench_file.wiring import check_wiring
+from nicbench.core.errors import UsageError
 from nicbench.core.frame_size import IMIX, STREAMS
 from nicbench.core.headers.tunnels import OverIp, inner_version
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
 from nicbench.core.traffic import StreamSpec, Traffic
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import FrameMethod, Method
-from nicbench.testbed.duts.base import Dut
+from nicbench.testbed.duts.base import Dut, FrameDut
 from nicbench.testbed.interfaces.options import Port
+from nicbench.testbed.wired import make_testbed_of_own_ports
 
 _NEEDS = {
     "vlan": ("a tag", "`vlan: 100`"),
@@ -200,6 +203,7 @@ def check_pattern(bench: BenchFile, root: Node) -> Iterator[Problem]:
         return
     yield from _check_loads(bench, root, ways)
     yield from _check_flows(bench, root)
+    yield from _check_flows_of_own_ports(bench, root, ways)
     streams = len(ways.every) * max(1, len(bench.traffic.streams))
     if bench.traffic.broadcasts:
         streams += len({transmit for transmit, _ in ways.loaded}) * (ports - 1)
@@ -237,6 +241,22 @@ def _check_flows(bench: BenchFile, root: Node) -> Iterator[Problem]:
         elif connections > bench.traffic.flows:
             message = f"{connections} connections need as many flows, and the traffic has {bench.traffic.flows}"
             yield Problem(position, message, f"write `traffic: {{flows: {connections}}}`")
+
+
+def _check_flows_of_own_ports(bench: BenchFile, root: Node, ways: Ways) -> Iterator[Problem]:
+    """Yields flows that a tester with ports of its own cannot make of the addresses that there are."""
+    tester, traffic = bench.tester_kind(), bench.traffic
+    dut = bench.dut.plugin(bench.dut.options)
+    if not (own := tester.own_ports()) or not isinstance(dut, FrameDut):
+        return
+    testbed = make_testbed_of_own_ports(own, LocalHost(), bench.tester.kind)
+    try:
+        known = (*dut.addressing(testbed, traffic.ip), *dut.returning(testbed, traffic.ip))
+    except UsageError:
+        return  # addresses that are wrong are refused where they are used
+    used = [way for way in known if (way.transmit, way.receive) in ways.every]
+    if (refusal := tester.refuse_flows(traffic, used)) is not None:
+        yield Problem(_position(root, ("traffic",), "flows"), refusal.message, refusal.next_step)
 
 
 def _wrong_number(pattern: Pattern, ports: int, position: Position) -> Problem:

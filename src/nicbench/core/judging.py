@@ -59,7 +59,8 @@ class Thresholds(Frozen):
     clock_step_ms: float = _threshold(
         1.0,
         "ms",
-        "the monotonic clock moved against the time-stamp counter: rates and latencies of the trial are in doubt",
+        "the monotonic clock moved against the time-stamp counter, by so much more than 20 ppm of the transmission, "
+        "which both may drift apart: rates and latencies of the trial are in doubt",
     )
     peer_clock_step_ms: float = _threshold(
         0.1,
@@ -81,7 +82,7 @@ class Thresholds(Frozen):
     transmit_refused_share: float = _threshold(
         1e-6,
         "share of the intended frames",
-        "frames that the kernel took from the tester and threw away before the wire: they would be charged to the DUT",
+        "frames that the tester's kernel or card took and threw away before the wire: they would be charged to the DUT",
     )
     unlearnt_flow_share: float = _threshold(
         1.0,

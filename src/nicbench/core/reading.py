@@ -99,13 +99,22 @@ class LearntFlows(Frozen):
     """The flows of which no frame came back, not even of the last and longest attempt."""
     frames_per_flow: int
     """The learning frames of each flow that were sent in all attempts together."""
+    unsent: int = Field(default=0, exclude_if=lambda flows: not flows)
+    """The flows of which the tester sent no learning frame: whether they pass is not known."""
 
     def say(self, port_names: Sequence[str]) -> str:
         """Returns in words how many flows do not pass, and where; ``port_names`` are the tester's."""
+        return f"{self.silent} of {' do not pass '.join(self._words_of(port_names))}"
+
+    def say_unsent(self, port_names: Sequence[str]) -> str:
+        """Returns in words of how many flows the tester sent no learning frame, and where."""
+        of_flows = f"{self.unsent} of {' '.join(self._words_of(port_names))}"
+        return f"a learning frame of {of_flows} was not sent by the tester"
+
+    def _words_of(self, port_names: Sequence[str]) -> tuple[str, str]:
         stream = self.stream.partition(" ")[2]
-        of_stream = f" of stream {stream}" if stream else ""
-        from_port, to_port = port_names[self.transmit_port], port_names[self.receive_port]
-        return f"{self.silent} of {self.flows} flows{of_stream} do not pass from port {from_port} to {to_port}"
+        way = f"from port {port_names[self.transmit_port]} to {port_names[self.receive_port]}"
+        return f"{self.flows} flows" + (f" of stream {stream}" if stream else ""), way
 
 
 # What the receiver knows of a stream beyond its counts and latency (see protocol/README.md, ``drain``).

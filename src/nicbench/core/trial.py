@@ -317,7 +317,7 @@ class LossPlace(Frozen):
     """One row of the loss ledger: a place where frames disappeared, and the counter that shows it.
 
     ``stage`` orders the places from sender to receiver (``measure/ledger/base.py``). ``unsent`` frames never left the
-    tester: they are counted as unsent, not as lost, and explain no lost frames.
+    tester and explain no lost frames. What was dropped ``by_tester`` is counted as lost: the trial is invalid.
     """
 
     place: str
@@ -325,6 +325,7 @@ class LossPlace(Frozen):
     frames: int
     stage: int = 0
     unsent: bool = False
+    by_tester: bool = Field(default=False, exclude_if=lambda is_set: not is_set)
 
 
 class LossBeside(Frozen):

@@ -109,7 +109,7 @@ class Learner:
     ) -> tuple[LearntFlows, ...]:
         """Further attempts, where some flows do not pass after the first one, or it was in vain."""
         for attempt in range(1 if learnt else 0, self._setup.learning.attempts):
-            if learnt and not any(each.silent for each in learnt):
+            if learnt and not any(each.silent or each.unsent for each in learnt):
                 break
             before = max((each.frames_per_flow for each in learnt), default=0)
             learnt = await self._teach(slot, request, attempt, before)
@@ -118,16 +118,19 @@ class Learner:
         return learnt
 
     def _say(self, slot: Slot) -> None:
-        """Warns of flows that do not pass, once in a test."""
+        """Warns of flows that do not pass or were not sent, once in a test."""
         for each in self._learnt:
-            if not each.silent:
-                continue
-            said = each.say(self._setup.port_names)
-            if (slot.test, said) not in self._said:
-                self._said.add((slot.test, said))
-                frames = f"none of {each.frames_per_flow} learning frames of each of them came back"
-                place = f"{slot.test}, before trial {Trial.id_of(slot.number)}"
-                self._bus.publish(Note(level="warning", text=f"{place}: {said}: {frames}"))
+            if each.silent:
+                frames = f": none of {each.frames_per_flow} learning frames of each of them came back"
+                self._warn_once(slot, each.say(self._setup.port_names), frames)
+            if each.unsent:
+                self._warn_once(slot, each.say_unsent(self._setup.port_names))
+
+    def _warn_once(self, slot: Slot, said: str, more: str = "") -> None:
+        if (slot.test, said) not in self._said:
+            self._said.add((slot.test, said))
+            place = f"{slot.test}, before trial {Trial.id_of(slot.number)}"
+            self._bus.publish(Note(level="warning", text=f"{place}: {said}{more}"))
 
     async def _prove(self, slot: Slot, request: TrialRequest) -> _Proof:
         """Sends a few learning frames on every way until some come back of each."""
@@ -204,16 +207,22 @@ class Learner:
 
 
 def add_unlearnt(result: Result, trials: Iterable[Trial], port_names: tuple[str, ...]) -> Result:
-    """The result with the flows that did not pass before its trials: what they lose is in its figures."""
-    silent = (each for trial in trials for each in trial.reading.learning if each.silent)
-    said = tuple(dict.fromkeys(f"{each.say(port_names)}, as learning frames showed" for each in silent))
+    """The result with the flows that did not pass, or were not taught, before its trials: what they lose is in its
+    figures.
+    """
+    said: dict[str, None] = {}
+    for each in (each for trial in trials for each in trial.reading.learning):
+        if each.silent:
+            said[f"{each.say(port_names)}, as learning frames showed"] = None
+        if each.unsent:
+            said[each.say_unsent(port_names)] = None
     return result.model_copy(update={"disturbances": (*result.disturbances, *said)}) if said else result
 
 
 def _silent_ways(learnt: Iterable[LearntFlows]) -> frozenset[Way]:
     """The ways on which nothing came back."""
     learnt = tuple(learnt)
-    passed = {(each.transmit_port, each.receive_port) for each in learnt if each.silent < each.flows}
+    passed = {(each.transmit_port, each.receive_port) for each in learnt if each.silent + each.unsent < each.flows}
     return frozenset((each.transmit_port, each.receive_port) for each in learnt) - passed
 
 

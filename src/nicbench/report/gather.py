@@ -280,18 +280,23 @@ def _lost_on_cable(trials: Iterable[Trial]) -> Iterator[str]:
 
 
 def _unlearnt(trials: Iterable[Trial]) -> Iterator[str]:
-    """Yields, for each stream of which flows did not pass before trials, how many at most, and what follows."""
-    worst: dict[tuple[str, str], tuple[int, str]] = {}
+    """Yields, for each stream of which flows did not pass or were not taught before trials, how many at most, and what
+    follows.
+    """
+    worst: dict[tuple[str, str, str], tuple[int, str]] = {}
     for trial in trials:
         names = [port.name for port in trial.reading.ports]
         for learnt in trial.reading.learning:
-            key = trial.configuration, learnt.stream
-            if learnt.silent > worst.get(key, (0, ""))[0]:
-                worst[key] = learnt.silent, learnt.say(names)
-    several = len({configuration for configuration, _ in worst}) > 1
-    for (configuration, _), (_, said) in worst.items():
+            silent = learnt.silent, f"{learnt.say(names)}, as learning frames showed before trials"
+            unsent = learnt.unsent, f"{learnt.say_unsent(names)} before trials"
+            for what, found in (("silent", silent), ("unsent", unsent)):
+                key = trial.configuration, learnt.stream, what
+                if found[0] > worst.get(key, (0, ""))[0]:
+                    worst[key] = found
+    several = len({configuration for configuration, _, _ in worst}) > 1
+    for (configuration, _, _), (_, said) in worst.items():
         of = f"“{configuration}”: " if several else ""
-        yield f"{of}{said}, as learning frames showed before trials: what these flows lose counts as lost."
+        yield f"{of}{said}: what these flows lose counts as lost."
 
 
 def _labels(plan: Plan | None, events: tuple[Event, ...]) -> tuple[str, ...]:

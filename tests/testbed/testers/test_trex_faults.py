@@ -69,13 +69,16 @@ def test_busy_cores_of_trex_spoil_a_trial_that_is_long_enough_to_see_them(trex: 
     assert "cores were busy for 99.0 % of their time" in page(folder)
 
 
+@pytest.mark.parametrize("blind", [{0, 1}, {0}])
 def test_flow_counters_that_do_not_work_are_no_loss(
-    trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    blind: set[int], trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trex.SERVER.blind_flow_counters = True
-    status, _ = run(tmp_path, bench(LOSS))
+    trex.SERVER.blind_ports = frozenset(blind)
+    status, _ = run(tmp_path, bench(LOSS, traffic="bidirectional: true"))
+    said = capsys.readouterr().err
     assert status == 4
-    assert "flow counters are 0 although" in capsys.readouterr().err
+    assert "flow counters are 0 although" in said
+    assert f"frames arrived at port trex{1 if 1 in blind else 0}" in said
     assert owners(trex) == [""] * 4
 
 

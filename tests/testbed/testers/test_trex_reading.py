@@ -97,6 +97,50 @@ def test_flow_counters_at_zero_beside_arriving_frames_are_not_believed() -> None
         reading_of([WAY], told(1000, 0, arrived=990), NAMES)
 
 
+def both_ways(received_at: dict[int, int]) -> tuple[list[Way], TrexStatistics]:
+    """1000 frames on each of two ways, all of which arrived; flow counters have ``received_at`` of each port."""
+    ways = [Way("0->1", 0, 1, 1000, 1, None), Way("1->0", 1, 0, 1000, 2, None)]
+    groups: dict[Any, Any] = {
+        way.group: {
+            "tx_pkts": {way.transmit: 1000, way.receive: 0},
+            "rx_pkts": {way.transmit: 0, way.receive: received_at[way.receive]},
+        }
+        for way in ways
+    }
+    ports = {port: {"opackets": 1000, "ipackets": 1000, "ierrors": 0} for port in NAMES}
+    return ways, replace(told(0, 0), ports=ports, groups={"flow_stats": groups, "latency": {}})
+
+
+def test_flow_counters_that_fail_at_one_port_alone_are_not_believed() -> None:
+    ways, statistics = both_ways({0: 1000, 1: 0})
+    with pytest.raises(UnknownCountError, match="flow counters are 0 although 1000 frames arrived at port trex1:"):
+        reading_of(ways, statistics, NAMES)
+
+
+def test_a_way_that_passes_nothing_beside_one_that_passes_all_is_believed() -> None:
+    ways, statistics = both_ways({0: 1000, 1: 0})
+    ports = {**statistics.ports, 1: {**statistics.ports[1], "ipackets": 3}}
+    assert reading_of(ways, replace(statistics, ports=ports), NAMES).counts.lost == 1000
+
+
+def blind_for_the_sample(arrived: int) -> TrexStatistics:
+    """900 frames of the load came, and of the 100 of the latency stream none was counted."""
+    statistics = told(900, 900, {"histogram": {20: 100}}, arrived=arrived)
+    groups = statistics.groups["flow_stats"]
+    blind = {**groups[513], "rx_pkts": {0: 0, 1: 0}}
+    return replace(statistics, groups={**statistics.groups, "flow_stats": {**groups, 513: blind}})
+
+
+def test_flow_counters_that_fail_for_latency_streams_alone_are_not_believed() -> None:
+    with pytest.raises(UnknownCountError, match="flow counters of latency streams are 0 although 99 frames arrived"):
+        reading_of([WAY], blind_for_the_sample(arrived=999), NAMES)
+
+
+def test_a_latency_stream_that_the_dut_lost_is_believed() -> None:
+    """The frames of the load that arrived are no frames of the latency stream."""
+    assert reading_of([WAY], blind_for_the_sample(arrived=901), NAMES).counts.lost == 100
+
+
 def test_a_dut_that_passes_nothing_is_believed() -> None:
     counts = reading_of([WAY], told(1000, 0, arrived=2), NAMES).counts
     assert (counts.received, counts.lost) == (0, 1000)
@@ -145,4 +189,4 @@ def test_a_frame_is_ethernet_ipv4_and_udp_of_the_size_without_its_checksum() -> 
     assert frame[14:34].hex() == "4500006e00000000" + "4011" + "ee57" + "c6120001" + "c6130001"
     assert frame[34:42].hex() == "c0200007005a0000"
     assert sum(int.from_bytes(frame[at : at + 2], "big") for at in range(14, 34, 2)) % 0xFFFF == 0
-    assert flow_program(Traffic(flows=3), way) == ((26, 0xC6120001, 3), (30, 0xC6130001, 2))
+    assert flow_program(Traffic(flows=3), way) == ((26, 0xC6120001, 3),)

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from nicbench.core.judging import Thresholds
+from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.testbed.testers._trex_time import SendingTime, sending_time, worst
 
 
@@ -80,4 +82,19 @@ def test_a_port_that_sent_nothing_took_the_time_it_was_given() -> None:
 
 def test_the_port_that_missed_its_time_most_stands_for_all() -> None:
     short, long = SendingTime(10**9 - 300, -300, 5), SendingTime(10**9 + 200, 200, 5)
-    assert worst([long, short]) is short
+    assert worst([long, short]) == short
+
+
+def test_a_port_whose_time_is_unknown_is_not_hidden_by_one_that_missed_its_time() -> None:
+    known, unknown = SendingTime(1_001_000_000, 1_000_000, 100_000), SendingTime(1_000_200_000, 200_000, 300_000_000)
+    time = worst([known, unknown])
+    assert (time.taken_ns, time.overtime_ns, time.uncertainty_ns) == (1_001_000_000, 1_000_000, 300_000_000)
+    evidence = Evidence(
+        transmit_ns=time.taken_ns,
+        intended=10**6,
+        unsent_tester=0,
+        overtime_ns=time.overtime_ns,
+        time_uncertainty_ns=time.uncertainty_ns,
+    )
+    (finding,) = judge(evidence, Thresholds()).findings
+    assert "is known to 30.0 % only" in finding.text

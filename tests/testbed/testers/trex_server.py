@@ -53,6 +53,7 @@ class Server:
     ``limit`` is what TRex itself can send: it then sends every frame, only later. ``dies_at`` is the number of the
     start at which it dies, ``start_takes_s`` how long that call takes, ``end_told_after_s`` how late its end is told.
     ``time_factor`` is by how much longer than asked it sends. ``at_start`` is called with the number of each start.
+    At ``blind_ports`` flow counters do not work.
     """
 
     ports: dict[int, Port] = field(default_factory=lambda: {n: Port(mac=f"00:00:00:aa:00:0{n}") for n in range(4)})
@@ -73,7 +74,7 @@ class Server:
     dropped_in_queue: float = 0.0
     ierrors: int = 0
     copies: float = 0.0
-    blind_flow_counters: bool = False
+    blind_ports: frozenset[int] = frozenset()
     dead: bool = False
     at_start: Any = None
     starts: list[dict[str, Any]] = field(default_factory=list)
@@ -286,7 +287,7 @@ class Session:
 
     def _counts(self, group: Any, number: int, far: int, sent: int, received: int) -> dict[str, dict[Any, Any]]:
         every = list(self._server.ports)
-        arrived = 0 if self._server.blind_flow_counters else received + int(received * self._server.copies)
+        arrived = 0 if far in self._server.blind_ports else received + int(received * self._server.copies)
         flow: dict[str, dict[Any, Any]] = {
             "tx_pkts": {port: sent if port == number else 0 for port in every},
             "rx_pkts": {port: arrived if port == far else 0 for port in every},

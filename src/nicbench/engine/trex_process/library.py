@@ -21,6 +21,7 @@ CLIENT_FOLDERS = (
 )
 _API = "trex/stl/api.py"
 _IP_OFFSET = 14  # behind the Ethernet header
+_MOST_CORES = 64  # that send for one pair of ports; TRex has fewer
 
 
 class RefusedError(Exception):
@@ -62,12 +63,29 @@ def make_stream(api: Any, stream: Stream) -> Any:
     """The stream as an ``STLStream``, with both MAC addresses from the frame, not from the port's configuration.
 
     Its ``program`` has an entry for each address that differs between flows: offset in the frame, first value, count.
+    They are digits: each counts on when the one before it begins anew (``next_var``), or there would be fewer flows.
     """
-    program: List[Any] = []
-    for number, (offset, first, count) in enumerate(stream["program"]):
+    digits = stream["program"]
+    # Cores that share the values of a digit step over as many as there are cores. Where that is more than its values,
+    # TRex forgets to carry, so each core then counts through all flows by itself.
+    is_shared = len(digits) == 1 or digits[0][2] > _MOST_CORES
+    variables, writes = [], []
+    for number, (offset, first, count) in enumerate(digits):
+        following = {} if number + 1 == len(digits) else {"next_var": f"address{number + 1}"}
         name, last = f"address{number}", first + count - 1
-        program.append(api.STLVmFlowVar(name=name, min_value=first, max_value=last, size=4, op="inc"))
-        program.append(api.STLVmWrFlowVar(fv_name=name, pkt_offset=offset))
+        variables.append(
+            api.STLVmFlowVar(
+                name=name,
+                min_value=first,
+                max_value=last,
+                size=4,
+                op="inc",
+                split_to_cores=is_shared and number == 0,
+                **following,
+            )
+        )
+        writes.append(api.STLVmWrFlowVar(fv_name=name, pkt_offset=offset))
+    program: List[Any] = variables + writes
     program.append(api.STLVmFixIpv4(offset=_IP_OFFSET))
     frames, rate = stream["frames"], stream["frames_per_s"]
     counted = None

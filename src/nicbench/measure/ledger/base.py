@@ -55,7 +55,8 @@ class Count:
     them, which depends on the version of a driver: what is found there is taken off, in turn. ``machine_wide`` counts
     for every device of its machine, and so accounts for no more than devices with ``has_machine_wide`` dropped.
     ``beside`` is the reason why it is shown beside the ledger and explains no loss. ``place`` is None where it counts
-    no losses at all.
+    no losses at all. ``by_tester``: it counts frames that the tester itself had no room for or did not get out, and
+    none that others spoilt or that were for somebody else; then they are no loss of the DUT's.
     """
 
     key: str
@@ -70,6 +71,7 @@ class Count:
     echo: Echo | None = None
     beside: str | None = None
     unsent: bool = False
+    by_tester: bool = False
 
 
 def key_of(side: Side, device: str, name: str) -> str:

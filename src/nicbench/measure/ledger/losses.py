@@ -76,6 +76,7 @@ def row_of(count: Count, frames: int) -> LossPlace:
         frames=frames,
         stage=int(count.stage or Stage.DUT),
         unsent=count.unsent,
+        by_tester=count.by_tester and frames > 0,
     )
 
 
@@ -247,6 +248,7 @@ def _port_counters(port: PortReading, tester: View | None, *, receives: bool) ->
                 frames=port.counters[_TRANSMIT_ERRORS],
                 stage=Stage.TRANSMIT_RING,
                 place=f"tester, transmit ring of {port.name}",
+                by_tester=True,
             )
         )
     return counts

@@ -51,6 +51,8 @@ LEARNING_FRAMES = 8
 # The engine takes each number once. Those of trials and their learning frames count upwards from 1; further learning
 # frames before a trial have the numbers from this on, which the engine knows as earlier ones (protocol: ``start``).
 _FURTHER_LEARNING = 2**30
+LEARNING_SENDINGS = 3
+"""How often one attempt of learning is sent, at most, where the tester did not send all of its frames."""
 # The time beyond its duration that a transmission may take before the engine counts as dead.
 GRACE_S = 15.0
 # Latency trials have histograms by groups of flows (protocol: ``start``).
@@ -132,17 +134,23 @@ class PacketsTester(Tester):
             return ()
         duration_s = LEARNING_S + max(BURST_ROOM * one["frames"] / one["rate_frames_per_s"] for one in streams)
         few = [{**one, "frames": LEARNING_FRAMES} for one in self._few_frames(others, request.size)]
-        read = await self._send_learning(self._further_number(), request, [*streams, *few], duration_s)
+        for _ in range(LEARNING_SENDINGS):
+            read = await self._send_learning(self._further_number(), request, [*streams, *few], duration_s)
+            if not any(reading.counts.unsent_tester for reading in read[: len(streams)]):
+                break
+        unsent = [_unsent_flows(reading) for reading in read]
         return tuple(
             LearntFlows(
                 stream=one["name"],
                 transmit_port=one["transmit_port"],
                 receive_port=one["receive_port"],
                 flows=reading.flows.flows,
-                silent=reading.flows.silent + max(0, reading.flows.flows - reading.counts.sent),
+                # What a lossless port refused is no fault of the tester's: those flows do not pass.
+                silent=reading.flows.silent + missing - by_tester,
                 frames_per_flow=frames_per_flow,
+                unsent=by_tester,
             )
-            for one, reading in zip(streams, read, strict=False)
+            for one, reading, (missing, by_tester) in zip(streams, read, unsent, strict=False)
             if reading.flows is not None and "flows" in one
         )
 
@@ -349,3 +357,10 @@ class PacketsTester(Tester):
         if self._client is None:
             raise EngineError("the tester is not running", place=self._host.name)
         return self._client
+
+
+def _unsent_flows(reading: StreamReading) -> tuple[int, int]:
+    """How many flows of a stream had no frame at least, and how many of these because of the tester."""
+    flows = reading.flows.flows if reading.flows is not None else 0
+    missing = max(0, flows - reading.counts.sent)
+    return missing, min(missing, reading.counts.unsent_tester)

@@ -8,7 +8,7 @@ counters of sent frames are read around both moments (``trex_process.watch``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 _NEAR: Final = 5
@@ -84,5 +84,6 @@ def _middle(earliest_s: float, latest_s: float) -> _Moment:
 
 
 def worst(times: Sequence[SendingTime]) -> SendingTime:
-    """That of the port which missed its time most."""
-    return max(times, key=lambda time: (abs(time.overtime_ns), time.uncertainty_ns))
+    """That of the port which missed its time most, with the uncertainty of the port whose time is known worst."""
+    missed = max(times, key=lambda time: (abs(time.overtime_ns), time.uncertainty_ns))
+    return replace(missed, uncertainty_ns=max(time.uncertainty_ns for time in times))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import Any, Final
@@ -16,7 +16,7 @@ from nicbench.core.reading import Counts, SampleOrder
 from nicbench.core.traffic import Frames
 from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading
 from nicbench.stats.latency import add_percentiles, histogram_of, merge, value_counts
-from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.duts.base import Addressing, Refusal
 from nicbench.testbed.testers._trex_time import SendingTime
 
 IP_OFFSET: Final = 14  # behind the Ethernet header
@@ -38,16 +38,65 @@ def udp_frame(frames: Frames, way: Addressing, frame_bytes: int) -> bytes:
 
 
 def flow_program(frames: Frames, way: Addressing) -> tuple[tuple[int, int, int], ...]:
-    """The addresses that differ between flows: offset in the frame, first value, and number of consecutive values."""
+    """The addresses that differ between flows: offset in the frame, first value, and number of consecutive values.
+
+    They are the digits of the flow's number, the first one the fastest. It has the most values, so that cores of TRex
+    that share its values pass its end one step at a time. UnfitFlowsError where no digits make exactly these flows.
+    """
     way = way.with_addresses(frames.addresses)
-    return (
-        (_SOURCE_OFFSET, int(IPv4Address(way.source_address)), min(frames.flows, way.source_address_count)),
-        (
-            _DESTINATION_OFFSET,
-            int(IPv4Address(way.destination_address)),
-            min(frames.flows, way.destination_address_count),
-        ),
+    numbers = _numbers_of_addresses(frames.flows, way.source_address_count, way.destination_address_count)
+    if numbers is None:
+        raise UnfitFlowsError(_explain_misfit(frames, way))
+    sources, destinations = numbers
+    digits = (
+        (_SOURCE_OFFSET, int(IPv4Address(way.source_address)), sources),
+        (_DESTINATION_OFFSET, int(IPv4Address(way.destination_address)), destinations),
     )
+    varied = tuple(digit for digit in digits if digit[2] > 1) or digits[:1]
+    return tuple(sorted(varied, key=lambda digit: -digit[2]))
+
+
+class UnfitFlowsError(ValueError):
+    """TRex cannot make so many flows of so many addresses; the message says why."""
+
+
+def refuse_flows(frames: Frames, ways: Iterable[Addressing]) -> Refusal | None:
+    """Why TRex cannot make the flows on one of these ways, with a number of flows that it can."""
+    for way in ways:
+        try:
+            flow_program(frames, way)
+        except UnfitFlowsError as error:
+            return Refusal(str(error), f"write `flows: {_largest_fitting(frames, way)}`, or allow more addresses")
+    return None
+
+
+def _numbers_of_addresses(flows: int, most_sources: int, most_destinations: int) -> tuple[int, int] | None:
+    """As many sources, and then destinations, as make exactly so many flows; None where there are no such numbers."""
+    for destinations in range(1, min(flows, most_destinations) + 1):
+        if flows % destinations == 0 and flows // destinations <= most_sources:
+            return flows // destinations, destinations
+    return None
+
+
+def _explain_misfit(frames: Frames, way: Addressing) -> str:
+    sources, destinations = way.source_address_count, way.destination_address_count
+    there_are = f"and there are {sources} source and {destinations} destination addresses"
+    if frames.flows > sources * destinations:
+        return f"the flows of TRex differ in their addresses alone, {there_are}: too few for {frames.flows} flows"
+    return (
+        f"TRex pairs each of its source addresses with each of its destination addresses, {there_are}: "
+        f"no numbers of them make {frames.flows} flows"
+    )
+
+
+def _largest_fitting(frames: Frames, way: Addressing) -> int:
+    """The largest number of flows, up to the one that was asked for, that TRex can make."""
+    way = way.with_addresses(frames.addresses)
+    sources, destinations = way.source_address_count, way.destination_address_count
+    flows = min(frames.flows, sources * destinations)
+    while _numbers_of_addresses(flows, sources, destinations) is None:
+        flows -= 1
+    return flows
 
 
 def _checksum(header: bytes) -> int:
@@ -62,7 +111,7 @@ RECEIVED_BY: Final = "TRex's receiving core, in software"
 _MICROSECOND_NS: Final = 1000
 # The first bin is everything below it; above, bins begin at 10, 20, .. 90, 100, 200 us, ..
 _FIRST_BIN_US: Final = 10
-# Where this share of the frames sent has arrived at the ports, a flow counter of zero must be wrong.
+# Where this share of the frames sent has arrived at the port, a flow counter of zero must be wrong.
 _MISCOUNTED: Final = 0.5
 
 
@@ -97,7 +146,8 @@ def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[i
     """The reading of a trial; ``names`` are the names of the ports by TRex's numbers, in the testbed's order."""
     streams = tuple(_stream(way, statistics.groups, share) for way, share in _with_shares(ways, statistics))
     total = Counts.sum_of(stream.counts for stream in streams)
-    _require_plausible(ways, total, statistics)
+    for number in dict.fromkeys(way.receive for way in ways):
+        _require_plausible(number, names[number], ways, statistics)
     ports = tuple(_port(number, name, statistics) for number, name in names.items())
     known = [port.foreign for port in ports if port.foreign is not None]
     latencies = [stream.latency for stream in streams if stream.latency]
@@ -244,29 +294,46 @@ def _port(number: int, name: str, statistics: TrexStatistics) -> PortReading:
         for key in ("opackets", "ipackets", "oerrors", "ierrors")
         if (count := _number(statistics.ports.get(number, {}).get(key))) is not None
     }
-    ours = 0
-    for group in statistics.groups.get("flow_stats", {}).values():
-        ours += _number(group.get("rx_pkts", {}).get(number)) or 0
-    arrived = counters.get("ipackets")
     return PortReading(
         name=name,
-        # All frames that belong to no packet group, late frames among them.
-        foreign=None if arrived is None else max(0, arrived - ours),
+        foreign=_arrived_in_no_group(number, statistics),  # late frames are among them
         receive_overrun=counters.get("ierrors"),
         counters=counters,
         link_changed=number in statistics.links_changed,
     )
 
 
-def _require_plausible(ways: Sequence[Way], total: Counts, statistics: TrexStatistics) -> None:
-    """Raises UnknownCountError where flow counters are zero but ports counted frames: some cards' filters fail."""
-    receivers = {way.receive for way in ways}
-    arrived = sum(_number(statistics.ports.get(number, {}).get("ipackets")) or 0 for number in receivers)
-    if total.sent and not total.received and arrived >= _MISCOUNTED * total.sent:
-        raise UnknownCountError(
-            f"TRex's flow counters are 0 although {arrived} frames arrived at its ports: this card's filters do not "
-            "work, or the DUT changes the IP identification by which TRex recognizes its frames"
-        )
+def _require_plausible(number: int, name: str, ways: Sequence[Way], statistics: TrexStatistics) -> None:
+    """Raises UnknownCountError where flow counters at a port are zero although their frames arrived there.
+
+    Some cards' filters fail, for all groups or only for those of one port or of latency streams. Frames that a group
+    counted are not held against another: of a latency stream the DUT may have lost every frame.
+    """
+    silent = [
+        (group, share * _flow_count(statistics.groups, group, "tx_pkts", way.transmit))
+        for way, share in _with_shares(ways, statistics)
+        for group in _groups_of(way)
+        if way.receive == number and not _flow_count(statistics.groups, group, "rx_pkts", number)
+    ]
+    missing = sum(sent for _, sent in silent)
+    arrived = _arrived_in_no_group(number, statistics) or 0
+    if not missing or arrived < _MISCOUNTED * missing:
+        return
+    latency_groups = {way.latency_group for way in ways}
+    which = " of latency streams" if all(group in latency_groups for group, _ in silent) else ""
+    raise UnknownCountError(
+        f"TRex's flow counters{which} are 0 although {arrived} frames arrived at port {name}: this card's filters do "
+        "not work, or the DUT changes the IP identification by which TRex recognizes its frames"
+    )
+
+
+def _arrived_in_no_group(number: int, statistics: TrexStatistics) -> int | None:
+    """The frames that arrived at a port and belong to no packet group; None where arrivals are unknown."""
+    arrived = _number(statistics.ports.get(number, {}).get("ipackets"))
+    if arrived is None:
+        return None
+    groups = statistics.groups.get("flow_stats", {}).values()
+    return max(0, arrived - sum(_number(group.get("rx_pkts", {}).get(number)) or 0 for group in groups))
 
 
 def _flow_count(groups: Mapping[str, Any], group: int, key: str, port: int) -> int:

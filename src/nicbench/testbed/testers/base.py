@@ -7,7 +7,7 @@ cannot do, and makes the ``Tester`` that sends the trials.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from nicbench.core.reading import LearntFlows
 from nicbench.core.traffic import Ability, Traffic
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.engine.conversation import Conversation
-from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.duts.base import Addressing, Refusal
 from nicbench.testbed.labs.base import Testbed, TesterPort
 from nicbench.tuning.undo.base import Undo
 
@@ -166,6 +166,10 @@ class TesterKind(DescribedPlugin, ABC):
         A tester with ports of its own can have neither a lab nor `hosts`, `ports` and `links` beside it.
         """
         return ()
+
+    def refuse_flows(self, traffic: Traffic, ways: Sequence[Addressing]) -> Refusal | None:
+        """Why a tester with ports of its own cannot make these flows on these ways, and what to write instead."""
+        return None
 
     def statements(self) -> tuple[str, ...]:
         """Sentences for the report's first page about everything that this tester measures.

@@ -20,9 +20,9 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import EngineError, UsageError
 from nicbench.core.pattern import forward_of, frames_of_ways, share_of_load
 from nicbench.core.quantity import FramesPerSecond
-from nicbench.core.traffic import Ability, Frames
+from nicbench.core.traffic import Ability, Frames, Traffic
 from nicbench.core.trial import Purpose, Reading, TrialRequest
-from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.duts.base import Addressing, Refusal
 from nicbench.testbed.labs.base import TesterPort
 from nicbench.testbed.testers._trex_server import TrexServer
 from nicbench.testbed.testers._trex_time import SendingTime, sending_time, worst
@@ -32,6 +32,7 @@ from nicbench.testbed.testers._trex_traffic import (
     Way,
     flow_program,
     reading_of,
+    refuse_flows,
     udp_frame,
 )
 from nicbench.testbed.testers.base import During, Setting, Tester, TesterFacts, TesterKind
@@ -127,6 +128,9 @@ class Trex(TesterKind):
             TesterPort(name=f"trex{number}", engine={}, mac=self._mac(index))
             for index, number in enumerate(self.options.ports)
         )
+
+    def refuse_flows(self, traffic: Traffic, ways: Sequence[Addressing]) -> Refusal | None:
+        return refuse_flows(traffic, ways) if traffic.ip == 4 else None
 
     def statements(self) -> tuple[str, ...]:
         return (
@@ -301,7 +305,7 @@ class _TrexTester(Tester):
 
 
 def _time_of(planned: Sequence[_TrexStream], duration_s: float, sent: dict[int, Any]) -> SendingTime:
-    """For how long the ports sent: that of the one which missed its time most."""
+    """For how long the ports sent: that of the one which missed its time most, as exactly as all are known."""
     times = []
     for port in {stream.transmit for stream in planned}:
         own = [stream for stream in planned if stream.transmit == port]

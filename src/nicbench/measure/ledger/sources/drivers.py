@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from nicbench.measure.ledger.base import Count, Source, Stage, View, key_of
+from nicbench.measure.ledger.base import Count, Side, Source, Stage, View, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class KnownCounter:
     ``receive`` says on which side of the interface. ``within`` are names of the interface's own statistics (of ``struct
     rtnl_link_stats64``) that hold these frames as well: which of them depends on the driver's version, so each is
     asked in turn. ``also_in`` is the driver's own wider counter that holds each of these frames again. ``beside``: why
-    it is no loss to be added up.
+    it is no loss to be added up. ``rejects``: it counts frames that were refused for what they are (spoilt, too long,
+    for nobody here), not for want of room.
     """
 
     name: str
@@ -33,6 +34,7 @@ class KnownCounter:
     within: tuple[str, ...] = ()
     also_in: str | None = None
     beside: str | None = None
+    rejects: bool = False
 
 
 _RING = "receive ring"
@@ -46,9 +48,9 @@ KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
         # In rx_dropped before Linux 6.9; discards there since 6.13.
         KnownCounter("rx_out_of_buffer", _RING, within=("rx_missed_errors", "rx_dropped")),
         KnownCounter("rx_discards_phy", "port's packet buffer", within=("rx_dropped",)),
-        KnownCounter("rx_crc_errors_phy", "port", within=("rx_errors",)),
-        KnownCounter("rx_steer_missed_packets", "steering: no rule for the frame"),
-        KnownCounter("rx_oversize_pkts_sw_drop", "receive: longer than the MTU"),
+        KnownCounter("rx_crc_errors_phy", "port", within=("rx_errors",), rejects=True),
+        KnownCounter("rx_steer_missed_packets", "steering: no rule for the frame", rejects=True),
+        KnownCounter("rx_oversize_pkts_sw_drop", "receive: longer than the MTU", rejects=True),
         KnownCounter("tx_discards_phy", "port", receive=False, within=("tx_dropped",)),
         KnownCounter("tx_queue_dropped", "send queue", receive=False, within=("tx_dropped",)),
         KnownCounter("rx_xdp_drop", "XDP program", beside=_XDP),
@@ -57,45 +59,45 @@ KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
     "ixgbe": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
         KnownCounter("rx_no_dma_resources", _RING),
-        KnownCounter("rx_crc_errors", "port", within=("rx_errors",)),
+        KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
         KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
     ),
     # drivers/net/ethernet/intel/igb, igc, e1000e: *_update_stats; rnbc counts shortages (datasheets, RNBC).
     "igb": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
-        KnownCounter("rx_crc_errors", "port", within=("rx_errors",)),
+        KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
         KnownCounter("rx_queue_*_drops", _RING),
         KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
     ),
     "igc": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
-        KnownCounter("rx_crc_errors", "port", within=("rx_errors",)),
+        KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
         KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
     ),
     "e1000e": (
         KnownCounter("rx_missed_errors", "port's packet buffer", within=("rx_missed_errors",)),
-        KnownCounter("rx_crc_errors", "port", within=("rx_errors",)),
+        KnownCounter("rx_crc_errors", "port", within=("rx_errors",), rejects=True),
         KnownCounter("rx_no_buffer_count", _RING, beside=_NOT_LOST),
     ),
     # drivers/net/ethernet/intel/i40e: i40e_update_vsi_stats, i40e_update_pf_stats (GLPRT_* are the port's).
     "i40e": (
         KnownCounter("rx_dropped", _RING, within=("rx_dropped", "rx_missed_errors")),
         KnownCounter("port.rx_dropped", "port's packet buffer", beside=_PORT),
-        KnownCounter("port.rx_crc_errors", "port", within=("rx_errors",)),
+        KnownCounter("port.rx_crc_errors", "port", within=("rx_errors",), rejects=True),
         KnownCounter("port.tx_dropped_link_down", "port", receive=False),
     ),
     # drivers/net/ethernet/intel/ice: ice_update_vsi_stats; *.nic are the port's.
     "ice": (
         KnownCounter("rx_dropped", _RING, within=("rx_dropped",)),
         KnownCounter("rx_dropped.nic", "port's packet buffer", beside=_PORT),
-        KnownCounter("rx_crc_errors.nic", "port", within=("rx_errors",)),
+        KnownCounter("rx_crc_errors.nic", "port", within=("rx_errors",), rejects=True),
         KnownCounter("tx_dropped_link_down.nic", "port", receive=False),
     ),
     # drivers/net/ethernet/broadcom/bnxt: bnxt_get_ring_stats, bnxt_add_prev_stats.
     "bnxt_en": (
         KnownCounter("rx_total_discard_pkts", _RING, within=("rx_missed_errors",)),
         KnownCounter("rx_total_oom_discards", "memory for buffers", within=("rx_dropped",)),
-        KnownCounter("rx_fcs_err_frames", "port", within=("rx_errors",)),
+        KnownCounter("rx_fcs_err_frames", "port", within=("rx_errors",), rejects=True),
         KnownCounter("rx_stat_discard", "port's packet buffer", beside=_PORT),
         KnownCounter("tx_total_discard_pkts", "send queue", receive=False, within=("tx_dropped",)),
     ),
@@ -120,7 +122,7 @@ KNOWN: Final[dict[str, tuple[KnownCounter, ...]]] = {
     # drivers/net/ethernet/chelsio/cxgb4: cxgb_get_stats.
     "cxgb4": (
         KnownCounter("rx_bg*_frames_dropped", "port's packet buffer", within=("rx_missed_errors",)),
-        KnownCounter("rx_fcs_errors", "port", within=("rx_errors",)),
+        KnownCounter("rx_fcs_errors", "port", within=("rx_errors",), rejects=True),
     ),
 }
 
@@ -186,6 +188,7 @@ def _card_counts(device: str, statistics: Mapping[str, int], view: View) -> Iter
                 within=tuple(view.key(device, name) for name in known.within),
                 also_in=() if known.also_in is None else (view.key(device, f"driver {known.also_in}"),),
                 beside=known.beside,
+                by_tester=view.side is not Side.DUT and not known.rejects,
             )
 
 

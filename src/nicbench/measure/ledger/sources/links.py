@@ -2,7 +2,8 @@
 
 Of the errors only those are read that are no parts of others (include/uapi/linux/if_link.h): ``errors`` holds
 ``over_errors``, ``length_errors``, ``crc_errors``, ``frame_errors``, ``fifo_errors``; ``missed_errors`` is apart.
-``rx_nohandler`` are frames for an interface that is not in use (an inactive port of a bond).
+``rx_nohandler`` are frames for an interface that is not in use (an inactive port of a bond). ``rx_dropped`` also counts
+frames that nobody wanted (LLDP where no daemon runs), and ``rx_errors`` what a cable or the DUT spoilt.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from nicbench.measure.ledger.base import Count, Echo, Side, Source, Stage, View
 
 _RECEIVE = ("dropped", "missed_errors", "errors", "nohandler")
 _TRANSMIT = ("dropped", "errors")
+_OUT_OF_ROOM = "missed_errors"
 
 
 class Links(Source):
@@ -36,6 +38,8 @@ class Links(Source):
 
 def _device_counts(device: str, statistics: dict[str, Any], view: View) -> list[Count]:
     receive, transmit = statistics.get("rx", {}), statistics.get("tx", {})
+    # A veth has no card: its queues are its peer's, and are emptied on the CPU of whoever sends.
+    by_tester = view.side is not Side.DUT and view.kinds.get(device) != "veth"
     counts = [
         Count(
             key=view.key(device, f"rx_{name}"),
@@ -45,6 +49,7 @@ def _device_counts(device: str, statistics: dict[str, Any], view: View) -> list[
             stage=view.stage(Stage.TESTER_RECEIVE, Stage.DUT_RECEIVE),
             place=_receive_place(device, view),
             has_machine_wide=name == "dropped",
+            by_tester=by_tester and name == _OUT_OF_ROOM,
         )
         for name in _RECEIVE
         if name in receive or name == "nohandler"
@@ -59,6 +64,7 @@ def _device_counts(device: str, statistics: dict[str, Any], view: View) -> list[
                     stage=view.stage(Stage.TESTER_TRANSMIT, Stage.DUT_TRANSMIT),
                     place=_transmit_place(device, view),
                     echo=_echo(device, view) if name == "dropped" else None,
+                    by_tester=by_tester,
                 )
             )
     return counts

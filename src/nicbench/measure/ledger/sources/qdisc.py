@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from nicbench.measure.ledger.base import Count, Source, Stage, View
+from nicbench.measure.ledger.base import Count, Side, Source, Stage, View
 
 _HOOKS = ("ingress", "clsact")
 
@@ -37,6 +37,7 @@ class Qdisc(Source):
                     frames=int(qdisc.get("drops", 0)),
                     stage=ingress if hook else view.stage(Stage.TESTER_QDISC, Stage.DUT_QDISC),
                     place=f"{view.side}, {'tc filter' if hook else f'{kind} qdisc'} of {device}",
+                    by_tester=view.side is not Side.DUT and not hook,
                 )
             )
         return tuple(counts)

@@ -5,7 +5,7 @@ The kernel counts them here, for the whole machine and all its namespaces, and i
 
 from __future__ import annotations
 
-from nicbench.measure.ledger.base import Count, Source, Stage, View
+from nicbench.measure.ledger.base import Count, Side, Source, Stage, View
 
 _DROPPED, _CPU = 1, 12
 
@@ -28,6 +28,7 @@ class Softnet(Source):
                 stage=view.stage(Stage.TESTER_BACKLOG, Stage.DUT_BACKLOG),
                 place=f"{view.side}, backlog of CPU {cpu}",
                 machine_wide=True,
+                by_tester=view.side is not Side.DUT,
             )
             for cpu, frames in softnet_drops(text).items()
         )

@@ -61,8 +61,21 @@ class STLFlowLatencyStats:
 
 
 class STLVmFlowVar:
-    def __init__(self, name: str, min_value: int, max_value: int, size: int, op: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        min_value: int,
+        max_value: int,
+        size: int,
+        op: str,
+        split_to_cores: bool = True,
+        next_var: str | None = None,
+    ) -> None:
+        if min_value > max_value or not 0 <= max_value < 1 << (8 * size):
+            raise TRexError(f"{name}: from {min_value} to {max_value} in {size} bytes")
         self.name, self.count = name, max_value - min_value + 1
+        self.first, self.last = min_value, max_value
+        self.split_to_cores, self.next_var = split_to_cores, next_var
 
 
 class STLVmWrFlowVar:
