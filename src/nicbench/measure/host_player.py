@@ -140,7 +140,6 @@ class HostPlayer(Player):
         """Jobs of preparations."""
 
     async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
-        """Raises NotReadyError where a tool that tests ask for is on none of the machines."""
         tools = kinds()
         for choice, ask in asked:
             hosts = [end.host for end in self._ends.values()]

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from nicbench.core.base import WorkloadChoice
 from nicbench.core.bond import BondObservation, LinkFailureOutcome
 from nicbench.core.round import (
     HostCommand,
     Job,
     JobOutcome,
+    JobSpec,
     Preparation,
     RestartServers,
     Round,
@@ -50,6 +52,9 @@ class Player(ABC):
     """
 
     own_folder: str
+
+    async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
+        """NotReadyError where a tool that tests ask for is on none of the machines."""
 
     @abstractmethod
     async def prepare(self, preparation: Preparation) -> None:
