@@ -302,8 +302,8 @@ def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
     except OSError as error:
         step = "name another folder for runs, one you may write to, by `--runs DIR`"
         if error.errno in _WRONG_FOLDER:
-            why = f"a run folder cannot be made here: {error.strerror}"
-            raise UsageError(why, place=str(parent), next_step=step) from error
+            message = f"a run folder cannot be made here: {error.strerror}"
+            raise UsageError(message, place=str(parent), next_step=step) from error
         raise storage_error(error, parent, step) from error
     try:
         write_atomically(path / name, text.encode())
