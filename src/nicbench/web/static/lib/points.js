@@ -7,6 +7,7 @@ import { h, say, visible } from "./dom.js";
 const { uPlot } = window;
 const REACH = 40;
 const MOST_INTERVALS = 600;
+const DAY_S = 86_400;
 const SHAPE = { valid: "circle", adjusted: "square", imported: "triangle" };
 
 /** The shape of a figure: a cross where no claim rests on it. */
@@ -85,7 +86,8 @@ export class PointChart extends Chart {
     options.axes.forEach((axis, number) => {
       const of = number === 0 ? x : y;
       axis.values = (_, splits, __, space, step) => {
-        this.ticks[number] = splits.map((at) => [at, at === null ? "" : visible(of.value(at, step))]);
+        const apart = of.kind === "log" ? 0 : step; // on a logarithmic axis each has its own digits
+        this.ticks[number] = splits.map((at) => [at, at === null ? "" : visible(of.value(at, apart))]);
         return this.ticks[number].map(([, text]) => text);
       };
     });
@@ -130,10 +132,12 @@ export class PointChart extends Chart {
   /** The bounds of an axis around its values, or the chosen window. */
   reach(of, low, high) {
     if (of === this.x && this.window) return this.window;
+    if (of === this.x && this.rows.length > 0) [low, high] = [this.rows[0].x, this.rows.at(-1).x]; // uPlot widens a single one
     if (low === null || high === null) return of.kind === "log" ? [1, 10] : [0, 1];
     if (of.kind === "log") return [rounded(low / 1.1, Math.floor), rounded(high * 1.1, Math.ceil)];
     if (of.kind === "words") return [low - 0.6, high + 0.6];
-    const room = high > low ? (high - low) * 0.05 : Math.abs(high) * 0.05 || 1;
+    const around = of.kind === "time" ? DAY_S : Math.abs(high) * 0.05 || 1;
+    const room = high > low ? (high - low) * 0.05 : around;
     const first = of === this.y && this.y.zero ? Math.min(0, low) : low - room;
     const least = of === this.y && low >= 0 ? -room * 0.6 : -Infinity; // so that a figure of 0 is seen whole
     return [Math.max(least, first), high + room];
