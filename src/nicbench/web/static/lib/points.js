@@ -81,7 +81,7 @@ export class PointChart extends Chart {
       y: { distr: y.kind === "log" ? 3 : 1, range: (_, low, high) => this.reach(y, ...this.withIntervals(low, high)) },
     };
     const lines = this.marks().reduce((most, mark) => (mark.kind === "change" ? Math.max(most, mark.line + 1) : most), 0);
-    options.padding = [8 + 15 * lines, 28, null, null];
+    options.padding = [8 + 15 * lines, x.kind === "time" ? 56 : 28, null, null]; // half of the last mark of an axis
     this.ticks = [[], []];
     options.axes.forEach((axis, number) => {
       const of = number === 0 ? x : y;
