@@ -77,6 +77,25 @@ def test_what_was_measured_before_an_error_is_in_the_json(
     assert [result["id"] for result in document["results"]] == ["throughput/64"]
 
 
+@pytest.mark.parametrize("refused", [errno.EACCES, errno.EROFS])
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("run bench.yaml --runs ro/runs", "--runs DIR"), ("init streams --namespaces --out ro/bench.yaml", "--out")],
+)
+def test_a_folder_that_cannot_be_written_is_a_wrong_option_and_nothing_to_resume(
+    nicbench: Any, monkeypatch: pytest.MonkeyPatch, refused: int, command: str, option: str
+) -> None:
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise OSError(refused, os.strerror(refused), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    ended = nicbench(*command.split())
+    assert ended.status == 2
+    assert os.strerror(refused) in ended.stderr
+    assert option in ended.stderr.partition("next: ")[2]
+    assert "resume" not in ended.stderr
+
+
 @pytest.mark.parametrize("verdict", [ResultVerdict.VALID, ResultVerdict.ADJUSTED])
 def test_a_reliable_result_that_is_not_accepted_ends_a_run_with_6(
     nicbench: Any, run_is: Callable[..., None], finished_run: Any, verdict: ResultVerdict

@@ -46,6 +46,45 @@ def test_a_plan_without_anything_to_put_in_the_duts_place_says_so(nicbench: Any)
     assert json.loads(nicbench("validate", "bench.yaml", "--json").stdout)["calibration"]["estimate_s"] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("ports", "at_once", "points"),
+    [
+        (1, "[port, all]", 1),
+        (4, "[port, all]", 5),
+        (1, "[port, card, growing]", 2),
+        (4, "[port, card, growing, all]", 9),
+        (3, "[growing]", 1),
+    ],
+)
+def test_the_plan_of_streams_counts_the_ports_of_the_bench_file(
+    nicbench: Any, ports: int, at_once: str, points: int
+) -> None:
+    lab = f"lab: {{kind: clients, ports: {ports}}}\ndut: {{kind: server}}\n"
+    options = f"direction: [forward, reverse], at_once: {at_once}, duration: 10 s, repetitions: 3"
+    tests = f"tests: [{{name: t, method: stream, {options}}}]\n"
+    Path("rounds.yaml").write_text(f"nicbench: 1\ntitle: x\n{lab}{tests}")
+    plan = json.loads(nicbench("validate", "rounds.yaml", "--json").stdout)
+    assert plan["tests"][0]["points"] == 2 * points
+    per_round_s = plan["estimate_s"] / (2 * points * 3)
+    assert 10.0 < per_round_s < 20.0
+
+
+def test_the_plan_counts_the_ports_of_the_measured_host_that_are_named(nicbench: Any) -> None:
+    def estimate_s(ports: int) -> float:
+        of_server = "".join(f"  s{at}: {{host: server, device: eth{at}}}\n" for at in range(ports))
+        of_clients = "".join(f"  c{at}: {{host: client, device: eth{at}}}\n" for at in range(ports))
+        links = "".join(f"  - c{at} <-> s{at}\n" for at in range(ports))
+        hosts = "hosts:\n  server: {kind: ssh, address: a.example}\n  client: {kind: ssh, address: b.example}\n"
+        rest = "dut: {kind: server, host: server}\ntests: [{name: t, method: request-response}]\n"
+        text = f"nicbench: 1\ntitle: x\n{hosts}ports:\n{of_server}{of_clients}links:\n{links}{rest}"
+        Path("rounds.yaml").write_text(text)
+        ended = nicbench("validate", "rounds.yaml", "--json")
+        assert ended.status == 0, ended.stdout + ended.stderr
+        return float(json.loads(ended.stdout)["estimate_s"])
+
+    assert estimate_s(2) == pytest.approx(2 * estimate_s(1))
+
+
 def test_the_plan_of_rounds_has_neither_a_tester_nor_its_calibration(nicbench: Any) -> None:
     lab = "lab: {kind: clients}\ndut: {kind: server}\n"
     Path("rounds.yaml").write_text(f"nicbench: 1\ntitle: x\n{lab}tests: [{{name: t, method: stream}}]\n")

@@ -21,6 +21,7 @@ from nicbench.report.document.tables import NOTHING, cell, head, heading, heads,
 from nicbench.report.model import Report
 from nicbench.report.pdf import making
 from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fit_tables, tokens
+from nicbench.report.sections.results import search_remarks
 
 from ._documents import document
 
@@ -109,6 +110,35 @@ def test_evidence_behind_the_results_stays_on_the_page_and_paper_says_so() -> No
 
     assert "Left out here: throughput: 3 trials. It is in report.html." in told
     assert "Hidden" not in told
+
+
+@pytest.mark.parametrize(
+    ("summary", "rest"), [("7 notes on the searches", "They are"), ("1 note on the searches", "It is")]
+)
+def test_several_parts_that_stay_on_the_page_are_told_in_the_plural(summary: str, rest: str) -> None:
+    told = words(made(FoldedBlocks((Text(summary),), (paragraph("Hidden"),), is_detail=True)))
+
+    assert f"Left out here: {summary}. {rest} in report.html." in told
+
+
+def test_paper_says_which_rates_are_extrapolated_where_other_notes_stay_on_the_page() -> None:
+    others = [f"Search at {size} bytes: the trials disagree" for size in range(64, 70)]
+    extrapolated = [f"Search at {size} bytes: the rate is extrapolated to 3.00 GHz" for size in range(512, 518)]
+    told = words(made(heading(1, "Results"), *search_remarks([*others, *extrapolated])))
+
+    assert all(note in told for note in extrapolated)
+    assert "Left out here: 6 notes on the searches. They are in report.html." in told
+    assert "disagree" not in told
+
+
+@pytest.mark.parametrize("title", ["Forwarding of a card " * 20, "a/very_long.name/" * 30])
+def test_the_header_of_later_pages_has_a_long_title_on_one_line_with_an_ellipsis(title: str) -> None:
+    long = [paragraph(f"Sentence {number}.") for number in range(200)]
+    lines = made(heading(1, "Part"), *long, title=title).pages[2].extract_text().splitlines()
+
+    (header,) = [line for line in lines if "…" in line]
+    assert header.startswith(title[:20].strip())
+    assert sum(title[:10] in line for line in lines) == 1
 
 
 def test_two_builds_are_equal_byte_for_byte(whole: bytes, whole_document: Document) -> None:

@@ -59,6 +59,15 @@ def test_a_file_has_every_figure_or_is_refused_until_it_can_have_them(path: str,
     assert len(answer.text) > 10_000
 
 
+def test_without_a_figure_the_page_says_so_in_sentences(runs: Path, client: Client) -> None:
+    for _ in range(100):
+        answer = client.get("/api/trends")
+        if "error" in answer.json():
+            break
+        time.sleep(0.05)
+    assert answer.json()["error"] == ("test: no finished run has a figure. Next: look again when a run is finished.")
+
+
 def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab: Path, client: Client) -> None:
     ask(client, f"/api/trends?{THROUGHPUT}")
     series = {each["name"]: each for each in client.get(f"/api/trends/changes?{THROUGHPUT}").json()["series"]}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -102,6 +104,42 @@ async def test_a_value_is_explored_and_the_chart_is_kept_as_picture_and_numbers(
             assert len(kept["CSV"].read_text().splitlines()) == 1 + 36
             assert {row["x"] for row in json.loads(kept["JSON"].read_text())["explore"]} == {"6.1.90"}
             assert wrong == []
+
+
+async def test_the_chart_of_a_single_run_shows_its_day_and_marks_that_are_told_apart(
+    runs: Path, tmp_path: Path
+) -> None:
+    found = [result("throughput", 64, {"ndr_frames_per_s": 23.4e6}, ResultVerdict.VALID)]
+    title = "A title-that-is-very-long " * 4
+    make_finished(runs, "2026-11-27T120000Z-one", datetime(2026, 11, 27, 12, tzinfo=UTC), title, found, facts("25G", 1))
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/trends")
+            await expect(page.get_by_text("1 figure in 1 series.")).to_be_visible()
+            async with page.expect_download() as download:
+                await page.get_by_role("button", name="SVG").click()
+            await (await download.value).save_as(tmp_path / "chart.svg")
+            texts = [each.text or "" for each in ElementTree.parse(tmp_path / "chart.svg").iter() if each.text]
+            days = {each[:10] for each in texts if re.match(r"20\d\d-", each)}
+            assert days
+            assert days <= {"2026-11-26", "2026-11-27", "2026-11-28"}
+            marks = sorted({float(each.split()[0]) for each in texts if re.fullmatch(r"[\d.]+ Mpps", each)})
+            assert len(marks) > 3
+            apart = [above - below for below, above in pairwise(marks)]
+            assert apart == pytest.approx([apart[0]] * len(apart))
+            assert wrong == []
+
+
+async def test_the_names_of_series_are_broken_on_a_narrow_screen(runs: Path) -> None:
+    make_history(runs, 3, title="Nightly-of-a-laboratory-whose-name-is-longer-than-a-phone-is-wide" * 2)
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            for view in ("explore", "trends"):
+                where = f"{address}/{view}?test=throughput"
+                page, wrong = await open_page(browser, where, viewport={"width": 390, "height": 800})
+                await expect(page.get_by_role("button", name=re.compile("100G")).first).to_be_visible()
+                assert await page.evaluate("document.documentElement.scrollWidth") == 390
+                assert wrong == []
 
 
 async def test_a_wrong_address_is_explained_and_texts_of_strangers_do_nothing(runs: Path) -> None:

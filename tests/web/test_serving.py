@@ -7,7 +7,9 @@ import signal
 import ssl
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,6 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.web._browser import served
 from tests.web._folders import make_run, started
+from tests.web._history import make_history
 
 PASSWORD = "correct horse battery"
 
@@ -67,3 +70,32 @@ def test_it_says_what_it_lacks_before_it_listens(runs: Path) -> None:
     assert done.returncode == 2
     assert "--tls-cert and --password-file must be given" in done.stderr
     assert "ssh -L" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["runs", "./elsewhere/../runs", "a link"])
+def test_trends_explore_and_badges_have_the_runs_of_a_folder_however_it_is_named(
+    given: str, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_history(runs, 2)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "a link").symlink_to("runs")
+    monkeypatch.chdir(tmp_path)
+    asked = "test=throughput&value=ndr_frames_per_s"
+    with served(Path(given)) as (address, _), httpx.Client(base_url=address, trust_env=False) as client:
+        for path in ("trends", "explore"):
+            found = _whole(client, f"/api/{path}?{asked}")
+            assert sum(each["count"] for each in found["series"]) > 0
+        assert client.get("/badges/throughput/ndr_frames_per_s.svg").status_code == 200
+        assert len(client.get("/api/runs").json()["rows"]) == 4
+
+
+def _whole(client: httpx.Client, path: str) -> dict[str, Any]:
+    """The answer once all runs were read."""
+    for _ in range(600):
+        answer = client.get(path)
+        found: dict[str, Any] = answer.json()
+        if answer.status_code != 200 or (found.get("ready") and not found.get("reading")):
+            assert answer.status_code == 200, found
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"still being read: {found}")

@@ -98,7 +98,7 @@ def _check_tests(bench: BenchFile, root: Node) -> Iterator[Problem]:
             yield Problem(position, message, "write `dut: {kind: router}`")
             continue
         yield from _check_share_count(bench, test, root, index)
-        ports = _count_ports(bench)
+        ports = count_ports(bench)
         if ports < test.plugin.fewest_ports:
             message = f"{quote(test.method_kind)} needs {test.plugin.fewest_ports} ports, and there is {ports}"
             lab = "write `lab: {kind: clients, ports: 2}`"
@@ -122,7 +122,7 @@ def _check_share_count(bench: BenchFile, test: TestSpec, root: Node, index: int)
     yield Problem(position, message, step)
 
 
-def _count_ports(bench: BenchFile) -> int:
+def count_ports(bench: BenchFile) -> int:
     """The number of ports of the measured host."""
     if bench.lab is not None:
         return int(bench.lab.options.model_dump().get("ports", 1))

@@ -120,10 +120,15 @@ class TestSpec:
     method_kind: str
     options: Frozen
     plugin: type[Any]
+    ports: int | None = None
+    """How many ports of the measured host the bench file has; None for a test of frames."""
 
     def build(self) -> Any:
         """The method, ready to run."""
-        return self.plugin(self.name, self.options)
+        method = self.plugin(self.name, self.options)
+        if self.ports is not None:
+            method.planned_ports = self.ports
+        return method
 
 
 def _split_link(value: Any) -> Any:

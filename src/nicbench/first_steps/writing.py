@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from nicbench.bench_file.load import parse
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import HostError, UsageError
 from nicbench.first_steps.wishes import Device, End, Frames, Streams
 from nicbench.store.files import make_folder
 
@@ -27,13 +27,14 @@ def write(wish: Frames | Streams, path: Path) -> str:
         raise UsageError("there is such a file already", place=str(path), next_step=step)
     text = text_of(wish, path.name)
     parse(text.encode(), path)
-    make_folder(path.parent)
+    step = "name another with --out"
     try:
+        make_folder(path.parent, step)
         path.write_text(text, encoding="utf-8")
+    except HostError as error:  # nothing was begun that could go on
+        raise UsageError(error.message, place=error.place, next_step=step) from error
     except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror}", place=str(path), next_step="name another with --out"
-        ) from error
+        raise UsageError(f"cannot be written: {error.strerror}", place=str(path), next_step=step) from error
     return text
 
 

@@ -88,7 +88,6 @@ TABLES: Final = (
 )
 
 
-_ASSUMED_PORTS: Final = 4
 _SLOWEST_BITS_PER_S: Final = 50e6
 """The slowest rate for which a transfer is given enough time, where bytes are requested instead of a duration."""
 
@@ -143,8 +142,7 @@ class Agreement(RoundMethod):
         return len(self.options.workloads)
 
     def estimate_s(self) -> float:
-        """Returns an estimate for four ports; the actual number is known once the testbed is set up."""
-        return _ASSUMED_PORTS * self.options.repetitions * len(self.options.workloads) * self._round_s()
+        return self.planned_ports * self.options.repetitions * len(self.options.workloads) * self._round_s()
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((workload, self._job_spec()) for workload in self.options.workloads)

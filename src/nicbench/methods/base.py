@@ -365,6 +365,8 @@ class RoundMethod(Method):
     """Whether its tools have processes on the measured host, which can be placed on its CPUs."""
     fewest_ports: ClassVar[int] = 1
     """The number of ports of the measured host that the method needs."""
+    planned_ports: int = 4
+    """The number of ports of the measured host, for plans; a bench file sets its own."""
 
     @abstractmethod
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
@@ -378,10 +380,8 @@ class RoundMethod(Method):
         yield from ()
 
     def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
-        """Yields a misfit for each link of a bond that does not exist.
-
-        ``links``: the number of links of the bond at each port of the measured host; None for a port that is no bond
-        made by nicbench.
+        """Yields a misfit for each link of a bond that does not exist. ``links``: how many the bond at each port of
+        the measured host has; None for a port that is no bond made by nicbench.
         """
         yield from ()
 

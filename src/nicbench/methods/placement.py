@@ -156,7 +156,9 @@ class PlacementMethod(RoundMethod):
         """The inner method, with the options that were validated."""
         given = dict(self.options.of)
         kind = _inner_kinds()[given.pop("method")]
-        return kind(self.name, kind.Options.model_validate_json(json.dumps(given)))
+        inner = kind(self.name, kind.Options.model_validate_json(json.dumps(given)))
+        inner.planned_ports = self.planned_ports
+        return inner
 
     async def _steer(self, context: RoundContext, layout: Layout, where: Where) -> None:
         if self.options.interrupts == "follow":

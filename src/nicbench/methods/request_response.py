@@ -43,7 +43,6 @@ _SMALLEST: Final = {"sockperf": 14}
 """The smallest message by tool: the tool's own header."""
 _LARGEST: Final = {"udp": 65_507}
 """The largest message by transport: a datagram's payload over IPv4."""
-_ASSUMED_PORTS: Final = 4
 IDLE: Final = "no load"
 
 _Transport = Literal["tcp", "udp"]
@@ -85,9 +84,8 @@ class RequestResponse(RoundMethod):
         return sum(1 for _ in self._asks()) * len(self._loads())
 
     def estimate_s(self) -> float:
-        """Returns an estimate for four ports; the actual number is known once the testbed is set up."""
         each_s = sum(self._round_s(load) for load in self._loads())
-        return _ASSUMED_PORTS * self.options.repetitions * each_s * sum(1 for _ in self._asks())
+        return self.planned_ports * self.options.repetitions * each_s * sum(1 for _ in self._asks())
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         probes = tuple((self.options.workload, ask) for ask in self._asks())

@@ -78,14 +78,17 @@ class Stream(RoundMethod):
         return _failures.QUESTION if options.get("failure") else cls.question
 
     def points(self) -> int:
-        return len(self.options.direction) * len(self.options.write_bytes) * len(self.options.at_once)
+        """Returns the number of groups of ports that send at once, each with its direction and write size.
+
+        Cards are known once the testbed is set up: they are taken to have two ports and more.
+        """
+        ports = self.planned_ports
+        groups = {"port": ports, "card": min(2, ports), "growing": max(0, ports - 2), "all": int(ports > 1)}
+        sets = len(self.options.direction) * len(self.options.write_bytes)
+        return sets * sum(groups[together] for together in self.options.at_once)
 
     def estimate_s(self) -> float:
-        """Returns an estimate for a server with four ports; the actual number is known once the testbed is set up."""
-        rounds = {"port": 4, "card": 2, "growing": 2, "all": 1}
-        each_s = self.options.duration + ROUND_OVERHEAD_S
-        sets = len(self.options.direction) * len(self.options.write_bytes) * self.options.repetitions
-        return each_s * sets * sum(rounds[together] for together in self.options.at_once)
+        return self.points() * self.options.repetitions * (self.options.duration + ROUND_OVERHEAD_S)
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((self.options.workload, ask) for _, ask in self._asks())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import re
@@ -286,6 +287,12 @@ def _is_there(path: Path) -> bool:
     return True
 
 
+_WRONG_FOLDER: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.ENOENT, errno.ELOOP, errno.ENAMETOOLONG}
+)
+"""Errors that only another folder helps against: there is no run yet that could go on."""
+
+
 def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
     """Makes a folder with its first file, which marks it as that of a run."""
     try:
@@ -293,7 +300,11 @@ def _make_folder(parent: Path, title: str, name: str, text: str) -> Path:
         path = parent.resolve() / new_run_id(title)
         path.mkdir()  # never a folder that is there: two runs in one would be lost
     except OSError as error:
-        raise storage_error(error, parent, "name another folder for runs, one you may write to") from error
+        step = "name another folder for runs, one you may write to, by `--runs DIR`"
+        if error.errno in _WRONG_FOLDER:
+            message = f"a run folder cannot be made here: {error.strerror}"
+            raise UsageError(message, place=str(parent), next_step=step) from error
+        raise storage_error(error, parent, step) from error
     try:
         write_atomically(path / name, text.encode())
     except HostError as error:

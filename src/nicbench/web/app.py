@@ -64,5 +64,11 @@ async def _explain(request: Request, error: Exception) -> Response:
     headers = None
     if isinstance(error, BusyError) and request.method in ("GET", "HEAD"):
         status, headers = 503, {"Retry-After": str(_RETRY_AFTER_S)}
-    words = make_visible(str(error) if isinstance(error, NicbenchError) else (error.strerror or "cannot be read"))  # type: ignore[attr-defined]
-    return json_answer({"error": words}, status, headers)
+    words = _sentences(error) if isinstance(error, NicbenchError) else (error.strerror or "cannot be read")  # type: ignore[attr-defined]
+    return json_answer({"error": make_visible(words)}, status, headers)
+
+
+def _sentences(error: NicbenchError) -> str:
+    """Returns an error as sentences: pages show it in one paragraph, where a terminal has lines."""
+    told, _, step = str(error).partition("\n  next: ")
+    return f"{told.rstrip('.')}. Next: {step.rstrip('.')}." if step else told

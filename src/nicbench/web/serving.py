@@ -25,9 +25,9 @@ from nicbench.core.controller import is_loopback
 from nicbench.core.errors import NotReadyError, UsageError
 from nicbench.lake.place import Lake
 from nicbench.store import reading
-from nicbench.store.index import newest_known
+from nicbench.store.index import IndexedRuns, newest_known
 from nicbench.web.app import make_app
-from nicbench.web.catalogue import Catalogue, ReadRuns
+from nicbench.web.catalogue import Catalogue
 from nicbench.web.security import Door
 from nicbench.web.site import Site
 
@@ -102,7 +102,7 @@ def read_password(path: Path) -> str:
 
 def serve(
     folder: Path,
-    read: ReadRuns,
+    read: Callable[[Path], IndexedRuns],
     place: Place,
     tell: Callable[[str], None],
     *,
@@ -111,20 +111,25 @@ def serve(
 ) -> None:
     """Serves the runs of a folder, and of a lake, until a signal ends it; ``tell`` is given the address.
 
+    ``read`` is given the folder with links and relative parts resolved: the headlines of its runs name that folder, by
+    which they are told from those of the lake.
+
     ``until_eof``: also until standard input ends, which is how a server beside a run outlives no run.
     """
     password = place.check()
     listening = listen(place, DEFAULT_PORT)
     port = listening.getsockname()[1]
+    folder = folder.resolve()
+    read_own = partial(read, folder)
     if lake is None:
-        catalogue = Catalogue(read, partial(newest_known, folder))
+        catalogue = Catalogue(read_own, partial(newest_known, folder))
     else:
         from nicbench.web.lake_runs import LakeRuns  # imported here: pages without a lake load none of it
 
-        both = LakeRuns(lake, read)
+        both = LakeRuns(lake, read_own)
         catalogue = Catalogue(both.read, look=both.look)
     door = Door.of(place.known_as, port, tls=place.tls_cert is not None, password=password)
-    site = Site(folder.resolve(), catalogue, door, lake)
+    site = Site(folder, catalogue, door, lake)
     server = _Server(server_config(make_app(site), place), site)
     shown = place.shown
     if not until_eof:  # beside a run nothing is read before somebody asks

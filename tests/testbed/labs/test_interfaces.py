@@ -52,6 +52,28 @@ def test_the_tester_may_not_use_an_interface_and_is_told_why(
     assert caught.value.place == "tester, port t0"
 
 
+@pytest.mark.parametrize(
+    ("device", "next_step"),
+    [
+        pytest.param("nwp7", "did you mean nwp1? There are also: ifb0, nwp0", id="one digit is wrong"),
+        pytest.param("port7", "choose one of those that a test may use: ifb0, nwp0, nwp1", id="none is similar"),
+        pytest.param("eth1", "choose one of those that a test may use: ifb0, nwp0, nwp1", id="like the way out"),
+    ],
+)
+def test_what_is_proposed_for_a_name_that_no_interface_has_may_be_used(device: str, next_step: str) -> None:
+    links = [
+        {"ifname": "lo", "flags": ["LOOPBACK", "UP"]},
+        {"ifname": "eth0", "flags": ["UP"]},
+        {"ifname": "eth0.5", "flags": ["UP"], "link": "eth0", "linkinfo": {"info_kind": "vlan"}},
+        *({"ifname": name, "flags": ["UP"]} for name in ("ifb0", "nwp0", "nwp1")),
+    ]
+    found = Interfaces.parse(json.dumps(links), "[]", ['[{"dst": "default", "dev": "eth0"}]'])
+    with pytest.raises(NotReadyError) as caught:
+        check_interface(found, device, "tester", for_tester=True)
+
+    assert caught.value.next_step == next_step
+
+
 @pytest.mark.parametrize("device", ["busy0", "member0", "xdp0"])
 def test_a_dut_may_have_an_address_a_bridge_and_a_program_of_its_own(interfaces: Interfaces, device: str) -> None:
     assert check_interface(interfaces, device, "dut", for_tester=False)["ifname"] == device

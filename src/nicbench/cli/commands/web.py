@@ -53,8 +53,8 @@ def _web(
         from nicbench.web.beside import step_aside
 
         step_aside(runs / beside)
-        serve(runs, partial(runs_under, runs), place, partial(print, flush=True), until_eof=True)
+        serve(runs, runs_under, place, partial(print, flush=True), until_eof=True)
         return
     opened = find_lake(runs, lake)
     told = f"runs of {runs}" if opened is None else f"runs of {runs}, and of the lake {opened.address}"
-    serve(runs, partial(runs_under, runs), place, lambda at: say(f"{told}: {at}\nCtrl-C ends it"), lake=opened)
+    serve(runs, runs_under, place, lambda at: say(f"{told}: {at}\nCtrl-C ends it"), lake=opened)

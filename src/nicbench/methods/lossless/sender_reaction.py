@@ -32,7 +32,6 @@ from nicbench.methods._round_figures import (
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.stats.senders import Reaction, Settling, Step, settling_of, steps_of
 
-_ASSUMED_PORTS: Final = 4
 _MOST_STEPS: Final = 30
 _LEAST_S: Final = 2.0
 """A shorter period has too few means of half a second to judge by."""
@@ -77,8 +76,7 @@ class SenderReaction(RoundMethod):
         return 1
 
     def estimate_s(self) -> float:
-        """Returns an estimate for four ports; the actual number is known once the testbed is set up."""
-        return _ASSUMED_PORTS * (self.options.duration + ROUND_OVERHEAD_S)
+        return self.planned_ports * (self.options.duration + ROUND_OVERHEAD_S)
 
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((self.options.workload, ask) for ask, _ in self._asks())

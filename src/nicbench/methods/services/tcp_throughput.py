@@ -35,7 +35,6 @@ from nicbench.methods.base import RoundContext, RoundMethod, Values
 
 STANDARD_S: Final = 30.0
 """RFC 6349 asks for a transfer that is long enough to leave slow start behind: 30 s and more."""
-_ASSUMED_PORTS: Final = 4
 # Beside each segment with its IP and TCP headers: Ethernet's header, checksum, preamble and gap; or its header alone,
 # where the rate is that of a token bucket of nicbench's, which counts frames as the kernel has them.
 _LINE_OVERHEAD_BYTES: Final = 38
@@ -75,8 +74,7 @@ class TcpThroughput(RoundMethod):
         return 2
 
     def estimate_s(self) -> float:
-        """Returns an estimate for four ports; the actual number is known once the testbed is set up."""
-        return _ASSUMED_PORTS * (self.options.baseline + self.options.duration + 2 * ROUND_OVERHEAD_S)
+        return self.planned_ports * (self.options.baseline + self.options.duration + 2 * ROUND_OVERHEAD_S)
 
     def deviations(self) -> tuple[str, ...]:
         if self.options.duration >= STANDARD_S:

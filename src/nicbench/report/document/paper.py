@@ -36,6 +36,8 @@ _LONGEST_LABEL = 1000
 _TEXT = re.compile(r"(<t(?:ext|span|itle)\b[^>]*>(?:&\w+;|&#\w+;|[^<&]){300})[^<]+")
 """The text of a drawing that is longer than 300 characters, which is shortened."""
 _LABEL = re.compile(r'aria-label="([^"]*)"')
+_SEVERAL = re.compile(r"(?!1\b)\d+ ")
+"""The beginning of a summary that counts more than one."""
 _TAG = re.compile(r"<svg\b[^>]*>")
 
 
@@ -119,7 +121,8 @@ def left_out_words(folded: FoldedBlocks) -> Text:
     """Returns the sentence that paper has in place of a part that stays on the page."""
     words = "".join(each.text for each in folded.summary if isinstance(each, Text))
     rows = f", {folded.rows} rows" if folded.rows else ""
-    return Text(f"Left out here: {words}{rows}. It is in report.html.")
+    are = "They are" if _SEVERAL.match(words) else "It is"
+    return Text(f"Left out here: {words}{rows}. {are} in report.html.")
 
 
 def palette(style: str) -> dict[str, str]:

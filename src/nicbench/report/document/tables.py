@@ -50,14 +50,16 @@ def listing(items: Iterable[Part], *, ordered: bool = False) -> Listing:
     return Listing(tuple(inlines(item) for item in items), ordered)
 
 
-def remarks(texts: Sequence[str], tone: Tone, about: str) -> Iterator[Block]:
-    """Yields remarks: a few stand below their table; many are folded there on a page, and printed on paper."""
+def remarks(texts: Sequence[str], tone: Tone, about: str, *, is_detail: bool | None = None) -> Iterator[Block]:
+    """Yields remarks: a few stand below their table; many are folded there on a page, and printed on paper.
+
+    ``is_detail``: paper has only their number; without it, where they have no tone.
+    """
     star = set_tone("*", tone) if tone else None
     told = tuple(caption(star, " " if star else None, text, ".") for text in texts)
     if len(told) > _FEW_REMARKS:
-        yield FoldedBlocks(
-            inlines(star, " " if star else None, f"{len(told)} {about}"), told, "remarks", is_detail=not tone
-        )
+        summary = inlines(star, " " if star else None, f"{len(told)} {about}")
+        yield FoldedBlocks(summary, told, "remarks", is_detail=not tone if is_detail is None else is_detail)
     else:
         yield from told
 

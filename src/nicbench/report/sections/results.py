@@ -85,7 +85,7 @@ def section_blocks(section: Section, report: Report, figures: Figures, *, is_dra
         yield every
     yield from notes(section.notes)
     yield from remarks(section.doubts, "warn", "results are disturbed or incomplete, for these reasons")
-    yield from remarks(section.search_notes, "", "notes on the searches")
+    yield from search_remarks(section.search_notes)
     for each in section.rows:
         for near in each.result.near_tester_limit or ():
             about = f" {each.cells[0]} {section.table.columns[0].unit or ''}: {near.text}."
@@ -94,6 +94,13 @@ def section_blocks(section: Section, report: Report, figures: Figures, *, is_dra
         yield from _timing(section.timing)
     for further in section.further:
         yield from _further(further, section.scope)
+
+
+def search_remarks(notes: Sequence[str]) -> Iterator[Block]:
+    """Yields what the searches note; a rate that was not measured but extrapolated is said on paper as well."""
+    extrapolated = [note for note in notes if " extrapolated" in note]
+    yield from remarks(extrapolated, "", "notes on extrapolated rates", is_detail=False)
+    yield from remarks([note for note in notes if note not in extrapolated], "", "notes on the searches")
 
 
 def notes(notes: Sequence[str]) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from nicbench.core.errors import NotReadyError
+from nicbench.core.errors import NotReadyError, nearest_name
 from nicbench.hosts.base import Host
 from nicbench.hosts.kinds.netns import NetnsHost
 from nicbench.tuning.bpf import program_of_link
@@ -208,10 +208,24 @@ def _missing(interfaces: Interfaces, device: str, place: str) -> NotReadyError:
             place=place,
             next_step=f"give its host as `{{kind: netns, namespace: {namespace}}}` in the bench file",
         )
-    present = ", ".join(sorted(interfaces.links)) or "none"
-    return NotReadyError(
-        f"there is no interface {device}", place=place, next_step=f"choose one of those that exist: {present}"
+    return NotReadyError(f"there is no interface {device}", place=place, next_step=_instead(interfaces, device))
+
+
+def _instead(interfaces: Interfaces, device: str) -> str:
+    """The next step after a name that no interface has. What a test would be refused anyway is not proposed."""
+    usable = sorted(
+        name
+        for name, link in interfaces.links.items()
+        if "LOOPBACK" not in link.get("flags", ())
+        and not ({name, *reachable_from(interfaces.links, name)} & interfaces.default_route_devices)
     )
+    if not usable:
+        return "connect a port, or make an interface: no other than those of the default route and lo is there"
+    close = nearest_name(device, usable)
+    if close is None:
+        return f"choose one of those that a test may use: {', '.join(usable)}"
+    others = [name for name in usable if name != close]
+    return f"did you mean {close}?" + (f" There are also: {', '.join(others)}" if others else "")
 
 
 def _addresses_of(entry: Mapping[str, Any]) -> list[str]:

@@ -126,7 +126,8 @@ export class Chart {
       grid: { stroke: grid, width: 1 },
       ticks: { stroke: grid, width: 1 },
       label: of.label,
-      values: (_, ticks) => ticks.map((tick) => (tick === null || tick < 0 ? "" : of.value(tick))),
+      values: (_, ticks, __, ___, step) =>
+        ticks.map((tick) => (tick === null || tick < 0 ? "" : of.value(tick, of.kind ? 0 : step))),
       ...extra,
     });
     return {

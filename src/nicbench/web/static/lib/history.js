@@ -4,7 +4,7 @@ import { fill, h, say, visible, wordsOf } from "./dom.js";
 import { Address, filterFields, showFilters } from "./filters.js";
 import { keepPng, keepSvg } from "./picture.js";
 import { PointChart } from "./points.js";
-import { count, date, formOf } from "./text.js";
+import { count, date, formOf, several } from "./text.js";
 
 const READING_MS = 1000;
 const AGAIN_MS = 20_000;
@@ -130,13 +130,15 @@ export class HistoryPage {
     this.chart.show(series, { title: titleOf(found), x, y, window });
     const figures = found.series.reduce((sum, each) => sum + each.count, 0);
     const drawn = this.chart.rows.length;
-    const runs = found.series.length ? `${count(figures)} figures in ${count(found.series.length)} series` : "No figures match";
+    const runs = found.series.length
+      ? `${several(figures, "figure", "figures")} in ${count(found.series.length)} series`
+      : "No figures match";
     say(
       this.status,
       [
         runs,
-        found.left_out ? `; ${count(found.left_out)} shorter series are not shown: choose fewer runs, or divide less` : "",
-        drawn < figures ? `; ${count(drawn)} are drawn: the lowest and the highest of successive ones, where they have a place` : "",
+        found.left_out ? `; ${several(found.left_out, "shorter series is", "shorter series are")} not shown: choose fewer runs, or divide less` : "",
+        drawn < figures ? `; ${several(drawn, "is", "are")} drawn: the lowest and the highest of successive ones, where they have a place` : "",
         found.reading ? `; runs are being read${progress(found.reading)}` : "",
         ".",
       ].join(""),

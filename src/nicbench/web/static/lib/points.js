@@ -9,6 +9,7 @@ const REACH = 40;
 /** Dashes of a change, and of a level that is only known to lie below its line. */
 export const DASH = { change: [4, 3], below: [2, 4] };
 const MOST_INTERVALS = 600;
+const DAY_S = 86_400;
 const SHAPE = { valid: "circle", adjusted: "square", imported: "triangle" };
 
 /** The shape of a figure: a cross where no claim rests on it, an arrow down where it lies below its bound. */
@@ -86,12 +87,13 @@ export class PointChart extends Chart {
       y: { distr: y.kind === "log" ? 3 : 1, range: (_, low, high) => this.reach(y, ...this.withIntervals(low, high)) },
     };
     const lines = this.marks().reduce((most, mark) => (mark.kind === "change" ? Math.max(most, mark.line + 1) : most), 0);
-    options.padding = [8 + 15 * lines, 28, null, null];
+    options.padding = [8 + 15 * lines, x.kind === "time" ? 56 : 28, null, null]; // half of the last mark of an axis
     this.ticks = [[], []];
     options.axes.forEach((axis, number) => {
       const of = number === 0 ? x : y;
       axis.values = (_, splits, __, space, step) => {
-        this.ticks[number] = splits.map((at) => [at, at === null ? "" : visible(of.value(at, step))]);
+        const apart = of.kind === "log" ? 0 : step; // on a logarithmic axis each has its own digits
+        this.ticks[number] = splits.map((at) => [at, at === null ? "" : visible(of.value(at, apart))]);
         return this.ticks[number].map(([, text]) => text);
       };
     });
@@ -136,10 +138,12 @@ export class PointChart extends Chart {
   /** The bounds of an axis around its values, or the chosen window. */
   reach(of, low, high) {
     if (of === this.x && this.window) return this.window;
+    if (of === this.x && this.rows.length > 0) [low, high] = [this.rows[0].x, this.rows.at(-1).x]; // uPlot widens a single one
     if (low === null || high === null) return of.kind === "log" ? [1, 10] : [0, 1];
     if (of.kind === "log") return [rounded(low / 1.1, Math.floor), rounded(high * 1.1, Math.ceil)];
     if (of.kind === "words") return [low - 0.6, high + 0.6];
-    const room = high > low ? (high - low) * 0.05 : Math.abs(high) * 0.05 || 1;
+    const around = of.kind === "time" ? DAY_S : Math.abs(high) * 0.05 || 1;
+    const room = high > low ? (high - low) * 0.05 : around;
     const first = of === this.y && this.y.zero ? Math.min(0, low) : low - room;
     const least = of === this.y && low >= 0 ? -room * 0.6 : -Infinity; // so that a figure of 0 is seen whole
     return [Math.max(least, first), high + room];

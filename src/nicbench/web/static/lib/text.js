@@ -2,29 +2,42 @@
 
 const DASH = "–";
 
-function scaled(value, units, base = 1000) {
-  if (value === null || value === undefined || !Number.isFinite(value)) return DASH;
-  let step = 0;
-  let left = Math.abs(value);
-  while (left >= base && step < units.length - 1) {
-    left /= base;
-    step += 1;
+/** How many digits behind the point tell multiples of `step` apart: 2 for 0.25, 1 for 0.5. */
+function digitsOf(step) {
+  for (let digits = 0; digits < 9; digits += 1) {
+    const left = step * 10 ** digits;
+    if (left >= 0.999 && Math.abs(left - Math.round(left)) < 1e-6 * left) return digits;
   }
-  const shown = left === 0 ? "0" : left >= 100 ? left.toFixed(0) : left >= 10 ? left.toFixed(1) : left.toFixed(2);
-  return `${value < 0 ? "−" : ""}${shown} ${units[step]}`;
+  return 9;
+}
+
+/** A number with its unit; `step`, where it is one of several on an axis, is the distance between two of them. */
+function scaled(value, units, step = 0) {
+  const base = 1000;
+  if (value === null || value === undefined || !Number.isFinite(value)) return DASH;
+  let unit = 0;
+  let left = Math.abs(value);
+  while (left >= base && unit < units.length - 1) {
+    left /= base;
+    unit += 1;
+  }
+  const digits = step > 0 ? digitsOf(step / base ** unit) : left >= 100 ? 0 : left >= 10 ? 1 : 2;
+  return `${value < 0 ? "−" : ""}${left === 0 ? "0" : left.toFixed(digits)} ${units[unit]}`;
 }
 
 /** Frames per second. */
-export const rate = (value) => scaled(value, ["pps", "kpps", "Mpps", "Gpps"]);
+export const rate = (value, step) => scaled(value, ["pps", "kpps", "Mpps", "Gpps"], step);
 /** Bits per second. */
-export const bits = (value) => scaled(value, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+export const bits = (value, step) => scaled(value, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"], step);
 /** Nanoseconds. */
-export const time = (value) => scaled(value, ["ns", "µs", "ms", "s"]);
+export const time = (value, step) => scaled(value, ["ns", "µs", "ms", "s"], step);
 /** A plain number, with thousands apart. */
 export const count = (value) =>
   value === null || value === undefined ? DASH : value.toLocaleString("en").replaceAll(",", " ");
+/** So many of something, by its name for one and for several. */
+export const several = (number, one, more) => `${count(number)} ${number === 1 ? one : more}`;
 /** Something each second. */
-export const perSecond = (value) => scaled(value, ["/s", "k/s", "M/s"]);
+export const perSecond = (value, step) => scaled(value, ["/s", "k/s", "M/s"], step);
 
 /** A share of 0 to 1 in percent; small ones keep their digits. */
 export function percent(share) {
@@ -46,14 +59,20 @@ export function clock(seconds) {
   return minutes ? `${minutes} min ${String(whole % 60).padStart(2, "0")} s` : `${whole} s`;
 }
 
-/** How a value is written, by the unit that its name ends with; `unit` is that of its table. */
+/** How a value is written, by the unit that its name ends with; `unit` is that of its table. On an axis the second
+ * argument is the step of its marks, which have as many digits as that needs. */
 export function formOf(name, unit) {
   if (name.endsWith("_frames_per_s")) return rate;
   if (name.endsWith("_bits_per_s")) return bits;
   if (name.endsWith("_ns")) return time;
   const suffix = unit ? ` ${unit}` : "";
-  return (value) => {
+  return (value, step = 0) => {
     if (value === null || value === undefined) return DASH;
+    if (step > 0) {
+      const digits = digitsOf(step);
+      const places = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+      return `${value.toLocaleString("en", places).replaceAll(",", " ")}${suffix}`;
+    }
     const shown = Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(4));
     return `${count(shown)}${suffix}`;
   };

@@ -2,7 +2,7 @@
 
 import { fill, h, say, wordsOf } from "../lib/dom.js";
 import { HistoryPage, seriesOf, TIME } from "../lib/history.js";
-import { change, count, date } from "../lib/text.js";
+import { change, count, date, several } from "../lib/text.js";
 
 const OUTCOMES = { worse: "incomplete", better: "valid", different: "label", "not comparable": "disturbed" };
 const run = (name) => h("a", { href: `/runs/${encodeURIComponent(name)}` }, name);
@@ -69,7 +69,7 @@ function drawChanges(found, series) {
     page.below,
     h("h2", {}, "Changes"),
     rows.length === 0 ? h("p", {}, "No change of level can be claimed from these runs.") : table(rows),
-    earlier ? h("p", { class: "caption" }, `${count(earlier)} earlier changes are not listed.`) : null,
+    earlier ? h("p", { class: "caption" }, `${several(earlier, "earlier change is", "earlier changes are")} not listed.`) : null,
     recent.map((each) =>
       h(
         "p",
