@@ -53,6 +53,7 @@ class Player(ABC):
 
     own_folder: str
 
+    @abstractmethod
     async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
         """NotReadyError where a tool that tests ask for is on none of the machines."""
 
@@ -142,6 +143,9 @@ class FakePlayer(Player):
     failed: str | None = None
     bonded: Callable[[RoundRequest], tuple[BondObservation, ...]] = lambda request: ()
     traced: Callable[[RoundRequest], tuple[SenderTrace, ...]] = lambda request: ()
+
+    async def require_tools(self, asked: Iterable[tuple[WorkloadChoice, JobSpec]]) -> None:
+        """Every tool is there."""
 
     async def prepare(self, preparation: Preparation) -> None:
         self.prepared.append(preparation)
