@@ -11,9 +11,9 @@ import pytest
 from nicbench.bench_file import parse
 from nicbench.cli.commands.resume import refuse_tampering
 from nicbench.cli.main import main
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import RunFinished
-from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.trial import Trial
 from nicbench.measure.trials import TrialMaker
 from nicbench.stages.turns import make_run_started, refuse_changed_bench
@@ -144,3 +144,48 @@ def test_a_traceback_that_an_older_manifest_covers_is_no_part_of_the_results(fol
     content["sha256"]["error.txt"] = "0" * 64
     path.write_text(json.dumps(content, indent=1) + "\n")
     refuse_tampering(folder)
+
+
+def without_its_end(self: RunFolder, *_: object) -> None:
+    raise HostError("the disk is full; what was measured so far is kept", place=str(self.path))
+
+
+def accept_nothing(self: Any, result: Result) -> Result:
+    return result.model_copy(update={"test": "loss", "values": {**result.values, "accepted": "no"}})
+
+
+async def find_nothing(*_: object) -> tuple[Result, ...]:
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("name", "instead", "status", "told"),
+    [
+        ("nicbench.measure.samples.LiveContext.complete", accept_nothing, 6, "not accepted: "),
+        ("nicbench.methods.frame_loss.FrameLoss.run", find_nothing, 5, "no test gave a result"),
+    ],
+    ids=["not accepted", "nothing measured"],
+)
+def test_a_run_whose_end_was_not_written_ends_as_it_would_have(
+    name: str,
+    instead: Any,
+    status: int,
+    told: str,
+    quick: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(name, instead)
+        patched.setattr(RunFolder, "finish", without_its_end)
+        first, folder = run_to(tmp_path / "runs", quick)
+    assert first == 4
+    assert "the disk is full" in capsys.readouterr().err
+
+    assert resume(folder, "--json") == status
+    ended = capsys.readouterr()
+    assert "had measured everything" in ended.err
+    assert told in ended.err
+    assert json.loads(ended.out)["error"]["exit_status"] == status
+    assert folder.finished

@@ -74,20 +74,31 @@ def conduct(
         if not resumed and not _is_worth_keeping(folder, error):
             folder.remove()  # refused before anything was measured: the folder would only clutter the list of runs
             raise ReportedError(error, None) from error
-        partial = _partial_summary(bench, folder)
-        report = None
-        if with_report:
-            with contextlib.suppress(NicbenchError):
-                report = build_report(folder)
-        if partial is not None and partial.results and not as_json:
-            _print_beside_error(partial)
-        if report is not None:
-            say(f"\nreport of what was measured: {report}")
-        raise ReportedError(_with_next_step(error, bench, folder), partial) from error
+        raise report_failed(error, bench, folder, as_json=as_json, with_report=with_report) from error
     except Exception as error:
         raise ReportedError(CrashError.of(error, folder.path), _partial_summary(bench, folder)) from error
     finally:
         folder.journal.close()
+    conclude(summary, folder, as_json=as_json, with_report=with_report)
+
+
+def report_failed(
+    error: NicbenchError, bench: BenchFile, folder: RunFolder, *, as_json: bool, with_report: bool
+) -> ReportedError:
+    """Shows what was measured before a run ended with ``error``, and returns what is to be raised."""
+    partial, report = _partial_summary(bench, folder), None
+    if with_report:
+        with contextlib.suppress(NicbenchError):
+            report = build_report(folder)
+    if partial is not None and partial.results and not as_json:
+        _print_beside_error(partial)
+    if report is not None:
+        say(f"\nreport of what was measured: {report}")
+    return ReportedError(_with_next_step(error, bench, folder), partial)
+
+
+def conclude(summary: Summary, folder: RunFolder, *, as_json: bool, with_report: bool) -> None:
+    """Shows the results of a run that came to its end. ReportedError where one is not what it must be."""
     report = build_report(folder) if with_report else None
     missed = _missed(summary)
     try:
