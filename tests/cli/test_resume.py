@@ -12,11 +12,12 @@ from nicbench.bench_file import parse
 from nicbench.cli.commands.resume import refuse_tampering
 from nicbench.cli.main import main
 from nicbench.core.errors import HostError, UsageError
-from nicbench.core.events import RunFinished
+from nicbench.core.events import RunFinished, TestStarted, TrialStarted
 from nicbench.core.result import Result, ResultVerdict, Summary
 from nicbench.core.trial import Trial
 from nicbench.measure.trials import TrialMaker
 from nicbench.stages.turns import make_run_started, refuse_changed_bench
+from nicbench.stats.activity import Activity
 from nicbench.store.folder import RunFolder
 
 BENCH = """
@@ -144,6 +145,32 @@ def test_a_traceback_that_an_older_manifest_covers_is_no_part_of_the_results(fol
     content["sha256"]["error.txt"] = "0" * 64
     path.write_text(json.dumps(content, indent=1) + "\n")
     refuse_tampering(folder)
+
+
+def test_what_a_resumed_run_has_of_a_test_counts_as_done(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stop(self: TrialMaker, *arguments: Any) -> Trial:
+        if len(made) == 3:
+            raise HostError("the DUT died")
+        made.append(await make(self, *arguments))
+        return made[-1]
+
+    made: list[Trial] = []
+    make = TrialMaker.make
+    with monkeypatch.context() as patched:
+        patched.setattr(TrialMaker, "make", stop)
+        status, folder = run_to(tmp_path / "runs", quick)
+    assert status == 4
+    assert resume(folder) == 0
+
+    first, again = (event for event in folder.journal.events() if isinstance(event, TestStarted))
+    assert (first.kept, first.kept_s) == (0, 0.0)
+    assert (again.kept, again.kept_s) == (3, pytest.approx(3 * 0.025))
+    began = TrialStarted(test="loss", parameters={}, purpose="loss", load_frames_per_s=1e3, duration_s=0.02, repeat=0)
+    activity = Activity().after(again).after(began)
+    assert activity.current is not None
+    assert activity.current.number == 4
 
 
 def without_its_end(self: RunFolder, *_: object) -> None:
