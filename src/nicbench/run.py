@@ -68,9 +68,7 @@ async def run(
                 raise
         raise
     summary = _finish(bench, folder, bus, complete=True)
-    nothing = find_nothing_measured(bench, summary.results, folder.journal.samples(), str(folder.path))
-    if nothing is not None:
-        raise nothing
+    _refuse_nothing(bench, folder, summary)
     return summary
 
 
@@ -93,10 +91,21 @@ async def _measure(whole: BenchFile, setting: TurnSetting) -> None:
 
 
 def finish_again(bench: BenchFile, folder: RunFolder) -> Summary:
-    """Writes what follows from the journal of a run that came to its end, and was killed before it had written that."""
+    """Writes what follows from the journal of a run that came to its end, and was killed before it had written that.
+
+    It raises what the run itself would have: the error of one that measured nothing.
+    """
     summary = summarise(bench, folder.journal, folder.run_id, complete=True)
     folder.finish(summary, bench.measures)
+    _refuse_nothing(bench, folder, summary)
     return summary
+
+
+def _refuse_nothing(bench: BenchFile, folder: RunFolder, summary: Summary) -> None:
+    """Raises the error of a run that came to its end without a figure."""
+    nothing = find_nothing_measured(bench, summary.results, folder.journal.samples(), str(folder.path))
+    if nothing is not None:
+        raise nothing
 
 
 def _finish(bench: BenchFile, folder: RunFolder, bus: Bus, *, complete: bool) -> Summary:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,8 @@ import pytest
 
 from nicbench.cli import output
 from nicbench.cli.output import streams_may_break
+from nicbench.core.errors import HostError, NicbenchError, ThresholdError
+from nicbench.core.result import Summary
 
 JSON = "validate bench.yaml --json"
 NICBENCH = f"{sys.executable} -m nicbench"
@@ -106,6 +111,76 @@ def test_a_run_goes_on_where_its_progress_cannot_be_written(
         patched.setattr(sys, "stderr", full)
         assert nicbench("run", "bench.yaml", *options).status == 0
     assert list(Path("runs").glob("*/report.html"))
+
+
+@pytest.fixture
+def without_a_reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stdout is a pipe whose reader has ended."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream, monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", stream)
+        yield
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (None, 130, "stopped by SIGINT"),
+        (HostError("the DUT died", place="dut"), 4, "error: dut: the DUT died"),
+        (ThresholdError("a threshold was missed"), 6, "error: a threshold was missed"),
+    ],
+    ids=["interrupted", "a host died", "a threshold"],
+)
+def test_a_run_that_failed_says_so_where_nobody_reads_its_results(
+    error: NicbenchError | None,
+    status: int,
+    told: str,
+    options: tuple[str, ...],
+    nicbench: Any,
+    run_is: Callable[..., None],
+    one_result: Callable[..., None],
+    without_a_reader: None,
+) -> None:
+    async def failing(bench: Any, folder: Any, bus: Any) -> None:
+        one_result(bench, folder, bus)
+        if error is not None:
+            raise error
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    run_is(failing)
+    ended = nicbench("run", "bench.yaml", *options)
+    assert ended.status == status
+    assert told in ended.stderr
+    assert "report of what was measured: " in ended.stderr
+    assert list(Path("runs").glob("*/report.html"))
+
+
+def test_results_that_are_not_accepted_give_their_status_where_nobody_reads_them(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any, without_a_reader: None
+) -> None:
+    async def not_accepted(bench: Any, folder: Any, bus: Any) -> Summary:
+        summary: Summary = await finished_run(bench, folder, bus)
+        result = summary.results[0]
+        refused = result.model_copy(update={"values": {**result.values, "accepted": "no"}})
+        return summary.model_copy(update={"results": (refused,)})
+
+    run_is(not_accepted)
+    ended = nicbench("run", "bench.yaml")
+    assert ended.status == 6
+    assert "not accepted: throughput/64" in ended.stderr
+    assert "report: " in ended.stderr
+
+
+def test_a_good_run_names_its_report_where_nobody_reads_its_results(
+    nicbench: Any, run_is: Callable[..., None], finished_run: Any, without_a_reader: None
+) -> None:
+    run_is(finished_run)
+    ended = nicbench("run", "bench.yaml")
+    assert ended.status == 0
+    assert "report: " in ended.stderr
 
 
 def test_a_terminal_that_is_not_of_utf_8_gets_results_with_question_marks(monkeypatch: pytest.MonkeyPatch) -> None:

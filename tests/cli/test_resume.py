@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nicbench.bench_file import parse
 from nicbench.cli.commands.resume import refuse_tampering
 from nicbench.cli.main import main
-from nicbench.core.errors import UsageError
-from nicbench.core.events import RunFinished
-from nicbench.core.result import ResultVerdict, Summary
+from nicbench.core.errors import HostError, UsageError
+from nicbench.core.events import RunFinished, TestStarted, TrialStarted
+from nicbench.core.result import Result, ResultVerdict, Summary
+from nicbench.core.trial import Trial
+from nicbench.measure.trials import TrialMaker
 from nicbench.stages.turns import make_run_started, refuse_changed_bench
+from nicbench.stats.activity import Activity
 from nicbench.store.folder import RunFolder
 
 BENCH = """
@@ -21,6 +26,18 @@ title: Resumed
 lab: {kind: simulated}
 dut: {kind: simulated}
 tests: [{name: throughput, method: throughput, frame_bytes: [64]}]
+"""
+
+QUICK = """
+nicbench: 1
+title: Quick
+lab: {kind: simulated, capacity: 40 kpps, queue_frames: 16, delay: 20 us}
+dut: {kind: simulated}
+tests:
+  - name: loss
+    method: frame-loss
+    frame_bytes: [64]
+    trial: {duration: 20 ms, drain: 5 ms, settle: 0 ms}
 """
 
 
@@ -71,3 +88,131 @@ def test_a_folder_that_another_process_measures_in_is_busy_and_stays_as_it_is(
     assert main(["resume", str(folder.path)]) == 3
     assert "another nicbench process is writing this run" in capsys.readouterr().err
     assert sorted(path.name for path in folder.path.iterdir()) == before
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Path:
+    """A bench file whose run takes a fraction of a second."""
+    path = tmp_path / "quick.yaml"
+    path.write_text(QUICK)
+    return path
+
+
+def run_to(runs: Path, bench: Path) -> tuple[int, RunFolder]:
+    """Runs a bench file; returns the exit status and the folder."""
+    status = main(["run", str(bench), "--runs", str(runs), "--no-progress", "--no-report"])
+    [path] = runs.iterdir()
+    return status, RunFolder.open(path)
+
+
+def resume(folder: RunFolder, *options: str) -> int:
+    return main(["resume", str(folder.path), "--no-progress", "--no-report", *options])
+
+
+def test_a_run_that_a_fault_of_nicbench_ended_goes_on(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def crash(self: TrialMaker, *arguments: Any) -> Trial:
+        if len(made) == 2:
+            raise ZeroDivisionError("division by zero")
+        made.append(await make(self, *arguments))
+        return made[-1]
+
+    made: list[Trial] = []
+    make = TrialMaker.make
+    with monkeypatch.context() as patched:
+        patched.setattr(TrialMaker, "make", crash)
+        status, folder = run_to(tmp_path / "runs", quick)
+    assert status == 1
+    assert (folder.path / "error.txt").is_file()
+    assert not folder.differences()
+
+    capsys.readouterr()
+    assert main(["report", str(folder.path)]) == 0
+    assert "changed" not in capsys.readouterr().err
+
+    assert resume(folder) == 0
+    assert "2 trials are kept" in capsys.readouterr().err
+    assert not folder.differences()
+    (folder.path / "error.txt").unlink()  # nobody needs it any more
+    assert not folder.differences()
+
+
+def test_a_traceback_that_an_older_manifest_covers_is_no_part_of_the_results(folder: RunFolder) -> None:
+    finish(folder, complete=False)
+    path = folder.path / "MANIFEST.json"
+    content = json.loads(path.read_text())
+    content["sha256"]["error.txt"] = "0" * 64
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    refuse_tampering(folder)
+
+
+def test_what_a_resumed_run_has_of_a_test_counts_as_done(
+    quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stop(self: TrialMaker, *arguments: Any) -> Trial:
+        if len(made) == 3:
+            raise HostError("the DUT died")
+        made.append(await make(self, *arguments))
+        return made[-1]
+
+    made: list[Trial] = []
+    make = TrialMaker.make
+    with monkeypatch.context() as patched:
+        patched.setattr(TrialMaker, "make", stop)
+        status, folder = run_to(tmp_path / "runs", quick)
+    assert status == 4
+    assert resume(folder) == 0
+
+    first, again = (event for event in folder.journal.events() if isinstance(event, TestStarted))
+    assert (first.kept, first.kept_s) == (0, 0.0)
+    assert (again.kept, again.kept_s) == (3, pytest.approx(3 * 0.025))
+    began = TrialStarted(test="loss", parameters={}, purpose="loss", load_frames_per_s=1e3, duration_s=0.02, repeat=0)
+    activity = Activity().after(again).after(began)
+    assert activity.current is not None
+    assert activity.current.number == 4
+
+
+def without_its_end(self: RunFolder, *_: object) -> None:
+    raise HostError("the disk is full; what was measured so far is kept", place=str(self.path))
+
+
+def accept_nothing(self: Any, result: Result) -> Result:
+    return result.model_copy(update={"test": "loss", "values": {**result.values, "accepted": "no"}})
+
+
+async def find_nothing(*_: object) -> tuple[Result, ...]:
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("name", "instead", "status", "told"),
+    [
+        ("nicbench.measure.samples.LiveContext.complete", accept_nothing, 6, "not accepted: "),
+        ("nicbench.methods.frame_loss.FrameLoss.run", find_nothing, 5, "no test gave a result"),
+    ],
+    ids=["not accepted", "nothing measured"],
+)
+def test_a_run_whose_end_was_not_written_ends_as_it_would_have(
+    name: str,
+    instead: Any,
+    status: int,
+    told: str,
+    quick: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(name, instead)
+        patched.setattr(RunFolder, "finish", without_its_end)
+        first, folder = run_to(tmp_path / "runs", quick)
+    assert first == 4
+    assert "the disk is full" in capsys.readouterr().err
+
+    assert resume(folder, "--json") == status
+    ended = capsys.readouterr()
+    assert "had measured everything" in ended.err
+    assert told in ended.err
+    assert json.loads(ended.out)["error"]["exit_status"] == status
+    assert folder.finished

@@ -37,6 +37,38 @@ async def test_a_lease_by_ssh_names_how_long_it_outlives_its_controller_and_ends
     await second.release()
 
 
+async def test_a_lease_outlives_the_closing_of_its_host_between_two_turns(sshd: Server, tmp_path: Path) -> None:
+    said: list[str] = []
+    first = HostLease(sshd.host(), "first", None, said.append, folder=tmp_path)
+    await first.take()
+    for _ in range(2):  # before what a turn changed is undone, the hosts of its testbed are closed
+        host = sshd.host()
+        await host.run(("true",))
+        await host.close()
+        with pytest.raises(BusyError, match="run first of "):
+            await HostLease(LocalHost(), "second", None, folder=tmp_path).take()
+    assert not said
+    await first.release()
+
+    second = HostLease(LocalHost(), "second", None, folder=tmp_path)
+    assert await second.take() == []
+    await second.release()
+
+
+async def test_a_host_that_nobody_leases_any_more_is_closed(sshd: Server, tmp_path: Path) -> None:
+    host = sshd.host()
+    leases = [HostLease(host, run, [port], folder=tmp_path) for run, port in (("first", "a"), ("second", "b"))]
+    for each in leases:
+        await each.take()
+    for each in leases:
+        await host.close()
+        assert machine(host.options)._connections
+        await each.release()
+        await each.release()  # again it changes nothing
+    await host.close()
+    assert not machine(host.options)._connections
+
+
 async def test_a_controller_that_is_not_heard_of_loses_its_lease_and_the_next_is_told_whose_it_was(
     sshd: Server, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from nicbench.report.model import Report
 from nicbench.report.sections.watched import watched_parts
 from nicbench.report.watched import BETWEEN, Slice, WatchedMachine, watched_machines
 from nicbench.stats.cpu import CpuStates
+from nicbench.store import monitor_samples
 from nicbench.store.monitor_samples import MonitorLog
 
 S = 1_000_000_000
@@ -89,6 +90,29 @@ def test_sessions_of_a_resumed_run_follow_one_another(tmp_path: Path) -> None:
     written(tmp_path, began_ns=900 * S)
     (view,) = watched_machines(tmp_path, PLAN, PHASES)
     assert [round(one.end_s) for one in view.series[0].slices] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "interrupted"])
+def test_what_a_trial_that_was_not_finished_took_is_not_of_the_one_that_took_its_number(
+    tmp_path: Path, killed: bool
+) -> None:
+    written(tmp_path)
+    if not killed:
+        monitor_samples.finish(tmp_path)
+    log = MonitorLog(tmp_path, 900 * S)
+    log.event("local", json.dumps({"event": "ready"}))
+    names = [{"series": at, "metric": f"cpu_{one}_ns", "of": "cpu0", "kind": "count"} for at, one in enumerate(STATES)]
+    log.event("local", json.dumps({"event": "series", "series": names}))
+    log.trial("local", 9)  # it was under way when the first session ended, at a load of 100 %
+    sample = {"event": "sample", "values": [[0, S // 10], [3, S * 9 // 10]], "interval_ns": S, "time_ns": 901 * S}
+    log.event("local", json.dumps(sample))
+    log.close()
+
+    (view,) = watched_machines(tmp_path, PLAN, {**PHASES, "t0009": "latency"})
+    busy = {phase.name: (phase.duration_s, phase.rows[0].busy.mean) for phase in view.phases}
+    assert busy["latency"] == (1.0, pytest.approx(0.1))
+    assert busy["a trial that was not finished"] == (1.0, 1.0)
+    assert [span.name for span in view.spans][-2:] == ["a trial that was not finished", "latency"]
 
 
 def test_neighbours_are_taken_together_but_never_a_trial_with_what_is_beside_it() -> None:

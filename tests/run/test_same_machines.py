@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import platform
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nicbench.bench_file import parse
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import HostError, UsageError
 from nicbench.core.events import Bus, MachinesUsed, Note, UsedMachine
 from nicbench.core.redaction import Redactor
+from nicbench.hosts.fake import FakeHost
+from nicbench.hosts.kinds.local import LocalHost
 from nicbench.stages import same_machines
 from nicbench.store.folder import RunFolder
 
@@ -129,3 +133,39 @@ def test_this_very_machine_is_known_again(tmp_path: Path) -> None:
     again = RunFolder.open(folder.path)
     go_on(again)
     assert len(used(again)) == 1
+
+
+@pytest.fixture
+def identify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], UsedMachine]:
+    """Makes this machine say who it is with this content of /etc/machine-id; None: there is no such file."""
+    path = tmp_path / "machine-id"
+    monkeypatch.setattr(same_machines, "_ASK", same_machines._ASK.replace("/etc/machine-id", str(path)))
+
+    def ask_this_machine(content: str | None) -> UsedMachine:
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(content)
+        return asyncio.run(same_machines._identify(LocalHost(), "run"))
+
+    return ask_this_machine
+
+
+def test_a_machine_is_known_by_its_name_and_adapters_where_it_has_no_id(
+    identify: Callable[[str | None], UsedMachine],
+) -> None:
+    usual = identify("4f2a\n")
+    assert usual.host_name == platform.node()
+    assert identify("4f2a") == usual
+    for nothing in ("", "\n", None):  # an image that was not booted yet has an empty file
+        found = identify(nothing)
+        assert found == identify(None)
+        assert (found.host_name, found.cards) == (usual.host_name, usual.cards)
+        assert found.machine_hash != usual.machine_hash
+
+
+@pytest.mark.parametrize("answer", ["", "4f2a\n"], ids=["nothing", "no name"])
+def test_a_machine_that_does_not_say_who_it_is_is_an_error_with_its_name(answer: str) -> None:
+    host = FakeHost("rack1-07")
+    host.answer(("sh", "-c"), answer)
+    with pytest.raises(HostError, match="rack1-07: it does not say which machine it is"):
+        asyncio.run(same_machines._identify(host, "run"))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nicbench.bench_file import BenchFile, load, parse
-from nicbench.core.events import Bus, DriverChosen
+from nicbench.core.events import Bus, DriverChosen, TrialFinished
 from nicbench.core.plan import Plan
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
@@ -202,9 +202,23 @@ def test_a_resumed_run_keeps_its_driver_also_where_nobody_had_chosen_it(tmp_path
     options = {**plan.tester["options"], "driver": "net_pcap"}
     folder.write_json("plan.json", plan.model_copy(update={"tester": {**plan.tester, "options": options}}))
     assert settle(lab(), folder)[0] == "net_pcap"
-    folder.journal.append(DriverChosen(driver="xdp", reason="it could"))
-    assert settle(lab(), folder) == ("xdp", "it could", [])
     assert not tried
+
+
+@pytest.mark.slow
+def test_a_resumed_run_keeps_the_driver_that_its_samples_were_made_with(tmp_path: Path, tried: list[Any]) -> None:
+    folder = make_simulated(tmp_path)
+    run_whole(folder)
+    trials = [event for event in folder.journal.events() if isinstance(event, TrialFinished)]
+
+    moved = RunFolder.create(tmp_path, "nicbench: 1\n", "moved")
+    moved.journal.append(DriverChosen(driver="xdp", reason="the first session, which measured nothing"))
+    assert settle(lab(), moved)[0] == "xdp"
+    assert len(tried) == 1  # nothing was measured, so it is chosen anew
+    moved.journal.append(DriverChosen(driver="net_af_xdp", reason="the second, on another kernel"))
+    moved.journal.append(trials[0])
+    assert settle(lab(), moved) == ("net_af_xdp", "the second, on another kernel", [])
+    assert len(tried) == 1
 
 
 @pytest.mark.lab

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from nicbench.core.events import (
     RoundFinished,
     StageStarted,
@@ -16,7 +18,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.round import Round, RoundRequest
 from nicbench.core.trial import Health, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Verdict
-from nicbench.stats.time_left import TimeLeft
+from nicbench.stats.time_left import TimeLeft, duration_s
 
 PLANNED = [("throughput", 60.0), ("latency", 20.0)]
 CALIBRATING = StageStarted(stage="calibration", text="calibrating without a DUT: all of it")
@@ -26,23 +28,25 @@ SECOND_TEST = TestStarted(test="latency", method="latency", points=1, estimate_s
 
 def trial_finished() -> TrialFinished:
     """A trial of 28 s, which takes 30 s."""
+    return TrialFinished(trial=trial(28.0))
+
+
+def trial(for_s: float) -> Trial:
     request = TrialRequest(
-        frame_bytes=64, load_frames_per_s=1e3, duration_s=28.0, drain_s=1.0, settle_s=0.5, purpose=Purpose.SEARCH
+        frame_bytes=64, load_frames_per_s=1e3, duration_s=for_s, drain_s=1.0, settle_s=0.5, purpose=Purpose.SEARCH
     )
     counts = Counts(intended=1000, sent=1000, received=990, lost=10)
     reading = Reading(transmit_ns=1, counts=counts, streams=(), ports=(), latency=None, health=Health())
-    return TrialFinished(
-        trial=Trial(
-            id="t0001",
-            key="throughput/64/0",
-            test="throughput",
-            configuration="default",
-            parameters={"frame_bytes": 64},
-            repeat=0,
-            request=request,
-            reading=reading,
-            verdict=Verdict(),
-        )
+    return Trial(
+        id="t0001",
+        key="throughput/64/0",
+        test="throughput",
+        configuration="default",
+        parameters={"frame_bytes": 64},
+        repeat=0,
+        request=request,
+        reading=reading,
+        verdict=Verdict(),
     )
 
 
@@ -96,6 +100,17 @@ def left_after(*events: Any, calibration_s: float = 0.0) -> str | None:
 
 def test_a_finished_trial_shortens_what_is_left() -> None:
     assert left_after(FIRST_TEST, trial_finished()) == "about 50 s left"
+
+
+def test_what_a_resumed_run_has_of_a_test_is_not_left_of_it() -> None:
+    """Nine of ten intervals of a soak over ten hours."""
+    time_left = TimeLeft([("soak", 36e3)])
+    time_left.note(
+        TestStarted(test="soak", method="soak", points=10, estimate_s=36e3, kept=9, kept_s=9 * duration_s(trial(3598)))
+    )
+    assert time_left.estimate.text() == "about 60 min left"
+    assert time_left.estimate.share_done() == pytest.approx(0.9)
+    assert left_after(FIRST_TEST.model_copy(update={"kept": 2, "kept_s": 60.0}), SECOND_TEST) == "about 20 s left"
 
 
 def test_the_calibration_has_a_share_of_its_own_and_gives_back_what_it_did_not_use() -> None:

@@ -115,6 +115,33 @@ def test_a_resumed_run_adds_to_the_table_and_a_log_that_was_copied_is_not_copied
     assert monitored.costs["local"].cpu_ns == 2 * COST.cpu_ns
 
 
+@pytest.mark.parametrize("finished", [True, False], ids=["interrupted", "killed"])
+def test_a_trial_that_is_made_again_is_told_apart_from_what_was_recorded_before(tmp_path: Path, finished: bool) -> None:
+    for began_ns in (1_000_000_000, 50_000_000_000, 90_000_000_000):
+        logged(tmp_path, began_ns).close()
+        if finished:
+            monitor_samples.finish(tmp_path)
+    expected = [None, "t0007 (unfinished)", None, None] * 2 + [None, "t0007", None, None]
+    monitored = monitor_samples.read(tmp_path, None)
+    assert monitored is not None
+    assert monitored.table["trial"].to_pylist() == expected
+    monitor_samples.finish(tmp_path)
+    assert [row["trial"] for row in rows(tmp_path)] == expected
+
+
+def test_a_table_of_an_older_nicbench_is_told_apart_where_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(monitor_samples, "_made_again", lambda *_: {})
+        for began_ns in (1_000_000_000, 50_000_000_000):
+            logged(tmp_path, began_ns).close()
+        monitor_samples.finish(tmp_path)
+    monitored = monitor_samples.read(tmp_path, ("cpu_user_ns",))
+    assert monitored is not None
+    assert monitored.table["trial"].to_pylist() == [None, "t0007 (unfinished)", None, None, "t0007", None]
+
+
 def test_each_session_has_the_wall_time_of_its_start(tmp_path: Path) -> None:
     now_ns, monotonic_ns = time.time_ns(), time.monotonic_ns()
     logged(tmp_path, began_ns=monotonic_ns - 7_200_000_000_000).close()

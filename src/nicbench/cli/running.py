@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nicbench.bench_file import BenchFile
 from nicbench.cli.failure import CrashError, ReportedError, run_to_the_end
-from nicbench.cli.output import print_json, results, say
+from nicbench.cli.output import ReaderGoneError, print_json, results, say
 from nicbench.cli.progress import make_progress
 from nicbench.cli.summary_table import print_summary
 from nicbench.core.errors import InterruptedRunError, NicbenchError, ThresholdError
@@ -74,26 +74,56 @@ def conduct(
         if not resumed and not _is_worth_keeping(folder, error):
             folder.remove()  # refused before anything was measured: the folder would only clutter the list of runs
             raise ReportedError(error, None) from error
-        partial = _partial_summary(bench, folder)
-        if partial is not None and partial.results and not as_json:
-            print_summary(results(), partial)
-        if with_report:
-            with contextlib.suppress(NicbenchError):
-                say(f"\nreport of what was measured: {build_report(folder)}")
-        raise ReportedError(_with_next_step(error, bench, folder), partial) from error
+        raise report_failed(error, bench, folder, as_json=as_json, with_report=with_report) from error
     except Exception as error:
         raise ReportedError(CrashError.of(error, folder.path), _partial_summary(bench, folder)) from error
     finally:
         folder.journal.close()
+    conclude(summary, folder, as_json=as_json, with_report=with_report)
+
+
+def report_failed(
+    error: NicbenchError, bench: BenchFile, folder: RunFolder, *, as_json: bool, with_report: bool
+) -> ReportedError:
+    """Shows what was measured before a run ended with ``error``, and returns what is to be raised."""
+    partial, report = _partial_summary(bench, folder), None
+    if with_report:
+        with contextlib.suppress(NicbenchError):
+            report = build_report(folder)
+    if partial is not None and partial.results and not as_json:
+        _print_beside_error(partial)
+    if report is not None:
+        say(f"\nreport of what was measured: {report}")
+    return ReportedError(_with_next_step(error, bench, folder), partial)
+
+
+def conclude(summary: Summary, folder: RunFolder, *, as_json: bool, with_report: bool) -> None:
+    """Shows the results of a run that came to its end. ReportedError where one is not what it must be."""
     report = build_report(folder) if with_report else None
     missed = _missed(summary)
-    if not as_json:
-        print_summary(results(), summary)
-    elif missed is None:  # an error has the summary in the document that it prints
-        print_json(summary)
-    say(f"\nreport: {report}" if report is not None else f"\nwithout a report: nicbench report {folder.path} makes it")
+    try:
+        if missed is not None and not as_json:
+            _print_beside_error(summary)
+        elif not as_json:
+            print_summary(results(), summary)
+        elif missed is None:  # an error has the summary in the document that it prints
+            print_json(summary)
+    finally:  # also where nobody reads the results any more
+        made = (
+            f"report: {report}" if report is not None else f"without a report: nicbench report {folder.path} makes it"
+        )
+        say(f"\n{made}")
     if missed is not None:
         raise ReportedError(missed, summary)
+
+
+def _print_beside_error(summary: Summary) -> None:
+    """Prints the results of a run that ends with an error, which is told also where they cannot be written.
+
+    Ctrl-C ends the reader of a pipe (``| tee log``) as well.
+    """
+    with contextlib.suppress(ReaderGoneError, NicbenchError):
+        print_summary(results(), summary)
 
 
 def served(folder: RunFolder, *, wanted: bool) -> contextlib.AbstractContextManager[LivePage | None]:

@@ -110,6 +110,10 @@ class TestStarted(Frozen):
     method: str
     points: int
     estimate_s: float
+    kept: int = 0
+    """The trials or rounds of it that the journal of a resumed run has; they are not made again."""
+    kept_s: float = 0.0
+    """The seconds that those took, by what was asked for."""
 
 
 class TrialStarted(Frozen):

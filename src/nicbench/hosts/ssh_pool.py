@@ -30,6 +30,8 @@ class Machine:
         self._failed: HostError | None = None
         self.held = False
         """Whether the host restores its settings when the connection ends, so that it must stay open."""
+        self.leases = 0
+        """How many leases of the host end with the connection, so that it must stay open."""
 
     @property
     def proxy_command(self) -> tuple[str, ...]:

@@ -258,6 +258,13 @@ class LiveContext(ABC, Generic[SampleT, RequestT]):
 
         return await self._repeats.measure(once, lambda repeat: self._samples.has(f"{name}/{sequence}/{repeat}"))
 
+    @property
+    def kept(self) -> tuple[SampleT, ...]:
+        """The samples of this test that the journal of a resumed run has."""
+        log = self._samples.log
+        first = log.turn.key(f"{self._test.name}/")
+        return tuple(sample for key, sample in log.journaled.items() if key.startswith(first))
+
     def results_of(self, test: str) -> tuple[Result, ...]:
         """The results of an earlier test of this run."""
         return self._test.earlier.get(test, ())

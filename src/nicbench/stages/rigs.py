@@ -46,6 +46,7 @@ from nicbench.stages.reference_clock import MachineClock
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.stages.tester_driver import settle_driver
+from nicbench.stats.time_left import duration_s
 from nicbench.store.folder import RunFolder
 from nicbench.store.stop_request import end_where_asked
 from nicbench.testbed.duts.base import Addressing, Dut, EndpointDut, FrameDut
@@ -157,7 +158,12 @@ class Rig(ABC, Generic[ContextT]):
             if number > 0:  # before the first there is no test after which it could end
                 end_where_asked(self.setting.folder.path, f"test {test.name}")
             started = TestStarted(
-                test=test.name, method=test.method_kind, points=method.points(), estimate_s=method.estimate_s()
+                test=test.name,
+                method=test.method_kind,
+                points=method.points(),
+                estimate_s=method.estimate_s(),
+                kept=len(context.kept),
+                kept_s=sum(map(duration_s, context.kept)),
             )
             self.setting.bus.publish(started)
             by_test[test.name] = tuple(map(context.complete, await method.run(context)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from nicbench.bench_file.models import BenchFile
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import HostError, UnknownFactError, UsageError
 from nicbench.core.events import Bus, Event, MachinesUsed, Note, RoundFinished, TrialFinished, UsedMachine
 from nicbench.hosts import build_hosts
 from nicbench.hosts.asking import output_of
@@ -20,9 +20,10 @@ from nicbench.hosts.kinds.local import LocalHost
 from nicbench.store.folder import RunFolder
 
 THIS_MACHINE: Final = "this machine"
-# Virtual functions come and go with the settings of a run; the adapter that they belong to is asked for.
+# The id is a line of its own also where the file is missing, is empty (an image that was not booted yet) or has no
+# newline. Virtual functions come and go with the settings of a run; the adapter that they belong to is asked for.
 _ASK: Final = r"""
-cat /etc/machine-id 2>/dev/null || echo
+echo "$(cat /etc/machine-id 2>/dev/null)"
 uname -n
 for device in /sys/bus/pci/devices/*; do
     read -r class <"$device/class" || continue
@@ -89,7 +90,14 @@ def _machines(bench: BenchFile) -> dict[str, Host]:
 
 
 async def _identify(machine: Host, run_id: str) -> UsedMachine:
-    machine_id, name, *cards = (await output_of(machine, "sh", "-c", _ASK)).splitlines()
+    try:
+        machine_id, name, *cards = (await output_of(machine, "sh", "-c", _ASK)).splitlines()
+    except (UnknownFactError, ValueError) as error:  # ValueError: one line, so there is no uname
+        raise HostError(
+            f"it does not say which machine it is: {error}",
+            place=machine.name,
+            next_step="see that a shell there runs `uname -n` and may read /sys/bus/pci/devices",
+        ) from error
     # The id of a machine is confidential (machine-id(5)); with the id of the run no other run has the same hash.
     machine_hash = hashlib.sha256(f"{run_id}\n{machine_id}\n{name}".encode()).hexdigest()[:16]
     slots = (line.split() for line in cards)

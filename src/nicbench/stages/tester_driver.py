@@ -14,7 +14,7 @@ from nicbench.bench_file.checks import explain_objection
 from nicbench.bench_file.frame_sizes import explain_no_room
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import NotReadyError
-from nicbench.core.events import Bus, DriverChosen
+from nicbench.core.events import Bus, DriverChosen, RoundFinished, TrialFinished
 from nicbench.engine.attempt import refusal_of_ports
 from nicbench.hosts import build_hosts
 from nicbench.hosts.base import Host
@@ -74,12 +74,19 @@ async def settle_driver(
 
 
 def _chosen_before(folder: RunFolder) -> DriverChosen | None:
-    """The driver of the samples that the run has, also of one that was begun when runs did not choose."""
+    """The driver of the samples that the run has, also of one that was begun when runs did not choose.
+
+    A session that ended before the first sample may have chosen another: the last choice before that sample holds.
+    """
     if not folder.journal.samples():
         return None
+    chosen = None
     for event in folder.journal.events():
-        if isinstance(event, DriverChosen):
-            return event
+        if isinstance(event, TrialFinished | RoundFinished):
+            break
+        chosen = event if isinstance(event, DriverChosen) else chosen
+    if chosen is not None:
+        return chosen
     plan = folder.plan()
     known = plan.tester.get("options", {}).get("driver") if plan is not None else None
     return DriverChosen(driver=known or ALWAYS, reason="the run was begun with it")

@@ -154,7 +154,7 @@ class Activity:
     results: int = 0
     """The results of the test that are complete."""
     samples: int = 0
-    """The trials or rounds of the test that began."""
+    """The trials or rounds of the test that began, with those that a resumed run has of it."""
     current: Current | None = None
     search: BoundsNarrowed | None = None
     """How far the search under way has come; None where there is none, or it has not made a trial."""
@@ -190,7 +190,7 @@ class Activity:
             case StageStarted():
                 return replace(self._between(), stage=event.text, test=None)
             case TestStarted():
-                return replace(self._between(), test=event)
+                return replace(self._between(), test=event, samples=event.kept)
             case TrialStarted() | RoundBegun():
                 return self._begun(event)
             case TrialFinished() | RoundFinished():

@@ -20,7 +20,8 @@ from nicbench.core.events import (
     TrialStarted,
     TurnStarted,
 )
-from nicbench.core.trial import CALIBRATION, TrialRequest
+from nicbench.core.round import Round
+from nicbench.core.trial import CALIBRATION, Trial
 from nicbench.core.turn import ALONE, Turn
 from nicbench.core.units import format_duration_s
 
@@ -99,13 +100,11 @@ class TimeLeft:
             self._begin(Turn(event.configuration, event.run, event.number, event.of))
         elif isinstance(event, StageStarted | TestStarted | RunFinished):
             self._ended_s += self._planned_s.get(self._current or "", 0.0)
-            self._spent_s = self._sample_s = 0.0
+            self._spent_s, self._sample_s = event.kept_s if isinstance(event, TestStarted) else 0.0, 0.0
             part = _estimated_part(event)
             self._current = None if part is None else self._turn.key(part)
-        elif isinstance(event, TrialFinished):
-            self._spent_s, self._sample_s = self._spent_s + _duration_s(event.trial.request), 0.0
-        elif isinstance(event, RoundFinished):
-            self._spent_s, self._sample_s = self._spent_s + event.round.request.duration_s, 0.0
+        elif isinstance(event, TrialFinished | RoundFinished):
+            self._spent_s, self._sample_s = self._spent_s + duration_s(event.sample), 0.0
 
     def _begin(self, turn: Turn) -> None:
         """Begins a turn: those before it count as done, also where a resumed run skipped them."""
@@ -146,5 +145,9 @@ def _estimated_part(event: StageStarted | TestStarted | RunFinished) -> str | No
     return event.stage if isinstance(event, StageStarted) and event.stage == CALIBRATION else None
 
 
-def _duration_s(request: TrialRequest) -> float:
+def duration_s(sample: Trial | Round) -> float:
+    """Returns how long a trial or round takes, by what was asked for."""
+    if isinstance(sample, Round):
+        return sample.request.duration_s
+    request = sample.request
     return request.duration_s + request.drain_s + 2 * request.settle_s  # RFC 2544 section 23

@@ -1,8 +1,9 @@
 """MANIFEST.json: the format's version and the checksum of every file of a finished run.
 
 It leaves out itself, the reports (which can be made again), undo.json (the state of the changed machine, which
-``nicbench restore`` writes later), tags.json (names that people give a run later) and names that begin with a dot
-(files that a killed run was writing).
+``nicbench restore`` writes later), tags.json (names that people give a run later), error.txt (the traceback of a crash,
+written when the run has ended; nothing is shown from it) and names that begin with a dot (files that a killed run was
+writing).
 
 A checksum detects damage. It is no signature: whoever can write the folder can write the manifest as well.
 """
@@ -24,11 +25,11 @@ from nicbench.core.base import Frozen
 from nicbench.core.errors import UsageError
 from nicbench.core.redaction import visible_name
 from nicbench.store import reading
-from nicbench.store.files import damaged_error, json_text, storage_error, write_atomically
+from nicbench.store.files import ERROR, damaged_error, json_text, storage_error, write_atomically
 
 NAME = "MANIFEST.json"
 FORMAT = "1.0"
-_NOT_MEASURED = frozenset({NAME, "undo.json", "tags.json"})
+_NOT_MEASURED = frozenset({NAME, "undo.json", "tags.json", ERROR})
 _REPORT = re.compile(r"report(-[a-z]+)?(\.[a-z]+|-figures/[a-z0-9-]+\.svg)")
 _LARGEST_BYTES: Final = 2**36
 """No checksum is computed of larger files: a sparse file of a few bytes would keep a reader busy for days."""
@@ -108,7 +109,7 @@ def departures(
     if manifest is not None:
         present = {name for name, mode in entries.items() if stat.S_ISREG(mode) and _is_measured(name)}
         for name, checksum in manifest.sha256.items():
-            if name in found:
+            if name in found or not _is_measured(name):  # an older nicbench took the checksum of error.txt
                 continue
             if name not in present:
                 found[name] = "is missing"

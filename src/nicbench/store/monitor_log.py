@@ -43,6 +43,8 @@ class LogParser:
     costs: Costs
     metrics: frozenset[str] | None = None
     walls: list[int | None] = field(default_factory=list)
+    begun: set[tuple[int, str]] = field(default_factory=set)
+    """Each trial or round that began, with its session: one that was not finished begins again in a later session."""
     _began_ns: int = -1
     _known_before: bool = True
     _hosts: dict[str, _Host] = field(default_factory=dict)
@@ -69,6 +71,8 @@ class LogParser:
             known.trial = (
                 None if line["trial"] is None else f"{'r' if line.get('is_round') else 't'}{line['trial']:04d}"
             )
+            if known.trial is not None:
+                self.begun.add((len(self.sessions), known.trial))
         elif "ahead_ns" in line:
             known.ahead_ns = int(line["ahead_ns"])
         elif "cost" in line:

@@ -6,8 +6,10 @@ and one of: ``event``, a line of its monitor as it was; ``trial``, the trial or 
 
 monitor.parquet has one row for each value, for other programs. ``session`` is the start of the run, from 1 (a resumed
 run has several); ``at_s`` when the interval ended, in seconds since that start; ``trial`` the trial in which the whole
-interval lies, null between trials. A ``count`` was counted over ``interval_ns``: ``value / interval_ns * 1e9`` is a
-rate. A ``gauge`` was read at the interval's end. A null value could not be read.
+interval lies, null between trials. A trial that a killed session left is made again in the next, under its number: what
+was recorded of it before is of ``t0007 (unfinished)``, so that an id is of one session. A ``count`` was counted over
+``interval_ns``: ``value / interval_ns * 1e9`` is a rate. A ``gauge`` was read at the interval's end. A null value could
+not be read.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -103,6 +105,7 @@ _MOST_ROWS = 20_000_000
 """Limit of the rows of the requested metrics: two weeks of two CPUs sampled each second."""
 _MOST_ROWS_OF_ALL = 20 * _MOST_ROWS
 _METADATA = b"nicbench.monitor"
+_UNFINISHED: Final = " (unfinished)"
 
 SCHEMA = pa.schema(
     [
@@ -143,8 +146,9 @@ def finish(folder: Path) -> None:
             writing_atomically(folder / NAME) as stream,
             pq.ParquetWriter(stream, SCHEMA, compression="zstd") as writer,
         ):
-            for batch in itertools.chain(_read_earlier(folder), _batches(about, log)):
-                writer.write_batch(batch)
+            made_again = _made_again(_read_earlier(folder, ["session", "trial"]), about, log)
+            for batch in itertools.chain(_read_earlier(folder, SCHEMA.names), _batches(about, log)):
+                writer.write_batch(_tell_apart(batch, made_again))
             writer.add_key_value_metadata({_METADATA: json.dumps(about.dump()).encode()})
         log.unlink()
         sync_folder(folder)
@@ -173,9 +177,51 @@ def _read(folder: Path, metrics: tuple[str, ...] | None) -> MonitorTable | None:
     with contextlib.suppress(FileNotFoundError), reading.open_file(folder / NAME) as stream:
         tables.append(_read_filtered(stream, metrics))
     log = folder / LOG_NAME
-    if os.path.lexists(log):
+    known_log = log if os.path.lexists(log) else None
+    made_again = _made_again(itertools.chain.from_iterable(map(pa.Table.to_batches, tables)), about, known_log)
+    if known_log is not None:
         tables.append(pa.Table.from_batches(_batches(about, log, metrics), schema=SCHEMA))
-    return MonitorTable(pa.concat_tables(tables), _add_costs(about.costs), tuple(about.walls)) if tables else None
+    if not tables:
+        return None
+    batches = [_tell_apart(batch, made_again) for table in tables for batch in table.to_batches()]
+    return MonitorTable(pa.Table.from_batches(batches, SCHEMA), _add_costs(about.costs), tuple(about.walls))
+
+
+def _made_again(earlier: Iterable[pa.RecordBatch], about: _About, log: Path | None) -> dict[int, list[str]]:
+    """Finds the trials and rounds, by session, that a later session made again: those that were not finished.
+
+    ``earlier`` is what the table has, ``log`` what is to be added to it.
+    """
+    begun: set[tuple[int, str | None]] = set()
+    for batch in earlier:
+        pairs = pa.Table.from_batches([batch.select(["session", "trial"])]).group_by(["session", "trial"]).aggregate([])
+        begun |= set(zip(pairs["session"].to_pylist(), pairs["trial"].to_pylist(), strict=True))
+    parser = LogParser(list(about.sessions), [], frozenset())
+    if log is not None:
+        with reading.open_file(log) as stream:
+            for line in reading.iterate_lines(stream, log):
+                if b'"trial"' in line or b'"began_ns"' in line:  # samples are many, and say nothing of this
+                    list(parser.rows_of(line))
+    # One that an earlier end of the run has marked stays as it is.
+    known = [(session, trial) for session, trial in begun | parser.begun if trial and not trial.endswith(_UNFINISHED)]
+    last: dict[str, int] = {}
+    for session, trial in known:
+        last[trial] = max(session, last.get(trial, 0))
+    found: dict[int, list[str]] = {}
+    for session, trial in known:
+        if session < last[trial]:
+            found.setdefault(session, []).append(trial)
+    return found
+
+
+def _tell_apart(batch: pa.RecordBatch, made_again: Mapping[int, list[str]]) -> pa.RecordBatch:
+    """Gives the rows of trials that were made again an id of their own."""
+    session, trial = batch.column("session"), batch.column("trial")
+    for number, trials in made_again.items():
+        is_one = pc.and_(pc.equal(session, number), pc.is_in(trial, value_set=pa.array(trials, pa.string())))
+        trial = pc.if_else(is_one, pc.binary_join_element_wise(trial, _UNFINISHED, ""), trial)
+    columns = [trial if name == "trial" else batch.column(name) for name in SCHEMA.names]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def _read_filtered(stream: BinaryIO, metrics: tuple[str, ...] | None) -> pa.Table:
@@ -248,10 +294,10 @@ def _add_costs(costs: Costs) -> dict[str, MonitorCost]:
     return found
 
 
-def _read_earlier(folder: Path) -> Iterator[pa.RecordBatch]:
+def _read_earlier(folder: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     if (folder / NAME).is_file():
         with pq.ParquetFile(folder / NAME) as file:
-            yield from file.iter_batches(batch_size=_ROWS)
+            yield from file.iter_batches(batch_size=_ROWS, columns=columns)
 
 
 def _batches(about: _About, log: Path, metrics: tuple[str, ...] | None = None) -> Iterator[pa.RecordBatch]:

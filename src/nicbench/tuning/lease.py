@@ -20,6 +20,7 @@ from pathlib import Path
 from nicbench.core.errors import HostError, NicbenchError, NotReadyError
 from nicbench.hosts.base import Host, Process
 from nicbench.hosts.kinds.ssh import SshHost
+from nicbench.hosts.ssh_pool import Machine, machine
 from nicbench.tuning.lock import (
     Lease,
     Standing,
@@ -216,6 +217,7 @@ class HostLease:
         self._folder = folder
         self._process: Process | None = None
         self._watching: asyncio.Task[None] | None = None
+        self._connected: Machine | None = None
 
     async def take(self) -> list[str]:
         """Takes it; says whose dead leases were found. BusyError names living holders."""
@@ -228,6 +230,9 @@ class HostLease:
             await asyncio.shield(_end(process))
             raise
         self._process = process
+        if isinstance(self._host, SshHost):
+            self._connected = machine(self._host.options)
+            self._connected.leases += 1
         self._watching = asyncio.create_task(self._watch(process))
         return [f"{self._host.name}: {standing.words} left a lease behind: it was removed" for standing in answer.dead]
 
@@ -238,6 +243,9 @@ class HostLease:
             self._watching.cancel()
             await asyncio.wait((self._watching,))
             self._watching = None
+        if self._connected is not None:
+            self._connected.leases -= 1
+            self._connected = None
         if process is not None:
             await _end(process)
 

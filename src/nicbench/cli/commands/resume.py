@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nicbench.cli.options import DEFAULT_RUNS, Json, Live, NoProgress, NoReport, Redact, RunReference, RunsFolder, Wait
-from nicbench.cli.output import print_json, results, say
-from nicbench.core.errors import UsageError
+from nicbench.cli.output import say
+from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.core.events import Event, RunStarted
 from nicbench.store.files import BENCH
 from nicbench.store.folder import RunFolder
@@ -78,19 +78,16 @@ def resume(
 
 
 def _finish(bench: BenchFile, folder: RunFolder, *, as_json: bool, with_report: bool) -> None:
-    """Writes the results of a run that was killed when everything was measured."""
-    from nicbench.cli.running import build_report  # imported here, as in resume
-    from nicbench.cli.summary_table import print_summary
+    """Writes the results of a run that was killed when everything was measured; it ends as the run would have."""
+    from nicbench.cli.running import conclude, report_failed  # imported here, as in resume
     from nicbench.run import finish_again
 
-    summary = finish_again(bench, folder)
     say(f"{folder.run_id} had measured everything; its results are written now")
-    if as_json:
-        print_json(summary)
-    else:
-        print_summary(results(), summary)
-    if with_report:
-        say(f"\nreport: {build_report(folder)}")
+    try:
+        summary = finish_again(bench, folder)
+    except NicbenchError as error:
+        raise report_failed(error, bench, folder, as_json=as_json, with_report=with_report) from error
+    conclude(summary, folder, as_json=as_json, with_report=with_report)
 
 
 def refuse_imported(folder: RunFolder) -> None:

@@ -40,7 +40,8 @@ class SshHost(ChannelHost):
 
     async def close(self) -> None:
         # A held connection stays until the undo was done over it: its end would make the host restore its settings.
-        if not self._machine.held:
+        # So does one with a lease until that is given back: between two turns another run would take the host.
+        if not self._machine.held and not self._machine.leases:
             await self._machine.close()
 
     async def reconnect(self) -> None:
