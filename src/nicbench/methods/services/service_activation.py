@@ -217,7 +217,7 @@ class ServiceActivation(FrameMethod):
         for way, readings in ways_of_trial(trial):
             for service, point in zip(services, points, strict=True):
                 seen = seen_of(trial, readings, service, loads)
-                known = None if seen.availability is None else 100.0 * seen.availability
+                known = None if seen.availability is None else seen.availability.value
                 values = {"offered_bits_per_s": service.cir, **values_of(seen), "available_percent": known}
                 failures, open_ = performance_failures(service, seen), unjudged(service, seen, long=True)
                 results.append(self._publish(context, {**point, **way}, values, trial, disturbed, failures, open_))
@@ -342,7 +342,8 @@ class ServiceActivation(FrameMethod):
             part=PERFORMANCE,
             caption=(
                 "ITU-T Y.1564: every service at its CIR, all at once. Available is the time outside of ten and more "
-                "consecutive seconds in which over half of the frames were lost (ITU-T Y.1563)."
+                "consecutive seconds in which over half of the frames were lost (ITU-T Y.1563); without a figure where "
+                "the counts of a long test do not tell whether that was so."
             ),
             columns=(
                 *(_SERVICE, _WAY, Column(value="offered_bits_per_s", head="Offered"), _RATE, _LOSS, *_DELAYS),
