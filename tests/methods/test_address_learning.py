@@ -65,6 +65,11 @@ async def test_a_switch_that_learns_faster_than_the_tester_sends_has_at_least_th
     assert section.sentence == "learns 1\u202f000\u00a0addresses from frames at at least 990\u00a0kpps"
 
 
+async def test_what_went_wrong_in_disturbed_trials_is_no_limit_of_the_switch() -> None:
+    found = rate_of(await measured(Learner(100e3, ceiling=1e6, disturbed=[2])))
+    assert (found.upper, found.limited_by) == (None, None)
+
+
 async def test_a_switch_that_learns_nothing_has_no_rate() -> None:
     result = await measured(Learner(0.0))
     assert rate_of(result).reason_null == "frames were flooded at every rate that was tried"

@@ -261,6 +261,26 @@ async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_d
     assert (results[0].values["why"], results[0].verdict) == ("30 % was not sent", ResultVerdict.DISTURBED)
 
 
+@pytest.mark.parametrize("reason", [Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED])
+@pytest.mark.parametrize(("lost", "judged"), [(20, "not judged"), (0, "pass")])
+async def test_what_the_tester_itself_lost_is_no_failure_of_a_service(reason: Reason, lost: int, judged: str) -> None:
+    class Overrun(PolicedPath):
+        async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+            trial, _ = await super().measure(point, request)
+            finding = Finding(reason=reason, threshold="x", value=0.05, limit=0.001, text="port t1 dropped frames")
+            (stream,) = trial.reading.streams
+            gone = stream.counts.received // lost if lost else 0
+            counts = stream.counts.model_copy(
+                update={"received": stream.counts.received - gone, "lost": stream.counts.lost + gone}
+            )
+            reading = trial.reading.model_copy(update={"streams": (stream.model_copy(update={"counts": counts}),)})
+            return trial.model_copy(update={"reading": reading, "verdict": Verdict(findings=(finding,))}), True
+
+    results = await activated(Overrun(140 * MBIT), GOLD)
+    assert outcomes(results)["configuration/gold/25 % of CIR"] == judged
+    assert not [result for result in results if "does not pass" in str(result.values.get("answer"))]
+
+
 def test_a_figure_and_the_limit_that_it_misses_never_read_the_same() -> None:
     accept = Acceptance(loss=0.01, delay=1e-3, availability=0.9999)
     service = Service(name="voice", cir=100e6, accept=accept)

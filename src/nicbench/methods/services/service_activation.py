@@ -39,6 +39,7 @@ CONFIGURATION, PERFORMANCE = "configuration", "performance"
 PASS, FAIL, UNKNOWN = "pass", "fail", "not judged"
 ALL: Final = "all services"
 _ACCEPTED: Final = {PASS: "yes", FAIL: "no"}
+_LOST_BY_TESTER: Final = (Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED)
 # Loads that differ by less, relatively, are the same load: only rounding lies between them.
 _CLOSE: Final = 1e-6
 
@@ -255,9 +256,11 @@ class ServiceActivation(FrameMethod):
         failures: Sequence[str],
         open_: Sequence[str],
     ) -> Result:
-        unsent = [finding.text for finding in trial.verdict.findings if finding.reason is Reason.UNSENT]
-        outcome = UNKNOWN if unsent else FAIL if failures else UNKNOWN if open_ else PASS
-        why = "; ".join(unsent or (*failures, *(f"{name} is not known" for name in open_)))
+        # What the tester did not send was not tried, and what it lost by itself is no failure of the service.
+        not_tried = (Reason.UNSENT, *_LOST_BY_TESTER) if failures else (Reason.UNSENT,)
+        unjudgeable = [finding.text for finding in trial.verdict.findings if finding.reason in not_tried]
+        outcome = UNKNOWN if unjudgeable else FAIL if failures else UNKNOWN if open_ else PASS
+        why = "; ".join(unjudgeable or (*failures, *(f"{name} is not known" for name in open_)))
         verdict = ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
         result = self._result(
             parameters, {**values, "outcome": outcome, "accepted": _ACCEPTED.get(outcome), "why": why or None},

@@ -19,7 +19,7 @@ from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
-from nicbench.methods._results import Values, measure_sizes
+from nicbench.methods._results import Values, bounded_unless, measure_sizes
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.tables._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
 
@@ -80,7 +80,7 @@ class AddressCaching(FrameMethod):
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
-            _CAPACITY.value: _capacity(lower, upper),
+            _CAPACITY.value: bounded_unless(any(one.disturbances for one in tried), _capacity(lower, upper)),
             "first_not_kept_addresses": upper,
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,

@@ -21,7 +21,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.methods._loads import HIGHEST, FullLoad, full_rate
-from nicbench.methods._results import Values, measure_sizes
+from nicbench.methods._results import Values, bounded_unless, measure_sizes
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.tables._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
 
@@ -86,7 +86,7 @@ class AddressLearning(FrameMethod):
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
-            _RATE.value: _learning_rate(lower, upper, full),
+            _RATE.value: bounded_unless(any(one.disturbances for one in tried), _learning_rate(lower, upper, full)),
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,
             "addresses": self.options.addresses,

@@ -22,7 +22,7 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Res
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose
-from nicbench.methods._results import PER_PORT, measure_sizes, result_at, sending_ports
+from nicbench.methods._results import PER_PORT, bounded_unless, measure_sizes, result_at, sending_ports
 from nicbench.methods._trial_times import BurstPauses, TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -114,7 +114,9 @@ class ConnectionCapacity(FrameMethod):
 
         passed, failed = await most_held(fill, options.connections, options.precision)
         values: dict[str, Bounded | float | int | str | None] = {
-            _CAPACITY.value: _bounded(passed * ports, None if failed is None else failed * ports),
+            _CAPACITY.value: bounded_unless(
+                disturbances, _bounded(passed * ports, None if failed is None else failed * ports)
+            ),
             "made_in_ns": 1e9 * passed / options.rate,
             "connections_tried": options.connections * ports,
             "trials": len(trials),
