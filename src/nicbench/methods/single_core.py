@@ -25,7 +25,16 @@ from nicbench.core.table import Column, ImportColumn, ImportTable, Plot, ResultT
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
-from nicbench.methods._results import PER_PORT, bounded_unless, measure_sizes, result_at, sending_ports, verdict_of
+from nicbench.methods._loads import FullLoad
+from nicbench.methods._results import (
+    PER_PORT,
+    bounded_unless,
+    measure_sizes,
+    result_at,
+    sending_ports,
+    verdict_of,
+    without_tester,
+)
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -84,6 +93,9 @@ class SingleCore(FrameMethod):
     async def _measure_size(self, context: Context, size: Size) -> Result:
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
+        full = FullLoad("line rate", line_rate, line_rate, ceiling)
+        if full.is_sent_nothing:
+            return without_tester(self, size, full, _RATE.value)
         highest = min(line_rate, ceiling if ceiling is not None else line_rate)
         load = highest * self.options.load / 100.0
         request = self.options.trial.request(size, load, Purpose.AVERAGE)

@@ -10,6 +10,7 @@ itself. Verified: every frame by its signature and its payload; every frame is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Self
 
@@ -372,7 +373,7 @@ async def _why_not(context: Context, loads: Sequence[tuple[Size, float]]) -> str
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
         most = highest_frames_per_s(line_rate, ceiling)
-        share += frames_per_s / most
+        share += frames_per_s / most if most > 0.0 else math.inf
         if share > 1.0 + _CLOSE:
             what = "the line carries" if most == line_rate else "the tester sends"
             together = " of all services together" if len(loads) > 1 else ""

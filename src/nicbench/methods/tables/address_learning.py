@@ -21,7 +21,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.methods._loads import HIGHEST, FullLoad, full_rate
-from nicbench.methods._results import Values, bounded_unless, measure_sizes
+from nicbench.methods._results import Values, bounded_unless, measure_sizes, without_tester
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.tables._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
 
@@ -75,6 +75,8 @@ class AddressLearning(FrameMethod):
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, HIGHEST)
+        if full.is_sent_nothing:
+            return without_tester(self, size, full, _RATE.value)
         most, slowest = full.rate_frames_per_s, self.options.trial.slowest_frames_per_s(self.options.addresses)
         tried = await self._try(context, size, most)
         lower, upper = (most, None) if tried[-1].kept else (0.0, most)
