@@ -143,6 +143,18 @@ async def test_frames_of_the_switch_itself_are_not_taken_for_flooded_ones(keeps:
     assert why.endswith("switch off spanning tree, LLDP and its IGMP querier")
 
 
+async def test_a_single_frame_of_the_switch_in_each_trial_does_not_make_it_a_hub() -> None:
+    class Rarely(Table):
+        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+            reading = super().read(point, request)
+            ports = tuple(port.model_copy(update={"foreign": (port.foreign or 0) + 1}) for port in reading.ports)
+            return reading.model_copy(update={"ports": ports})
+
+    result = await measured(Rarely(5000))
+    assert result.verdict is ResultVerdict.INCOMPLETE
+    assert "the DUT sent 1 frame of its own" in result.disturbances[0]
+
+
 async def test_a_switch_is_watched_only_where_frames_seem_flooded() -> None:
     kept, flooded = Table(5000), Table(300)
     await measured(kept)

@@ -89,6 +89,7 @@ class Found:
     disturbances: tuple[str, ...]
     trial: str
     length_s: float
+    addresses: int
 
     @property
     def kept(self) -> bool:
@@ -117,6 +118,7 @@ async def _attempt(context: Context, point: dict[str, Any], request: TrialReques
         disturbances=tuple(finding.text for finding in trial.verdict.findings) if disturbed else (),
         trial=trial.id,
         length_s=request.duration_s + request.drain_s,
+        addresses=request.macs.addresses if request.macs is not None else 0,
     )
 
 
@@ -143,6 +145,8 @@ async def watch_for_own_frames(
     request = request.model_copy(update={"drain_s": max(_LEAST_WATCH_S, *flooded)})
     trial, _ = await context.measure({**size_parameters(size), "watch": "frames of the DUT's own"}, request)
     came = flooded_frames(trial)
+    # A DUT that keeps no address floods the frames of all.
+    kept_any = kept_any or any(one.flooded < one.addresses / 2 for one in tried)
     if came <= (0 if kept_any else _FLOODED_OF_ONE):
         return Watch(trial.id, None)
     return Watch(
