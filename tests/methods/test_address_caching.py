@@ -84,6 +84,7 @@ async def test_half_the_ageing_time_passes_on_either_side_of_a_trial_and_disturb
     result = await measured(table)
     assert {request.settle_s for request in table.requests} == {1.0}
     assert (result.verdict, result.disturbances) == (ResultVerdict.DISTURBED, ("the worker was held up",))
+    assert (capacity_of(result).upper, capacity_of(result).limited_by) == (None, None)
 
 
 async def test_the_report_has_the_capacity() -> None:
@@ -121,3 +122,43 @@ async def test_a_number_counts_as_not_kept_only_if_it_fails_twice() -> None:
     assert capacity_of(await measured(Loses(1000))).at_least
     for keeps in (17, 400, 998):
         assert capacity_of(await measured(Loses(keeps))).value == keeps
+
+
+class Talkative(Table):
+    """Sends a frame of its own every two seconds on each port, as spanning tree does."""
+
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+        reading = super().read(point, request)
+        own = round((request.duration_s + request.drain_s) / 2.0)
+        ports = tuple(port.model_copy(update={"foreign": (port.foreign or 0) + own}) for port in reading.ports)
+        return reading.model_copy(update={"ports": ports})
+
+
+@pytest.mark.parametrize("keeps", [300, 5000])
+async def test_frames_of_the_switch_itself_are_not_taken_for_flooded_ones(keeps: int) -> None:
+    result = await measured(Talkative(keeps))
+    assert (result.verdict, capacity_of(result).value) == (ResultVerdict.INCOMPLETE, None)
+    (why,) = result.disturbances
+    assert why.startswith("the DUT sent 6 frames of its own in 1")
+    assert why.endswith("switch off spanning tree, LLDP and its IGMP querier")
+
+
+async def test_a_single_frame_of_the_switch_in_each_trial_does_not_make_it_a_hub() -> None:
+    class Rarely(Table):
+        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+            reading = super().read(point, request)
+            ports = tuple(port.model_copy(update={"foreign": (port.foreign or 0) + 1}) for port in reading.ports)
+            return reading.model_copy(update={"ports": ports})
+
+    result = await measured(Rarely(5000))
+    assert result.verdict is ResultVerdict.INCOMPLETE
+    assert "the DUT sent 1 frame of its own" in result.disturbances[0]
+
+
+async def test_a_switch_is_watched_only_where_frames_seem_flooded() -> None:
+    kept, flooded = Table(5000), Table(300)
+    await measured(kept)
+    await measured(flooded)
+    assert [request.macs.addresses for request in kept.requests if request.macs] == [1000]
+    assert [request.macs.addresses for request in flooded.requests if request.macs][-1] == 1
+    assert flooded.requests[-1].drain_s == 10.0

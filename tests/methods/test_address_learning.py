@@ -65,6 +65,24 @@ async def test_a_switch_that_learns_faster_than_the_tester_sends_has_at_least_th
     assert section.sentence == "learns 1\u202f000\u00a0addresses from frames at at least 990\u00a0kpps"
 
 
+async def test_what_went_wrong_in_disturbed_trials_is_no_limit_of_the_switch() -> None:
+    found = rate_of(await measured(Learner(100e3, ceiling=1e6, disturbed=[2])))
+    assert (found.upper, found.limited_by) == (None, None)
+
+
 async def test_a_switch_that_learns_nothing_has_no_rate() -> None:
     result = await measured(Learner(0.0))
     assert rate_of(result).reason_null == "frames were flooded at every rate that was tried"
+
+
+async def test_a_switch_that_drops_what_it_has_not_learnt_is_not_said_to_flood() -> None:
+    class Dropping(Learner):
+        def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+            reading = super().read(point, request)
+            learning, test = reading.streams
+            lost = test.counts.model_copy(update={"received": test.counts.sent - 5, "lost": 5})
+            ports = tuple(port.model_copy(update={"foreign": 0}) for port in reading.ports)
+            streams = (learning, test.model_copy(update={"counts": lost}))
+            return reading.model_copy(update={"streams": streams, "ports": ports})
+
+    assert rate_of(await measured(Dropping(0.0))).reason_null == "frames were missing at every rate that was tried"

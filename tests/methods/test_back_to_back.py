@@ -175,6 +175,10 @@ async def test_a_disturbed_burst_marks_the_result() -> None:
     result = await measured(Buffering(512, disturbed=[4]))
     assert result.verdict is ResultVerdict.DISTURBED
     assert result.disturbances == ("the worker was held up",)
+    found = result.values["back_to_back_frames"]
+    assert isinstance(found, Bounded)
+    assert (found.upper, found.limited_by) == (None, None)
+    assert result.values["limit"] is None  # no search passed the longest burst
 
 
 @pytest.mark.parametrize(("step", "most"), [(1, 1), (16, 16), (1000, 1000)])

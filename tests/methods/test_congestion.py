@@ -136,6 +136,15 @@ async def test_a_switch_that_takes_every_burst_has_a_bound_and_one_that_takes_no
     assert bounds(none, "burst_frames").reason_null == "even the shortest burst lost"
 
 
+async def test_what_a_disturbed_burst_lost_is_no_limit_of_the_switch() -> None:
+    switch = Switch(1000.0, 100)
+    switch.disturbed = {2}
+    (result,) = await bursts(switch, (1,), 20_000.0)
+    assert result.verdict is ResultVerdict.DISTURBED
+    for name in ("burst_frames", "buffer_frames"):
+        assert (bounds(result, name).upper, bounds(result, name).limited_by) == (None, None)
+
+
 class ShortOfOne(Switch):
     """Its tester leaves one frame of a stream unsent where that has so many or more."""
 

@@ -68,9 +68,43 @@ async def test_connections_that_were_not_asked_for_are_not_held(short: tuple[int
 
 
 async def test_a_disturbed_trial_is_said_and_the_report_has_the_capacity() -> None:
-    result, _ = await measured(Table(1000, disturbed=(2,)), precision=0.1)
+    result, found = await measured(Table(1000, disturbed=(2,)), precision=0.1)
+    assert (found.upper, found.limited_by) == (None, None)  # the tester may have lost the frames
+    assert found.lower is not None
+    assert found.lower <= 1000
     assert (result.verdict, result.disturbances) == (ResultVerdict.DISTURBED, ("the worker was held up",))
     (section,) = sections([(await measured(Table(1000)))[0]], {})
     assert section.table.title == "Connection capacity"
     assert section.rows[0].cells[1] == "1\u202f000"
     assert section.sentence == "holds 1\u202f000 to 1\u202f008\u00a0connections at once"
+
+
+class SharedTable(KnownContext):
+    """Holds so many connections of both directions together."""
+
+    bidirectional, sending_ports = True, 2
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
+        assert request.frames is not None
+        frames = request.frames
+        kept = min(2 * frames, self.size)
+        streams = [
+            StreamReading(name=name, counts=Counts(intended=frames, sent=frames, received=got, lost=frames - got))
+            for name, got in (("0->1", kept - kept // 2), ("1->0", kept // 2))
+        ]
+        return reading_of(request.duration_s, streams)
+
+
+async def test_a_table_that_both_directions_share_is_reported_whole() -> None:
+    given = ConnectionCapacity.Options(connections=2000)
+    (result,) = await run(ConnectionCapacity("capacity", given), SharedTable(1000))
+    found = result.values["connection_capacity"]
+    assert isinstance(found, Bounded)
+    assert found.lower is not None
+    assert found.upper is not None
+    assert found.lower <= 1000 < found.upper <= 1.02 * found.lower
+    assert (result.scope, result.values["connections_tried"]) == ("sum of 2 ports", 4000)

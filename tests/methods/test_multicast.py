@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nicbench.core.headers.multicast import Burden, Groups
 from nicbench.core.pattern import Pattern
 from nicbench.core.reading import Arrivals, Counts
-from nicbench.core.result import Bounded, LimitedBy, Result
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Latency, PortReading, Purpose, Reading, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.multicast._groups import ports_objection
@@ -81,6 +81,14 @@ def bounds(result: Result, name: str) -> Bounded:
     value = result.values[name]
     assert isinstance(value, Bounded)
     return value
+
+
+async def test_what_a_disturbed_trial_lost_is_no_limit_of_the_table() -> None:
+    switch = Switch(keeps=100)
+    switch.disturbed = {2}
+    result = await capacity(switch)
+    found = bounds(result, "capacity_groups")
+    assert (result.verdict, found.upper, found.limited_by) == (ResultVerdict.DISTURBED, None, None)
 
 
 @given(keeps=st.integers(1, 499), floods=st.booleans())

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from nicbench.core.cpus import NumaNode, RanOn
-from nicbench.core.result import Result, Spread
+from nicbench.core.result import Bounded, Result, Spread
 from nicbench.core.round import Figures, Job, JobOutcome, RequestLatency
 from nicbench.methods.placement import PlacementMethod
 from nicbench.report.tables import sections
@@ -63,6 +63,23 @@ def test_processes_and_their_memory_are_near_far_and_on_both() -> None:
     placed = [[job.server_placement for job in request.jobs] for request in made.requests]
     assert [[place.memory_node for place in each] for each in placed] == [[0, 0], [1, 1], [1, 0]]
     assert [place.cpus for place in placed[2]] == [(2, 3), (0, 1)]
+
+
+def test_one_process_of_a_port_is_not_said_to_be_on_all_nodes() -> None:
+    found = ports(asyncio.run(method(memory_loads=[0]).run(laboratory(obedient).context)))
+    assert {where: result.verdict for (where, _), result in found.items()} == {
+        "remote": "valid", "local": "valid", "balanced": "incomplete",
+    }  # fmt: skip
+    balanced = found["balanced", 0]
+    rate = balanced.values["throughput_bits_per_s"]
+    assert isinstance(rate, Bounded)
+    assert rate.reason_null == (
+        "balanced needs as many clients of a port at once as there are nodes: s0 has 1 for 2 nodes"
+    )
+    assert balanced.disturbances == (rate.reason_null,)
+    assert not [name for name in balanced.values if name.endswith("_change_percent")]
+    two = ports(asyncio.run(method(memory_loads=[0]).run(laboratory(obedient, clients_per_port=2).context)))
+    assert {result.verdict for result in two.values()} == {"valid"}
 
 
 def test_ports_on_both_nodes_are_each_served_by_their_own_when_balanced() -> None:

@@ -95,8 +95,26 @@ async def test_an_elephant_is_no_fault_of_the_hash_and_hurts_the_flows_on_its_qu
         ((254, 250, 250, 250), (250, 250, 250, 250), "every frame where its table says", 0),
         ((350, 150, 250, 250), (250, 250, 250, 250), "100 frames are not where its table says", 100),
         ((500, 500, 0, 0), (500, 500, 0, 0), "every frame where its table says; it leaves out queue 2, 3", 0),
+        (
+            (250, 50, 250, 250),
+            (250, 250, 250, 250),
+            "every frame that came is where its table says; 200 frames came to no queue: lost before it",
+            0,
+        ),
+        (
+            (350, 50, 250, 250),
+            (250, 250, 250, 250),
+            "100 frames are not where its table says; 100 frames came to no queue: lost before it",
+            100,
+        ),
     ],
-    ids=["with a frame of others", "elsewhere", "a table that leaves queues out"],
+    ids=[
+        "with a frame of others",
+        "elsewhere",
+        "a table that leaves queues out",
+        "an overloaded queue",
+        "elsewhere and lost",
+    ],
 )
 async def test_frames_are_held_against_the_table_of_the_adapter(
     frames: tuple[int, ...], expected: tuple[int, ...], told: str, misplaced: int

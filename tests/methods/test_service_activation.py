@@ -12,8 +12,8 @@ from nicbench.core.reading import Counts, Intervals
 from nicbench.core.result import Bounded, Result, ResultVerdict
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial, TrialRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
-from nicbench.methods.services._judging import performance_failures
-from nicbench.methods.services._seen import Seen, available_share
+from nicbench.methods.services._judging import performance_failures, unjudged
+from nicbench.methods.services._seen import Availability, Seen, availability_in, availability_of, available_share
 from nicbench.methods.services._service import Acceptance, Service, steps_of
 from nicbench.methods.services.service_activation import ActivationTimes, ServiceActivation
 from nicbench.report.tables import sections
@@ -178,6 +178,53 @@ def test_ten_errored_seconds_begin_unavailable_time_and_ten_others_end_it() -> N
     assert available_share([]) is None
 
 
+def intervals_with_outage(duration_s: float, from_s: float, to_s: float) -> Intervals:
+    """1000 frames/s, with none from one second to another, in the intervals that the engine keeps: 4096 at most."""
+    width_ns = 100_000_000
+    while duration_s * 1e9 // width_ns >= 4096:
+        width_ns *= 2
+    starts_s = [number * width_ns / 1e9 for number in range(round(duration_s * 1e9) // width_ns)]
+    width_s = width_ns / 1e9
+    lost_s = [max(0.0, min(start + width_s, to_s) - max(start, from_s)) for start in starts_s]
+    received = tuple(round(1000 * (width_s - lost)) for lost in lost_s)
+    return Intervals(interval_ns=width_ns, received=received, missing=(0,) * len(received))
+
+
+@pytest.mark.parametrize("duration_s", [60, 900, 7200, 86_400])
+@pytest.mark.parametrize("from_s", [20.0, 31.7])
+@pytest.mark.parametrize("length_s", [1.0, 9.0, 10.5, 25.0])
+def test_the_availability_of_a_long_test_contains_the_true_one(duration_s: int, from_s: float, length_s: float) -> None:
+    to_s = from_s + length_s
+    lost_s = [max(0.0, min(second + 1.0, to_s) - max(second, from_s)) for second in range(duration_s)]
+    true = available_share([lost > 0.5 for lost in lost_s])
+    found = availability_in(intervals_with_outage(duration_s, from_s, to_s), 1000.0, duration_s)
+    assert true is not None
+    assert found.lower <= true <= found.upper
+    if duration_s <= 900 or length_s < 5.0:
+        assert found.lower == found.upper  # 0.1 s and 0.4 s are fine enough, and a short outage is none
+    if length_s >= 10.5:
+        assert found.lower < 1.0
+
+
+def test_an_outage_that_may_have_been_ten_seconds_is_not_passed_as_available() -> None:
+    service = Service(name="voice", cir=100e6, accept=Acceptance(availability=0.9999))
+    available = availability_in(intervals_with_outage(86_400, 1000.0, 1011.0), 1000.0, 86_400)
+    seen = Seen(
+        loss_ratio=0.0, delay_ns=1.0, delay_variation_ns=None, committed_bits_per_s=1e8, bits_per_s=1e8,
+        duration_s=86_400.0, uncertainty=0.0, availability=available,
+    )  # fmt: skip
+    assert not performance_failures(service, seen)
+    assert unjudged(service, seen, long=True) == ["availability"]
+    assert isinstance(available.value, Bounded)
+    assert available.value.reason_null is not None
+    assert "to 100 %: counts are too coarse to tell each second" in available.value.reason_null
+
+
+def test_a_service_of_which_nothing_came_was_not_available_at_all() -> None:
+    silent = StreamReading(name="0->1", counts=Counts(intended=9, sent=9, received=0, lost=9))
+    assert availability_of(silent, 1000.0, 900.0) == Availability(0.0, 0.0)
+
+
 def test_a_service_needs_its_stream_and_pairs_of_ports() -> None:
     method = ServiceActivation("sat", ServiceActivation.Options(services=(GOLD,)))
     (misfit,) = method.find_stream_misfits(("silver", "bronze"))
@@ -214,12 +261,32 @@ async def test_a_load_that_the_tester_did_not_send_in_full_says_nothing_of_the_d
     assert (results[0].values["why"], results[0].verdict) == ("30 % was not sent", ResultVerdict.DISTURBED)
 
 
+@pytest.mark.parametrize("reason", [Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED])
+@pytest.mark.parametrize(("lost", "judged"), [(20, "not judged"), (0, "pass")])
+async def test_what_the_tester_itself_lost_is_no_failure_of_a_service(reason: Reason, lost: int, judged: str) -> None:
+    class Overrun(PolicedPath):
+        async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+            trial, _ = await super().measure(point, request)
+            finding = Finding(reason=reason, threshold="x", value=0.05, limit=0.001, text="port t1 dropped frames")
+            (stream,) = trial.reading.streams
+            gone = stream.counts.received // lost if lost else 0
+            counts = stream.counts.model_copy(
+                update={"received": stream.counts.received - gone, "lost": stream.counts.lost + gone}
+            )
+            reading = trial.reading.model_copy(update={"streams": (stream.model_copy(update={"counts": counts}),)})
+            return trial.model_copy(update={"reading": reading, "verdict": Verdict(findings=(finding,))}), True
+
+    results = await activated(Overrun(140 * MBIT), GOLD)
+    assert outcomes(results)["configuration/gold/25 % of CIR"] == judged
+    assert not [result for result in results if "does not pass" in str(result.values.get("answer"))]
+
+
 def test_a_figure_and_the_limit_that_it_misses_never_read_the_same() -> None:
     accept = Acceptance(loss=0.01, delay=1e-3, availability=0.9999)
     service = Service(name="voice", cir=100e6, accept=accept)
     seen = Seen(
         loss_ratio=0.0100004, delay_ns=1_000_001.0, delay_variation_ns=None, committed_bits_per_s=99_999_500.0,
-        bits_per_s=99_999_500.0, duration_s=60.0, uncertainty=0.0, availability=0.9998843,
+        bits_per_s=99_999_500.0, duration_s=60.0, uncertainty=0.0, availability=Availability(0.9998843, 0.9998843),
     )  # fmt: skip
     assert performance_failures(service, seen) == [
         "1.00004 % lost, 1 % may be",

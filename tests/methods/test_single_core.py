@@ -142,6 +142,10 @@ async def test_a_disturbed_trial_marks_its_result_with_what_disturbed_it() -> No
     result = await measured(KnownDut(capacity=9e6, disturbed=True))
     assert result.verdict is ResultVerdict.DISTURBED
     assert result.disturbances == ("the worker was held up",)
+    rate = result.values["frame_rate_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert (rate.value, rate.upper, rate.limited_by) == (9e6, None, None)
+    assert result.values["limited_by"] == "not known (disturbed)"
 
 
 async def test_more_than_the_line_carries_is_an_error_and_no_result() -> None:

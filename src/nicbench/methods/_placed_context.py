@@ -41,7 +41,10 @@ class Layout:
 
 
 class PlacedContext:
-    """The context of the inner method; ``published`` are its results, ``pinning`` the check of each placement."""
+    """The context of the inner method; ``published`` are its results, ``pinning`` the check of each placement.
+
+    ``unplaced`` has the rounds whose processes are too few to be on all nodes, with the reason.
+    """
 
     def __init__(self, outer: RoundContext, layout: Layout, where: Where, memory_loads: int) -> None:
         self.seed, self.servers, self.clients, self.nodes = outer.seed, outer.servers, outer.clients, outer.nodes
@@ -49,6 +52,7 @@ class PlacedContext:
         self.own_folder = outer.own_folder
         self.published: list[Result] = []
         self.pinning: dict[str, tuple[bool, str]] = {}
+        self.unplaced: dict[str, str] = {}
         self._outer = outer
         self._layout = layout
         self._where: Where = where
@@ -61,6 +65,8 @@ class PlacedContext:
         one, marked = await self._outer.play(told, placed)
         kept, text = pinning_of(one, self._layout.nodes)
         self.pinning[one.id] = (kept, text)
+        if (why := self._why_not_on_all(request)) is not None:
+            self.unplaced[one.id] = why
         return one, marked or not kept
 
     def publish(self, result: Result) -> None:
@@ -90,6 +96,20 @@ class PlacedContext:
             for job in request.jobs
         )
         return (*jobs, *self._load_memory(request))
+
+    def _why_not_on_all(self, request: RoundRequest) -> str | None:
+        """Returns why a balanced round is none: a port with fewer processes than nodes does not use all of them."""
+        if self._where != "balanced":
+            return None
+        for port in self._layout.node_of_port:
+            nodes = len(self._layout.nodes_for(self._where, port))
+            jobs = sum(job.server == port for job in request.jobs)
+            if 0 < jobs < nodes:
+                return (
+                    f"balanced needs as many clients of a port at once as there are nodes: {port} has {jobs} for "
+                    f"{nodes} nodes"
+                )
+        return None
 
     def _load_memory(self, request: RoundRequest) -> tuple[Job, ...]:
         """Returns jobs of STREAM on one node's CPUs with another node's memory, to keep the link between sockets busy.

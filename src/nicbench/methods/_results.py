@@ -12,7 +12,7 @@ from nicbench.core.errors import NicbenchError
 from nicbench.core.frame_size import Size, size_label, size_parameters
 from nicbench.core.headers.multicast import BROADCASTS
 from nicbench.core.pattern import times_load, way_of_stream
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column
 from nicbench.core.trial import Reading, Trial, TrialRequest
 from nicbench.methods._loads import FullLoad
@@ -205,6 +205,14 @@ def without_tester(
     point = None if percent is None else f"{percent:g}"
     incomplete = ResultVerdict.INCOMPLETE
     return result_at(method, size, values, incomplete, disturbances=(reason,), parameters=parameters, point=point)
+
+
+def bounded_unless(disturbed: object, found: Bounded) -> Bounded:
+    """Returns what was found; of disturbed trials without upper bound and limit, as their loss may not be the DUT's."""
+    if not disturbed or (found.limited_by is not LimitedBy.DUT and found.upper is None):
+        return found
+    reason = found.reason_null and f"trials were disturbed: {found.reason_null}"
+    return found.model_copy(update={"upper": None, "limited_by": None, "reason_null": reason})
 
 
 def sending_ports(trial: Trial) -> int:

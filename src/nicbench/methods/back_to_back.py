@@ -37,7 +37,7 @@ from nicbench.methods._loads import (
     full_rate,
     full_rate_words,
 )
-from nicbench.methods._results import Values, measure_sizes, result_at, without_tester
+from nicbench.methods._results import Values, bounded_unless, measure_sizes, result_at, without_tester
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, BurstPauses, Duration, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -193,18 +193,16 @@ class BackToBack(FrameMethod):
 
     def _result(self, size: Size, bursts: _Bursts, throughput: Bounded, found: list[tuple[int, int | None]]) -> Result:
         full, load = bursts.full, bursts.load_frames_per_s
-        value = (
-            _average(found) if found else Bounded(value=None, reason_null=_explain_not_measured(full, throughput, load))
-        )
-        short = (
-            None if load >= full.line_rate_frames_per_s else f"at {words_of_size(size)} {_explain_slower(full, load)}"
-        )
+        not_measured = Bounded(value=None, reason_null=_explain_not_measured(full, throughput, load))
+        all_found = _average(found) if found else not_measured
+        value = bounded_unless(bursts.disturbances, all_found)
+        is_slower = load < full.line_rate_frames_per_s
+        short = f"at {words_of_size(size)} {_explain_slower(full, load)}" if is_slower else None
         if bursts.disturbances:
             verdict = ResultVerdict.DISTURBED
-        elif not found and load < full.line_rate_frames_per_s:
-            verdict = (
-                ResultVerdict.INCOMPLETE
-            )  # the DUT forwards all that could be sent, and that is less than it may get
+        elif not found and is_slower:
+            # The DUT forwards all that could be sent, and that is less than it may get.
+            verdict = ResultVerdict.INCOMPLETE
         else:
             verdict = ResultVerdict.VALID
         return result_at(
@@ -224,7 +222,7 @@ class BackToBack(FrameMethod):
                 **buffer_values(value.value, throughput.value, load),
                 "spacing": short,
                 "search": self._search_words(size, bursts) if found else None,
-                "limit": _limit_words(value, throughput),
+                "limit": _limit_words(all_found, throughput),
             },
             verdict,
             trials=bursts.trial_ids,

@@ -23,7 +23,7 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Purpose, Reading
 from nicbench.methods._loads import FullLoad, FullRate, full_rate
-from nicbench.methods._results import Values, measure_sizes, result_at, verdict_of
+from nicbench.methods._results import Values, measure_sizes, result_at, verdict_of, without_tester
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 from nicbench.stats.intervals import share_interval
@@ -90,6 +90,8 @@ class Impairments(FrameMethod):
 
     async def _measure(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, self.options.rate)
+        if full.is_sent_nothing:
+            return without_tester(self, size, full, "lost_percent")
         load = full.load_frames_per_s(full.highest_percent)
         request = self.options.trial.request(size, load, Purpose.AVERAGE)
         trial, disturbed = await context.measure(size_parameters(size), request)

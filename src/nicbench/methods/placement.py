@@ -18,7 +18,7 @@ from pydantic import Field, ValidationError, ValidationInfo, field_validator, mo
 
 from nicbench.core.base import Distinct, Frozen, WorkloadChoice, why_of
 from nicbench.core.registry import find
-from nicbench.core.result import Result, ResultVerdict, Spread
+from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
 from nicbench.core.round import JobSpec
 from nicbench.core.table import Bars, Column, ResultTable
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
@@ -56,7 +56,9 @@ class PlacementMethod(RoundMethod):
         of: dict[str, Any]
         """The test, without a name: `{method: stream, duration: 10 s}`."""
         nodes: Distinct[Where] = Field(default=("local", "remote", "balanced"), min_length=1)
-        """Placements of the server's processes and their memory. `remote` is measured first."""
+        """Placements of the server's processes and their memory. `remote` is measured first. `balanced` has no result
+        where a port has fewer clients at once than there are nodes.
+        """
         memory_loads: Distinct[int] = Field(default=(0, 5), min_length=1)
         """STREAM processes (stress-ng) on the server, on CPUs of one node with memory of another."""
         interrupts: Literal["stay", "follow"] = "stay"
@@ -182,6 +184,15 @@ class PlacementMethod(RoundMethod):
             "pinning": "; ".join(dict.fromkeys(text for _, text in pinning)) or None,
         }
         verdict = found.verdict
+        unplaced = tuple(dict.fromkeys(placed.unplaced[one] for one in found.trials if one in placed.unplaced))
+        if unplaced:
+            # The figures are those of a local placement, and would be read as those of all nodes.
+            nothing = Bounded(value=None, reason_null=unplaced[0])
+            values = {
+                **{name: nothing for name in _FIGURES if name in found.values},
+                "pinning": values["pinning"],
+            }
+            verdict = ResultVerdict.INCOMPLETE
         if astray and verdict is ResultVerdict.VALID:
             verdict = ResultVerdict.DISTURBED
         return Result(
@@ -200,7 +211,7 @@ class PlacementMethod(RoundMethod):
             },
             values=values,
             verdict=verdict,
-            disturbances=(*found.disturbances, *astray),
+            disturbances=(*found.disturbances, *astray, *unplaced),
             trials=found.trials,
         )
 

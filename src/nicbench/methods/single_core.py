@@ -25,7 +25,16 @@ from nicbench.core.table import Column, ImportColumn, ImportTable, Plot, ResultT
 from nicbench.core.trial import Purpose, Trial
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
-from nicbench.methods._results import PER_PORT, measure_sizes, result_at, sending_ports, verdict_of
+from nicbench.methods._loads import FullLoad
+from nicbench.methods._results import (
+    PER_PORT,
+    bounded_unless,
+    measure_sizes,
+    result_at,
+    sending_ports,
+    verdict_of,
+    without_tester,
+)
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -84,6 +93,9 @@ class SingleCore(FrameMethod):
     async def _measure_size(self, context: Context, size: Size) -> Result:
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
+        full = FullLoad("line rate", line_rate, line_rate, ceiling)
+        if full.is_sent_nothing:
+            return without_tester(self, size, full, _RATE.value)
         highest = min(line_rate, ceiling if ceiling is not None else line_rate)
         load = highest * self.options.load / 100.0
         request = self.options.trial.request(size, load, Purpose.AVERAGE)
@@ -92,7 +104,7 @@ class SingleCore(FrameMethod):
         return result_at(
             self,
             size,
-            values_of(trial, line_rate, ceiling, self.options.load),
+            values_of(trial, line_rate, ceiling, self.options.load, disturbed=disturbed),
             verdict_of(trial, disturbed),
             trials=(trial.id,),
             disturbances=(finding.text for finding in trial.verdict.findings) if disturbed else (),
@@ -155,7 +167,12 @@ class SingleCore(FrameMethod):
 
 
 def values_of(
-    trial: Trial, line_rate_frames_per_s: float, ceiling_frames_per_s: float | None, load_percent: float = 100.0
+    trial: Trial,
+    line_rate_frames_per_s: float,
+    ceiling_frames_per_s: float | None,
+    load_percent: float = 100.0,
+    *,
+    disturbed: bool = False,
 ) -> dict[str, Bounded | float | int | str | None]:
     """Returns the values of a trial: the rates of a port, and the total of all traffic, on the same basis."""
     reading, frame_bytes = trial.reading, trial.request.frame_bytes
@@ -170,12 +187,15 @@ def values_of(
         )
     limit = _limit(trial, line_rate_frames_per_s, load_percent)
     at_limit = limit is LimitedBy.DUT
+    words = "the load" if limit is None else limit.words
+    if disturbed and at_limit:
+        words = "not known (disturbed)"
     work = reading.dut_work
     return {
-        "frame_rate_frames_per_s": Bounded(
-            value=rate, lower=rate, upper=rate if at_limit else None, limited_by=limit, n=1
+        "frame_rate_frames_per_s": bounded_unless(
+            disturbed, Bounded(value=rate, lower=rate, upper=rate if at_limit else None, limited_by=limit, n=1)
         ),
-        "limited_by": "the load" if limit is None else limit.words,
+        "limited_by": words,
         "line_rate_frames_per_s": basis,
         "percent_of_line_rate": 100.0 * rate / basis,
         "throughput_l2_bits_per_s": l2_bits_per_s(rate, frame_bytes),

@@ -129,6 +129,9 @@ class SystemRecovery(FrameMethod):
         if throughput.value is None:
             return self._result(size, {"recovery_time_ms": throughput}, RepeatedTrials())
         full = await full_rate(context, size, HIGHEST)
+        if full.is_sent_nothing:
+            nothing = Bounded(value=None, reason_null=full.why_not_more)
+            return self._result(size, {"recovery_time_ms": nothing}, RepeatedTrials())
         overload = min(throughput.value * self.options.overload / 100.0, full.rate_frames_per_s)
         phases = (
             Phase(load_frames_per_s=overload, duration_s=self.options.trial.overload_time),

@@ -47,6 +47,15 @@ def test_more_faults_than_frames_are_refused() -> None:
         Faults(loss=0.6, duplicate=0.5)
 
 
+def test_a_rate_that_cannot_pass_as_too_few_delayed_frames_are_held_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"at most 40\.96 kpps, less than `rate`: lower `rate` or `delay`"):
+        Faults(delay=0.1, rate=200e3)
+    with pytest.raises(ValidationError, match=r"write `held_frames: 10000`, or lower `rate` or `delay`"):
+        Faults(delay=0.05, rate=200e3)
+    assert Faults(delay=0.05, rate=200e3, held_frames=10_000).rate == 200e3
+    assert Faults(delay=0.02, rate=200e3).rate == 200e3
+
+
 def test_what_it_dropped_and_what_the_tester_did_not_take_are_kept_apart() -> None:
     assert stats.drops(STATS)["reflector d0 to d1 lost"] == 177
     assert stats.count_overruns(STATS) == {1: 5, 0: 0}

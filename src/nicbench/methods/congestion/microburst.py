@@ -23,7 +23,7 @@ from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.methods._loads import HIGHEST, FullRate, full_rate
-from nicbench.methods._results import Values, result_at
+from nicbench.methods._results import Values, bounded_unless, result_at
 from nicbench.methods._trial_times import BurstPauses, TrialTimes
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.congestion._ways import ABILITIES, counts_to, mesh_objection, with_ways
@@ -129,9 +129,8 @@ class Microburst(FrameMethod):
             return Fill(frames, False)
 
         lower, upper = await most_held(burst, max(1, self.options.most // of.senders), 0.0)
-        longest = _bounded(
-            lower * of.senders, None if upper is None else upper * of.senders, is_not_sent=upper in not_sent
-        )
+        most = None if upper is None else upper * of.senders
+        longest = bounded_unless(disturbances, _bounded(lower * of.senders, most, is_not_sent=upper in not_sent))
         values: Values = {
             _BURST.value: longest,
             _BUFFER.value: _buffer(longest, passed.get(lower), of),

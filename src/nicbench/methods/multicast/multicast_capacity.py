@@ -20,7 +20,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, TrialRequest
-from nicbench.methods._results import Values, measure_sizes, result_at
+from nicbench.methods._results import Values, bounded_unless, measure_sizes, result_at
 from nicbench.methods._trial_times import Pause
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.multicast._groups import ABILITIES, ports_objection, unsent_reports, watched
@@ -105,8 +105,9 @@ class MulticastCapacity(FrameMethod):
 
         passed, failed = await most_held(join, options.most, 0.0)
         flooded, missing = failures.get(failed, (None, None)) if failed is not None else (None, None)
+        found = _bounded(passed, failed, is_not_sent=failed in not_sent)
         values: Values = {
-            _CAPACITY.value: _bounded(passed, failed, is_not_sent=failed in not_sent),
+            _CAPACITY.value: bounded_unless(disturbances, found),
             "first_not_kept_groups": failed,
             "flooded_frames": flooded,
             "missing_frames": missing,

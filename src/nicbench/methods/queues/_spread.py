@@ -34,14 +34,21 @@ class PortSpread:
 
     @property
     def misplaced(self) -> int | None:
-        """Frames that are missing where the table says they belong; None where that is not computed.
+        """Frames that came to another queue than the table says; None where that is not computed.
 
-        Frames of others make no difference, as they are too many and not too few.
+        No more than are missing at queues, as others were lost before, and no more than are too many at others, whose
+        frames may be those of somebody else.
         """
         expected = self.queues.expected
         if expected is None:
             return None
-        return sum(max(0, due - got) for due, got in zip(expected, self.queues.frames, strict=True))
+        pairs = list(zip(expected, self.queues.frames, strict=True))
+        return min(sum(max(0, due - got) for due, got in pairs), sum(max(0, got - due) for due, got in pairs))
+
+    @property
+    def unqueued(self) -> int:
+        """Frames that were sent to the port and came to no queue."""
+        return max(0, self.sent - sum(self.queues.frames))
 
 
 def spreads_of(reading: Reading, side: QueueSide) -> tuple[PortSpread, ...]:
@@ -124,10 +131,18 @@ def _against_table(spread: PortSpread) -> str | None:
     queues, misplaced = spread.queues, spread.misplaced
     if misplaced is None:
         return None
-    if misplaced <= _STRAY_SHARE * spread.sent:
-        left_out = _left_out(queues)
-        return f"{AS_COMPUTED}; it leaves out queue {left_out}" if left_out else AS_COMPUTED
-    return f"{misplaced} frames are not where its table says"
+    stray = _STRAY_SHARE * spread.sent
+    if misplaced > stray:
+        said = f"{misplaced} frames are not where its table says"
+    elif left_out := _left_out(queues):
+        said = f"{AS_COMPUTED}; it leaves out queue {left_out}"
+    else:
+        said = AS_COMPUTED
+    if spread.unqueued <= stray:
+        return said
+    # Of frames that came to no queue the table says nothing.
+    placed = said.replace(AS_COMPUTED, "every frame that came is where its table says")
+    return f"{placed}; {spread.unqueued} frames came to no queue: lost before it"
 
 
 def _left_out(queues: PortQueues) -> str:

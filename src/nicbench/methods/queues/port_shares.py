@@ -106,7 +106,7 @@ class PortShares(FrameMethod):
         senders = _senders(context)
         for size in context.sizes(self.options.frame_bytes):
             full = await full_rate(context, size, self.options.rate)
-            if not full.carries(100.0):
+            if full.is_sent_nothing or not full.carries(100.0):
                 result = self._without_figure(size, full.why_not_more)
                 context.publish(result)
                 results.append(result)

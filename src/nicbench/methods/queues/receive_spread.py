@@ -77,7 +77,7 @@ class ReceiveSpread(FrameMethod):
 
     async def _measure_size(self, context: Context, size: Size) -> tuple[Result, ...]:
         full = await full_rate(context, size, self.options.rate)
-        if not full.carries(100.0):
+        if full.is_sent_nothing or not full.carries(100.0):
             return (self._without_figure(size, full.why_not_more),)
         request = self.options.trial.request(size, full.rate_frames_per_s, Purpose.SPREAD)
         trial, disturbed = await context.measure(size_parameters(size), request)

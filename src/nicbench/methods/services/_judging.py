@@ -33,9 +33,11 @@ def failures_of(service: Service, step: Step, seen: Seen) -> list[str]:
 def performance_failures(service: Service, seen: Seen) -> list[str]:
     """Returns in words what is not accepted of a service in the performance test; nothing where all is."""
     said, least = _limit_failures(service.accept, seen), service.accept.availability
-    if least is not None and seen.availability is not None and seen.availability < least:
-        was, asked = _write_apart(seen.availability, least, format_ratio)
-        said.append(f"available for {was} of the time, {asked} are asked for")
+    known = seen.availability
+    if least is not None and known is not None and known.upper < least:
+        was, asked = _write_apart(known.upper, least, format_ratio)
+        bound = "at most " if known.lower < known.upper else ""
+        said.append(f"available for {bound}{was} of the time, {asked} are asked for")
     return said
 
 
@@ -62,10 +64,12 @@ def _write_apart(value: float, limit: float, write: Callable[[float, int], str])
 
 def unjudged(service: Service, seen: Seen, *, long: bool) -> list[str]:
     """Returns the criteria that could not be judged because their value is unknown; availability in a ``long`` test."""
-    accept = service.accept
+    accept, available = service.accept, seen.availability
+    # Within bounds that contain the limit, availability is as unknown as without any.
+    is_open = available is None or (accept.availability is not None and available.lower < accept.availability)
     pairs = (
         ("mean delay", accept.delay, seen.delay_ns),
         ("delay variation", accept.delay_variation, seen.delay_variation_ns),
-        *((("availability", accept.availability, seen.availability),) if long else ()),
+        *((("availability", accept.availability, None if is_open else available),) if long else ()),
     )
     return [name for name, limit, value in pairs if limit is not None and value is None]

@@ -40,7 +40,7 @@ class Seen:
     uncertainty: float
     sent_frames: int = 0
     received_frames: int = 0
-    availability: float | None = None
+    availability: Availability | None = None
 
 
 def ways_of_trial(trial: Trial) -> list[tuple[dict[str, str], list[StreamReading]]]:
@@ -81,7 +81,7 @@ def seen_of(trial: Trial, readings: Sequence[StreamReading], service: Service, l
         uncertainty=min(1.0, reading.health.held_up_ns / max(1, reading.offering_ns)),
         sent_frames=sum(one.counts.sent for _, one in parts),
         received_frames=sum(one.counts.received for _, one in parts),
-        availability=availability_of(own.intervals, load.load_frames_per_s, trial.request.duration_s),
+        availability=availability_of(own, load.load_frames_per_s, trial.request.duration_s),
     )
 
 
@@ -111,31 +111,81 @@ def policed_rate(service: Service, seen: Seen) -> Values:
     return {"policed_rate_bits_per_s": Bounded(value=least, lower=lower, upper=upper)}
 
 
-def availability_of(intervals: Intervals | None, load_frames_per_s: float, duration_s: float) -> float | None:
-    """Returns the share of available time (ITU-T Y.1563); None where the tester keeps no intervals.
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """The share of available time, between two bounds; they are equal where every second is known."""
 
-    Seconds are as many whole intervals as last a second or more. One is severely errored where over half of what was
-    sent in it is missing; ten of them in a row begin unavailable time, ten others in a row end it.
-    """
-    if intervals is None or not load_frames_per_s:
+    lower: float
+    upper: float
+
+    @property
+    def value(self) -> Bounded | float:
+        """The share in percent as the value of a result; without a figure, but with its bounds in words, if unknown."""
+        if self.lower == self.upper:
+            return 100.0 * self.lower
+        ends = f"{100.0 * self.lower:.6g} to {100.0 * self.upper:.6g} %"
+        return Bounded(value=None, reason_null=f"the availability is {ends}: counts are too coarse to tell each second")
+
+
+def availability_of(own: StreamReading, load_frames_per_s: float, duration_s: float) -> Availability | None:
+    """Returns the share of available time (ITU-T Y.1563) of a stream; None where the tester keeps no intervals."""
+    if own.counts.sent and not own.counts.received:
+        return Availability(0.0, 0.0)
+    if own.intervals is None or not load_frames_per_s or duration_s < 1.0:
         return None
-    number = -(-_SECOND_NS // intervals.interval_ns)
-    block_s = number * intervals.interval_ns / 1e9
-    blocks = int(duration_s / block_s + 1e-9)
-    least = (1.0 - SEVERELY_ERRORED_LOSS) * load_frames_per_s * block_s
-    received = [sum(intervals.received[number * block : number * (block + 1)]) for block in range(blocks)]
-    return available_share([frames < least for frames in received])
+    return availability_in(own.intervals, load_frames_per_s, int(duration_s + 1e-9))
 
 
-def available_share(errored: Sequence[bool]) -> float | None:
-    """Returns the share of seconds that are available, of severely ``errored`` ones or not; None without a second."""
+def availability_in(intervals: Intervals, load_frames_per_s: float, seconds: int) -> Availability:
+    """Returns the bounds of the share of available time in so many seconds.
+
+    A second is severely errored where over half of what was sent in it is missing. Intervals of a long test are not
+    parts of whole seconds: frames of one that reaches beyond a second came in that second or beside it. So a second
+    may be errored that need not be; and ten may only be where half of ten seconds' frames are missing in all.
+    """
+    bad = (1.0 - SEVERELY_ERRORED_LOSS) * load_frames_per_s
+    surely, possibly = [], []
+    for second in range(seconds):
+        least, most = _frames_between(intervals, load_frames_per_s, second, second + 1)
+        surely.append(most < bad)
+        possibly.append(least < bad)
+    begins = [
+        _frames_between(intervals, load_frames_per_s, start, start + UNAVAILABLE_AFTER)[0] < UNAVAILABLE_AFTER * bad
+        for start in range(seconds)
+    ]
+    lower, upper = available_share(possibly, begins), available_share(surely)
+    return Availability(0.0 if lower is None else lower, 1.0 if upper is None else upper)
+
+
+def _frames_between(intervals: Intervals, load_frames_per_s: float, from_s: int, to_s: int) -> tuple[float, float]:
+    """Returns the fewest and the most frames that came between two seconds, at no more than the load."""
+    width_ns, start, end = intervals.interval_ns, from_s * _SECOND_NS, to_s * _SECOND_NS
+    least = most = 0.0
+    for number in range(start // width_ns, min(len(intervals.received), -(-end // width_ns))):
+        received = intervals.received[number]
+        inside_ns = min(end, (number + 1) * width_ns) - max(start, number * width_ns)
+        if inside_ns == width_ns:
+            least, most = least + received, most + received
+            continue
+        least += max(0.0, received - load_frames_per_s * (width_ns - inside_ns) / _SECOND_NS)
+        most += min(received, load_frames_per_s * inside_ns / _SECOND_NS)
+    return least, most
+
+
+def available_share(errored: Sequence[bool], begins: Sequence[bool] | None = None) -> float | None:
+    """Returns the share of seconds that are available, of severely ``errored`` ones or not; None without a second.
+
+    Ten errored seconds in a row begin unavailable time, where ``begins`` does not rule it out for the first of them;
+    ten others in a row end it.
+    """
     if not errored:
         return None
     available, is_up, run = [True] * len(errored), True, 0
     for number, bad in enumerate(errored):
         run = run + 1 if bad == is_up else 0
         available[number] = is_up
-        if run == UNAVAILABLE_AFTER:
+        first = number - UNAVAILABLE_AFTER + 1
+        if run >= UNAVAILABLE_AFTER and (not is_up or begins is None or begins[first]):
             is_up, run = not is_up, 0
-            available[number - UNAVAILABLE_AFTER + 1 : number + 1] = [is_up] * UNAVAILABLE_AFTER
+            available[first : number + 1] = [is_up] * UNAVAILABLE_AFTER
     return sum(available) / len(available)

@@ -10,6 +10,7 @@ itself. Verified: every frame by its signature and its payload; every frame is t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Self
 
@@ -39,6 +40,7 @@ CONFIGURATION, PERFORMANCE = "configuration", "performance"
 PASS, FAIL, UNKNOWN = "pass", "fail", "not judged"
 ALL: Final = "all services"
 _ACCEPTED: Final = {PASS: "yes", FAIL: "no"}
+_LOST_BY_TESTER: Final = (Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED)
 # Loads that differ by less, relatively, are the same load: only rounding lies between them.
 _CLOSE: Final = 1e-6
 
@@ -217,7 +219,7 @@ class ServiceActivation(FrameMethod):
         for way, readings in ways_of_trial(trial):
             for service, point in zip(services, points, strict=True):
                 seen = seen_of(trial, readings, service, loads)
-                known = None if seen.availability is None else 100.0 * seen.availability
+                known = None if seen.availability is None else seen.availability.value
                 values = {"offered_bits_per_s": service.cir, **values_of(seen), "available_percent": known}
                 failures, open_ = performance_failures(service, seen), unjudged(service, seen, long=True)
                 results.append(self._publish(context, {**point, **way}, values, trial, disturbed, failures, open_))
@@ -255,9 +257,11 @@ class ServiceActivation(FrameMethod):
         failures: Sequence[str],
         open_: Sequence[str],
     ) -> Result:
-        unsent = [finding.text for finding in trial.verdict.findings if finding.reason is Reason.UNSENT]
-        outcome = UNKNOWN if unsent else FAIL if failures else UNKNOWN if open_ else PASS
-        why = "; ".join(unsent or (*failures, *(f"{name} is not known" for name in open_)))
+        # What the tester did not send was not tried, and what it lost by itself is no failure of the service.
+        not_tried = (Reason.UNSENT, *_LOST_BY_TESTER) if failures else (Reason.UNSENT,)
+        unjudgeable = [finding.text for finding in trial.verdict.findings if finding.reason in not_tried]
+        outcome = UNKNOWN if unjudgeable else FAIL if failures else UNKNOWN if open_ else PASS
+        why = "; ".join(unjudgeable or (*failures, *(f"{name} is not known" for name in open_)))
         verdict = ResultVerdict.DISTURBED if disturbed else ResultVerdict.VALID
         result = self._result(
             parameters, {**values, "outcome": outcome, "accepted": _ACCEPTED.get(outcome), "why": why or None},
@@ -342,7 +346,8 @@ class ServiceActivation(FrameMethod):
             part=PERFORMANCE,
             caption=(
                 "ITU-T Y.1564: every service at its CIR, all at once. Available is the time outside of ten and more "
-                "consecutive seconds in which over half of the frames were lost (ITU-T Y.1563)."
+                "consecutive seconds in which over half of the frames were lost (ITU-T Y.1563); without a figure where "
+                "the counts of a long test do not tell whether that was so."
             ),
             columns=(
                 *(_SERVICE, _WAY, Column(value="offered_bits_per_s", head="Offered"), _RATE, _LOSS, *_DELAYS),
@@ -368,7 +373,7 @@ async def _why_not(context: Context, loads: Sequence[tuple[Size, float]]) -> str
         line_rate = context.line_rate_frames_per_s(size)
         ceiling = await context.ceiling_frames_per_s(size)
         most = highest_frames_per_s(line_rate, ceiling)
-        share += frames_per_s / most
+        share += frames_per_s / most if most > 0.0 else math.inf
         if share > 1.0 + _CLOSE:
             what = "the line carries" if most == line_rate else "the tester sends"
             together = " of all services together" if len(loads) > 1 else ""

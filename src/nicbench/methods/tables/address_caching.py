@@ -4,7 +4,8 @@ Steps: frames from a number of source addresses come in at the first port, one o
 them comes in at the second. All must arrive at the first port, and none at any other, to which a switch floods what it
 has not learnt. A binary search over the number of addresses ends with the greatest that was kept and the next number,
 which was not. Before each trial the DUT's ageing time passes. Verified: every frame by its signature and its payload;
-what is flooded is counted at every other port of the tester.
+what is flooded is counted at every other port of the tester, and that the DUT
+sends no frames of its own, in a last trial of one address.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
-from nicbench.methods._results import Values, measure_sizes
+from nicbench.methods._results import Values, bounded_unless, measure_sizes
 from nicbench.methods.base import Context, FrameMethod, Objection
-from nicbench.methods.tables._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
+from nicbench.methods.tables._addresses import (
+    MOST_ADDRESSES,
+    AddressTimes,
+    Found,
+    find,
+    ports_objection,
+    result_of,
+    watch_for_own_frames,
+)
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _CAPACITY = Column(
@@ -80,14 +89,15 @@ class AddressCaching(FrameMethod):
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
-            _CAPACITY.value: _capacity(lower, upper),
+            _CAPACITY.value: bounded_unless(any(one.disturbances for one in tried), _capacity(lower, upper)),
             "first_not_kept_addresses": upper,
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,
             "rate_frames_per_s": self.options.rate,
             "numbers_tried": len({one.tried for one in tried}),
         }
-        return result_of(self, size, values, tried)
+        watch = await watch_for_own_frames(context, size, self.options.trial, tried, kept_any=lower > 0)
+        return result_of(self, size, _CAPACITY.value, values, tried, watch)
 
     async def _try(self, context: Context, size: Size, addresses: int) -> list[Found]:
         rate = self.options.rate

@@ -4,7 +4,8 @@ Steps: frames from a number of source addresses, which must not be above the cac
 at a rate; after a pause a frame to each of them comes in at the second, at a low rate. All must arrive at the first
 port, and none at any other, to which a switch floods what it has not learnt. A search halves the rates between the
 highest that passed and the lowest that failed. Before each trial the DUT's ageing time passes. Verified: every frame by
-its signature and its payload; what is flooded is counted at every other port of the tester.
+its signature and its payload; what is flooded is counted at every other port of the tester, and that the DUT
+sends no frames of its own, in a last trial of one address.
 """
 
 from __future__ import annotations
@@ -21,9 +22,17 @@ from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.methods._loads import HIGHEST, FullLoad, full_rate
-from nicbench.methods._results import Values, measure_sizes
+from nicbench.methods._results import Values, bounded_unless, measure_sizes, without_tester
 from nicbench.methods.base import Context, FrameMethod, Objection
-from nicbench.methods.tables._addresses import MOST_ADDRESSES, AddressTimes, Found, find, ports_objection, result_of
+from nicbench.methods.tables._addresses import (
+    MOST_ADDRESSES,
+    AddressTimes,
+    Found,
+    find,
+    ports_objection,
+    result_of,
+    watch_for_own_frames,
+)
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
 _RATE = Column(
@@ -75,6 +84,8 @@ class AddressLearning(FrameMethod):
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
         full = await full_rate(context, size, HIGHEST)
+        if full.is_sent_nothing:
+            return without_tester(self, size, full, _RATE.value)
         most, slowest = full.rate_frames_per_s, self.options.trial.slowest_frames_per_s(self.options.addresses)
         tried = await self._try(context, size, most)
         lower, upper = (most, None) if tried[-1].kept else (0.0, most)
@@ -86,13 +97,16 @@ class AddressLearning(FrameMethod):
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
-            _RATE.value: _learning_rate(lower, upper, full),
+            _RATE.value: bounded_unless(
+                any(one.disturbances for one in tried), _learning_rate(lower, upper, full, failed)
+            ),
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,
             "addresses": self.options.addresses,
             "rates_tried": len({one.tried for one in tried}),
         }
-        return result_of(self, size, values, tried)
+        watch = await watch_for_own_frames(context, size, self.options.trial, tried, kept_any=lower > 0)
+        return result_of(self, size, _RATE.value, values, tried, watch)
 
     async def _try(self, context: Context, size: Size, rate: float) -> list[Found]:
         options = self.options
@@ -121,9 +135,12 @@ class AddressLearning(FrameMethod):
         )
 
 
-def _learning_rate(lower: float, upper: float | None, full: FullLoad) -> Bounded:
+def _learning_rate(lower: float, upper: float | None, full: FullLoad, failed: Found | None) -> Bounded:
     if lower == 0.0:
-        return Bounded(value=None, upper=upper, reason_null="frames were flooded at every rate that was tried")
+        flooded = failed is None or failed.flooded > failed.untaught
+        missed = failed is not None and failed.missing > 0
+        what = "flooded and others went missing" if flooded and missed else "missing" if missed else "flooded"
+        return Bounded(value=None, upper=upper, reason_null=f"frames were {what} at every rate that was tried")
     if upper is not None:
         return Bounded(value=lower, lower=lower, upper=upper, limited_by=LimitedBy.DUT)
     is_line = full.ceiling_frames_per_s is None or lower >= full.line_rate_frames_per_s

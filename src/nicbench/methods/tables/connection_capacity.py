@@ -1,7 +1,8 @@
 """Connection capacity: how many connections the DUT holds at once (as RFC 3511 section 5.2 asks of TCP).
 
-Steps, for each frame size: one frame each of so many flows, at a rate at which the DUT can make connections of them,
-before it may forget the first; a binary search for the most flows of which every frame comes back. A trial with loss
+Steps, for each frame size: one frame each of so many flows of each sending port, at a rate at which the DUT can make
+connections of them, before it may forget the first; a binary search for the most flows of which every frame comes back.
+The capacity is the sum of all ports. A trial with loss
 is repeated. Between trials the DUT must forget: in `settle` before and after each, or by itself. A DUT that gives the
 place of an old connection to a new one loses no frame then, and has no capacity that frames from one side could show.
 Verified: every frame by its signature, and that learning frames pass before each trial; no flow is taught.
@@ -21,7 +22,7 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Res
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose
-from nicbench.methods._results import measure_sizes, result_at, sending_ports
+from nicbench.methods._results import PER_PORT, bounded_unless, measure_sizes, result_at, sending_ports
 from nicbench.methods._trial_times import BurstPauses, TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 
@@ -55,7 +56,7 @@ class ConnectionCapacity(FrameMethod):
         """Options of the bench file."""
 
         connections: int = Field(ge=1, le=MOST_CONNECTIONS)
-        """The most that are tried; the traffic needs as many `flows`."""
+        """The most that are tried, of each sending port; the traffic needs as many `flows`."""
         rate: Annotated[FramesPerSecond, Field(gt=0.0, le=1e9)] = 10_000.0
         """New connections a second, of each sending port. All must be made before the DUT forgets the first."""
         precision: Ratio = 0.01
@@ -92,8 +93,10 @@ class ConnectionCapacity(FrameMethod):
         options = self.options
         trials: list[str] = []
         disturbances: list[str] = []
+        ports = 1
 
         async def fill(connections: int) -> Fill:
+            nonlocal ports
             made: list[Fill] = []
             request = self._times(connections / options.rate).request(size, options.rate, Purpose.CONNECTIONS)
             request = request.model_copy(update={"frames": connections})
@@ -102,7 +105,8 @@ class ConnectionCapacity(FrameMethod):
                 trials.append(trial.id)
                 disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
                 counts = trial.reading.counts
-                made.append(Fill(counts.sent // sending_ports(trial), counts.failed == 0))
+                ports = sending_ports(trial)
+                made.append(Fill(counts.sent // ports, counts.failed == 0))
                 if made[-1] == Fill(connections, True):
                     return made[-1]
             # One that came back whole, but was not sent whole, says nothing of those that lost frames.
@@ -110,13 +114,16 @@ class ConnectionCapacity(FrameMethod):
 
         passed, failed = await most_held(fill, options.connections, options.precision)
         values: dict[str, Bounded | float | int | str | None] = {
-            _CAPACITY.value: _bounded(passed, failed),
+            _CAPACITY.value: bounded_unless(
+                disturbances, _bounded(passed * ports, None if failed is None else failed * ports)
+            ),
             "made_in_ns": 1e9 * passed / options.rate,
-            "connections_tried": options.connections,
+            "connections_tried": options.connections * ports,
             "trials": len(trials),
         }
         verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
-        return result_at(self, size, values, verdict, trials=trials, disturbances=disturbances)
+        scope = PER_PORT if ports == 1 else f"sum of {ports} ports"
+        return result_at(self, size, values, verdict, trials=trials, disturbances=disturbances, scope=scope)
 
     def _times(self, sent_s: float) -> TrialTimes:
         return TrialTimes(duration=max(_SHORTEST_TRIAL_S, sent_s), **self.options.trial.model_dump())
@@ -127,7 +134,7 @@ class ConnectionCapacity(FrameMethod):
             title="Connection capacity",
             caption=(
                 "The most new flows, one frame of each, of which every frame came back: as many connections are held "
-                "at once. Beside it the fewest of which frames were lost."
+                "at once, those of all sending ports together. Beside it the fewest of which frames were lost."
             ),
             columns=(
                 _SIZE,

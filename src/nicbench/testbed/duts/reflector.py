@@ -7,8 +7,9 @@ duplication, reordering, corruption, a limited rate). Its protocol is in protoco
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +19,7 @@ from nicbench.core.dut_work import DutWork
 from nicbench.core.errors import HostError
 from nicbench.core.pattern import Pattern
 from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
+from nicbench.core.units import format_rate
 from nicbench.engine.binaries import deploy_binary
 from nicbench.testbed.duts._dpdk import (
     MOST_PORTS,
@@ -88,6 +90,7 @@ def failure_text(event: Mapping[str, Any]) -> str:
 
 
 _PROGRAM = "nicbench-packets"
+MOST_HELD_FRAMES: Final = 12_000
 _START_S = 60.0
 _ANSWER_S = 10.0
 _Delay = Annotated[Seconds, Field(le=1.0)]
@@ -124,7 +127,7 @@ class Faults(Frozen):
     """`rate` is that of a server for which so many frames wait; without it, of a token bucket."""
     outage: _Delay = 0.0
     """After a frame that came faster than `rate`, all frames are dropped for so long."""
-    held_frames: int = Field(default=4096, ge=1, le=12_000)
+    held_frames: int = Field(default=4096, ge=1, le=MOST_HELD_FRAMES)
     """The most frames that are delayed at a time."""
 
     @model_validator(mode="after")
@@ -136,7 +139,21 @@ class Faults(Frozen):
             raise ValueError("`rate_queue` and `outage` need a `rate`")
         if self.rate_queue is not None and self.rate_queue >= self.held_frames:
             raise ValueError("`rate_queue` must be less than `held_frames`: frames in that queue are held as well")
+        self._check_held()
         return self
+
+    def _check_held(self) -> None:
+        """Raises ValueError where more frames are delayed at `rate` than are held, so that `rate` never passes."""
+        longest_s = self.delay + self.jitter
+        needed = math.ceil((self.rate or 0.0) * longest_s)
+        if needed <= self.held_frames:
+            return
+        lower = "lower `rate` or `delay`"
+        next_step = f"write `held_frames: {needed}`, or {lower}" if needed <= MOST_HELD_FRAMES else lower
+        raise ValueError(
+            f"of the frames that wait for `delay` and `jitter` only {self.held_frames} (`held_frames`) are held, which "
+            f"passes at most {format_rate(self.held_frames / longest_s)}, less than `rate`: {next_step}"
+        )
 
     @property
     def spoil_frames(self) -> bool:
