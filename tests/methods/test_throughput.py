@@ -129,6 +129,32 @@ class Estimated(Searched):
         return SearchResult(outcomes=outcomes, trial_ids=(), traffic_s=1.0, ceiling_frames_per_s=None)
 
 
+class Bound(Estimated):
+    """Its NDR is only known to be below a load; its PDR is a rate."""
+
+    async def search(
+        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
+    ) -> SearchResult:
+        found = await super().search(search, point, request, goals, limits)
+        rate = Bounded(value=None, upper=80_000.0, limited_by=LimitedBy.DUT, reason_null="frames were lost")
+        bound = found.outcomes["NDR"].model_copy(update={"rate": rate, "outcome": "none"})
+        return found.model_copy(update={"outcomes": {**found.outcomes, "NDR": bound}})
+
+
+async def test_beside_a_bound_stands_nothing_that_half_of_the_trials_would_have_borne() -> None:
+    asked = {"frame_bytes": (64,), "search": {"kind": "estimate"}}
+    (result,) = await run(Throughput("t", Throughput.Options.model_validate(asked)), Bound(None))
+    assert [name for name in result.values if name.startswith("ndr_") and "borne" in name] == []
+    assert result.values["pdr_borne_by_half_frames_per_s"] == 90_000.0
+    (table,) = (
+        table
+        for table in Throughput.table_for(Throughput.table(), [result], asked).further
+        if table.title == "Under the conditions of the run"
+    )
+    assert {column.group for column in table.columns if column.group} == {"PDR"}
+    assert [column.unit for column in table.columns if column.head == "Falls by"] == ["%"]
+
+
 async def test_an_estimate_stands_beside_what_the_machine_bore_and_is_adjusted() -> None:
     throughput = Throughput(
         "t", Throughput.Options.model_validate({"frame_bytes": (64,), "search": {"kind": "estimate"}})

@@ -278,3 +278,18 @@ def test_where_losses_grow_slowly_a_load_that_passes_is_looked_for_below_them() 
     assert outcome.rate.upper is not None
     assert outcome.rate.lower <= 240_000 * 1.01
     assert outcome.rate.upper / outcome.rate.lower < 1.15
+
+
+def test_a_goal_without_a_rate_has_no_note_about_one() -> None:
+    machine = shared(3)
+
+    def losing(load: float, duration_s: float) -> Sample:
+        sample = machine.measure(load, duration_s)
+        lost = max(1, sample.counts.lost)
+        counts = sample.counts.model_copy(update={"lost": lost, "received": sample.counts.sent - lost})
+        return sample.model_copy(update={"counts": counts})
+
+    outcomes = search(losing, maximum_trials=20)
+    assert (outcomes["NDR"].outcome, outcomes["PDR"].outcome) == ("none", "interval")
+    about_a_rate = ("% wide", "dedicated core", "half of the trials", "extrapolated", "could confirm")
+    assert not [note for note in outcomes["NDR"].notes if any(words in note for words in about_a_rate)]

@@ -137,7 +137,7 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
             Column(value=goal.value, head="Dedicated core", group=goal.name),
             Column(value=f"{key}{BORNE_BY_HALF}", head="Half of the trials", group=goal.name),
             Column(value=f"{key}{BORNE_BY_MOST}", head="Nine of ten", group=goal.name),
-            Column(value=f"{key}{FALL}", head="Falls by", group=goal.name, is_minor=True, is_optional=True),
+            Column(value=f"{key}{FALL}", head="Falls by", unit="%", group=goal.name, is_minor=True, is_optional=True),
             Column(value=f"{key}{AT_CLOCK}", head="At", group=goal.name, is_minor=True, is_optional=True),
             Column(
                 value=f"{key}{CLOCK_SEEN}", head="Seen", group=goal.name, form="text", is_minor=True, is_optional=True

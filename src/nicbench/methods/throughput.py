@@ -286,8 +286,11 @@ def _percent(rate: Bounded, line_rate: float) -> float | None:
 
 
 def _borne(outcomes: Mapping[str, Outcome]) -> Values:
-    """Returns what an estimate says of the DUT as its core was; empty where that changed in no trial."""
-    estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items()}
+    """Returns what an estimate says of the DUT as its core was; empty where that changed in no trial.
+
+    A goal of which only a bound is known has nothing beside it: the model's half of the trials may lie above the bound.
+    """
+    estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items() if outcome.rate.value is not None}
     return {
         name: value
         for key, estimate in estimates.items()

@@ -309,7 +309,10 @@ def _without_rate(outcome: Outcome, tolerant: Outcome) -> Outcome:
         return outcome
     upper = min((end for end in (outcome.rate.upper, tolerant.rate.upper) if end is not None), default=None)
     update = {"value": None, "lower": None, "upper": upper, "reason_null": tolerant.rate.reason_null}
-    return outcome.model_copy(update={"rate": outcome.rate.model_copy(update=update), "outcome": "none"})
+    # What an estimate says besides is about the rate that it had.
+    notes = outcome.notes if outcome.estimate is None else ()
+    found = {"rate": outcome.rate.model_copy(update=update), "outcome": "none", "notes": notes}
+    return outcome.model_copy(update=found)
 
 
 class NarrowingSearch(DrivenSearch):

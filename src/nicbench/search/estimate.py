@@ -116,7 +116,7 @@ class EstimateSearch(DrivenSearch):
         from nicbench.search._estimating import outcome_of_fit  # imported here, as NumPy loads slowly
 
         outcome = outcome_of_fit(found, limits, settled=narrow, passed_for_s=passed_for_s)
-        if not validated:
+        if not validated and outcome.rate.value is not None:
             why = explain_unvalidated(found.lower, limits)
             outcome = outcome.model_copy(update={"notes": (*outcome.notes, why)})
         return outcome
