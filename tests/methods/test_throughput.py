@@ -168,3 +168,31 @@ async def test_an_estimate_stands_beside_what_the_machine_bore_and_is_adjusted()
     assert table.caption.startswith("The rate is an estimate")
     assert table.rates is not None
     assert {goal.value for goal in table.rates.goals} == {"ndr_frames_per_s", "pdr_frames_per_s"}
+
+
+@pytest.mark.parametrize(
+    ("search", "said", "not_said"),
+    [
+        ({"kind": "mlr"}, ["the highest load that meets each goal", "one of 60 s confirms"], ["estimated"]),
+        ({"kind": "mlr", "validation": 0.0}, ["no trial longer than 1 s confirms"], ["full length", "60 s"]),
+        (
+            {"kind": "estimate", "validation": 0.0},
+            ["the rate is estimated from all of them", "no trial longer than 1 s confirms"],
+            ["full length", "for the highest load"],
+        ),
+    ],
+    ids=["validated", "not validated", "estimated"],
+)
+def test_the_procedure_is_that_of_the_search_and_its_validation(
+    search: dict[str, Any], said: list[str], not_said: list[str]
+) -> None:
+    options = Throughput.Options.model_validate({"search": search, "trial": {"duration": 1.0}})
+    text = Throughput.procedure(options.model_dump(mode="json"))
+    assert [words for words in said if words not in text] == []
+    assert [words for words in not_said if words in text] == []
+
+
+def test_an_estimated_throughput_is_a_deviation() -> None:
+    estimated = Throughput("t", Throughput.Options.model_validate({"search": {"kind": "estimate"}}))
+    said = "the throughput is an estimate from trials with and without loss, RFC 2544 section 26.1 takes the highest"
+    assert any(text.startswith(said) for text in estimated.deviations())

@@ -68,6 +68,18 @@ _NDR_SHARE = ImportColumn(
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
+_HIGHEST = "for the highest load that meets each goal; every load is one judged trial"
+_ESTIMATED_HIGHEST = (
+    "for the load at which half of the trials would meet each goal, on a core of its own: every load is one judged "
+    "trial, and the rate is estimated from all of them"
+)
+_ESTIMATED_DEVIATION = (
+    "the throughput is an estimate from trials with and without loss, RFC 2544 section 26.1 takes the highest rate at "
+    "which a trial loses nothing"
+)
+_CONFIRMED = ", and one of full length confirms the answer (section 24)"
+
+
 class Throughput(FrameMethod):
     """The throughput of each frame size."""
 
@@ -129,8 +141,25 @@ class Throughput(FrameMethod):
         return (
             *trial.deviations(search.validation_s(trial.duration)),
             *missing_sizes(self.options.frame_bytes),
+            *((_ESTIMATED_DEVIATION,) if self.adjusts else ()),
             *((majority,) if votes > 1 else ()),
         )
+
+    @classmethod
+    def procedure(cls, options: Mapping[str, Any] | None = None) -> str:
+        """Returns the steps, with what this search looks for and the trial that confirms its answer, if there is one."""
+        text = super().procedure(options)
+        search, times = ((options or {}).get(part) for part in ("search", "trial"))
+        if not isinstance(search, Mapping) or not isinstance(times, Mapping):
+            return text
+        if is_estimated(options or {}):
+            text = text.replace(_HIGHEST, _ESTIMATED_HIGHEST)
+        trial_s, validation_s = times.get("duration"), search.get("validation")
+        if not isinstance(trial_s, int | float) or not isinstance(validation_s, int | float):
+            return text
+        longer = f", and one of {validation_s:g} s confirms the answer (section 24)"
+        none = f", and no trial longer than {trial_s:g} s confirms the answer"
+        return text.replace(_CONFIRMED, longer if validation_s > trial_s else none)
 
     @classmethod
     def imports(cls) -> ImportTable | None:
