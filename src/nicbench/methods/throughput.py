@@ -37,6 +37,7 @@ from nicbench.methods._rate_columns import (
     RATE,
     as_the_machine_was,
     columns_of,
+    conditions_of,
     explain_rates,
     goals_of,
     in_bits,
@@ -147,7 +148,7 @@ class Throughput(FrameMethod):
 
     @classmethod
     def procedure(cls, options: Mapping[str, Any] | None = None) -> str:
-        """Returns the steps, with what this search looks for and the trial that confirms its answer, if there is one."""
+        """Returns the steps, with what this search looks for and the trial that confirms its answer, if any."""
         text = super().procedure(options)
         search, times = ((options or {}).get(part) for part in ("search", "trial"))
         if not isinstance(search, Mapping) or not isinstance(times, Mapping):
@@ -226,6 +227,7 @@ class Throughput(FrameMethod):
                     line_rate=LINE_RATE_COLUMN.value,
                     ceiling=CEILING.value,
                     estimated=is_estimated(options),
+                    conditions=conditions_of(goals) if is_estimated(options) else (),
                 ),
                 "further": further,
                 "overview": (*(column for goal in goals for column in overview_of(goal)), CEILING),
