@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nicbench.core.result import Bounded
+from nicbench.core.result import Bounded, number_of
+from nicbench.report.answer.sentences import answers_of
 from nicbench.report.drawing.charts import NARROW, WIDE, Format
 from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, Covariate, fit_caption, fit_chart
 from nicbench.report.fits import RateFit, rate_fits
@@ -118,6 +119,21 @@ def test_a_clock_that_changed_has_a_chart_of_its_own(changing_section: Section) 
         [stated.lower, stated.value, stated.upper]
     )
     assert line[0]["y"] / line[-1]["y"] == pytest.approx(line[0]["x"] / line[-1]["x"], rel=0.01)
+
+
+def test_the_sentence_says_what_an_estimated_rate_is_of_and_what_the_trials_passed(changing_section: Section) -> None:
+    said = answers_of(changing_section, "The DUT")[0].replace("\u00a0", " ")
+    half = number_of(changing_section.rows[0].result.values["ndr_borne_by_half_frames_per_s"])
+    assert half is not None
+    found = re.search(r"without loss on a core of its own at 4\.00 GHz \(NDR, .*?\); in this run half of the trials "
+                      r"passed ([0-9.]+) kpps\.", said)  # fmt: skip
+    assert found is not None, said
+    assert float(found[1]) == pytest.approx(half / 1e3, rel=0.01)
+
+
+def test_the_caption_names_the_sizes_that_are_scaled_to_a_clock(changing_section: Section) -> None:
+    assert "Scaled to one clock of the core, as they follow it: NDR at 64" in changing_section.table.caption
+    assert "; not scaled: NDR at 512" in changing_section.table.caption
 
 
 def test_trials_that_lost_frames_lie_on_either_line_whatever_else_slowed_them(changing_section: Section) -> None:

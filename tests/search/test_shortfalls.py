@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.core.result import LimitedBy
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
-from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Sample, Search
+from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Measure, Sample, Search
 from nicbench.search.bisect import Bisect
 from nicbench.search.estimate import EstimateSearch
 from nicbench.search.mlr import Mlr
@@ -112,3 +112,40 @@ def test_a_shortfall_that_moves_no_bound_is_not_mentioned(search: Search) -> Non
     rough = LIMITS.model_copy(update={"precision": 0.05})
     outcomes = search.run(machine_of(0.998).measure, GOALS, rough)
     assert not any("what it was asked for" in note for one in outcomes.values() for note in one.notes)
+
+
+def disturbed_machine(first_disturbed: int, *, says_ceiling: bool, valid: bool = False) -> tuple[Measure, list[Sample]]:
+    """A DUT of 140 kpps behind a tester of 1 Mpps from which, from one trial on, 3 % of its time is taken away."""
+    machine, made = SimulatedMachine(SimulatedDut(140_000, exact=True), seed=1), list[Sample]()
+
+    def measure(load: float, duration_s: float) -> Sample:
+        sample = machine.measure(load, duration_s)
+        made.append(sample)
+        if len(made) < first_disturbed:
+            return sample
+        sent = int(0.97 * sample.counts.sent)
+        if says_ceiling:
+            raise CeilingReached(sent / duration_s)
+        received = min(sent, sample.counts.received)
+        counts = {"sent": sent, "unsent_tester": sample.counts.intended - sent, "received": received}
+        counts["lost"] = sent - received
+        return sample.model_copy(update={"counts": sample.counts.model_copy(update=counts), "valid": valid})
+
+    return measure, made
+
+
+@every
+@pytest.mark.parametrize("valid", [True, False])
+@pytest.mark.parametrize("says_ceiling", [True, False], ids=["it is told so", "the trial shows it"])
+@pytest.mark.parametrize("first", [2, 3, 4, 6])
+def test_a_tester_that_has_sent_far_more_is_not_named_as_the_limit(
+    search: Search, first: int, says_ceiling: bool, valid: bool
+) -> None:
+    measure, made = disturbed_machine(first, says_ceiling=says_ceiling, valid=valid)
+    limits = LIMITS.model_copy(update={"precision": 0.05, "maximum_trials": 30})
+    for outcome in search.run(measure, GOALS, limits).values():
+        assert outcome.rate.limited_by is not LimitedBy.TESTER
+        assert outcome.outcome != "at_least"
+        assert outcome.rate.upper is None or outcome.rate.upper >= 0.97 * 140_000
+        assert not any("sends no more than" in note for note in outcome.notes)
+    assert len(made) <= 30

@@ -156,18 +156,27 @@ class Goal(Frozen):
         return f"with at most {format_digits(100 * self.loss_ratio)}\u202f% lost"
 
 
+class Condition(Frozen):
+    """The values beside an estimated rate: what ``half`` of the trials passed, and the clock that it is stated for."""
+
+    goal: str
+    half: str
+    at_clock: str
+
+
 class SearchedRates(Frozen):
     """The rates that a search found, one for each goal, the strictest first; one row for each frame size.
 
     The report derives its first sentence from them, draws them with their intervals, and shows several configurations
     side by side. ``line_rate`` and ``ceiling`` name the values that bound them. Rates that are ``estimated`` rest on a
-    model of all trials, and no single trial passed them.
+    model of all trials, and no single trial passed them: ``conditions`` name what tells how they compare to the trials.
     """
 
     goals: tuple[Goal, ...]
     line_rate: str
     ceiling: str
     estimated: bool = False
+    conditions: tuple[Condition, ...] = ()
 
 
 class RateBars(Frozen):

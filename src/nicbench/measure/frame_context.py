@@ -237,10 +237,16 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         pending: list[float] = []
         traffic_ns = 0
 
+        def drop_disturbed(rates: Iterable[float]) -> list[float]:
+            """A tester that has sent more in another trial has no ceiling there."""
+            most = max((sample.load_frames_per_s * sample.sent_share for sample in samples), default=0.0)
+            return [rate for rate in rates if rate >= most * (1.0 - limits.precision)]
+
         def confirm_ceilings() -> None:
-            for rate in pending:
+            found = drop_disturbed(pending)
+            for rate in found:
                 self._publish_ceiling(request.size, rate)
-            ceilings.extend(pending)
+            ceilings.extend(found)
             pending.clear()
 
         async def measure_once(asked: TrialRequest) -> tuple[Trial, bool]:
@@ -289,7 +295,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             outcomes=outcomes,
             trial_ids=tuple(trial_ids),
             traffic_s=traffic_ns / 1e9,
-            ceiling_frames_per_s=min(ceilings, default=None),
+            ceiling_frames_per_s=min(drop_disturbed(ceilings), default=None),
         )
 
     def complete(self, result: Result) -> Result:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from nicbench.core.frame_size import label_of
 from nicbench.core.result import Result, number_of
-from nicbench.core.table import Column, FurtherTable, Goal, RateBars, ResultTable
+from nicbench.core.table import Column, Condition, FurtherTable, Goal, RateBars, ResultTable
 
 ESTIMATED = (
     "The rate is an estimate from all trials: the load that half of them would carry if nobody else used the device's "
@@ -137,7 +138,7 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
             Column(value=goal.value, head="Dedicated core", group=goal.name),
             Column(value=f"{key}{BORNE_BY_HALF}", head="Half of the trials", group=goal.name),
             Column(value=f"{key}{BORNE_BY_MOST}", head="Nine of ten", group=goal.name),
-            Column(value=f"{key}{FALL}", head="Falls by", group=goal.name, is_minor=True, is_optional=True),
+            Column(value=f"{key}{FALL}", head="Falls by", unit="%", group=goal.name, is_minor=True, is_optional=True),
             Column(value=f"{key}{AT_CLOCK}", head="At", group=goal.name, is_minor=True, is_optional=True),
             Column(
                 value=f"{key}{CLOCK_SEEN}", head="Seen", group=goal.name, form="text", is_minor=True, is_optional=True
@@ -158,6 +159,37 @@ def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tupl
     return (table,)
 
 
+def conditions_of(goals: Iterable[Goal]) -> tuple[Condition, ...]:
+    """Returns the names of what stands beside each estimated rate."""
+    keys = ((goal.value, goal.value.removesuffix(RATE)) for goal in goals)
+    return tuple(
+        Condition(goal=value, half=f"{key}{BORNE_BY_HALF}", at_clock=f"{key}{AT_CLOCK}") for value, key in keys
+    )
+
+
+def _explain_clocks(results: Sequence[Result], goals: Iterable[Goal]) -> tuple[str, ...]:
+    """Says which rates are scaled to a clock and which are not, where the results differ in that."""
+    scaled: dict[str, list[str]] = {}
+    as_it_was: dict[str, list[str]] = {}
+    for goal in goals:
+        for result in results:
+            if number_of(result.values.get(goal.value)) is not None:
+                follows = number_of(result.values.get(goal.value.replace(RATE, AT_CLOCK))) is not None
+                (scaled if follows else as_it_was).setdefault(goal.name, []).append(str(label_of(result.parameters)))
+    if not scaled or not as_it_was:
+        return ()
+    told, others = (
+        ", ".join(f"{name} at {_and(dict.fromkeys(sizes))}" for name, sizes in group.items())
+        for group in (scaled, as_it_was)
+    )
+    return (f"Scaled to one clock of the core, as they follow it: {told}; not scaled: {others}.",)
+
+
+def _and(parts: Iterable[str]) -> str:
+    *most, last = parts
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def is_estimated(options: Mapping[str, Any]) -> bool:
     """Whether the search of a test with these options estimates its rates by a model of all trials."""
     search = options.get("search")
@@ -165,10 +197,10 @@ def is_estimated(options: Mapping[str, Any]) -> bool:
 
 
 def explain_rates(
-    table: ResultTable, results: Sequence[Result], goals: Iterable[Goal], options: Mapping[str, Any]
+    table: ResultTable, results: Sequence[Result], goals: Sequence[Goal], options: Mapping[str, Any]
 ) -> str:
     """Explains the rates: the search that found them, and the meaning of each goal."""
     told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
     if is_estimated(options):
-        return " ".join((ESTIMATED, *told))
+        return " ".join((ESTIMATED, *told, *_explain_clocks(results, goals)))
     return " ".join((table.caption, *told, *explain_confirmation(results)))

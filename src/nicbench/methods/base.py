@@ -220,8 +220,8 @@ class Method(DescribedPlugin, ABC):
         return cls.question
 
     @classmethod
-    def procedure(cls) -> str:
-        """Returns the steps, the standard behind them, and what is verified: the docstring of the method's module."""
+    def procedure(cls, options: Mapping[str, Any] | None = None) -> str:
+        """Returns steps, standard, and what is verified: its module's docstring, adapted to ``options``."""
         words = " ".join((sys.modules[cls.__module__].__doc__ or "").split())
         return _OF_THIS_PROJECT.sub("", words).replace("``", "")
 

@@ -252,8 +252,8 @@ class Latency(FrameMethod):
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
         """Adds a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
         values = frozenset(name for result in results for name in result.values)
-        caption = f"{table.caption} {_BORNE}" if FULL_LOAD in values else table.caption
-        return table.model_copy(update={"further": by_core_table(table.columns[0], values), "caption": caption})
+        table = table.model_copy(update={"further": by_core_table(table.columns[0], values)})
+        return _say_borne(table, results) if FULL_LOAD in values else table
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
@@ -317,6 +317,23 @@ class Latency(FrameMethod):
             disturbances=tuple(finding.text for finding in trial.verdict.findings) if trial else (),
             trials=(trial.id,) if trial else (),
         )
+
+
+def _say_borne(table: ResultTable, results: Sequence[Result]) -> ResultTable:
+    """Says wherever the load stands that 100 % is not the rate of the search, and shows the load in the overview."""
+    measured = [result for result in results if number_of(result.values.get("load_frames_per_s")) is not None]
+    everywhere = all(FULL_LOAD in result.values for result in measured)
+    load = f"{{load}}{' that' if everywhere else ', or of what'} nine of ten trials passed"
+    shown = Column(value="load_frames_per_s", head="load", is_minor=True, is_optional=True)
+    statement = table.statement and table.statement.model_copy(update={"lead": f"At {load}"})
+    return table.model_copy(
+        update={
+            "title": f"Latency at {load}",
+            "caption": f"{table.caption} {_BORNE}",
+            "statement": statement,
+            "overview": (shown, *table.overview),
+        }
+    )
 
 
 def _verdict(trial: Trial | None, disturbed: bool) -> ResultVerdict:

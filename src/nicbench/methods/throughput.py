@@ -37,6 +37,7 @@ from nicbench.methods._rate_columns import (
     RATE,
     as_the_machine_was,
     columns_of,
+    conditions_of,
     explain_rates,
     goals_of,
     in_bits,
@@ -66,6 +67,18 @@ _NDR_SHARE = ImportColumn(
     also=("NDR % of line rate", "line rate %", "line rate percent"),
 )
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
+
+
+_HIGHEST = "for the highest load that meets each goal; every load is one judged trial"
+_ESTIMATED_HIGHEST = (
+    "for the load at which half of the trials would meet each goal, on a core of its own: every load is one judged "
+    "trial, and the rate is estimated from all of them"
+)
+_ESTIMATED_DEVIATION = (
+    "the throughput is an estimate from trials with and without loss, RFC 2544 section 26.1 takes the highest rate at "
+    "which a trial loses nothing"
+)
+_CONFIRMED = ", and one of full length confirms the answer (section 24)"
 
 
 class Throughput(FrameMethod):
@@ -129,8 +142,25 @@ class Throughput(FrameMethod):
         return (
             *trial.deviations(search.validation_s(trial.duration)),
             *missing_sizes(self.options.frame_bytes),
+            *((_ESTIMATED_DEVIATION,) if self.adjusts else ()),
             *((majority,) if votes > 1 else ()),
         )
+
+    @classmethod
+    def procedure(cls, options: Mapping[str, Any] | None = None) -> str:
+        """Returns the steps, with what this search looks for and the trial that confirms its answer, if any."""
+        text = super().procedure(options)
+        search, times = ((options or {}).get(part) for part in ("search", "trial"))
+        if not isinstance(search, Mapping) or not isinstance(times, Mapping):
+            return text
+        if is_estimated(options or {}):
+            text = text.replace(_HIGHEST, _ESTIMATED_HIGHEST)
+        trial_s, validation_s = times.get("duration"), search.get("validation")
+        if not isinstance(trial_s, int | float) or not isinstance(validation_s, int | float):
+            return text
+        longer = f", and one of {validation_s:g} s confirms the answer (section 24)"
+        none = f", and no trial longer than {trial_s:g} s confirms the answer"
+        return text.replace(_CONFIRMED, longer if validation_s > trial_s else none)
 
     @classmethod
     def imports(cls) -> ImportTable | None:
@@ -197,6 +227,7 @@ class Throughput(FrameMethod):
                     line_rate=LINE_RATE_COLUMN.value,
                     ceiling=CEILING.value,
                     estimated=is_estimated(options),
+                    conditions=conditions_of(goals) if is_estimated(options) else (),
                 ),
                 "further": further,
                 "overview": (*(column for goal in goals for column in overview_of(goal)), CEILING),
@@ -287,8 +318,11 @@ def _percent(rate: Bounded, line_rate: float) -> float | None:
 
 
 def _borne(outcomes: Mapping[str, Outcome]) -> Values:
-    """Returns what an estimate says of the DUT as its core was; empty where that changed in no trial."""
-    estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items()}
+    """Returns what an estimate says of the DUT as its core was; empty where that changed in no trial.
+
+    A goal of which only a bound is known has nothing beside it: the model's half of the trials may lie above the bound.
+    """
+    estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items() if outcome.rate.value is not None}
     return {
         name: value
         for key, estimate in estimates.items()

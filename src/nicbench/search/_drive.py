@@ -11,14 +11,19 @@ from itertools import accumulate, combinations
 
 from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_rate
-from nicbench.search._curve import NEAR_THE_KNEE, grows_with_load
-from nicbench.search._interval import Bounds, Reading, explain_none, outcome_of, read, same_load
+from nicbench.search._interval import SENT_LESS, Reading, explain_none, outcome_of, read, same_load
 from nicbench.search._narrowing import halve, next_trial
-from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
+from nicbench.search._rare_loss import explain_rare_loss
+from nicbench.search.base import CLOSE, CeilingReached, FellShort, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.shortfalls import Offer, describe_share, find_constant_share
 
 WORTH_A_SHARE = 0.1
 """A tester that falls short by less than this part of the precision need not be asked for more."""
+
+SHORT_IN_A_ROW = 3
+"""After so many trials in a row that sent less than others did, no load above that is asked for again."""
+TOLD_IN_A_ROW = 2
+"""The same where each of them was repeated, and sent as little."""
 
 
 class BudgetSpent(Exception):  # noqa: N818 - it ends a search, it is no error
@@ -56,6 +61,7 @@ class Recorder:
         self._served: list[int] = []
         self._offers: list[Offer] = []
         self._fell_short: list[Sample] = []
+        self._short_in_a_row = 0
 
     @property
     def trials_left(self) -> int:
@@ -97,12 +103,26 @@ class Recorder:
             raise ShareSpent
         self._trials_left -= 1
         try:
-            return self._run_trial(load_frames_per_s, duration_s)
+            sample = self._run_trial(load_frames_per_s, duration_s)
+        except FellShort:
+            self._short_in_a_row += 1
+            raise
         except CeilingReached:
             # A load that the tester cannot send says nothing about the DUT: the first one costs no trial.
             self._ceilings += 1
             self._trials_left += self._ceilings == 1
             raise
+        self._short_in_a_row = 0
+        return sample
+
+    def falls_short_for_long(self, short: FellShort) -> bool:
+        """Returns whether the tester has sent less than in other trials so often that asking again is in vain."""
+        return self._short_in_a_row >= (SHORT_IN_A_ROW if short.is_sample else TOLD_IN_A_ROW)
+
+    def _sent_more_before(self, rate_frames_per_s: float) -> bool:
+        """Returns whether a trial before the last one sent so much more that this rate cannot be the ceiling."""
+        most = max((offer.sent for offer in self._offers[:-1]), default=0.0)
+        return rate_frames_per_s < most * (1.0 - self._limits.precision)
 
     def _run_trial(self, load_frames_per_s: float, duration_s: float) -> Sample:
         asked = load_frames_per_s / self.share
@@ -111,6 +131,8 @@ class Recorder:
         except CeilingReached as ceiling:
             self._offers.append(Offer(asked, ceiling.rate_frames_per_s, asked * duration_s))
             self._find_share()
+            if self._sent_more_before(ceiling.rate_frames_per_s):
+                raise FellShort(ceiling.rate_frames_per_s, is_sample=False) from ceiling
             raise
         offered = asked * sample.sent_share
         self._offers.append(Offer(asked, offered, sample.counts.intended))
@@ -123,6 +145,10 @@ class Recorder:
         # offered: counted as sent it would pass, counted as lost (MLRsearch adds unsent to loss) it would fail. On a
         # disturbed machine it is kept as a sample of the load that was offered: better than no answer at all.
         if offered < load_frames_per_s * (1.0 - self._limits.precision / 2):
+            if self._sent_more_before(offered):
+                if offered > 0.0:
+                    self.samples.append(sample.count_at(offered).model_copy(update={"valid": False}))
+                raise FellShort(offered, is_sample=offered > 0.0)
             if sample.valid:
                 self._fell_short.append(sample)
             elif offered > 0.0:
@@ -150,44 +176,6 @@ class Recorder:
         return sample.count_at(expected if close else offered)
 
 
-# Why a strict goal may have its rate far below what the DUT carries: a rare loss that occurs at any load.
-#
-# For example, a burst from elsewhere every few minutes is found by the long trials at every load. So no load without
-# loss can be confirmed, and the search ends wherever a trial passes by luck: an answer, but one that needs an
-# explanation.
-
-
-TOLERANCES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
-HITS_NEEDED = 2
-CLEARLY = 4
-"""How many precisions the rate must rise by when a little loss is tolerated."""
-
-
-def explain_rare_loss(samples: Sequence[Sample], goal: Goal, bounds: Bounds, limits: Limits) -> str | None:
-    """Describes a loss that occurs at any load, and the goal that would find the rate; None where there is none."""
-    if bounds.upper is None:
-        return None
-    for tolerance in TOLERANCES:
-        if tolerance <= goal.loss_ratio:
-            continue
-        tolerant = Goal(name=goal.name, loss_ratio=tolerance)
-        rate = read(samples, tolerant, limits).bounds.lower
-        if rate is None or rate.frames_per_s < bounds.upper.frames_per_s * (1.0 + CLEARLY * limits.precision):
-            continue
-        below = [one for one in samples if one.load_frames_per_s <= rate.frames_per_s and tolerant.passed_by(one)]
-        hit = [sample for sample in below if not goal.passed_by(sample)]
-        near = [one for one in samples if one in below or one.counts.loss_ratio <= NEAR_THE_KNEE]
-        if len(hit) < HITS_NEEDED or grows_with_load(near, limits):
-            continue
-        most = max(sample.counts.failed for sample in hit)
-        return (
-            f"{len(hit)} of {len(below)} trials up to {rate.frames_per_s:.0f} frames/s lost frames, {most} at most and "
-            "no more at higher loads than at lower ones: a loss that comes at any load, not what the DUT can carry; "
-            f"with {tolerance * 100:g} % tolerated, {rate.frames_per_s:.0f} frames/s pass"
-        )
-    return None
-
-
 class DrivenSearch(Search):
     """A search that is restarted with a lower maximum when the tester cannot send what it asks for."""
 
@@ -206,10 +194,10 @@ class DrivenSearch(Search):
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         """Runs the search as the base says; all restarts share the budget of trials."""
         recorder = Recorder(measure, limits)
-        asked, ceiling_disturbed = limits, False
+        asked, asks, ceiling_disturbed = limits, limits, False
         while True:
             try:
-                self.drive(recorder, tuple(goals), limits)
+                self.drive(recorder, tuple(goals), asks)
                 break
             except BudgetSpent:
                 break
@@ -217,16 +205,28 @@ class DrivenSearch(Search):
                 recorder.use_share(found.share)
                 ceiling, ceiling_disturbed = CeilingReached(asked.maximum_load_frames_per_s * found.share), False
                 lowered = asked.limited_to_share(found.share)
+            except FellShort as short:
+                recorder.restart()
+                if not recorder.falls_short_for_long(short):
+                    continue
+                # It is asked for less, but what it sent elsewhere shows that this is no ceiling: none is named.
+                ceiling, lowered = short, asks.lowered_to(short.rate_frames_per_s)
+                if lowered is not None:
+                    asks = lowered
+                    update = {"asked_up_to_frames_per_s": lowered.maximum_load_frames_per_s}
+                    limits = limits.model_copy(update=update)
+                    continue
             except CeilingReached as reached:
                 ceiling, ceiling_disturbed = reached, reached.disturbed
                 lowered = limits.lowered_to(ceiling.rate_frames_per_s)
                 recorder.restart()
             if lowered is None:
                 return {goal.name: _outcome_below_minimum(recorder.samples, goal, limits, ceiling) for goal in goals}
-            limits = lowered
+            limits = asks = lowered
         outcomes = order_outcomes({goal.name: self.conclude(recorder.samples, goal, limits) for goal in goals}, goals)
         if ceiling_disturbed:
             outcomes = {name: _mark_disturbed(outcome) for name, outcome in outcomes.items()}
+        outcomes = {name: _say_asked_up_to(outcome, limits) for name, outcome in outcomes.items()}
         return {name: _say_share(outcome, recorder.share) for name, outcome in outcomes.items()}
 
 
@@ -309,7 +309,10 @@ def _without_rate(outcome: Outcome, tolerant: Outcome) -> Outcome:
         return outcome
     upper = min((end for end in (outcome.rate.upper, tolerant.rate.upper) if end is not None), default=None)
     update = {"value": None, "lower": None, "upper": upper, "reason_null": tolerant.rate.reason_null}
-    return outcome.model_copy(update={"rate": outcome.rate.model_copy(update=update), "outcome": "none"})
+    # What an estimate says besides is about the rate that it had.
+    notes = outcome.notes if outcome.estimate is None else ()
+    found = {"rate": outcome.rate.model_copy(update=update), "outcome": "none", "notes": notes}
+    return outcome.model_copy(update=found)
 
 
 class NarrowingSearch(DrivenSearch):
@@ -333,6 +336,15 @@ class NarrowingSearch(DrivenSearch):
 def _say_share(outcome: Outcome, share: float) -> Outcome:
     """Adds what the loads are where the tester sends a constant share of what it is asked for."""
     return outcome if share == 1.0 else outcome.model_copy(update={"notes": (*outcome.notes, describe_share(share))})
+
+
+def _say_asked_up_to(outcome: Outcome, limits: Limits) -> Outcome:
+    """Adds why an open interval was not narrowed further, where the tester fell short of what it sends otherwise."""
+    most = limits.asked_up_to_frames_per_s
+    if most is None or outcome.converged or any(SENT_LESS in note for note in outcome.notes):
+        return outcome
+    note = f"{SENT_LESS}: at last none above {format_rate(most)} was tried"
+    return outcome.model_copy(update={"notes": (*outcome.notes, note)})
 
 
 def _mark_disturbed(outcome: Outcome) -> Outcome:

@@ -234,7 +234,9 @@ def outcome_of_fit(found: Fit, limits: Limits, *, settled: bool, passed_for_s: f
         disturbed=any(not sample.valid for sample in deciding),
         adjusted=any(sample.adjusted for sample in samples),
         deciding_trial_ids=tuple(name for sample in deciding for name in sample.trial_ids),
-        notes=_notes(found, limits, is_open=rate.value is not None and rate.upper is None),
+        notes=_notes(found, limits, is_open=rate.upper is None)
+        if rate.value is not None
+        else _notes_without_rate(found),
         estimate=_estimate(found, limits),
     )
 
@@ -301,10 +303,7 @@ def _notes(found: Fit, limits: Limits, *, is_open: bool) -> tuple[str, ...]:
             f"the interval is {width} % wide after {len(found.samples)} trials, which differ by {scatter} %; the goal "
             f"was {format_digits(limits.precision * 100)} %"
         )
-    if found.model == "passed":
-        notes.append(
-            "an overloaded DUT returned less than it passes without overload: only passed or failed trials count"
-        )
+    notes += _notes_without_rate(found)
     if found.model == "lost":
         notes.append(
             "losses begin below the rate returned under overload: the rate is the load at which half of the trials "
@@ -333,6 +332,13 @@ def _notes(found: Fit, limits: Limits, *, is_open: bool) -> tuple[str, ...]:
             f"{estimate.least_share * 100:.0f} % of samples"
         )
     return tuple(notes)
+
+
+def _notes_without_rate(found: Fit) -> tuple[str, ...]:
+    """Returns what holds of the trials also where there is no rate: no width, core or clock is that of a bound."""
+    if found.model != "passed":
+        return ()
+    return ("an overloaded DUT returned less than it passes without overload: only passed or failed trials count",)
 
 
 def _clock_words(found: Fit, estimate: Estimate) -> str:

@@ -303,8 +303,14 @@ def _explain_ceiling(upper: Load | None, limits: Limits) -> str:
     return f"; the tester sends no more than {most:.0f} frames/s by now"
 
 
+SENT_LESS = "the tester fell short of loads that it had sent before, which is a disturbance and no ceiling"
+
+
 def explain_unvalidated(lower_frames_per_s: float, limits: Limits) -> str:
     """Explains why no trial of full length confirmed a rate."""
+    asked = limits.asked_up_to_frames_per_s
+    if asked is not None and lower_frames_per_s > asked * (1.0 + CLOSE):
+        return f"{SENT_LESS}: no trial of {limits.longest_trial_s:g} s could confirm the rate"
     most = limits.maximum_load_frames_per_s
     if limits.maximum_limited_by is LimitedBy.TESTER and lower_frames_per_s > most * (1.0 + CLOSE):
         why = f"the tester sends no more than {most:.0f} frames/s"

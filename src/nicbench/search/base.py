@@ -100,6 +100,10 @@ class Limits(Frozen):
     validation_duration_s: float | None = Field(default=None, gt=0.0)
     maximum_trials: int = Field(ge=1)
     narrow_enough_frames_per_s: float = Field(default=0.0, ge=0.0)
+    asked_up_to_frames_per_s: float | None = Field(default=None, gt=0.0)
+    """No higher load was asked for in the end, as the tester fell short of what it has sent in other trials: no ceiling
+    of its own, and no limit of the rate.
+    """
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -174,6 +178,17 @@ class CeilingReached(Exception):  # noqa: N818 - a finding, no error
         super().__init__(f"the tester sends no more than {rate_frames_per_s:.0f} frames/s")
         self.rate_frames_per_s = rate_frames_per_s
         self.disturbed = disturbed
+
+
+class FellShort(CeilingReached):
+    """The tester sent less than in another trial of the search: that trial was disturbed, and shows no ceiling.
+
+    ``is_sample`` is set where the trial is known, and counts at what was sent.
+    """
+
+    def __init__(self, rate_frames_per_s: float, *, is_sample: bool) -> None:
+        super().__init__(rate_frames_per_s, disturbed=True)
+        self.is_sample = is_sample
 
 
 class Contradiction(Frozen):

@@ -22,7 +22,7 @@ from nicbench.core.quantity import Ratio
 from nicbench.search._drive import DrivenSearch, Recorder
 from nicbench.search._interval import explain_unvalidated, is_long, read
 from nicbench.search._narrowing import TrialRequest, choose_near_knee, next_trial
-from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, SearchOptions
+from nicbench.search.base import CLOSE, CeilingReached, FellShort, Goal, Limits, Measure, Outcome, Sample, SearchOptions
 
 if TYPE_CHECKING:  # NumPy loads slowly, and many commands search nothing
     from nicbench.search._estimating import Fit
@@ -87,6 +87,11 @@ class EstimateSearch(DrivenSearch):
                 return
             try:
                 recorder.measure(*request)
+            except FellShort as short:
+                # The trial counts at what was sent; where one has failed the model chooses another load by it.
+                if not short.is_sample or all(all(map(goal.passed_by, recorder.samples)) for goal in goals):
+                    raise
+                shortfalls = 0
             except CeilingReached as ceiling:
                 # A disturbed tester that fell short once has no ceiling there: the trial counts at what it sent.
                 shortfalls += 1
@@ -111,7 +116,7 @@ class EstimateSearch(DrivenSearch):
         from nicbench.search._estimating import outcome_of_fit  # imported here, as NumPy loads slowly
 
         outcome = outcome_of_fit(found, limits, settled=narrow, passed_for_s=passed_for_s)
-        if not validated:
+        if not validated and outcome.rate.value is not None:
             why = explain_unvalidated(found.lower, limits)
             outcome = outcome.model_copy(update={"notes": (*outcome.notes, why)})
         return outcome

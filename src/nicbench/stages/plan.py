@@ -66,8 +66,8 @@ def _plan_tests(bench: BenchFile) -> tuple[PlannedTest, ...]:
             name=test.name,
             method=test.method_kind,
             description=" ".join((type(method).__doc__ or "").split()),
-            procedure=type(method).procedure(),
-            options=test.options.model_dump(mode="json"),
+            procedure=type(method).procedure(options := test.options.model_dump(mode="json")),
+            options=options,
             points=method.points(),
             estimate_s=method.estimate_s(),
         )

@@ -43,7 +43,7 @@ class Offer(NamedTuple):
 def find_constant_share(offers: Sequence[Offer]) -> float | None:
     """Returns the share that the last trial has in common with an earlier one at another load, and so with all below.
 
-    None where the last one did not fall short, where none agrees with it, or where a trial at a lower load sent more.
+    None where the last one did not fall short, where none agrees with it, or where another trial sent a larger share.
     """
     if not offers or not offers[-1].falls_short or offers[-1].sent <= 0.0:
         return None
@@ -52,7 +52,9 @@ def find_constant_share(offers: Sequence[Offer]) -> float | None:
     if not partners:
         return None
     highest = max(last.asked, *(partner.asked for partner in partners))
-    if not all(_share_agrees(offer, last) for offer in offers if offer.asked <= highest):
+    # Above them it may send less, as a tester with a ceiling does; a larger share it cannot have sent anywhere.
+    below_a_ceiling = [offer for offer in offers if offer.asked > highest and offer.share < last.share]
+    if not all(_share_agrees(offer, last) for offer in offers if offer not in below_a_ceiling):
         return None
     agreeing = [last, *partners]
     return sum(offer.share * offer.frames for offer in agreeing) / sum(offer.frames for offer in agreeing)

@@ -5,6 +5,7 @@ what the method words itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
@@ -201,8 +202,8 @@ def _rates_sentence(subject: str, section: Section) -> str:
             reason = f": {rate.reason_null}" if rate.reason_null else ""
             text = f"passed no load{what} {goal.clause} ({goal.name}{reason})"
         else:
-            estimated = section.table.rates is not None and section.table.rates.estimated
-            text = _passing_clause(rate, goal, what, write, unit, after_another=number > 0, estimated=estimated)
+            about = _about(section, row, goal, rate, write, unit)
+            text = _passing_clause(rate, goal, what, write, unit, after_another=number > 0, about=about)
         sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
     limits = dict.fromkeys(rate.limited_by for _, rate in rates if rate.limited_by is not None)
     if len(limits) == 1:
@@ -245,17 +246,44 @@ def _passing_clause(
     unit: str,
     *,
     after_another: bool,
-    estimated: bool,
+    about: _About,
 ) -> str:
-    least = "at least " if rate.at_least else "about " if estimated else ""
+    least = "at least " if rate.at_least else about.word
     between = "" if rate.at_least or rate.is_bare else f", interval {interval(rate, write)}{GAP}{unit}"
     is_least = rate.at_least and not rate.is_line_rate
     value = f"{write.down(rate.value or 0.0) if is_least else write(rate.value or 0.0)}{GAP}{unit}"
     passes = f"the line rate{what}, {value}," if rate.is_line_rate else f"{least}{value}{what}"
     named = f"({goal.name}{between})"
     if after_another:
-        return f"{capitalise(goal.clause)} it passes {passes} {named}"
-    return f"passes {passes} {goal.clause} {named}"
+        return f"{capitalise(goal.clause)} it passes {passes}{about.where} {named}{about.beside}"
+    return f"passes {passes} {goal.clause}{about.where} {named}{about.beside}"
+
+
+class _About(NamedTuple):
+    """What a sentence says of an estimated rate: "about", the core it is of, and what the trials passed beside it."""
+
+    word: str = ""
+    where: str = ""
+    beside: str = ""
+
+
+def _about(section: Section, row: Row, goal: Goal, rate: Bounded, write: Writer, unit: str) -> _About:
+    """Returns what an estimated rate is, where trials of the run passed less: it is extrapolated, and they tell so."""
+    rates = section.table.rates
+    if rates is None or not rates.estimated:
+        return _About()
+    named = next((one for one in rates.conditions if one.goal == goal.value), None)
+    found = None if named is None else row.result.values.get(named.half)
+    half = number_of(found)
+    if named is None or half is None or write(half) == write(rate.value or 0.0):
+        return _About("about ")
+    clock = number_of(row.result.values.get(named.at_clock))
+    form = Column(value=named.at_clock, head="", form=suitable_form("gigahertz", clock or 0.0))
+    at = "" if clock is None else f" at {writer(form, [clock])(clock)}{GAP}{form.unit}"
+    runs = "these runs" if isinstance(found, Spread) else "this run"
+    return _About(
+        "about ", f" on a core of its own{at}", f"; in {runs} half of the trials passed {write(half)}{GAP}{unit}"
+    )
 
 
 def _drop_words(rate: Bounded) -> str:
@@ -275,14 +303,14 @@ def largest_sentence(section: Section) -> str | None:
         return None
     goal, rate = found
     write, unit = _rate_words(row, [found])
-    about = "about " if section.table.rates is not None and section.table.rates.estimated else ""
-    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else about
+    about = _about(section, row, goal, rate, write, unit)
+    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else about.word
     value = write.down(rate.value or 0.0) if least == "at least " else write(rate.value or 0.0)
     passes = f"{least}{value}{GAP}{unit} {goal.clause}"
     l2 = number_of(row.result.values.get(goal.value.replace("_frames_per_s", "_l2_bits_per_s")))
     bits = Column(value="l2_bits_per_s", head="", form=suitable_form("gigabits", l2 or 0.0))
     on_layer_2 = "" if l2 is None else f", {writer(bits, [l2])(l2)}{GAP}{bits.unit} on layer 2"
-    return f"With {size_name(row)} frames it passes {passes}{on_layer_2}.{_caveat(row)}"
+    return f"With {size_name(row)} frames it passes {passes}{about.where}{on_layer_2}{about.beside}.{_caveat(row)}"
 
 
 def brief_rate(section: Section) -> str | None:

@@ -53,7 +53,7 @@ def text_of(test: PlannedTest) -> str:
     if test.procedure:
         return test.procedure
     known = find("nicbench.methods", Method).get(test.method)
-    return known.procedure() if known else test.description or label_of(test.method)
+    return known.procedure(test.options) if known else test.description or label_of(test.method)
 
 
 _SIMULATED = "simulated"
