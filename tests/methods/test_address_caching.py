@@ -84,6 +84,9 @@ async def test_half_the_ageing_time_passes_on_either_side_of_a_trial_and_disturb
     result = await measured(table)
     assert {request.settle_s for request in table.requests} == {1.0}
     assert (result.verdict, result.disturbances) == (ResultVerdict.DISTURBED, ("the worker was held up",))
+    # Another trial, which nothing disturbed, failed at the bound.
+    assert capacity_of(result).upper == 501
+    result = await measured(Table(500, disturbed=range(1, 1000)))
     assert (capacity_of(result).upper, capacity_of(result).limited_by) == (None, None)
 
 

@@ -66,7 +66,7 @@ async def test_a_switch_that_learns_faster_than_the_tester_sends_has_at_least_th
 
 
 async def test_what_went_wrong_in_disturbed_trials_is_no_limit_of_the_switch() -> None:
-    found = rate_of(await measured(Learner(100e3, ceiling=1e6, disturbed=[2])))
+    found = rate_of(await measured(Learner(100e3, ceiling=1e6, disturbed=range(1, 1000))))
     assert (found.upper, found.limited_by) == (None, None)
 
 

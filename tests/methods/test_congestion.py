@@ -138,7 +138,7 @@ async def test_a_switch_that_takes_every_burst_has_a_bound_and_one_that_takes_no
 
 async def test_what_a_disturbed_burst_lost_is_no_limit_of_the_switch() -> None:
     switch = Switch(1000.0, 100)
-    switch.disturbed = {2}
+    switch.disturbed = set(range(1, 1000))
     (result,) = await bursts(switch, (1,), 20_000.0)
     assert result.verdict is ResultVerdict.DISTURBED
     for name in ("burst_frames", "buffer_frames"):

@@ -68,7 +68,7 @@ async def test_connections_that_were_not_asked_for_are_not_held(short: tuple[int
 
 
 async def test_a_disturbed_trial_is_said_and_the_report_has_the_capacity() -> None:
-    result, found = await measured(Table(1000, disturbed=(2,)), precision=0.1)
+    result, found = await measured(Table(1000, disturbed=range(1, 1000)), precision=0.1)
     assert (found.upper, found.limited_by) == (None, None)  # the tester may have lost the frames
     assert found.lower is not None
     assert found.lower <= 1000

@@ -85,7 +85,7 @@ def bounds(result: Result, name: str) -> Bounded:
 
 async def test_what_a_disturbed_trial_lost_is_no_limit_of_the_table() -> None:
     switch = Switch(keeps=100)
-    switch.disturbed = {2}
+    switch.disturbed = set(range(1, 1000))
     result = await capacity(switch)
     found = bounds(result, "capacity_groups")
     assert (result.verdict, found.upper, found.limited_by) == (ResultVerdict.DISTURBED, None, None)

@@ -59,7 +59,7 @@ def test_the_limit_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Ran
 @pytest.mark.acceptance
 def test_a_bridge_that_forgets_at_once_keeps_nothing(tmp_path: Path) -> None:
     reason = capacity(tmp_path, 1000, 64, ageing_s=0).reason_null
-    assert str(reason).endswith("not even one address was known")  # after "trials were disturbed:" where they were
+    assert str(reason).endswith("not even one address was known")  # after "trials were disturbed:" where all were
 
 
 def test_a_bridge_learns_as_fast_as_the_tester_sends(tmp_path: Path) -> None:

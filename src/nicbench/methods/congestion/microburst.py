@@ -110,6 +110,7 @@ class Microburst(FrameMethod):
     async def _measure(self, context: Context, of: Senders) -> Result:
         passed: dict[int, Trial] = {}
         not_sent: set[int] = set()
+        sound: set[int] = set()
         trials: list[str] = []
         disturbances: list[str] = []
 
@@ -126,11 +127,13 @@ class Microburst(FrameMethod):
                     return Fill(frames, True)
                 if trial.reading.counts.failed == 0:
                     not_sent.add(frames)
+                if not disturbed:
+                    sound.add(frames)
             return Fill(frames, False)
 
         lower, upper = await most_held(burst, max(1, self.options.most // of.senders), 0.0)
         most = None if upper is None else upper * of.senders
-        longest = bounded_unless(disturbances, _bounded(lower * of.senders, most, is_not_sent=upper in not_sent))
+        longest = bounded_unless(upper not in sound, _bounded(lower * of.senders, most, is_not_sent=upper in not_sent))
         values: Values = {
             _BURST.value: longest,
             _BUFFER.value: _buffer(longest, passed.get(lower), of),

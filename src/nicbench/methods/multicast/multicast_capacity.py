@@ -86,6 +86,7 @@ class MulticastCapacity(FrameMethod):
         disturbances: list[str] = []
         failures: dict[int, tuple[int, int]] = {}
         not_sent: set[int] = set()
+        sound: set[int] = set()
 
         async def join(groups: int) -> Fill:
             for attempt in range(1, 1 + options.trial.attempts):
@@ -100,6 +101,8 @@ class MulticastCapacity(FrameMethod):
                     return Fill(groups, True)
                 if not is_whole:
                     not_sent.add(groups)
+                if not disturbed:
+                    sound.add(groups)
                 failures[groups] = (flooded, missing)
             return Fill(groups, False)
 
@@ -107,7 +110,7 @@ class MulticastCapacity(FrameMethod):
         flooded, missing = failures.get(failed, (None, None)) if failed is not None else (None, None)
         found = _bounded(passed, failed, is_not_sent=failed in not_sent)
         values: Values = {
-            _CAPACITY.value: bounded_unless(disturbances, found),
+            _CAPACITY.value: bounded_unless(failed not in sound, found),
             "first_not_kept_groups": failed,
             "flooded_frames": flooded,
             "missing_frames": missing,

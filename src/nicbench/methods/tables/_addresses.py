@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -95,6 +95,11 @@ class Found:
     def kept(self) -> bool:
         """Whether every address was known that a frame was sent from."""
         return self.flooded <= self.untaught and self.missing == 0
+
+
+def is_doubtful(tried: Iterable[Found], upper: float | None) -> bool:
+    """Whether every trial that failed at the upper bound was disturbed: then what went wrong may not be the DUT's."""
+    return all(one.disturbances for one in tried if one.tried == upper and not one.kept)
 
 
 async def find(

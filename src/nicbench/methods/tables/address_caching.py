@@ -27,6 +27,7 @@ from nicbench.methods.tables._addresses import (
     AddressTimes,
     Found,
     find,
+    is_doubtful,
     ports_objection,
     result_of,
     watch_for_own_frames,
@@ -89,7 +90,7 @@ class AddressCaching(FrameMethod):
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
-            _CAPACITY.value: bounded_unless(any(one.disturbances for one in tried), _capacity(lower, upper)),
+            _CAPACITY.value: bounded_unless(is_doubtful(tried, upper), _capacity(lower, upper)),
             "first_not_kept_addresses": upper,
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,

@@ -29,6 +29,7 @@ from nicbench.methods.tables._addresses import (
     AddressTimes,
     Found,
     find,
+    is_doubtful,
     ports_objection,
     result_of,
     watch_for_own_frames,
@@ -97,9 +98,7 @@ class AddressLearning(FrameMethod):
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
-            _RATE.value: bounded_unless(
-                any(one.disturbances for one in tried), _learning_rate(lower, upper, full, failed)
-            ),
+            _RATE.value: bounded_unless(is_doubtful(tried, upper), _learning_rate(lower, upper, full, failed)),
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,
             "addresses": self.options.addresses,

@@ -93,6 +93,7 @@ class ConnectionCapacity(FrameMethod):
         options = self.options
         trials: list[str] = []
         disturbances: list[str] = []
+        sound: set[int] = set()
         ports = 1
 
         async def fill(connections: int) -> Fill:
@@ -107,6 +108,8 @@ class ConnectionCapacity(FrameMethod):
                 counts = trial.reading.counts
                 ports = sending_ports(trial)
                 made.append(Fill(counts.sent // ports, counts.failed == 0))
+                if not disturbed:
+                    sound.add(made[-1].connections)
                 if made[-1] == Fill(connections, True):
                     return made[-1]
             # One that came back whole, but was not sent whole, says nothing of those that lost frames.
@@ -115,7 +118,7 @@ class ConnectionCapacity(FrameMethod):
         passed, failed = await most_held(fill, options.connections, options.precision)
         values: dict[str, Bounded | float | int | str | None] = {
             _CAPACITY.value: bounded_unless(
-                disturbances, _bounded(passed * ports, None if failed is None else failed * ports)
+                failed not in sound, _bounded(passed * ports, None if failed is None else failed * ports)
             ),
             "made_in_ns": 1e9 * passed / options.rate,
             "connections_tried": options.connections * ports,
