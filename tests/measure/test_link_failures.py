@@ -52,6 +52,13 @@ class _Rack:
         self._uptime += 1.0
         return f"{self._uptime} 1.0\n"
 
+    async def see(self, number: int) -> None:
+        """Waits until so many commands were given at the other end, and what follows from the last is noted."""
+        async with asyncio.timeout(20.0):
+            while len(self.switch.commands) < number:  # noqa: ASYNC110 - they are a plain list
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.01)
+
     @property
     def done(self) -> list[str]:
         """What was done to links, in a shell with the time or by itself."""
@@ -65,7 +72,7 @@ class _Rack:
 async def test_the_link_goes_down_at_the_other_end_and_comes_back() -> None:
     rack = _Rack()
     await rack.watch.begin()
-    await asyncio.sleep(1.2)
+    await rack.see(2)
     await rack.watch.end()
     assert rack.changes.undos == [SetLinkUp(device="p-s0p2")]
     assert rack.done == ["p-s0p2 down", "p-s0p2 up"]
@@ -77,7 +84,7 @@ async def test_the_link_goes_down_at_the_other_end_and_comes_back() -> None:
 async def test_a_round_that_is_over_first_leaves_the_link_up() -> None:
     rack = _Rack(after=0.5, lasts=60.0)
     await rack.watch.begin()
-    await asyncio.sleep(0.7)
+    await rack.see(1)
     await rack.watch.end()
     assert rack.done == ["p-s0p2 down", "p-s0p2 up"]
     assert rack.watch.outcome_of(()).up_at_s is None
@@ -95,7 +102,7 @@ async def test_a_link_that_cannot_be_taken_down_is_told() -> None:
     rack = _Rack()
     rack.switch.fail(("sh", "-c"), "Operation not permitted")
     await rack.watch.begin()
-    await asyncio.sleep(0.7)
+    await rack.see(1)
     await rack.watch.end()
     assert "Operation not permitted" in str(rack.watch.outcome_of(()).trouble)
 
@@ -127,7 +134,7 @@ SENDS = Connection(
 async def test_what_each_connection_did_is_told_with_its_ports() -> None:
     rack = _Rack()
     await rack.watch.begin()
-    await asyncio.sleep(1.2)
+    await rack.see(2)
     await rack.watch.end()
     seen = BondObservation(endpoint="s0", bond=BOND, flows=(BondFlow(jobs=(1,), connection=SENDS, port="s0p2"),))
     failed = rack.watch.outcome_of((seen,))
