@@ -93,10 +93,10 @@ fn what_falls_due_while_the_worker_is_away_is_no_backpressure() {
     };
     let (without, none) = refused(json!({}));
     assert_eq!(none, 0);
-    // In the midst of the trial, and over its end.
-    for (every_s, pause_ns, least) in [(0.03, 10_000_000, 1_000), (0.095, 20_000_000, 300)] {
+    // In the midst of the trial, and over its end, when the frames of a millisecond may still wait to be made good.
+    for (every_s, pause_ns, least, waiting) in [(0.03, 10_000_000, 1_000, 20), (0.095, 20_000_000, 300, 100)] {
         let (with, tester) = refused(json!({"pause_every_s": every_s, "pause_ns": pause_ns}));
-        assert!(with <= without + 20, "{with} of {without}");
+        assert!(with <= without + waiting, "{with} of {without}");
         assert!(tester > least, "{tester} of {least}");
     }
 }
