@@ -177,7 +177,7 @@ _ENDS = (
 _LOCKED, _NO_FOLDER = ends("cannot be read or written"), ends("somebody deleted the run folder")
 _MACHINE = (
     Fault("full", "disk", EVERY, inject.fill_disk, {"early": FULL, **until_after(FULL, FULL)}),
-    Fault("read-only", "disk", EVERY, inject.make_read_only, early(ends("Read-only file system"))),
+    Fault("read-only", "disk", EVERY, inject.make_read_only, early(ends("Read-only file system", 2))),
     Fault(
         "takes no new file",
         "disk",

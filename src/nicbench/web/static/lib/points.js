@@ -71,8 +71,9 @@ export class PointChart extends Chart {
     if (named !== null) requestAnimationFrame(() => this.focusName(named));
   }
 
-  /** Puts the focus back on the name of a series, which is drawn anew with the chart. */
+  /** Puts the focus back on the name of a series, which is drawn anew with the chart; none is taken from anywhere else. */
   focusName(named) {
+    if (document.activeElement !== document.body) return;
     [...this.names.querySelectorAll(".u-label")].find((label) => label.textContent === named)?.focus();
   }
 
