@@ -37,6 +37,7 @@ tests:
 """
 LINK = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 LONG_S, SHORT_S = 0.03, 0.005
+MOST_REPLAYS = 5
 
 
 def frames(count: int, number: int) -> list[Any]:
@@ -114,10 +115,14 @@ def test_known_gaps_are_found_again_by_the_receivers_clock(tmp_path: Path) -> No
     write(tmp_path / "a.pcap", frames(60, 1), gaps_s)
     more = f"tester: {{driver: net_pcap, timestamps: kernel, capture: {{frames: 100}}}}\n{TOLERANT}"
     captures = f"{{file: {tmp_path}/a.pcap}}"
-    folder, (result,), trial = replay(tmp_path, lab="{kind: veth}", dut="bridge", more=more, captures=captures)
-    assert counts(result) == [60, 60, 60, 0, 0, 0, 0]
+    apart_s = (LONG_S - SHORT_S) / 2
+    for _ in range(MOST_REPLAYS):  # on a busy machine the sender may be late, which its result tells
+        folder, (result,), trial = replay(tmp_path, lab="{kind: veth}", dut="bridge", more=more, captures=captures)
+        assert counts(result) == [60, 60, 60, 0, 0, 0, 0]
+        late_ns = result.values["late_maximum_ns"]
+        if isinstance(late_ns, float | int) and late_ns < apart_s * 1e9:
+            break
     assert trial.reading.capture is not None
     stamps = [float(frame.time) for frame in rdpcap(str(folder.path / trial.reading.capture.name))]
     found = [after - before for before, after in pairwise(stamps)]
-    middle_s = (LONG_S + SHORT_S) / 2
-    assert [gap > middle_s for gap in found] == [gap > middle_s for gap in gaps_s[:-1]]
+    assert found == pytest.approx(gaps_s[:-1], abs=apart_s)

@@ -25,7 +25,8 @@ export function shapeOf({ verdict, below }) {
 export class PointChart extends Chart {
   constructor(parent, options) {
     super(parent, { ...options, series: [], height: 380 });
-    Object.assign(this, { open: options.open, onwindow: options.onwindow, hidden: new Set(), rows: [], window: null });
+    Object.assign(this, { open: options.open, onwindow: options.onwindow });
+    Object.assign(this, { hidden: new Set(), rows: [], window: null, focused: null });
     this.tip = h("div", { class: "saying", hidden: true, "aria-hidden": "true" });
     this.figure.append(this.tip);
     this.area.addEventListener("dblclick", () => this.onwindow(null));
@@ -66,15 +67,19 @@ export class PointChart extends Chart {
     this.tip.hidden = true;
     this.figure.hidden = false;
     this.area.hidden = this.rows.length === 0;
-    const named = this.names.contains(document.activeElement) ? document.activeElement.textContent : null;
+    this.focused = this.names.contains(document.activeElement) ? document.activeElement.textContent : null;
     this.draw(true);
-    if (named !== null) requestAnimationFrame(() => this.focusName(named));
   }
 
-  /** Puts the focus back on the name of a series, which is drawn anew with the chart; none is taken from anywhere else. */
-  focusName(named) {
-    if (document.activeElement !== document.body) return;
-    [...this.names.querySelectorAll(".u-label")].find((label) => label.textContent === named)?.focus();
+  /**
+   * Names the series as buttons, and puts the focus back on the name that had it before the chart was drawn anew. uPlot
+   * is ready in the task that made it, so that no key is pressed while nothing has the focus.
+   */
+  nameSeries(plot) {
+    super.nameSeries(plot);
+    if (this.focused === null || document.activeElement !== document.body) return;
+    [...this.names.querySelectorAll(".u-label")].find((label) => label.textContent === this.focused)?.focus();
+    this.focused = null;
   }
 
   options() {
