@@ -1,8 +1,9 @@
-"""A plug-in of pytest: tests with real packets or virtual machines get a second chance, and the last lines say which.
+"""A plug-in of pytest: where only tests with real packets or virtual machines fail, their failures are handed on.
 
-They measure a machine that others may use at the same time, and may fail through what these do. Every other test fails
-at once. Each repeat is listed with its first failure, so that a test that fails often is seen; ``scripts/check`` names
-a file in ``NICBENCH_REPEATED_TESTS``, and lists at its own end what all sessions wrote there.
+Such tests measure a machine that others use at the same time, not least the tests beside them, and may fail through
+what these do. ``scripts/check`` names a file in ``NICBENCH_REPEATED_TESTS`` and repeats, one at a time, the tests that
+a session lists there; they count as failed when they fail again. More than a few failures are no noise, and where a
+test of another kind failed too, the session has failed anyway. Without that variable each failure counts at once.
 """
 
 from __future__ import annotations
@@ -14,42 +15,40 @@ from pathlib import Path
 import pytest
 
 MARKERS = ("lab", "vm")
+MOST = 10
 LIST_VARIABLE = "NICBENCH_REPEATED_TESTS"
+PROPERTY = ("measures a shared machine", True)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Has tests repeated once, by pytest-rerunfailures; an environment made before that was pinned has none."""
-    if not config.pluginmanager.hasplugin("rerunfailures"):
-        return
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Notes in the reports of tests, which workers of xdist hand on, whether they are of labs or machines."""
     for item in items:
         if any(item.get_closest_marker(marker) for marker in MARKERS):
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.user_properties.append(PROPERTY)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Lists the tests that were repeated, how each ended, and the first failure of each in full."""
-    repeated: list[pytest.TestReport] = terminalreporter.stats.get("rerun", [])
-    if not repeated or hasattr(terminalreporter.config, "workerinput"):
-        return  # a worker of xdist has a summary of its own, which nobody sees
-    terminalreporter.section("repeated, because they failed at first")
-    failed = {report.nodeid for name in ("failed", "error") for report in terminalreporter.stats.get(name, ())}
-    lines = [_describe(report, report.nodeid in failed) for report in repeated]
-    for report, line in zip(repeated, lines, strict=True):
-        terminalreporter.write_line(line)
-        terminalreporter.write_line(report.longreprtext)
-    terminalreporter.section("repeated")
-    for line in lines:
-        terminalreporter.write_line(line)
-    if LIST_VARIABLE in os.environ:
-        with Path(os.environ[LIST_VARIABLE]).open("a", encoding="utf-8") as listing:
-            listing.writelines(f"{line}\n" for line in lines)
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Lists the failed tests of labs and machines with their first failure, and has the session end well."""
+    listing = os.environ.get(LIST_VARIABLE)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(session.config, "workerinput"):
+        return  # a worker of xdist sees some of the tests only
+    if not listing or reporter is None or session.exitstatus != pytest.ExitCode.TESTS_FAILED:
+        return
+    failed = [report for outcome in ("failed", "error") for report in reporter.stats.get(outcome, ())]
+    if not failed or not all(PROPERTY in getattr(report, "user_properties", ()) for report in failed):
+        return
+    lines = {_describe(report) for report in failed}
+    if len(lines) > MOST:
+        return
+    with Path(listing).open("a", encoding="utf-8") as stream:
+        stream.writelines(f"{line}\n" for line in sorted(lines))
+    session.exitstatus = pytest.ExitCode.OK
 
 
-def _describe(report: pytest.TestReport, failed_again: bool) -> str:
-    ending = "failed again" if failed_again else "passed the second time"
-    reason = next(_lines_of_error(report), "no reason was given")
-    return f"{report.nodeid} {ending}; at first: {reason}"
+def _describe(report: pytest.TestReport) -> str:
+    return f"{report.nodeid}: {next(_lines_of_error(report), 'no reason was given')}"
 
 
 def _lines_of_error(report: pytest.TestReport) -> Iterator[str]:

@@ -12,7 +12,7 @@ import pytest
 SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "check"
 STUB = """#!/bin/sh
 echo "$(basename "$0") $*" >>{log}
-case "$(basename "$0") $*" in {repeating}) echo "test_a passed the second time" >>"$NICBENCH_REPEATED_TESTS" ;; esac
+case "$(basename "$0") $*" in {repeating}) echo "test_a: why" >>"${{NICBENCH_REPEATED_TESTS:-/dev/null}}" ;; esac
 case "$(basename "$0") $*" in {failing}) exit {status} ;; esac
 """
 
@@ -69,10 +69,22 @@ def test_one_that_fails_lets_the_others_run_and_is_named(tmp_path: Path, failing
 
 
 def test_tests_that_were_repeated_are_listed_and_fail_nothing(tmp_path: Path) -> None:
-    status, _, said = check(tmp_path, "python", repeating="'pytest'*'alone'*")
+    status, started, said = check(tmp_path, "python", repeating="'pytest'*'alone'*")
     assert status == 0
-    assert "check: 2 of the tests of labs and virtual machines failed at first and were repeated:" in said
-    assert said.count("\n  test_a passed the second time") == 2
+    assert "check: 2 of the tests of labs and virtual machines failed at first and were repeated alone:" in said
+    assert said.count("\n  test_a: why") == 2
+    again = [line for line in started if "--last-failed" in line]
+    assert len(again) == 2
+    for line in again:
+        session, _, added = line.partition(" --numprocesses 1 --last-failed")
+        assert session in started  # with the seed of the first time
+        assert added == " --last-failed-no-failures none"
+
+
+def test_one_that_fails_again_when_it_is_repeated_has_failed(tmp_path: Path) -> None:
+    status, _, said = check(tmp_path, "python", repeating="'pytest'*' tests/test_alone.py'", failing="*--last-failed*")
+    assert status == 1
+    assert "were repeated alone:\n  test_a: why\n\ncheck: 1 failed:\n  pytest" in said
 
 
 def test_a_check_that_does_not_exist_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tests of labs and virtual machines are repeated once when they fail, no others are, and each repeat is listed."""
+"""Failures of tests of labs and virtual machines are handed on, to be repeated alone; all others count at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 SETTINGS = """[pytest]
-addopts = --strict-markers -p repeats -p no:cacheprovider
+addopts = --strict-markers -p repeats
 markers =
     lab: a lab
     vm: a machine
@@ -19,55 +19,80 @@ markers =
 """
 SESSION = """
 import pytest
-from pathlib import Path
-
-def fail_at_first(name, times=1):
-    made = Path(__file__).with_name(name)
-    count = int(made.read_text()) if made.exists() else 0
-    made.write_text(str(count + 1))
-    assert count >= times, f"noise at attempt {count + 1}"
 
 @pytest.mark.lab
 def test_of_a_lab():
-    fail_at_first("lab")
+    assert False, "noise"
 
 @pytest.mark.vm
 @pytest.mark.parametrize("times", [1, 9])
 def test_of_a_machine(times):
-    fail_at_first(f"machine-{times}", times)
-
-@pytest.mark.alone
-def test_of_neither():
-    fail_at_first("neither")
+    assert times == 9, "too few"
 
 @pytest.fixture
 def lab():
-    fail_at_first("fixture")
+    assert False, "not made"
 
 @pytest.mark.lab
 def test_whose_fixture_fails(lab):
     pass
 """
+OF_NEITHER = """
+import pytest
+
+@pytest.mark.alone
+def test_of_neither():
+    assert False
+"""
+MANY = """
+import pytest
+
+@pytest.mark.lab
+@pytest.mark.parametrize("number", range(11))
+def test_of_a_lab(number):
+    assert False
+"""
 
 
-@pytest.mark.parametrize("processes", ["0", "2"])
-def test_each_repeat_is_listed_with_its_first_failure_and_other_tests_are_not_repeated(
-    tmp_path: Path, processes: str
+def session(folder: Path, processes: int, *, listed: bool = True, **files: str) -> tuple[int, list[str], str]:
+    """The exit status of a session of these files, the tests that it wants to be repeated, and its words."""
+    (folder / "pytest.ini").write_text(SETTINGS)
+    (folder / "vm").mkdir()  # a folder is not a marker
+    for name, text in files.items():
+        (folder / "vm" / f"test_{name}.py").write_text(text)
+    listing = folder / "listing"
+    listing.touch()
+    environment = {**os.environ, "PYTHONPATH": str(TESTS), "NICBENCH_REPEATED_TESTS": str(listing) if listed else ""}
+    command = [sys.executable, "-m", "pytest", "--numprocesses", str(processes)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return done.returncode, listing.read_text().splitlines(), done.stdout
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+def test_failures_of_labs_and_machines_are_listed_to_be_repeated_and_shown_in_full(
+    tmp_path: Path, processes: int
 ) -> None:
-    (tmp_path / "pytest.ini").write_text(SETTINGS)
-    (tmp_path / "test_session.py").write_text(SESSION)
-    listing = tmp_path / "listing"
-    command = [sys.executable, "-m", "pytest", "--numprocesses", processes, "test_session.py"]
-    environment = {**os.environ, "PYTHONPATH": str(TESTS), "NICBENCH_REPEATED_TESTS": str(listing)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert "2 failed, 3 passed, 4 rerun" in done.stdout, done.stdout
-    attempts = {name: int((tmp_path / name).read_text()) for name in ("lab", "machine-1", "machine-9", "neither")}
-    assert attempts == {"lab": 2, "machine-1": 2, "machine-9": 2, "neither": 1}
-    lines = sorted(listing.read_text().splitlines())
-    assert [line.partition(";")[0] for line in lines] == [
-        "test_session.py::test_of_a_lab passed the second time",
-        "test_session.py::test_of_a_machine[1] passed the second time",
-        "test_session.py::test_of_a_machine[9] failed again",
-        "test_session.py::test_whose_fixture_fails passed the second time",
+    status, lines, said = session(tmp_path, processes, session=SESSION)
+    assert status == 0
+    assert [line.partition(": ")[0] for line in lines] == [
+        "vm/test_session.py::test_of_a_lab",
+        "vm/test_session.py::test_of_a_machine[1]",
+        "vm/test_session.py::test_whose_fixture_fails",
     ]
-    assert all("noise at attempt 1" in line and line in done.stdout for line in lines)
+    assert "AssertionError: noise" in lines[0]
+    assert "2 failed, 1 passed, 1 error" in said
+
+
+@pytest.mark.parametrize("processes", [0, 2])
+@pytest.mark.parametrize("files", [{"session": SESSION, "neither": OF_NEITHER}, {"many": MANY}, {"broken": "1 / 0"}])
+def test_where_another_test_or_many_failed_the_session_has_failed(
+    tmp_path: Path, processes: int, files: dict[str, str]
+) -> None:
+    status, lines, _ = session(tmp_path, processes, **files)
+    assert status != 0
+    assert lines == []
+
+
+def test_where_nobody_repeats_them_they_have_failed(tmp_path: Path) -> None:
+    status, lines, _ = session(tmp_path, 0, listed=False, session=SESSION)
+    assert (status, lines) == (1, [])
