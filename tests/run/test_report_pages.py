@@ -37,4 +37,10 @@ def test_all_but_the_first_screen_is_folded(tmp_path: Path) -> None:
 
     assert unfolded.count("<table") == 1
     assert unfolded.count("<figure") == 1
-    assert "Where frames were lost:" in unfolded
+
+
+def test_a_simulated_run_tells_of_no_counters_that_were_not_read(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path, BENCH, "Lost")
+    run_whole(run)
+    assert any(trial.reading.counts.lost for trial in run.journal.trials().values())
+    assert "Where frames were lost" not in report.build(run.path).read_text(encoding="utf-8")
