@@ -47,6 +47,7 @@ def port(name: str, **values: Any) -> dict[str, Any]:
     return {
         "name": name,
         "foreign": 0,
+        "misdirected": 0,
         "corrupted_unattributed": 0,
         "receive_overrun": 0,
         "counters": {},
@@ -74,12 +75,13 @@ def test_streams_and_ports_are_summed_once() -> None:
                 stream("0->1", intended=10, sent=10, received=9, lost=1),
                 stream("1->0", intended=10, sent=8, unsent_tester=2, received=8),
             ],
-            [port("t0", foreign=3), port("t1", corrupted_unattributed=2, link_changed=True)],
+            [port("t0", foreign=3, misdirected=5), port("t1", corrupted_unattributed=2, link_changed=True)],
         ),
         [0, 0],
     )
     assert (reading.counts.intended, reading.counts.sent, reading.counts.lost) == (20, 18, 1)
     assert (reading.counts.foreign, reading.counts.corrupted_unattributed) == (3, 2)
+    assert (reading.counts.misdirected, [each.misdirected for each in reading.ports]) == (5, [5, 0])
     assert reading.ports[1].link_changed
     assert reading.latency is None
     assert reading.health.core_clock_hz == (2.6e9, 2.5e9)
