@@ -1,7 +1,6 @@
 """A method: one way of measuring, one file. A method uses the context, search, stats and units, but no host or engine.
 
-There are two families: methods of frames, which a tester sends and counts, and methods of rounds, in which established
-tools move bytes between hosts.
+There are two families: of frames, which a tester sends and counts, and of rounds, in which tools move bytes.
 """
 
 from __future__ import annotations
@@ -143,10 +142,7 @@ class RoundContext(AnyContext, Protocol):
     """The name of a folder that no other run uses."""
 
     def prepare(self, preparation: Preparation) -> None:
-        """Requests a preparation before the next round that is actually played.
-
-        Nothing is prepared where a resumed run has all rounds in its journal. The run ends where the preparation fails.
-        """
+        """Requests a preparation before the next round that is not in a journal already. If it fails, the run ends."""
 
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
         """Assigns the interrupts of a port's queues to these CPUs; None restores the original assignment."""
@@ -371,6 +367,10 @@ class RoundMethod(Method):
     @abstractmethod
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         """Returns one example of each kind of job with its workload, so that validation refuses what a tool cannot."""
+
+    def clients_at_once(self, clients: int) -> int:
+        """Returns how many of a port's so many clients run at once at most; one that runs twice is two."""
+        return clients
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Yields misfits found before a machine is used: unknown hosts, or demands that a port cannot meet.

@@ -56,8 +56,8 @@ class PlacementMethod(RoundMethod):
         of: dict[str, Any]
         """The test, without a name: `{method: stream, duration: 10 s}`."""
         nodes: Distinct[Where] = Field(default=("local", "remote", "balanced"), min_length=1)
-        """Placements of the server's processes and their memory. `remote` is measured first. `balanced` has no result
-        where a port has fewer clients at once than there are nodes.
+        """Placements of the server's processes and their memory. `remote` is measured first. `balanced` is not played
+        where a port has fewer clients at once than there are nodes, unless the ports are on several nodes.
         """
         memory_loads: Distinct[int] = Field(default=(0, 5), min_length=1)
         """STREAM processes (stress-ng) on the server, on CPUs of one node with memory of another."""
@@ -108,7 +108,16 @@ class PlacementMethod(RoundMethod):
         return (*self._inner().job_specs(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """Yields the misfits of the inner test."""
+        """Yields the misfits of the inner test, and a single port whose clients at once are too few for two nodes."""
+        for port, of_port in clients.items() if len(clients) == 1 and "balanced" in self.options.nodes else ():
+            if (at_once := self._inner().clients_at_once(len(of_port))) < 2:
+                yield Misfit(
+                    option=("nodes",),
+                    message="`balanced` needs as many clients of a port at once as there are NUMA nodes, and "
+                    f"`{self.options.of['method']}` has {at_once} at `{port}`",
+                    next_step="write `nodes: [local, remote]`"
+                    + ("" if len(of_port) > 1 else ", or link a second client to the port, through a switch"),
+                )
         for one in self._inner().find_misfits(clients, hosts):
             yield one.model_copy(update={"option": ("of", *one.option)})
 
@@ -186,7 +195,6 @@ class PlacementMethod(RoundMethod):
         verdict = found.verdict
         unplaced = tuple(dict.fromkeys(placed.unplaced[one] for one in found.trials if one in placed.unplaced))
         if unplaced:
-            # The figures are those of a local placement, and would be read as those of all nodes.
             nothing = Bounded(value=None, reason_null=unplaced[0])
             values = {
                 **{name: nothing for name in _FIGURES if name in found.values},
@@ -212,7 +220,7 @@ class PlacementMethod(RoundMethod):
             values=values,
             verdict=verdict,
             disturbances=(*found.disturbances, *astray, *unplaced),
-            trials=found.trials,
+            trials=tuple(one for one in found.trials if one not in placed.unplaced),
         )
 
     @classmethod
