@@ -94,6 +94,15 @@ def test_a_frame_that_came_after_the_drain_is_late_and_not_lost() -> None:
     assert (reading.counts.lost, reading.counts.late) == (1, 3)
 
 
+@pytest.mark.parametrize(("late", "lost", "unattributed"), [(1, 0, 3), (2, 0, 2), (4, 0, 0)])
+def test_a_late_frame_was_not_the_one_with_a_broken_signature(late: int, lost: int, unattributed: int) -> None:
+    """Every frame has one fate: what came late in the end is not charged as altered too."""
+    raw = stream("0->1", intended=10, sent=10, received=6, lost=1) | {"unattributed": 3}
+    counts = parse_reading(drained([raw], [port("t0"), port("t1", corrupted_unattributed=3)]), [late]).counts
+    assert (counts.lost, counts.unattributed, counts.corrupted_unattributed) == (lost, unattributed, 3)
+    assert counts.received + (counts.late or 0) + counts.lost + (counts.unattributed or 0) == counts.sent
+
+
 def test_fields_that_a_newer_engine_adds_are_ignored() -> None:
     raw = drained([{**stream("0->1"), "new": 1}], [port("t0", newer=2)])
     raw["health"] = {**HEALTH, "newest": 3}

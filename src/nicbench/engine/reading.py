@@ -169,7 +169,8 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
     counts = {name: raw[name] for name in _STREAM_COUNTS}
     counts["lost"] = max(0, raw["lost"] - late)
     counts["corrupted_copies"] = raw.get("corrupted_copies", 0)
-    counts["unattributed"] = raw.get("unattributed", 0)
+    # Where more came late than was lost, frames of others stood in the place of those that were still under way.
+    counts["unattributed"] = max(0, raw.get("unattributed", 0) - max(0, late - raw["lost"]))
     return StreamReading(
         name=raw["name"],
         counts=Counts(**counts, late=raw.get("late", 0) + late),
