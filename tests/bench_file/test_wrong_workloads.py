@@ -43,24 +43,6 @@ WRONG: dict[str, tuple[str, tuple[int, int], str, str]] = {
         "`of` needs a `method`",
         "",
     ),
-    "a placement on all nodes of one client": (
-        (
-            "lab: {kind: clients}\ndut: {kind: server}\ntests:\n"
-            "  - {name: t, method: placement, nodes: [remote, balanced], of: {method: stream}}\n"
-        ),
-        (6, 34),
-        "as many clients of a port at once as there are NUMA nodes, and `stream` has 1 at `s0`",
-        "link a second client",
-    ),
-    "a placement on all nodes of a test of one client at a time": (
-        (
-            "lab: {kind: clients, clients_per_port: 3}\ndut: {kind: server}\ntests:\n"
-            "  - {name: t, method: placement, of: {method: request-response}}\n"
-        ),
-        (6, 5),
-        "and `request-response` has 1 at `s0`",
-        "write `nodes: [local, remote]`",
-    ),
     "a folder of a host that there is not": (
         LAB + "dut: {kind: server}\ntests:\n  - name: t\n    method: transfer\n    source: {c0: /mnt/data}\n",
         (8, 14),

@@ -94,10 +94,15 @@ class PlacementMethod(RoundMethod):
     options: Options
 
     def points(self) -> int:
-        return len(self.options.nodes) * len(self.options.memory_loads) * self._inner().points()
+        return self._placements() * self._inner().points()
 
     def estimate_s(self) -> float:
-        return len(self.options.nodes) * len(self.options.memory_loads) * self._inner().estimate_s()
+        return self._placements() * self._inner().estimate_s()
+
+    def _placements(self) -> int:
+        """Returns how many placements with so many loads are played, as far as the bench file tells."""
+        is_short = len(self.planned_clients) == 1 and bool(self.not_measured())
+        return (len(self.options.nodes) - is_short) * len(self.options.memory_loads)
 
     def needs(self) -> str | None:
         return self._inner().needs()
@@ -107,17 +112,16 @@ class PlacementMethod(RoundMethod):
         loaded = any(self.options.memory_loads)
         return (*self._inner().job_specs(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
 
+    def not_measured(self) -> tuple[str, ...]:
+        at_once = max(map(self._inner().clients_at_once, self.planned_clients), default=2)
+        if "balanced" not in self.options.nodes or at_once >= 2:
+            return ()
+        unless = ", unless the ports are on several NUMA nodes" if len(self.planned_clients) > 1 else ""
+        few = f"`{self.options.of['method']}` has {at_once} of a port at once, and a machine two nodes or more"
+        return (f"the placement `balanced`{unless}: it needs as many clients as NUMA nodes; {few}",)
+
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """Yields the misfits of the inner test, and a single port whose clients at once are too few for two nodes."""
-        for port, of_port in clients.items() if len(clients) == 1 and "balanced" in self.options.nodes else ():
-            if (at_once := self._inner().clients_at_once(len(of_port))) < 2:
-                yield Misfit(
-                    option=("nodes",),
-                    message="`balanced` needs as many clients of a port at once as there are NUMA nodes, and "
-                    f"`{self.options.of['method']}` has {at_once} at `{port}`",
-                    next_step="write `nodes: [local, remote]`"
-                    + ("" if len(of_port) > 1 else ", or link a second client to the port, through a switch"),
-                )
+        """Yields the misfits of the inner test."""
         for one in self._inner().find_misfits(clients, hosts):
             yield one.model_copy(update={"option": ("of", *one.option)})
 
@@ -168,7 +172,7 @@ class PlacementMethod(RoundMethod):
         given = dict(self.options.of)
         kind = _inner_kinds()[given.pop("method")]
         inner = kind(self.name, kind.Options.model_validate_json(json.dumps(given)))
-        inner.planned_ports = self.planned_ports
+        inner.planned_ports, inner.planned_clients = self.planned_ports, self.planned_clients
         return inner
 
     async def _steer(self, context: RoundContext, layout: Layout, where: Where) -> None:
