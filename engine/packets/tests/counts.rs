@@ -250,9 +250,8 @@ fn frames_that_come_to_another_port_are_misdirected_there_and_lost_to_their_stre
     let mut start = start(1, 10_000.0, 64);
     start["streams"][0]["receive_port"] = 0.into(); // the wire leads to t1
     let (reading, _) = engine.trial(start);
-    let counts = |port: usize| {
-        ["arrived", "misdirected", "foreign"].map(|name| reading["ports"][port][name].as_u64().unwrap())
-    };
+    let counts =
+        |port: usize| ["arrived", "misdirected", "foreign"].map(|name| reading["ports"][port][name].as_u64().unwrap());
     assert_eq!((counts(0), counts(1)), ([0, 0, 0], [1000, 1000, 0]));
     assert_eq!((count(&reading, "sent"), count(&reading, "lost")), (1000, 1000));
 }
