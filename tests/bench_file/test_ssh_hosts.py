@@ -62,3 +62,12 @@ def test_what_cannot_be_is_refused(read: Read, section: str, said: str) -> None:
         _read(read, section)
 
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("section", "step"), [("user: root", "add `address: 10.0.0.5`"), ("address: -v", "write it like `10.0.0.5`")]
+)
+def test_the_address_of_a_host_is_none_of_a_card(read: Read, section: str, step: str) -> None:
+    with pytest.raises(BenchFileError) as caught:
+        _read(read, section)
+    assert f"{step}, or an alias of `~/.ssh/config`" in str(caught.value.next_step or caught.value)

@@ -146,3 +146,25 @@ def test_json_of_several_files_is_refused_because_stdout_holds_one_document(nicb
     ended = nicbench("validate", "bench.yaml", "bench.yaml", "--json")
     assert ended.status == 2
     assert json.loads(ended.stdout)["error"]["message"] == "--json prints the plan of one bench file"
+
+
+@pytest.mark.parametrize(
+    ("lab", "inner", "placements", "said"),
+    [
+        ("{kind: clients}", "stream", 2, "it needs as many clients as NUMA nodes; `stream` has 1 of a port at once"),
+        ("{kind: clients, clients_per_port: 3}", "request-response", 2, "`request-response` has 1 of a port at once"),
+        ("{kind: clients, ports: 2}", "stream", 3, "`balanced`, unless the ports are on several NUMA nodes: it needs"),
+        ("{kind: clients, clients_per_port: 2}", "stream", 3, None),
+    ],
+)
+def test_the_plan_says_that_too_few_clients_are_not_placed_on_all_nodes(
+    nicbench: Any, lab: str, inner: str, placements: int, said: str | None
+) -> None:
+    test = f"{{name: a, method: placement, memory_loads: [0], of: {{method: {inner}}}}}"
+    Path("numa.yaml").write_text(f"nicbench: 1\ntitle: x\nlab: {lab}\ndut: {{kind: server}}\ntests: [{test}]\n")
+    printed = nicbench("validate", "numa.yaml").stdout
+    assert ("a asks for what will not be measured, which its result will state:" in printed) == (said is not None)
+    assert (said or "") in printed
+    (planned,) = json.loads(nicbench("validate", "numa.yaml", "--json").stdout)["tests"]
+    assert ("not_measured" in planned) == (said is not None)
+    assert planned["points"] % placements == 0

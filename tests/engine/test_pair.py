@@ -76,7 +76,13 @@ class Machine(Process):
     def reading(self, sent: list[int | None]) -> dict[str, Any]:
         streams = [self.stream(number, told) for number, told in enumerate(sent)]
         ports = [
-            {"name": f"t{number}", "foreign": number, "corrupted_unattributed": 0, "receive_overrun": 0}
+            {
+                "name": f"t{number}",
+                "foreign": number,
+                "misdirected": 2 * number,
+                "corrupted_unattributed": 0,
+                "receive_overrun": 0,
+            }
             for number in (0, 1)
         ]
         health = {"longest_gap_ns": 10 * (self.port + 1), "total_gap_ns": 5, "gaps": 1, "clock_step_ns": -self.port}
@@ -88,7 +94,10 @@ class Machine(Process):
         own = self.sends(number)
         counts = dict.fromkeys(("unsent_tester", "unsent_backpressure", "duplicated", "reordered", "corrupted"), 0)
         if own:
+            times = {"count": 999, "minimum_ns": 0, "maximum_ns": 9, "histogram": ""}
+            gaps = {"transmit_gaps": 5.0, "lateness": 6.0, "gap_errors": 7.0}
             return {
+                **{name: {**times, "mean_ns": mean_ns} for name, mean_ns in gaps.items()},
                 "name": STREAMS[number]["name"],
                 "intended": 1000,
                 "sent": 1000,
@@ -182,7 +191,14 @@ async def test_what_one_sent_and_the_other_did_not_receive_is_lost() -> None:
         (1000, 990, 2, 8),
     ]
     assert [one.counts.reordered for one in reading.streams] == [3, 3]
-    assert [port.foreign for port in reading.ports] == [0, 1], "of each port its own machine counts"
+    for gaps in (one.transmit_gaps for one in reading.streams):
+        assert gaps is not None
+        assert gaps.lateness is not None
+        assert gaps.errors is not None
+        means = (gaps.mean_ns, gaps.lateness.mean_ns, gaps.errors.mean_ns)
+        assert means == (5.0, 6.0, 7.0), "when frames of a capture left is known to their sender alone"
+    of_ports = [(port.foreign, port.misdirected) for port in reading.ports]
+    assert of_ports == [(0, 0), (1, 2)], "of each port its own machine counts"
     assert reading.latency is not None
     assert reading.latency.uncertainty_ns == 700.0, "the stamp of a burst is as uncertain as the burst is long"
     assert (reading.health.longest_gap_ns, reading.health.total_gap_ns, len(reading.health.workers)) == (20, 10, 2)

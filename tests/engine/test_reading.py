@@ -47,6 +47,7 @@ def port(name: str, **values: Any) -> dict[str, Any]:
     return {
         "name": name,
         "foreign": 0,
+        "misdirected": 0,
         "corrupted_unattributed": 0,
         "receive_overrun": 0,
         "counters": {},
@@ -74,12 +75,13 @@ def test_streams_and_ports_are_summed_once() -> None:
                 stream("0->1", intended=10, sent=10, received=9, lost=1),
                 stream("1->0", intended=10, sent=8, unsent_tester=2, received=8),
             ],
-            [port("t0", foreign=3), port("t1", corrupted_unattributed=2, link_changed=True)],
+            [port("t0", foreign=3, misdirected=5), port("t1", corrupted_unattributed=2, link_changed=True)],
         ),
         [0, 0],
     )
     assert (reading.counts.intended, reading.counts.sent, reading.counts.lost) == (20, 18, 1)
     assert (reading.counts.foreign, reading.counts.corrupted_unattributed) == (3, 2)
+    assert (reading.counts.misdirected, [each.misdirected for each in reading.ports]) == (5, [5, 0])
     assert reading.ports[1].link_changed
     assert reading.latency is None
     assert reading.health.core_clock_hz == (2.6e9, 2.5e9)
@@ -90,6 +92,15 @@ def test_a_frame_that_came_after_the_drain_is_late_and_not_lost() -> None:
         drained([stream("0->1", intended=10, sent=10, received=6, lost=4)], [port("t0"), port("t1")]), [3]
     )
     assert (reading.counts.lost, reading.counts.late) == (1, 3)
+
+
+@pytest.mark.parametrize(("late", "lost", "unattributed"), [(1, 0, 3), (2, 0, 2), (4, 0, 0)])
+def test_a_late_frame_was_not_the_one_with_a_broken_signature(late: int, lost: int, unattributed: int) -> None:
+    """Every frame has one fate: what came late in the end is not charged as altered too."""
+    raw = stream("0->1", intended=10, sent=10, received=6, lost=1) | {"unattributed": 3}
+    counts = parse_reading(drained([raw], [port("t0"), port("t1", corrupted_unattributed=3)]), [late]).counts
+    assert (counts.lost, counts.unattributed, counts.corrupted_unattributed) == (lost, unattributed, 3)
+    assert counts.received + (counts.late or 0) + counts.lost + (counts.unattributed or 0) == counts.sent
 
 
 def test_fields_that_a_newer_engine_adds_are_ignored() -> None:

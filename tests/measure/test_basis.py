@@ -38,7 +38,7 @@ def trial(number: int, load: float, lost: int) -> Trial:
         counts=Counts.sum_of(parts.values()),
         streams=tuple(StreamReading(name=name, counts=part) for name, part in parts.items()),
         ports=tuple(
-            PortReading(name=f"t{port}", foreign=port, corrupted_unattributed=0, receive_overrun=0) for port in range(3)
+            PortReading(name=f"t{port}", foreign=port, misdirected=2 * port, receive_overrun=0) for port in range(3)
         ),
         latency=None,
         health=Health(longest_gap_ns=0, total_gap_ns=0, gap_floor_ns=1, gaps=0, iterations=1, idle_iterations=0),
@@ -94,4 +94,4 @@ def test_each_way_and_each_port_is_that_of_the_trial_that_tells_most() -> None:
         ("t0", 100, 100, 100),
         ("t1", 100, 100, 70),
     ]  # t2 takes no part
-    assert [port.foreign_frames for port in figures.ports] == [0, 1]
+    assert [(port.foreign_frames, port.misdirected_frames) for port in figures.ports] == [(0, 0), (1, 2)]

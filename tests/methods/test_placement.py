@@ -66,7 +66,8 @@ def test_processes_and_their_memory_are_near_far_and_on_both() -> None:
 
 
 def test_one_process_of_a_port_is_not_said_to_be_on_all_nodes() -> None:
-    found = ports(asyncio.run(method(memory_loads=[0]).run(laboratory(obedient).context)))
+    made = laboratory(obedient)
+    found = ports(asyncio.run(method(memory_loads=[0]).run(made.context)))
     assert {where: result.verdict for (where, _), result in found.items()} == {
         "remote": "valid", "local": "valid", "balanced": "incomplete",
     }  # fmt: skip
@@ -77,9 +78,30 @@ def test_one_process_of_a_port_is_not_said_to_be_on_all_nodes() -> None:
         "balanced needs as many clients of a port at once as there are nodes: s0 has 1 for 2 nodes"
     )
     assert balanced.disturbances == (rate.reason_null,)
+    assert [job.server_placement.memory_node for request in made.requests for job in request.jobs] == [0, 1]
+    assert [len(result.trials) for result in found.values()] == [1, 1, 0], "what has no figure is not played"
     assert not [name for name in balanced.values if name.endswith("_change_percent")]
     two = ports(asyncio.run(method(memory_loads=[0]).run(laboratory(obedient, clients_per_port=2).context)))
     assert {result.verdict for result in two.values()} == {"valid"}
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        {"method": "request-response", "duration": 1},
+        {"method": "transfer"},
+        {"method": "tcp-throughput", "duration": 1},
+        {"method": "sender-reaction"},
+        {"method": "agreement", "workloads": ["iperf3", "nuttcp"]},
+    ],
+    ids=lambda inner: inner["method"],
+)
+def test_no_inner_test_plays_a_round_that_cannot_be_balanced(inner: dict[str, object]) -> None:
+    made = laboratory(obedient)
+    results = asyncio.run(method(of=inner, nodes=["balanced"], memory_loads=[0]).run(made.context))
+    assert made.requests == []
+    assert {result.verdict for result in results} == {"incomplete"}
+    assert all("as many clients of a port at once as there are nodes" in result.disturbances[0] for result in results)
 
 
 def test_ports_on_both_nodes_are_each_served_by_their_own_when_balanced() -> None:

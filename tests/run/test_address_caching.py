@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from nicbench.bench_file import load
+from nicbench.core.events import Bus, TrialStarted
 from nicbench.core.result import Bounded
+from nicbench.run import run
 
-from .lab_bench import TOLERANT, run_bench
+from .lab_bench import TOLERANT, make_folder, output_of, run_bench, trials_of
 
 pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(3, of="known truths")]
 
@@ -60,6 +66,45 @@ def test_the_limit_is_found_in_ten_of_ten_runs(repetition: int, draw: random.Ran
 def test_a_bridge_that_forgets_at_once_keeps_nothing(tmp_path: Path) -> None:
     reason = capacity(tmp_path, 1000, 64, ageing_s=0).reason_null
     assert str(reason).endswith("not even one address was known")  # after "trials were disturbed:" where all were
+
+
+# LLDP, from the third port of the bridge, for as long as the process lives.
+TALKATIVE = """
+import socket, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(("d2", 0))
+while True:
+    s.send(bytes.fromhex("0180c200000e" "02aabbccddee" "88cc") + bytes(46))
+    time.sleep(0.01)
+"""
+
+
+def test_what_the_bridge_sends_by_itself_is_no_flooded_frame(draw: random.Random, tmp_path: Path) -> None:
+    keeps, talking = draw.randrange(2, 15), list[subprocess.Popen[bytes]]()
+
+    def talk(event: object) -> None:
+        if isinstance(event, TrialStarted) and not talking:
+            namespace = next(name for name in output_of("ip", "netns", "list").split() if name.endswith("-dut"))
+            command = ["ip", "netns", "exec", namespace, sys.executable, "-c", TALKATIVE]
+            talking.append(subprocess.Popen(command))
+
+    bench = BENCH.format(keeps=keeps, most=16, ageing_s=1, ageing="1300 ms", attempts=2) + TOLERANT
+    folder, bus = make_folder(tmp_path, bench), Bus()
+    bus.subscribe(folder.journal.append)
+    bus.subscribe(talk)
+    try:
+        summary = asyncio.run(run(load(folder.path / "bench.yaml"), folder, bus))
+    finally:
+        for process in talking:
+            process.kill()
+            process.wait()
+    (result,) = summary.results
+    found = result.values["capacity_addresses"]
+    assert isinstance(found, Bounded)
+    assert (found.lower, result.values["flooded_frames"]) == (keeps, 1)
+    third = [trial.reading.ports[2] for trial in trials_of(folder) if trial.request.macs is not None]
+    assert sum(port.foreign or 0 for port in third) > 10
+    assert {port.misdirected for port in third} >= {0, 1}
 
 
 def test_a_bridge_learns_as_fast_as_the_tester_sends(tmp_path: Path) -> None:

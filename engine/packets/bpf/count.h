@@ -72,6 +72,15 @@ static __always_inline void count_foreign(const struct place *place)
 		shard->foreign++;
 }
 
+// A frame of this trial at a port that is not its stream's: no proof that the stream's own port got it.
+static __always_inline void count_misdirected(const struct place *place)
+{
+	struct shard *shard = AT(shards, place->number);
+
+	if (shard && place->phase == RUNNING)
+		shard->misdirected++;
+}
+
 // Hands a frame that was overtaken to the engine, which knows whether only broken ones overtook it.
 static __always_inline void count_reordered(const struct place *place, const struct frame *frame, struct tally *tally,
 					     struct line *line, __u64 sequence)

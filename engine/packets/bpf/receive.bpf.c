@@ -119,8 +119,7 @@ static __always_inline int judge_ours(struct xdp_md *context, const struct place
 		shard->last_stream = number;
 	}
 	if (!stream->is_here) {
-		// A stray frame is no proof that the stream's own port got it.
-		count_foreign(place);
+		count_misdirected(place);
 		return XDP_DROP;
 	}
 	flow = signature->flow - stream->first_flow;

@@ -176,7 +176,7 @@ struct histogram_block {
 
 // What one receive queue counted beside its streams.
 struct shard {
-	__u64 arrived, foreign, unattributed, stale, last_ns;
+	__u64 arrived, foreign, misdirected, unattributed, stale, last_ns;
 	__u64 passed, events_lost, captured, last_stream;
 	// Frames that the history has seen, up to which they were handed over, and how many more are wanted.
 	__u64 seen, handed_over, wanted;

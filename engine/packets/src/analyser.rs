@@ -276,10 +276,7 @@ impl Analyser {
     fn analyse_ours(&mut self, port: usize, frame: &[u8], mut signature: Signature, now_ns: u64) {
         let Some(mut index) = self.stream_of(signature.flow) else { return self.count_foreign(port) };
         if self.expected[index].receive_port != port {
-            let Some(copy) = self.copies.of(index, port) else {
-                // A stray frame is no proof that the stream's own port got it.
-                return self.count_foreign(port);
-            };
+            let Some(copy) = self.copies.of(index, port) else { return self.count_misdirected(port) };
             signature.flow += self.expected[copy].first_flow - self.expected[index].first_flow;
             index = copy;
         }

@@ -192,6 +192,7 @@ impl Trial {
                 name: facts.name.clone(),
                 arrived: Some(tally.arrived),
                 foreign: tally.foreign,
+                misdirected: tally.misdirected,
                 stale: tally.stale,
                 corrupted_unattributed: tally.corrupted_unattributed,
                 receive_overrun: change.receive_overrun,

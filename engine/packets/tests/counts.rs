@@ -243,3 +243,15 @@ fn many_senders_share_one_ports_way_out_and_lose_exactly_what_it_dropped() {
     assert!((6_000..=6_018).contains(&sum("received")), "{reading}");
     assert_eq!((0..4).map(|port| reading["ports"][port]["foreign"].as_u64().unwrap()).sum::<u64>(), 0);
 }
+
+#[test]
+fn frames_that_come_to_another_port_are_misdirected_there_and_lost_to_their_stream() {
+    let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, json!({})), port("t1", 0, json!({}))]));
+    let mut start = start(1, 10_000.0, 64);
+    start["streams"][0]["receive_port"] = 0.into(); // the wire leads to t1
+    let (reading, _) = engine.trial(start);
+    let counts =
+        |port: usize| ["arrived", "misdirected", "foreign"].map(|name| reading["ports"][port][name].as_u64().unwrap());
+    assert_eq!((counts(0), counts(1)), ([0, 0, 0], [1000, 1000, 0]));
+    assert_eq!((count(&reading, "sent"), count(&reading, "lost")), (1000, 1000));
+}

@@ -72,7 +72,7 @@ pub use traffic::{Field, First, Layer, SizeSweep, Varied, WeightedSize};
 
 /// The version of the protocol: a changed major number is refused by both sides. The minor one rises with every field
 /// or command that a controller may rely on; a controller refuses an engine whose minor number is below its own.
-pub const PROTOCOL_VERSION: &str = "1.4";
+pub const PROTOCOL_VERSION: &str = "1.5";
 
 /// The first number of a version, `None` where the text is not a version.
 pub fn major(version: &str) -> Option<u32> {

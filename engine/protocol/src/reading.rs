@@ -181,6 +181,8 @@ pub struct PortReading {
     pub arrived: Option<u64>,
     /// Not ours.
     pub foreign: u64,
+    /// Of this trial, of a stream that does not end at this port.
+    pub misdirected: u64,
     /// Of an earlier trial of this run.
     #[serde(default)]
     pub stale: u64,

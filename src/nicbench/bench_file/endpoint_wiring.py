@@ -58,7 +58,7 @@ def check_endpoints(bench: BenchFile, root: Node) -> Iterator[Problem]:
     wrong_links = list(_check_links(bench, root))
     yield from wrong_links
     if not wrong_links:
-        clients = _clients_of_ports(bench)
+        clients = clients_of_ports(bench)
         bonds = {name: bench.ports[name].bond for name in clients}
         links = {name: None if bond is None else len(bond.of) for name, bond in bonds.items()}
         yield from _check_test_needs(bench, root, clients, list(bench.hosts), links)
@@ -152,8 +152,11 @@ def _check_ports(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield Problem(root.position_of(("ports",)), message, f"add a port with `host: {measured}` under `ports`")
 
 
-def _clients_of_ports(bench: BenchFile) -> dict[str, list[str]]:
+def clients_of_ports(bench: BenchFile) -> Mapping[str, Sequence[str]]:
     """The ports of clients by the measured host's port that they lead to; the links must have been checked."""
+    if bench.lab is not None:
+        lab: EndpointLab = bench.lab.plugin(bench.lab.options)
+        return lab.clients_of_ports()
     measured = measured_host(bench)
     found: dict[str, list[str]] = {name: [] for name, port in bench.ports.items() if port.host == measured}
     for one, other in bench.links:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from nicbench.bench_file.checks import cross_check
-from nicbench.bench_file.endpoint_wiring import count_ports
+from nicbench.bench_file.endpoint_wiring import clients_of_ports, count_ports
 from nicbench.bench_file.frame_sizes import Extremes
 from nicbench.bench_file.guest_checks import ON, resolve_on
 from nicbench.bench_file.hypervisor_files import read_hypervisors
@@ -241,8 +241,8 @@ def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool
     if problems := [*cross_check(bench, root), *(() if serves else check_methods(bench, root))]:
         raise WrongBenchFileError(str(path), problems)
     if bench.measures == "rounds":
-        ports = count_ports(bench)
-        bench = replace(bench, tests=tuple(replace(test, ports=ports) for test in bench.tests))
+        ports, clients = count_ports(bench), tuple(len(each) for each in clients_of_ports(bench).values())
+        bench = replace(bench, tests=tuple(replace(test, ports=ports, clients=clients) for test in bench.tests))
     return bench
 
 

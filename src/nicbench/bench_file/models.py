@@ -122,12 +122,14 @@ class TestSpec:
     plugin: type[Any]
     ports: int | None = None
     """How many ports of the measured host the bench file has; None for a test of frames."""
+    clients: tuple[int, ...] = ()
+    """How many clients each of them has."""
 
     def build(self) -> Any:
         """The method, ready to run."""
         method = self.plugin(self.name, self.options)
         if self.ports is not None:
-            method.planned_ports = self.ports
+            method.planned_ports, method.planned_clients = self.ports, self.clients
         return method
 
 

@@ -51,9 +51,12 @@ _EXAMPLES = {
     "name": "throughput",
     "at": "NAME`, the name of a test with the method `throughput` above it: `at: throughput",
     "share": "sftp",
-    "address": "0000:03:00.0",
+    "hosts.address": "10.0.0.5`, or an alias of `~/.ssh/config",
+    "ports.address": "0000:03:00.0",
 }
-"""Values of keys that a file cannot do without, and of some whose form is not obvious."""
+"""Values of keys that a file cannot do without, and of some whose form is not obvious; of a key of one section only,
+with its name.
+"""
 
 _BOUNDS = {
     "greater_than": "more than {gt}",
@@ -128,7 +131,7 @@ def _problem(
     kind = details["type"]
     if kind == "missing":
         key = str(location[-1])
-        example = "{kind: simulated}" if key == "dut" and _is_simulated(root) else _EXAMPLES.get(key, "...")
+        example = "{kind: simulated}" if key == "dut" and _is_simulated(root) else _example_of(location) or "..."
         step = f"add `{key}: {example}`"
         return Problem(root.position_of(location[:-1]), f"{name} is missing", step)
     if kind == "extra_forbidden":
@@ -141,6 +144,11 @@ def _problem(
     # A key without a value has its value on the next line, for YAML.
     position = root.position_of_key(location) if details["input"] is None else root.position_of(location)
     return Problem(position, message, next_step)
+
+
+def _example_of(path: Sequence[Step]) -> str | None:
+    """Returns a value of the key at the path; None where there is no example."""
+    return _EXAMPLES.get(f"{path[0]}.{path[-1]}", _EXAMPLES.get(str(path[-1])))
 
 
 def _is_simulated(root: Node) -> bool:
@@ -193,8 +201,8 @@ def _message(
     if kind in ("too_long", "string_too_long"):
         return f"{name} is too long", f"write at most {context['max_length']}"
     if kind == "string_pattern_mismatch":
-        key = name.strip("`").rpartition(".")[2]
-        form = f"write it like `{_EXAMPLES[key]}`" if key in _EXAMPLES else f"it must match {context['pattern']}"
+        example = _example_of(name.strip("`").split("."))
+        form = f"write it like `{example}`" if example is not None else f"it must match {context['pattern']}"
         return f"{name} cannot be {given}", form
     if kind == "float_type" and (percent := _share_of(details["input"])) is not None:
         return f"{name} must be a number, not {given}", f"write {percent:g}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -90,10 +90,14 @@ def print_plan(console: Console, bench: BenchFile, presence: Presence) -> None:
     if (driver := foretell_driver(bench)) is not None:
         console.print(f"driver of the tester's interfaces: {escape(driver)}", soft_wrap=True)
     console.print(f"estimated duration: {_duration(bench)}, without {_not_estimated(bench)}", soft_wrap=True)
-    for test, deviations in _deviations_by_test(bench).items():
+    for test, deviations in _by_test(bench, lambda method: method.deviations()).items():
         console.print(f"{escape(test)} deviates from the standard, which the report will state:")
         for deviation in deviations:
             console.print(f"  {escape(deviation)}", soft_wrap=True)
+    for test, left_out in _by_test(bench, _not_measured).items():
+        console.print(f"{escape(test)} asks for what will not be measured, which its result will state:")
+        for text in left_out:
+            console.print(f"  {escape(text)}", soft_wrap=True)
     statements = bench.tester_kind().statements() if bench.measures == "frames" else ()
     if statements:
         console.print(f"limitations of the tester {bench.tester.kind}, which the report will state:")
@@ -120,13 +124,17 @@ def _print_presence(console: Console, presence: Presence) -> None:
             console.print(f"  {escape(str(line))}", soft_wrap=True)
 
 
-def _deviations_by_test(bench: BenchFile) -> dict[str, dict[str, None]]:
-    """Returns the deviations of each test over all configurations, each once."""
+def _by_test(bench: BenchFile, told: Callable[[Any], tuple[str, ...]]) -> dict[str, dict[str, None]]:
+    """Returns what is told of the method of each test over all configurations, each once."""
     found: dict[str, dict[str, None]] = {}
     for test in (test for each in bench.configurations for test in each.tests):
-        for deviation in test.build().deviations():
-            found.setdefault(test.name, {})[deviation] = None
+        for text in told(test.build()):
+            found.setdefault(test.name, {})[text] = None
     return found
+
+
+def _not_measured(method: Any) -> tuple[str, ...]:
+    return tuple(method.not_measured()) if method.measures == "rounds" else ()
 
 
 def _print_turns(console: Console, bench: BenchFile) -> None:
@@ -233,6 +241,7 @@ def _document(bench: BenchFile) -> dict[str, Any]:
                 "points": method.points(),
                 "estimate_s": method.estimate_s(),
                 "options": test.options.model_dump(mode="json"),
+                **({"not_measured": left_out} if (left_out := _not_measured(method)) else {}),
             }
             for test, method in tests
         ],

@@ -9,11 +9,9 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 
-# Counts of a trial: all of them, always (see protocol/README.md, "Meanings").
-
 
 class Counts(Frozen):
-    """Frames of one trial, in one stream or summed over streams. Each frame has exactly one fate.
+    """Frames of one trial, in one stream or summed over streams. Each frame has one fate (protocol, "Meanings").
 
     A count is None where the tester does not know it: it cannot tell such frames from others.
     """
@@ -37,6 +35,8 @@ class Counts(Frozen):
     """
     corrupted_unattributed: int | None = 0
     foreign: int | None = 0
+    misdirected: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    """Frames of this trial at ports that are not their stream's; None where they are among the foreign ones."""
     stale: int | None = 0
     """Frames of earlier trials of this run."""
 
@@ -115,9 +115,6 @@ class LearntFlows(Frozen):
         stream = self.stream.partition(" ")[2]
         way = f"from port {port_names[self.transmit_port]} to {port_names[self.receive_port]}"
         return f"{self.flows} flows" + (f" of stream {stream}" if stream else ""), way
-
-
-# What the receiver knows of a stream beyond its counts and latency (see protocol/README.md, ``drain``).
 
 
 class Reordering(Frozen):
@@ -330,6 +327,7 @@ class PortFrames(Frozen):
     offered_frames_per_s: float
     received_frames_per_s: float
     foreign_frames: int | None
+    misdirected_frames: int | None = Field(default=None, exclude_if=lambda count: count is None)
 
 
 class PortFigures(Frozen):

@@ -136,10 +136,7 @@ class TrialRequest(Frozen):
 
 
 class SharedCore(Frozen):
-    """The latencies of frames that were in transit while a sample found one of the DUT's cores slow.
-
-    Frames in transit without a sample are not among them.
-    """
+    """The latencies of frames in transit while a sample found one of the DUT's cores slow; no others are known."""
 
     count: int
     histogram: str
@@ -304,6 +301,8 @@ class PortReading(Frozen):
     arrived: int | None = None
     """Every frame that came by the end of the drain: each is in one count of a stream or of the port."""
     foreign: int | None = None
+    misdirected: int | None = Field(default=None, exclude_if=lambda count: count is None)
+    """Frames of streams that do not end here; None where they are among the foreign ones."""
     stale: int | None = None
     corrupted_unattributed: int | None = None
     receive_overrun: int | None = None

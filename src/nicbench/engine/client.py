@@ -17,7 +17,7 @@ from nicbench.hosts.base import Process
 from nicbench.store.reading import refuse_absurd_numbers
 
 # The minor number is the oldest that this controller works with (protocol/README.md, "Versions").
-PROTOCOL = "1.4"
+PROTOCOL = "1.5"
 # A reading carries one histogram per stream; the host refuses lines above its limit.
 REPLY_TIMEOUT_S = 30.0
 # An engine without a request for 10 s ends, and between trials a slow machine may be busy for longer.

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-_OF_THE_SENDER = ("intended", "sent", "unsent_tester", "unsent_backpressure", "maximum_burst", "transmit_gaps")
+_OF_THE_SENDER = (
+    *("intended", "sent", "unsent_tester", "unsent_backpressure", "maximum_burst"),
+    *("transmit_gaps", "lateness", "gap_errors"),
+)
 _SUMS = ("total_gap_ns", "gaps", "iterations", "idle_iterations", "voluntary_switches", "involuntary_switches")
 _OF_A_WORKER = ("longest_gap_ns", "total_gap_ns", "gaps", "iterations", "idle_iterations", "core_clock_hz")
 

@@ -119,6 +119,7 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
             name=raw["name"],
             arrived=raw.get("arrived"),
             foreign=raw["foreign"],
+            misdirected=raw["misdirected"],
             stale=raw.get("stale"),
             corrupted_unattributed=raw["corrupted_unattributed"],
             receive_overrun=raw["receive_overrun"],
@@ -131,6 +132,7 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
     total = Counts.sum_of(stream.counts for stream in streams).model_copy(
         update={
             "foreign": sum(raw["foreign"] for raw in drain["ports"]),
+            "misdirected": sum(raw["misdirected"] for raw in drain["ports"]),
             "stale": sum(raw.get("stale", 0) for raw in drain["ports"]),
             "corrupted_unattributed": sum(raw["corrupted_unattributed"] for raw in drain["ports"]),
         }
@@ -151,7 +153,8 @@ def _reading(drain: Mapping[str, Any], late: Sequence[int]) -> Reading:
 def set_aside(reading: Reading, names: Collection[str]) -> Reading:
     """Returns the reading with these streams ``beside`` it, and in no count."""
     kept = tuple(stream for stream in reading.streams if stream.name not in names)
-    of_ports = {name: getattr(reading.counts, name) for name in ("foreign", "stale", "corrupted_unattributed")}
+    names_of_ports = ("foreign", "misdirected", "stale", "corrupted_unattributed")
+    of_ports = {name: getattr(reading.counts, name) for name in names_of_ports}
     return reading.model_copy(
         update={
             "streams": kept,
@@ -166,7 +169,8 @@ def _stream(raw: Mapping[str, Any], late: int) -> StreamReading:
     counts = {name: raw[name] for name in _STREAM_COUNTS}
     counts["lost"] = max(0, raw["lost"] - late)
     counts["corrupted_copies"] = raw.get("corrupted_copies", 0)
-    counts["unattributed"] = raw.get("unattributed", 0)
+    # Where more came late than was lost, frames of others stood in the place of those that were still under way.
+    counts["unattributed"] = max(0, raw.get("unattributed", 0) - max(0, late - raw["lost"]))
     return StreamReading(
         name=raw["name"],
         counts=Counts(**counts, late=raw.get("late", 0) + late),

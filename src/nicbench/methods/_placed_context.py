@@ -12,6 +12,7 @@ from nicbench.core.cpus import NumaNode, RanOn, cpu_list
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.result import Result
 from nicbench.core.round import Job, JobOutcome, JobSpec, Placement, Preparation, Round, RoundRequest
+from nicbench.core.verdict import Verdict
 from nicbench.methods._round_figures import FIRST_PORT, PORTS_A_JOB
 from nicbench.methods.base import RoundContext
 
@@ -43,7 +44,7 @@ class Layout:
 class PlacedContext:
     """The context of the inner method; ``published`` are its results, ``pinning`` the check of each placement.
 
-    ``unplaced`` has the rounds whose processes are too few to be on all nodes, with the reason.
+    ``unplaced`` has the rounds that were not played, as they have too few processes for all nodes, with the reason.
     """
 
     def __init__(self, outer: RoundContext, layout: Layout, where: Where, memory_loads: int) -> None:
@@ -59,14 +60,19 @@ class PlacedContext:
         self._memory_loads = memory_loads
 
     async def play(self, point: dict[str, Any], request: RoundRequest) -> tuple[Round, bool]:
-        """Plays the round with placement and memory loads; it counts as disturbed where a process ran elsewhere."""
+        """Plays the round with placement and memory loads; it counts as disturbed where a process ran elsewhere.
+
+        A round whose placement is impossible is not played: each of its jobs fails with the reason.
+        """
+        if (why := self._why_not_on_all(request)) is not None:
+            one = _not_played(point, request, len(self.unplaced), why)
+            self.unplaced[one.id] = why
+            return one, False
         placed = request.model_copy(update={"jobs": self._place_jobs(request)})
         told = {**point, "nodes": self._where, "memory_loads": self._memory_loads}
         one, marked = await self._outer.play(told, placed)
         kept, text = pinning_of(one, self._layout.nodes)
         self.pinning[one.id] = (kept, text)
-        if (why := self._why_not_on_all(request)) is not None:
-            self.unplaced[one.id] = why
         return one, marked or not kept
 
     def publish(self, result: Result) -> None:
@@ -140,6 +146,14 @@ class PlacedContext:
 
     def _far_from(self, node: NumaNode) -> NumaNode:
         return next(other for other in self._layout.nodes if other != node)
+
+
+def _not_played(point: dict[str, Any], request: RoundRequest, number: int, why: str) -> Round:
+    """Returns what an inner method gets in place of a round; it is in no journal, and its id is no round's."""
+    return Round(
+        id=f"not-played-{number}", key="", test="", configuration="", parameters=point, repeat=0, request=request,
+        verdict=Verdict(), outcomes=tuple(JobOutcome(failure=why, repeatable=False) for _ in request.jobs),
+    )  # fmt: skip
 
 
 def layout_of(servers: Sequence[EndpointFacts], nodes: tuple[NumaNode, ...]) -> Layout:

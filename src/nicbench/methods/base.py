@@ -1,7 +1,6 @@
 """A method: one way of measuring, one file. A method uses the context, search, stats and units, but no host or engine.
 
-There are two families: methods of frames, which a tester sends and counts, and methods of rounds, in which established
-tools move bytes between hosts.
+There are two families: of frames, which a tester sends and counts, and of rounds, in which tools move bytes.
 """
 
 from __future__ import annotations
@@ -143,10 +142,7 @@ class RoundContext(AnyContext, Protocol):
     """The name of a folder that no other run uses."""
 
     def prepare(self, preparation: Preparation) -> None:
-        """Requests a preparation before the next round that is actually played.
-
-        Nothing is prepared where a resumed run has all rounds in its journal. The run ends where the preparation fails.
-        """
+        """Requests a preparation before the next round that is not in a journal already. If it fails, the run ends."""
 
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
         """Assigns the interrupts of a port's queues to these CPUs; None restores the original assignment."""
@@ -366,23 +362,27 @@ class RoundMethod(Method):
     fewest_ports: ClassVar[int] = 1
     """The number of ports of the measured host that the method needs."""
     planned_ports: int = 4
-    """The number of ports of the measured host, for plans; a bench file sets its own."""
+    planned_clients: tuple[int, ...] = ()
+    """The number of ports of the measured host, and of the clients of each, for plans; a bench file sets its own."""
 
     @abstractmethod
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         """Returns one example of each kind of job with its workload, so that validation refuses what a tool cannot."""
 
-    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
-        """Yields misfits found before a machine is used: unknown hosts, or demands that a port cannot meet.
+    def not_measured(self) -> tuple[str, ...]:
+        """Returns what a run will leave out of what is asked, and why, as far as the bench file tells."""
+        return ()
 
-        ``clients`` are those of each port of the measured host, ``hosts`` the names of all hosts.
-        """
+    def clients_at_once(self, clients: int) -> int:
+        """Returns how many of a port's so many clients run at once at most; one that runs twice is two."""
+        return clients
+
+    def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
+        """Yields unknown hosts, and demands that no port meets. ``clients``: of each port of the measured host."""
         yield from ()
 
     def find_bond_misfits(self, links: Mapping[str, int | None]) -> Iterator[Misfit]:
-        """Yields a misfit for each link of a bond that does not exist. ``links``: how many the bond at each port of
-        the measured host has; None for a port that is no bond made by nicbench.
-        """
+        """Yields links of bonds that do not exist. ``links``: how many a port's bond has; None: no bond of ours."""
         yield from ()
 
     def share_count(self) -> int:

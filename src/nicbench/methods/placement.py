@@ -56,8 +56,8 @@ class PlacementMethod(RoundMethod):
         of: dict[str, Any]
         """The test, without a name: `{method: stream, duration: 10 s}`."""
         nodes: Distinct[Where] = Field(default=("local", "remote", "balanced"), min_length=1)
-        """Placements of the server's processes and their memory. `remote` is measured first. `balanced` has no result
-        where a port has fewer clients at once than there are nodes.
+        """Placements of the server's processes and their memory. `remote` is measured first. `balanced` is not played
+        where a port has fewer clients at once than there are nodes, unless the ports are on several nodes.
         """
         memory_loads: Distinct[int] = Field(default=(0, 5), min_length=1)
         """STREAM processes (stress-ng) on the server, on CPUs of one node with memory of another."""
@@ -94,10 +94,15 @@ class PlacementMethod(RoundMethod):
     options: Options
 
     def points(self) -> int:
-        return len(self.options.nodes) * len(self.options.memory_loads) * self._inner().points()
+        return self._placements() * self._inner().points()
 
     def estimate_s(self) -> float:
-        return len(self.options.nodes) * len(self.options.memory_loads) * self._inner().estimate_s()
+        return self._placements() * self._inner().estimate_s()
+
+    def _placements(self) -> int:
+        """Returns how many placements with so many loads are played, as far as the bench file tells."""
+        is_short = len(self.planned_clients) == 1 and bool(self.not_measured())
+        return (len(self.options.nodes) - is_short) * len(self.options.memory_loads)
 
     def needs(self) -> str | None:
         return self._inner().needs()
@@ -106,6 +111,14 @@ class PlacementMethod(RoundMethod):
         load = JobSpec(operation="memory", duration_s=10.0)
         loaded = any(self.options.memory_loads)
         return (*self._inner().job_specs(), *(((WorkloadChoice(kind="stress-ng"), load),) if loaded else ()))
+
+    def not_measured(self) -> tuple[str, ...]:
+        at_once = max(map(self._inner().clients_at_once, self.planned_clients), default=2)
+        if "balanced" not in self.options.nodes or at_once >= 2:
+            return ()
+        unless = ", unless the ports are on several NUMA nodes" if len(self.planned_clients) > 1 else ""
+        few = f"`{self.options.of['method']}` has {at_once} of a port at once, and a machine two nodes or more"
+        return (f"the placement `balanced`{unless}: it needs as many clients as NUMA nodes; {few}",)
 
     def find_misfits(self, clients: Mapping[str, Sequence[str]], hosts: Sequence[str]) -> Iterator[Misfit]:
         """Yields the misfits of the inner test."""
@@ -159,7 +172,7 @@ class PlacementMethod(RoundMethod):
         given = dict(self.options.of)
         kind = _inner_kinds()[given.pop("method")]
         inner = kind(self.name, kind.Options.model_validate_json(json.dumps(given)))
-        inner.planned_ports = self.planned_ports
+        inner.planned_ports, inner.planned_clients = self.planned_ports, self.planned_clients
         return inner
 
     async def _steer(self, context: RoundContext, layout: Layout, where: Where) -> None:
@@ -186,7 +199,6 @@ class PlacementMethod(RoundMethod):
         verdict = found.verdict
         unplaced = tuple(dict.fromkeys(placed.unplaced[one] for one in found.trials if one in placed.unplaced))
         if unplaced:
-            # The figures are those of a local placement, and would be read as those of all nodes.
             nothing = Bounded(value=None, reason_null=unplaced[0])
             values = {
                 **{name: nothing for name in _FIGURES if name in found.values},
@@ -212,7 +224,7 @@ class PlacementMethod(RoundMethod):
             values=values,
             verdict=verdict,
             disturbances=(*found.disturbances, *astray, *unplaced),
-            trials=found.trials,
+            trials=tuple(one for one in found.trials if one not in placed.unplaced),
         )
 
     @classmethod

@@ -87,6 +87,10 @@ class RequestResponse(RoundMethod):
         each_s = sum(self._round_s(load) for load in self._loads())
         return self.planned_ports * self.options.repetitions * each_s * sum(1 for _ in self._asks())
 
+    def clients_at_once(self, clients: int) -> int:
+        # The only client of a port also sends the load.
+        return min(clients, 1) if self.options.load is None else max(clients, 2)
+
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         probes = tuple((self.options.workload, ask) for ask in self._asks())
         load = self.options.load

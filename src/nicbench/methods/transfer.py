@@ -97,6 +97,9 @@ class Transfer(RoundMethod):
             return ()
         return (f"each figure is the mean of {self.options.repetitions}, the published measurement takes ten",)
 
+    def clients_at_once(self, clients: int) -> int:
+        return min(clients, 1)
+
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         files = (example_of(self.options.source), example_of(self.options.sink))
         return tuple((self.options.workload, _with_files(ask, *files)) for ask in self._asks())

@@ -64,6 +64,7 @@ def _port_figures(number: int, ways: dict[Way, WayFrames], reading: Reading) -> 
         offered_frames_per_s=_rate(offered, reading.offering_ns),
         received_frames_per_s=_rate(received, reading.offering_ns),
         foreign_frames=reading.ports[number].foreign,
+        misdirected_frames=reading.ports[number].misdirected,
     )
 
 

@@ -21,7 +21,8 @@ from nicbench.store.files import json_text
 
 _COUNTS = (
     "intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost", "late", "duplicated", "reordered",
-    "corrupted", "corrupted_copies", "unattributed", "corrupted_unattributed", "foreign", "stale",
+    "corrupted", "corrupted_copies", "unattributed", "corrupted_unattributed", "foreign", "misdirected",
+    "stale",
 )  # fmt: skip
 _ALWAYS_KNOWN = frozenset({"intended", "sent", "unsent_tester", "unsent_backpressure", "received", "lost"})
 _TRIAL_PERCENTILES = {"50": "p50", "99": "p99", "99.9": "p99_9", "99.99": "p99_99", "99.999": "p99_999"}

@@ -87,6 +87,15 @@ def test_frames_that_belong_to_no_stream_are_foreign() -> None:
     assert reading.ports[1].foreign == 7
 
 
+def test_frames_that_come_back_to_the_port_that_sent_them_are_misdirected() -> None:
+    back = told(1000, 990)
+    back.groups["flow_stats"][1]["rx_pkts"][0] = 10
+    back.ports[0]["ipackets"] = 12
+    reading = reading_of([WAY], back, NAMES)
+    assert [(port.foreign, port.misdirected) for port in reading.ports] == [(2, 10), (0, 0)]
+    assert (reading.counts.misdirected, reading.counts.lost) == (10, 10)
+
+
 def test_a_count_that_trex_does_not_have_is_an_error_and_no_loss() -> None:
     with pytest.raises(UnknownCountError, match="rx_pkts of packet group 1 at port 1"):
         reading_of([WAY], told(1000, NOT_AVAILABLE, arrived=1000), NAMES)

@@ -1,5 +1,5 @@
-//! Counts frames that are lost, late, reordered, corrupted or foreign: they are rare, and their code is kept off the
-//! hot path.
+//! Counts frames that are lost, late, reordered, corrupted, misdirected or foreign: they are rare, and their code is
+//! kept off the hot path.
 
 use super::{Analyser, elapsed};
 use crate::flows::Arrival;
@@ -102,6 +102,14 @@ impl Analyser {
     pub(super) fn count_foreign(&mut self, port: usize) {
         if let Some(tally) = self.ports.get_mut(port).filter(|_| !self.after_drain) {
             tally.foreign += 1;
+        }
+    }
+
+    /// Counts a frame of this trial at a port that is not its stream's: no proof that the stream's own port got it.
+    #[cold]
+    pub(super) fn count_misdirected(&mut self, port: usize) {
+        if let Some(tally) = self.ports.get_mut(port).filter(|_| !self.after_drain) {
+            tally.misdirected += 1;
         }
     }
 

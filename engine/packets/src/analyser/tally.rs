@@ -98,12 +98,14 @@ impl StreamTally {
     }
 }
 
-/// Frames that belong to no stream, of one port.
+/// Frames that count for no stream, of one port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortTally {
     /// Every frame that came by the end of the drain; each is in one count of a stream or of the port.
     pub arrived: u64,
     pub foreign: u64,
+    /// Of this trial, and of a stream that does not end here: a switch flooded them, or they went the wrong way.
+    pub misdirected: u64,
     pub corrupted_unattributed: u64,
     /// Of an earlier trial of this run.
     pub stale: u64,
@@ -113,6 +115,7 @@ impl PortTally {
     pub fn merge(&mut self, other: &Self) {
         self.arrived += other.arrived;
         self.foreign += other.foreign;
+        self.misdirected += other.misdirected;
         self.corrupted_unattributed += other.corrupted_unattributed;
         self.stale += other.stale;
     }

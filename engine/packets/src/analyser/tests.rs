@@ -71,7 +71,7 @@ fn each_port_counts_its_own_copy_of_a_frame() {
     }
     let seen: Vec<_> = analyser.streams().iter().map(|tally| (tally.received, tally.duplicated)).collect();
     assert_eq!(seen, [(2, 0), (1, 1)]);
-    assert_eq!(analyser.ports().iter().map(|tally| tally.foreign).collect::<Vec<_>>(), [0, 0, 1]);
+    assert_eq!(analyser.ports().iter().map(|tally| tally.misdirected).collect::<Vec<_>>(), [0, 0, 1]);
     assert_eq!(analyser.losses(&[2, 2]).iter().map(|losses| losses.lost).collect::<Vec<_>>(), [0, 1]);
 }
 
@@ -168,11 +168,15 @@ fn frames_of_an_earlier_trial_are_stale_and_neither_received_nor_foreign() {
 }
 
 #[test]
-fn a_frame_at_the_wrong_port_or_of_an_unknown_flow_is_foreign() {
+fn a_frame_at_the_wrong_port_is_misdirected_and_one_of_an_unknown_flow_foreign() {
     let mut analyser = analyser(2);
     analyser.analyse(0, &frame(2, 0, 0, 0), 1);
     analyser.analyse(1, &frame(2, 5, 0, 0), 1);
-    assert_eq!((analyser.ports()[0].foreign, analyser.ports()[1].foreign), (1, 1));
+    assert_eq!(analyser.ports()[0], PortTally { arrived: 1, misdirected: 1, ..PortTally::default() });
+    assert_eq!(analyser.ports()[1], PortTally { arrived: 1, foreign: 1, ..PortTally::default() });
+    analyser.end_drain();
+    analyser.analyse(0, &frame(2, 0, 1, 0), 2);
+    assert_eq!(analyser.ports()[0].misdirected, 1);
 }
 
 #[test]

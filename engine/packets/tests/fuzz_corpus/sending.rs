@@ -41,6 +41,10 @@ pub fn check_streams(expected: &[Expected]) {
         );
         assert_eq!(counts, (frames_of(stream), 0, 0, 0, 0, 0), "{stream:?}");
     }
-    let strays: u64 = analyser.ports().iter().map(|port| port.foreign + port.stale + port.corrupted_unattributed).sum();
+    let strays: u64 = analyser
+        .ports()
+        .iter()
+        .map(|port| port.foreign + port.misdirected + port.stale + port.corrupted_unattributed)
+        .sum();
     assert_eq!(strays, 0);
 }

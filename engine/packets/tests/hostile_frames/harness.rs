@@ -134,7 +134,7 @@ fn check(analyser: &Analyser, frames: u64) {
     let counted = of_streams
         .map(|tally| tally.received + tally.duplicated + tally.corrupted + tally.corrupted_copies + tally.late);
     let ports = || analyser.ports().iter();
-    let of_ports = ports().map(|tally| tally.foreign + tally.corrupted_unattributed + tally.stale);
+    let of_ports = ports().map(|tally| tally.foreign + tally.misdirected + tally.corrupted_unattributed + tally.stale);
     assert_eq!(counted.sum::<u64>() + of_ports.sum::<u64>(), frames, "{analyser:?}");
     assert_eq!(ports().map(|tally| tally.arrived).sum::<u64>(), frames);
     let sent: Vec<u64> = analyser.streams().iter().map(|tally| tally.received + tally.corrupted + 3).collect();

@@ -112,7 +112,10 @@ fn compare(receiver: &mut Receiver, seed: u64) -> u64 {
 fn check_sum(kernel: &Analyser, arrived: u64) {
     let of_streams = kernel.streams().iter();
     let counted = of_streams.map(|tally| tally.received + tally.duplicated + tally.corrupted + tally.corrupted_copies);
-    let of_ports = kernel.ports().iter().map(|tally| tally.foreign + tally.corrupted_unattributed + tally.stale);
+    let of_ports = kernel
+        .ports()
+        .iter()
+        .map(|tally| tally.foreign + tally.misdirected + tally.corrupted_unattributed + tally.stale);
     assert_eq!(counted.sum::<u64>() + of_ports.sum::<u64>(), arrived, "{kernel:?}");
     assert_eq!(kernel.ports()[PORT].arrived, arrived);
 }

@@ -173,16 +173,16 @@ def values_of(stream: StreamReading, reading: Reading, to_port: int) -> Values:
     """Returns what became of the frames of one capture, and how well their timing was kept."""
     counts = stream.counts
     changed = (counts.corrupted or 0) + (counts.unattributed or 0)
-    gaps = stream.transmit_gaps
+    gaps, port = stream.transmit_gaps, reading.ports[to_port]
     return {
         "recorded_frames": counts.intended,
         "sent_frames": counts.sent,
         "returned_frames": counts.received,
         "missing_frames": counts.lost,  # those that came back changed are not among them
         "changed_frames": changed,
-        "extra_frames": (counts.duplicated or 0) + (reading.ports[to_port].foreign or 0),
+        "extra_frames": (counts.duplicated or 0) + (port.foreign or 0) + (port.misdirected or 0),
         "duplicated_frames": counts.duplicated,
-        "foreign_frames": reading.ports[to_port].foreign,
+        "foreign_frames": port.foreign,
         "reordered_frames": counts.reordered,
         **_times("late", gaps.lateness if gaps else None),
         **_times("gap_error", gaps.errors if gaps else None),

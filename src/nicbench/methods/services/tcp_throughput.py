@@ -81,6 +81,9 @@ class TcpThroughput(RoundMethod):
             return ()
         return (f"transfers of {self.options.duration:g} s, RFC 6349 asks for {STANDARD_S:g} s and more",)
 
+    def clients_at_once(self, clients: int) -> int:
+        return min(clients, 1)
+
     def job_specs(self) -> tuple[tuple[WorkloadChoice, JobSpec], ...]:
         return tuple((self.options.workload, ask) for ask in self._asks())
 

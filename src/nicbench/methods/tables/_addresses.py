@@ -9,9 +9,9 @@ from typing import Any, Final
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.frame_size import Size, mean_bytes, size_parameters
+from nicbench.core.frame_size import Size, mean_bytes
 from nicbench.core.pattern import way_of_stream
-from nicbench.core.result import Bounded, Result, ResultVerdict
+from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.traffic import MacTable
 from nicbench.core.trial import Purpose, StreamReading, Trial, TrialRequest
 from nicbench.core.units import format_rate
@@ -21,11 +21,6 @@ from nicbench.methods.base import Context, FrameMethod, Objection
 
 MOST_ADDRESSES: Final = 2**20
 _LEARNING_STREAM, _TEST_STREAM = "learning", "test"
-# How long the DUT is watched at least for frames of its own: five times the hello time of spanning tree.
-_LEAST_WATCH_S: Final = 10.0
-# A frame that is learnt from and a frame that tests: what a DUT floods of one address that it does not keep.
-_FLOODED_OF_ONE: Final = 2
-_WATCH_FRAMES_PER_S: Final = 100.0
 # Extra time for a trial that ends with its last frame.
 _SLACK: Final = 1.01
 
@@ -58,9 +53,8 @@ class AddressTimes(Frozen):
             )
 
     def estimate_s(self, trials: int) -> float:
-        """Returns the time of so many trials without their frames, and of the watch after them, in seconds."""
-        watch_s = self.ageing + self.pause + _LEAST_WATCH_S
-        return trials * self.attempts * (self.ageing + self.pause + self.drain) + watch_s
+        """Returns the time of so many trials without their frames, in seconds."""
+        return trials * self.attempts * (self.ageing + self.pause + self.drain)
 
     def request(self, size: Size, macs: int, learning_frames_per_s: float, test_frames_per_s: float) -> TrialRequest:
         """Returns the request for a trial of so many addresses, learnt at one rate and tested at another."""
@@ -79,6 +73,17 @@ class AddressTimes(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
+class SentRate:
+    """The rate, in frames per second, at which the frames left that are learnt from: it lies between these two.
+
+    ``least`` is None where all of them left at once, and ``most`` where nothing but the line bounds it.
+    """
+
+    least: float | None
+    most: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What a trial found, which tried a number of addresses or a rate (``tried``)."""
 
@@ -88,8 +93,7 @@ class Found:
     untaught: int
     disturbances: tuple[str, ...]
     trial: str
-    length_s: float
-    addresses: int
+    learnt_at: SentRate
 
     @property
     def kept(self) -> bool:
@@ -122,58 +126,15 @@ async def _attempt(context: Context, point: dict[str, Any], request: TrialReques
         untaught=sum(one.counts.unsent for one in _streams(trial, _LEARNING_STREAM)),
         disturbances=tuple(finding.text for finding in trial.verdict.findings) if disturbed else (),
         trial=trial.id,
-        length_s=request.duration_s + request.drain_s,
-        addresses=request.macs.addresses if request.macs is not None else 0,
+        learnt_at=_learning_rate(trial),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """A trial in which hardly anything could be flooded: ``why_not`` says why the figure is none, if it is none."""
-
-    trial: str
-    why_not: str | None
-
-
-async def watch_for_own_frames(
-    context: Context, size: Size, times: AddressTimes, tried: Sequence[Found], *, kept_any: bool
-) -> Watch | None:
-    """Watches the other ports for as long as the longest trial that flooded; None where none did.
-
-    The tester tells its own frames at a wrong port from nobody's, so that a switch's own frames (spanning tree, LLDP,
-    IGMP queries) count as flooded. Here one address alone is learnt and tested.
-    """
-    flooded = [one.length_s for one in tried if one.flooded > one.untaught]
-    if not flooded:
-        return None
-    request = times.request(size, 1, _WATCH_FRAMES_PER_S, _WATCH_FRAMES_PER_S)
-    request = request.model_copy(update={"drain_s": max(_LEAST_WATCH_S, *flooded)})
-    trial, _ = await context.measure({**size_parameters(size), "watch": "frames of the DUT's own"}, request)
-    came = flooded_frames(trial)
-    # A DUT that keeps no address floods the frames of all.
-    kept_any = kept_any or any(one.flooded < one.addresses / 2 for one in tried)
-    if came <= (0 if kept_any else _FLOODED_OF_ONE):
-        return Watch(trial.id, None)
-    return Watch(
-        trial.id,
-        f"the DUT sent {came} frame{'' if came == 1 else 's'} of its own in {request.duration_s + request.drain_s:.0f} "
-        "s to a port that none was for, and they cannot be told from flooded ones: switch off spanning tree, LLDP and "
-        "its IGMP querier",
-    )
-
-
-def result_of(
-    method: FrameMethod, size: Size, value: str, values: Values, found: Sequence[Found], watch: Watch | None
-) -> Result:
-    """Returns the result of a frame size, with the trials behind it; without ``value`` where a watch rules it out."""
+def result_of(method: FrameMethod, size: Size, values: Values, found: Sequence[Found]) -> Result:
+    """Returns the result of a frame size, with the trials behind it."""
     disturbances = [text for one in found for text in one.disturbances]
     verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
     trials = [one.trial for one in found]
-    if watch is not None:
-        trials.append(watch.trial)
-        if watch.why_not is not None:
-            values = {**values, value: Bounded(value=None, reason_null=watch.why_not)}
-            verdict, disturbances = ResultVerdict.INCOMPLETE, [watch.why_not, *disturbances]
     scope = "one pair of ports"
     return result_at(method, size, values, verdict, trials=trials, disturbances=disturbances, scope=scope)
 
@@ -195,10 +156,34 @@ def ports_objection(context: Any) -> Objection | None:
 
 
 def flooded_frames(trial: Trial) -> int:
-    """Returns how many frames of the trial were flooded: the most that came to any port that none was for."""
+    """Returns the flood count (RFC 2285 section 3.8.3): the most frames of the trial at any port that none was for.
+
+    Frames of the DUT's own are not among them, but in trials from before these were counted apart.
+    """
     ways = (way_of_stream(stream.name) for stream in trial.reading.streams)
     used = {port for way in ways if way is not None for port in way}
-    return max((port.foreign or 0 for number, port in enumerate(trial.reading.ports) if number not in used), default=0)
+    others = [port for number, port in enumerate(trial.reading.ports) if number not in used]
+    flooded = (port.foreign if port.misdirected is None else port.misdirected for port in others)
+    return max((frames or 0 for frames in flooded), default=0)
+
+
+def _learning_rate(trial: Trial) -> SentRate:
+    """Returns between which rates the frames left that are learnt from.
+
+    Their gaps add up to the time from the first frame to the beginning of the last burst, which left within some time
+    thereafter: at least all frames but one burst left in that time, at most all but one.
+    """
+    (stream,) = _streams(trial, _LEARNING_STREAM)
+    gaps, burst = stream.transmit_gaps, stream.maximum_burst or 1
+    if gaps is None:
+        return SentRate(None, None)
+    # Each of several workers has gaps of its own, one less than it sends frames, over about the same time.
+    senders = max(1, stream.counts.sent - gaps.count)
+    frames, sending_s = gaps.count + senders, gaps.count * gaps.mean_ns / senders / 1e9
+    if sending_s <= 0.0:
+        return SentRate(None, None)
+    least = (frames - senders * burst) / sending_s
+    return SentRate(least if least > 0.0 else None, gaps.count / sending_s)
 
 
 def _streams(trial: Trial, name: str) -> list[StreamReading]:

@@ -3,9 +3,8 @@
 Steps: frames from a number of source addresses come in at the first port, one of each; after a pause a frame to each of
 them comes in at the second. All must arrive at the first port, and none at any other, to which a switch floods what it
 has not learnt. A binary search over the number of addresses ends with the greatest that was kept and the next number,
-which was not. Before each trial the DUT's ageing time passes. Verified: every frame by its signature and its payload;
-what is flooded is counted at every other port of the tester, and that the DUT
-sends no frames of its own, in a last trial of one address.
+which was not. Before each trial the DUT's ageing time passes. Verified: every frame by its signature and its payload.
+What is flooded is counted at every other port of the tester, by its signature: frames of the DUT's own are none of it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ from nicbench.methods.tables._addresses import (
     is_doubtful,
     ports_objection,
     result_of,
-    watch_for_own_frames,
 )
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -97,8 +95,7 @@ class AddressCaching(FrameMethod):
             "rate_frames_per_s": self.options.rate,
             "numbers_tried": len({one.tried for one in tried}),
         }
-        watch = await watch_for_own_frames(context, size, self.options.trial, tried, kept_any=lower > 0)
-        return result_of(self, size, _CAPACITY.value, values, tried, watch)
+        return result_of(self, size, values, tried)
 
     async def _try(self, context: Context, size: Size, addresses: int) -> list[Found]:
         rate = self.options.rate

@@ -4,14 +4,16 @@ Steps: frames from a number of source addresses, which must not be above the cac
 at a rate; after a pause a frame to each of them comes in at the second, at a low rate. All must arrive at the first
 port, and none at any other, to which a switch floods what it has not learnt. A search halves the rates between the
 highest that passed and the lowest that failed. Before each trial the DUT's ageing time passes. Verified: every frame by
-its signature and its payload; what is flooded is counted at every other port of the tester, and that the DUT
-sends no frames of its own, in a last trial of one address.
+its signature and its payload, and the rate at which the frames left that were learnt from: that one is claimed, not the
+one that was asked for. What is flooded is counted at every other port of the tester, by its signature: frames of the
+DUT's own are none of it.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Final, Self
 
 from pydantic import Field, model_validator
 
@@ -21,7 +23,7 @@ from nicbench.core.quantity import FramesPerSecond, Percent
 from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
-from nicbench.methods._loads import HIGHEST, FullLoad, full_rate
+from nicbench.methods._loads import HIGHEST, FullLoad, full_rate, highest_frames_per_s
 from nicbench.methods._results import Values, bounded_unless, measure_sizes, without_tester
 from nicbench.methods.base import Context, FrameMethod, Objection
 from nicbench.methods.tables._addresses import (
@@ -32,7 +34,6 @@ from nicbench.methods.tables._addresses import (
     is_doubtful,
     ports_objection,
     result_of,
-    watch_for_own_frames,
 )
 
 _SIZE = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -40,6 +41,13 @@ _RATE = Column(
     value="learning_rate_frames_per_s", head="Address learning rate", is_main=True, better="higher",
     comparative="faster",
 )  # fmt: skip
+_ALL_AT_ONCE: Final = (
+    "the frames that were learnt from left the tester at once, so that their rate is not known: write more `addresses`"
+)
+_CONTRADICTED: Final = (
+    "addresses were kept at higher rates than some at which they were not, as the tester did not send at the rates "
+    "that were asked for: write more `addresses`"
+)
 
 
 class AddressLearning(FrameMethod):
@@ -98,14 +106,13 @@ class AddressLearning(FrameMethod):
             lower, upper = (middle, upper) if tried[-1].kept else (lower, middle)
         failed = next((one for one in reversed(tried) if one.tried == upper), None)
         values: Values = {
-            _RATE.value: bounded_unless(is_doubtful(tried, upper), _learning_rate(lower, upper, full, failed)),
+            _RATE.value: _learning_rate(tried, full, failed, is_doubtful(tried, upper)),
             "flooded_frames": failed.flooded if failed else None,
             "missing_frames": failed.missing if failed else None,
             "addresses": self.options.addresses,
             "rates_tried": len({one.tried for one in tried}),
         }
-        watch = await watch_for_own_frames(context, size, self.options.trial, tried, kept_any=lower > 0)
-        return result_of(self, size, _RATE.value, values, tried, watch)
+        return result_of(self, size, values, tried)
 
     async def _try(self, context: Context, size: Size, rate: float) -> list[Found]:
         options = self.options
@@ -134,13 +141,33 @@ class AddressLearning(FrameMethod):
         )
 
 
-def _learning_rate(lower: float, upper: float | None, full: FullLoad, failed: Found | None) -> Bounded:
-    if lower == 0.0:
-        flooded = failed is None or failed.flooded > failed.untaught
-        missed = failed is not None and failed.missing > 0
-        what = "flooded and others went missing" if flooded and missed else "missing" if missed else "flooded"
-        return Bounded(value=None, upper=upper, reason_null=f"frames were {what} at every rate that was tried")
+def _learning_rate(tried: Sequence[Found], full: FullLoad, failed: Found | None, is_doubtful: bool) -> Bounded:
+    """Returns the rate from those at which frames left, and not from those that were asked for.
+
+    A pass counts at the least rate at which they may have left, a failure at the most, which is the line's at most.
+    """
+    line = full.line_rate_frames_per_s
+    highest = highest_frames_per_s(line, full.ceiling_frames_per_s)
+    passed = {one.tried: one.learnt_at.least for one in tried if one.kept}
+    failed_at: dict[float, float] = {}
+    for one in tried:
+        if one.tried not in passed:
+            failed_at[one.tried] = max(failed_at.get(one.tried, 0.0), min(one.learnt_at.most or line, line))
+    kept_at = [min(rate, highest) for rate in passed.values() if rate is not None]
+    upper = min(failed_at.values(), default=None)
+    lower = max((rate for rate in kept_at if upper is None or rate < upper), default=None)
+    if lower is None:
+        reason = _why_none(failed) if not passed else _CONTRADICTED if kept_at else _ALL_AT_ONCE
+        return bounded_unless(is_doubtful, Bounded(value=None, upper=upper, reason_null=reason))
     if upper is not None:
-        return Bounded(value=lower, lower=lower, upper=upper, limited_by=LimitedBy.DUT)
-    is_line = full.ceiling_frames_per_s is None or lower >= full.line_rate_frames_per_s
+        found = Bounded(value=lower, lower=lower, upper=upper, limited_by=LimitedBy.DUT)
+        return bounded_unless(is_doubtful or max(kept_at) > lower, found)
+    is_line = full.rate_frames_per_s >= line
     return Bounded(value=lower, lower=lower, limited_by=LimitedBy.LINE_RATE if is_line else LimitedBy.TESTER)
+
+
+def _why_none(failed: Found | None) -> str:
+    flooded = failed is None or failed.flooded > failed.untaught
+    missed = failed is not None and failed.missing > 0
+    what = "flooded and others went missing" if flooded and missed else "missing" if missed else "flooded"
+    return f"frames were {what} at every rate that was tried"

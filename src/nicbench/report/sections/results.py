@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Final
 
-from nicbench.core.reading import PassedFrames, PortFigures
+from nicbench.core.reading import PassedFrames, PortFigures, PortFrames
 from nicbench.core.result import Result
 from nicbench.core.table import Column
 from nicbench.core.units import format_bits_per_s, format_digits
@@ -363,20 +363,18 @@ def _ports(found: PortFigures) -> Block:
                 name(port.port, words=True),
                 cell(mpps(port.offered_frames_per_s, 4)),
                 cell(mpps(port.received_frames_per_s, 4)),
-                *(
-                    cell(whole(count))
-                    for count in (
-                        port.offered_frames,
-                        port.expected_frames,
-                        port.received_frames,
-                        port.foreign_frames,
-                    )
-                ),
+                *(cell(whole(count)) for count in (port.offered_frames, port.expected_frames, port.received_frames)),
+                cell(_foreign(port)),
             )
             for port in found.ports
         ),
         "result",
     )
+
+
+def _foreign(port: PortFrames) -> str:
+    misdirected = f" + {whole(port.misdirected_frames)} misdirected" if port.misdirected_frames else ""
+    return f"{whole(port.foreign_frames)}{misdirected}"
 
 
 def other_results(results: Sequence[Result]) -> Iterator[Block]:

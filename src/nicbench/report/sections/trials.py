@@ -95,8 +95,9 @@ def _trial(trial: Trial) -> Iterator[Cell]:
     unknown = f" + {whole(counts.corrupted_unattributed)} of no known flow" if counts.corrupted_unattributed else ""
     copies = f" + {whole(counts.corrupted_copies)} copies" if counts.corrupted_copies else ""
     yield cell(f"{whole(counts.corrupted)}{unknown}{copies}")
+    misdirected = f" + {whole(counts.misdirected)} misdirected" if counts.misdirected else ""
     stale = f" + {whole(counts.stale)} of earlier trials" if counts.stale else ""
-    yield cell(f"{whole(counts.foreign)}{stale}")
+    yield cell(f"{whole(counts.foreign)}{misdirected}{stale}")
     yield cell(milliseconds(health.longest_gap_ns))
     yield cell(milliseconds(health.total_gap_ns))
     clocks = health.core_clock_hz

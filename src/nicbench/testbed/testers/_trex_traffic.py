@@ -148,12 +148,16 @@ def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[i
     total = Counts.sum_of(stream.counts for stream in streams)
     for number in dict.fromkeys(way.receive for way in ways):
         _require_plausible(number, names[number], ways, statistics)
-    ports = tuple(_port(number, name, statistics) for number, name in names.items())
+    ports = tuple(_port(number, name, ways, statistics) for number, name in names.items())
     known = [port.foreign for port in ports if port.foreign is not None]
+    of_ports = {
+        "foreign": sum(known) if len(known) == len(ports) else None,
+        "misdirected": sum(port.misdirected or 0 for port in ports),
+    }
     latencies = [stream.latency for stream in streams if stream.latency]
     return Reading(
         transmit_ns=statistics.time.taken_ns,
-        counts=total.model_copy(update={"foreign": sum(known) if len(known) == len(ports) else None}),
+        counts=total.model_copy(update=of_ports),
         streams=streams,
         ports=ports,
         latency=merge(latencies),
@@ -288,15 +292,18 @@ def _upper_us(low_us: int, greatest_us: int | None) -> int:
     return greatest_us if greatest_us is not None and low_us <= greatest_us < high else high
 
 
-def _port(number: int, name: str, statistics: TrexStatistics) -> PortReading:
+def _port(number: int, name: str, ways: Sequence[Way], statistics: TrexStatistics) -> PortReading:
     counters = {
         key: count
         for key in ("opackets", "ipackets", "oerrors", "ierrors")
         if (count := _number(statistics.ports.get(number, {}).get(key))) is not None
     }
+    expected = {group for way in ways if way.receive == number for group in _groups_of(way)}
+    of_groups = statistics.groups.get("flow_stats", {}).items()
     return PortReading(
         name=name,
         foreign=_arrived_in_no_group(number, statistics),  # late frames are among them
+        misdirected=sum(_arrived_at(number, group) for one, group in of_groups if one not in expected),
         receive_overrun=counters.get("ierrors"),
         counters=counters,
         link_changed=number in statistics.links_changed,
@@ -333,7 +340,12 @@ def _arrived_in_no_group(number: int, statistics: TrexStatistics) -> int | None:
     if arrived is None:
         return None
     groups = statistics.groups.get("flow_stats", {}).values()
-    return max(0, arrived - sum(_number(group.get("rx_pkts", {}).get(number)) or 0 for group in groups))
+    return max(0, arrived - sum(_arrived_at(number, group) for group in groups))
+
+
+def _arrived_at(number: int, group: Mapping[str, Any]) -> int:
+    """The frames of a packet group that arrived at a port; 0 where TRex tells none."""
+    return _number(group.get("rx_pkts", {}).get(number)) or 0
 
 
 def _flow_count(groups: Mapping[str, Any], group: int, key: str, port: int) -> int:

@@ -253,6 +253,7 @@ pub struct HistogramBlock {
 pub struct Shard {
     pub arrived: u64,
     pub foreign: u64,
+    pub misdirected: u64,
     pub unattributed: u64,
     pub stale: u64,
     pub last_ns: u64,

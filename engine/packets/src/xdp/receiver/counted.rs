@@ -14,6 +14,7 @@ impl Receiver {
         let mut port = events.port;
         port.arrived = shard.arrived;
         port.foreign += shard.foreign;
+        port.misdirected = shard.misdirected;
         port.stale = shard.stale;
         port.corrupted_unattributed += shard.unattributed;
         let mut streams = vec![CountedStream::default(); trial.order.len()];
