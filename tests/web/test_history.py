@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from tests.web._history import (
 )
 from tests.web.conftest import Client
 
+from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.core.result import ResultVerdict
+from nicbench.store.index import list_indexed_runs
 
 THROUGHPUT = "test=throughput&value=ndr_frames_per_s"
 
@@ -167,6 +170,24 @@ def test_runs_in_which_every_load_failed_are_a_change_and_never_a_plain_number(r
     rows = list(csv.DictReader(io.StringIO(client.get(f"/api/explore.csv?{THROUGHPUT}").text)))
     assert [(row["number"], row["upper"]) for row in rows][-1] == ("", "1000.0")
     assert "NDR, 64 bytes: &lt; 1.000 kpps, valid" in client.get("/badges/throughput/ndr_frames_per_s.svg").text
+
+
+@pytest.mark.parametrize("asked_first", [True, False], ids=["while it is served", "before it is served"])
+def test_a_damaged_index_ends_no_page_and_is_made_anew(asked_first: bool, runs: Path, client: Client) -> None:
+    make_collapse(runs)
+    path = f"/api/trends?{THROUGHPUT}"
+    if asked_first:
+        ask(client, path)
+    else:
+        FigureIndex(runs).update(list_indexed_runs(runs, lambda _: None).runs, lambda *_: None)
+    with sqlite3.connect(runs / NAME) as connection:
+        connection.execute("UPDATE figures SET number = NULL, upper = NULL WHERE run IN (1, 9)")
+        connection.execute("UPDATE figures SET place = 'x', verdict = 7 WHERE run IN (2, 3)")
+    connection.close()
+    for damaged in (path, f"/api/explore?{THROUGHPUT}", "/badges/throughput/ndr_frames_per_s.svg"):
+        assert client.get(damaged).status_code in (200, 503)
+    (series,) = ask(client, path)["series"]
+    assert (series["count"], series["upper"][-1]) == (16, 1000.0)
 
 
 def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab: Path, client: Client) -> None:

@@ -130,18 +130,25 @@ class History:
         self._shown = 0.0
         self.known = Known()
         self.progress: Progress | None = None
+        self._trouble: NicbenchError | None = None
 
     def is_ready(self) -> bool:
-        """Has the figures of new runs read beside this; whether there is anything to show yet, after a short wait."""
+        """Has the figures of new runs read beside this; whether there is anything to show yet, after a short wait.
+
+        NicbenchError where what is read can be kept nowhere.
+        """
         if not self._catalogue.wait(_PATIENCE_S):
             return False
         runs = self._catalogue.find(Wish()).runs
         with self._lock:
-            if not self._is_reading and runs is not self._runs:
+            is_wanted = runs is not self._runs or self._index.is_damaged or self._trouble is not None
+            if not self._is_reading and is_wanted:
                 self._is_reading, self._runs = True, runs
                 self.progress = Progress(0, len(runs))
                 threading.Thread(target=self._update, args=(runs,), daemon=True, name="figures").start()
         self._first.wait(_PATIENCE_S)
+        if self._trouble is not None:
+            raise self._trouble
         return bool(self.known.measures) or self._first.is_set()
 
     def select(self, asked: Asked, *, first: bool) -> Selected:
@@ -159,6 +166,8 @@ class History:
             if found is not None:
                 entries.append(Entry(figure, found[0], measures[measure], found[1], place))
         entries.sort(key=lambda entry: (entry.at_s or 0.0, entry.place))
+        if self._index.is_damaged:
+            reading = reading or Progress(0, len(runs))  # figures are missing: the next question has them read again
         return Selected(choice, measures, entries, reading)
 
     def _dated(self, wish: Wish) -> Mapping[str, tuple[RunHeadline, float | None]]:
@@ -201,8 +210,14 @@ class History:
     def _update(self, runs: Sequence[RunHeadline]) -> None:
         try:
             self._show()
+            if self._index.is_damaged:  # what is known has numbers of rows that are to be made anew
+                self._first.clear()
+                self.known = Known()
             self._dated(Wish())
             self._index.update([run for run in runs if self._is_own(run)], self._tell)
+            self._trouble = None
+        except NicbenchError as error:
+            self._trouble = error
         finally:  # whatever happened: pages wait for this
             self._show()
             with self._lock:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.core.errors import UsageError
+from nicbench.stats.sample import MOST
 from nicbench.store.headline import RunHeadline, clean
 
 RUN_KEYS: Final[Mapping[str, Callable[[RunHeadline], str]]] = {
@@ -101,7 +102,7 @@ def parameters_of(measures: Iterable[Measure]) -> dict[str, list[Any]]:
 
 
 def _in_order(value: Any) -> tuple[int, float, str]:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST:
         return 0, float(value), ""
     return 1, 0.0, text_of(value)
 
