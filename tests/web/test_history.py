@@ -19,6 +19,7 @@ from tests.web._history import (
     KERNEL_WEEK,
     facts,
     make_collapse,
+    make_fall,
     make_finished,
     make_history,
     result,
@@ -117,6 +118,21 @@ def test_a_value_is_told_against_parameters_settings_values_and_words(lab: Path,
     assert rings["x_kind"] == "number"
     split = client.get(f"/api/explore?{THROUGHPUT}&x=time&by=firmware").json()
     assert {"24.10", "22.41"} <= {word for each in split["series"] for word in each["name"].replace(",", "").split()}
+
+
+def test_a_place_of_which_only_a_bound_is_known_is_told_as_one_and_what_has_none_is_counted(
+    runs: Path, client: Client
+) -> None:
+    make_fall(runs)
+    query = "test=throughput&value=pdr_frames_per_s&x=value:ndr_frames_per_s"
+    found = ask(client, f"/api/explore?{query}")
+    (series,) = found["series"]
+    assert (found["x_label"], series["count"], series["unplaced"]) == ("NDR", 10, 1)
+    assert [at for at, below in zip(series["x"], series["x_below"], strict=True) if below] == [1000.0] * 3
+    assert series["number"][-1] is None
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/api/explore.csv?{query}").text)))
+    assert [(row["x"], row["x_upper"]) for row in rows[-4:]] == [("400006.0", ""), *[("", "1000.0")] * 3]
+    assert [(row["x"], row["x_upper"]) for row in rows[3:4]] == [("", "")]
 
 
 def test_filters_are_those_of_the_list_and_files_hold_every_figure(lab: Path, client: Client) -> None:

@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import expect
 from tests.web._browser import chromium, needs_browser, open_page, served
 from tests.web._folders import HOSTILE
-from tests.web._history import FIRST, KERNEL_WEEK, facts, make_collapse, make_finished, make_history, result
+from tests.web._history import FIRST, KERNEL_WEEK, facts, make_collapse, make_fall, make_finished, make_history, result
 
 from nicbench.core.result import ResultVerdict
 
@@ -77,6 +77,31 @@ async def test_runs_of_which_only_a_bound_is_known_are_drawn_and_told_as_below_i
             assert len(ElementTree.parse(kept).findall(".//{http://www.w3.org/2000/svg}circle")) == 8
             await page.goto(f"{address}/explore?test=throughput&x=kernel")
             await expect(page.locator("canvas")).to_be_visible()
+            assert wrong == []
+
+
+async def test_a_run_whose_place_is_only_a_bound_is_drawn_there_and_one_without_a_place_is_counted(
+    runs: Path, tmp_path: Path
+) -> None:
+    make_fall(runs)
+    where = "explore?test=throughput&value=pdr_frames_per_s&x=value:ndr_frames_per_s"
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/{where}")
+            await expect(page.get_by_role("status").filter(has_text="10 figures in 1 series")).to_have_text(
+                "10 figures in 1 series; 1 is not drawn, as its NDR is not known."
+            )
+            await expect(page.locator("figcaption")).to_contain_text("◀ left of its mark")
+            await expect(page.locator("figcaption")).to_contain_text("◣ below and left of its mark")
+            await page.get_by_role("img", name=re.compile("^throughput: PDR")).press("Home")
+            await expect(page.locator(".readout")).to_contain_text("NDR below 1.00 kpps")
+            async with page.expect_download() as waiting:
+                await page.get_by_role("button", name="SVG").click()
+            await (await waiting.value).save_as(tmp_path / "fall.svg")
+            drawn = ElementTree.parse(tmp_path / "fall.svg")
+            group = drawn.find(".//{http://www.w3.org/2000/svg}g")
+            assert group is not None
+            assert len(group) == 9
             assert wrong == []
 
 

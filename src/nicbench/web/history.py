@@ -184,16 +184,11 @@ class History:
             self._wishes[wish] = (runs, found)
         return found
 
-    def numbers_of(self, test: str, value: str) -> Mapping[tuple[str, int], float]:
-        """Returns the numbers of a value by run and place of the result, for charts of one value against another.
-
-        A value that is only known to lie below a bound has no place among them.
-        """
+    def figures_of(self, test: str, value: str) -> Mapping[tuple[str, int], Figure]:
+        """Returns the figures of a value by run and place of the result, for charts of one value against another."""
         every = self.known.measures.items()
         measures = {number: each for number, each in every if each.test == test and each.told.value == value}
-        runs = self._dated(Wish())
-        figures = self._figures(measures, runs)
-        return {(name, place): each.number for _, name, place, each in figures if each.number is not None}
+        return {(name, place): each for _, name, place, each in self._figures(measures, self._dated(Wish()))}
 
     def _figures(
         self, measures: Mapping[int, Measure], runs: Mapping[str, tuple[RunHeadline, float | None]]

@@ -3,13 +3,23 @@
 import { fill, h, say, visible, wordsOf } from "./dom.js";
 import { Address, filterFields, showFilters } from "./filters.js";
 import { keepPng, keepSvg } from "./picture.js";
-import { PointChart } from "./points.js";
+import { PointChart, shapeOf } from "./points.js";
 import { count, date, formOf, several } from "./text.js";
 
 const READING_MS = 1000;
 const AGAIN_MS = 20_000;
 const COLOURS = 6;
 const ANY = "*";
+/** What the shapes of figures mean; a chart names those that it has. */
+const MARKS = {
+  circle: "● valid",
+  square: "■ adjusted",
+  triangle: "▲ imported",
+  arrow: "▼ below its mark: no load that was tried passed",
+  left: "◀ left of its mark: no load that was tried passed",
+  corner: "◣ below and left of its mark: no load that was tried passed",
+  cross: "✕ disturbed or incomplete: shown, not relied on",
+};
 const NOT_OF_SERVER = ["view", "off", "zero", "xlog", "ylog"];
 
 /**
@@ -26,6 +36,7 @@ export class HistoryPage {
     this.divide = h("fieldset", { class: "choices" });
     this.files = h("p", { class: "buttons" });
     this.place = h("div", {});
+    this.marks = h("span", {});
     this.below = h("div", {});
     const wide = window.matchMedia("(min-width: 46.01rem)").matches;
     fill(
@@ -51,7 +62,7 @@ export class HistoryPage {
     );
     this.chart = new PointChart(this.place, {
       title,
-      about: "● valid ■ adjusted ▲ imported ✕ disturbed or incomplete: shown, not relied on",
+      about: this.marks,
       x: { label: "", value: String },
       y: { label: "", value: String },
       describe: (row) => this.describe(row),
@@ -129,7 +140,12 @@ export class HistoryPage {
     this.x = x;
     this.chart.show(series, { title: titleOf(found), x, y, window });
     const figures = found.series.reduce((sum, each) => sum + each.count, 0);
+    const { unfit } = this.chart;
+    const shapes = new Set(this.chart.rows.map(shapeOf));
+    say(this.marks, Object.keys(MARKS).filter((shape) => shapes.has(shape)).map((shape) => MARKS[shape]).join(" · "));
+    const unplaced = found.series.reduce((sum, each) => sum + (each.unplaced ?? 0), this.chart.unplaced);
     const drawn = this.chart.rows.length;
+    const thinned = figures - unplaced - unfit - drawn;
     const runs = found.series.length
       ? `${several(figures, "figure", "figures")} in ${count(found.series.length)} series`
       : "No figures match";
@@ -138,7 +154,9 @@ export class HistoryPage {
       [
         runs,
         found.left_out ? `; ${several(found.left_out, "shorter series is", "shorter series are")} not shown: choose fewer runs, or divide less` : "",
-        drawn < figures ? `; ${several(drawn, "is", "are")} drawn: the lowest and the highest of successive ones, where they have a place` : "",
+        unplaced ? `; ${several(unplaced, "is", "are")} not drawn, as ${unplaced === 1 ? "its" : "their"} ${visible(x.label)} is not known` : "",
+        unfit ? `; ${several(unfit, "is", "are")} not drawn, as a logarithmic axis has no place for 0 and less` : "",
+        thinned > 0 ? `; ${count(drawn)} of the others are drawn: the lowest and the highest of successive ones` : "",
         found.reading ? `; runs are being read${progress(found.reading)}` : "",
         ".",
       ].join(""),
@@ -241,7 +259,7 @@ export class HistoryPage {
           ? " or more"
           : "";
     const at = row.at === null || this.x.kind === "time" ? "" : `\n${date(row.at)}`;
-    return `${row.below ? "below " : ""}${this.form(row.y)}${interval}\n${this.x.label} ${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
+    return `${this.found.label} ${row.below ? "below " : ""}${this.form(row.y)}${interval}\n${this.x.label} ${row.xBelow ? "below " : ""}${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
   }
 }
 

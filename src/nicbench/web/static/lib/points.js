@@ -12,14 +12,18 @@ const MOST_INTERVALS = 600;
 const DAY_S = 86_400;
 const SHAPE = { valid: "circle", adjusted: "square", imported: "triangle" };
 
-/** The shape of a figure: a cross where no claim rests on it, an arrow down where it lies below its bound. */
-export function shapeOf({ verdict, below }) {
+/**
+ * The shape of a figure: a cross where no claim rests on it, an arrow where it lies below a bound: down where that is its
+ * own, to the left where it is that of its place on the axis x, to the corner where both are.
+ */
+export function shapeOf({ verdict, below, xBelow }) {
   const shape = SHAPE[verdict] ?? "cross";
-  return below && shape !== "cross" ? "arrow" : shape;
+  if (shape === "cross" || (!below && !xBelow)) return shape;
+  return !xBelow ? "arrow" : below ? "corner" : "left";
 }
 
 /**
- * Chart of series {label, colour, points: {x, number, lower, upper, verdict}, levels, changes}. `open(point)` is called
+ * Chart of series {label, colour, points: {x, at, number, lower, upper, verdict, run}, levels, changes}. `open(point)` is called
  * for a point that is clicked, or chosen by Enter; `onwindow(bounds or null)` when a part of the x axis was chosen.
  */
 export class PointChart extends Chart {
@@ -44,21 +48,26 @@ export class PointChart extends Chart {
     this.area.setAttribute("aria-label", visible(title));
     this.series = series.map((each) => ({ label: each.label, colour: each.colour }));
     const fits = (value, of) => value !== null && (of.kind !== "log" || value > 0);
-    this.rows = series
+    const every = series
       .flatMap(({ points }, number) =>
         points.x.map((at, index) => ({
           series: number,
           x: at,
           y: points.number[index] ?? points.upper[index],
           below: points.number[index] === null,
+          xBelow: points.x_below?.[index] ?? false,
           lower: points.lower[index],
           upper: points.upper[index],
           verdict: points.verdict[index],
           run: points.run[index],
+          at: points.at[index],
         })),
-      )
+      );
+    this.rows = every
       .filter((row) => fits(row.x, x) && fits(row.y, y))
       .sort((one, other) => one.x - other.x || one.series - other.series);
+    this.unplaced = every.filter((row) => row.x === null).length;
+    this.unfit = every.length - this.rows.length - this.unplaced;
     this.data = [
       this.rows.map((row) => row.x),
       ...series.map((_, number) => this.rows.map((row) => (row.series === number ? row.y : null))),
