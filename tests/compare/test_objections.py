@@ -79,8 +79,8 @@ BLOCKED = {
         "rates of “throughput” are not on the same basis: per port (“A”); sum of 2 ports (“B”)",
     ),
     "a simulation and a measurement": (
-        entry("A"),
-        entry("B", plan=plan(simulated=True)),
+        entry("A", plan=plan(link_is_nominal=False)),
+        entry("B", plan=plan(simulated=True, link_is_nominal=True)),
         "“B” was simulated, “A” not: a simulation measures nothing",
     ),
     "virtual links and a card": (

@@ -68,6 +68,12 @@ async def sees(page: Page, state: str | re.Pattern[str]) -> None:
     await expect(page.locator(".badge")).to_have_text(state, timeout=PATIENCE_MS)
 
 
+async def is_settled(page: Page, row: str) -> None:
+    """Waits until the page of a run shows this trial and the state of the run, after which nothing moves on it."""
+    await expect(page.get_by_role("row", name=re.compile(f"^{row}"))).to_have_count(1)
+    await expect(page.locator(".badge").first).not_to_have_text("…")
+
+
 async def touch(page: Page, *places: Sequence[tuple[float, float]]) -> None:
     """Moves fingers over a page, from one list of places to the next, and takes them away."""
     session = await page.context.new_cdp_session(page)

@@ -13,8 +13,10 @@ import pytest
 from playwright.async_api import expect
 from tests.web._browser import chromium, needs_browser, nicbench, open_page, running, sees, served
 from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
+from tests.web._history import FIRST, facts, make_finished, result
 
 from nicbench.core.events import TestStarted, TrialStarted
+from nicbench.core.result import ResultVerdict
 from nicbench.stats.time_left import TimeLeft
 from nicbench.store.now import NowFile
 from nicbench.store.stop_request import is_asked_to_stop
@@ -131,11 +133,11 @@ async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
 ) -> None:
     folder, controller = conducted
     left = TimeLeft([("throughput", 100.0)])
-    for event in (TEST, TRIAL):
-        left.note(event)
-    NowFile(folder).note(TRIAL, left.estimate)
     async with chromium() as browser:
         with served(runs) as (address, server):
+            for event in (TEST, TRIAL):
+                left.note(event)
+            NowFile(folder).note(TRIAL, left.estimate)  # now: the page has a minute to show what is left
             page, wrong = await open_page(browser, f"{address}/runs/one")
             page.on("dialog", lambda dialog: dialog.accept())
             await sees(page, "running")
@@ -154,6 +156,49 @@ async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
             assert wrong == []
 
 
+async def test_a_folder_without_runs_says_how_the_first_is_made_and_shows_it_when_it_begins(runs: Path) -> None:
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, address)
+            await expect(page.get_by_text("nicbench demo --simulated")).to_be_visible()
+            for useless in ("table", "form", ".buttons"):
+                await expect(page.locator(useless).first).to_be_hidden()
+            make_run(runs, "one", started("The first"))
+            await expect(page.get_by_role("link", name="The first")).to_be_visible()
+            await expect(page.get_by_text("nicbench demo --simulated")).to_be_hidden()
+            await expect(page.get_by_label("search")).to_be_visible()
+            await page.goto(f"{address}/trends")
+            await expect(page.get_by_text("No run has ended with a number yet")).to_be_visible()
+            assert wrong == []
+
+
+async def test_rows_of_the_list_are_whole_on_a_phone(runs: Path) -> None:
+    title = "A title of some length that is longer than a phone is wide"
+    values = {"ndr_frames_per_s": 1e6}
+    make_finished(runs, "one", FIRST, title, [result("throughput", 64, values, ResultVerdict.VALID)], facts("25G", 1))
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, address, viewport={"width": 390, "height": 844})
+            row = page.locator("tbody tr")
+            for cell in (row.get_by_text("valid", exact=True), row.get_by_role("link"), row.get_by_role("checkbox")):
+                box = await cell.bounding_box()
+                assert box is not None
+                assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+            assert wrong == []
+
+
+async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(runs: Path) -> None:
+    found = [result("throughput", 64, {"ndr_frames_per_s": 1e6}, ResultVerdict.IMPORTED)]
+    make_finished(runs, "one", FIRST, "Theirs", found, {})
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/runs/one")
+            await expect(page.get_by_text("its results were imported")).to_be_visible()
+            await expect(page.get_by_text("Trials and rounds")).to_be_hidden()
+            await expect(page.get_by_text("Where frames were lost")).to_be_hidden()
+            assert wrong == []
+
+
 async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_nothing(runs: Path) -> None:
     for number in range(120):
         title = f"{'Late' if number < 10 else 'Run'} {number:03d}"
@@ -165,10 +210,11 @@ async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_
         with served(runs) as (address, _):
             page, wrong = await open_page(browser, address)
             await expect(page.locator("tbody tr")).to_have_count(100)
-            await page.get_by_label("words").fill("late")
+            await page.get_by_label("search").fill("late")
             await expect(page.locator("tbody tr")).to_have_count(10)
-            await page.get_by_role("button", name="title").click()
+            await page.get_by_role("button", name="title").press("Enter")
             await expect(page.locator("tbody tr").first).to_contain_text("Late 000")
+            await expect(page.get_by_role("button", name="title")).to_be_focused()
             for row in (0, 1):
                 await page.locator("tbody input").nth(row).check()
             await expect(page.get_by_role("link", name="Compare the two selected")).to_be_visible()

@@ -69,7 +69,9 @@ def test_without_a_figure_the_page_says_so_in_sentences(runs: Path, client: Clie
         if "error" in answer.json():
             break
         time.sleep(0.05)
-    assert answer.json()["error"] == ("test: no finished run has a figure. Next: look again when a run is finished.")
+    assert answer.json()["error"] == (
+        "no run has ended with a number yet. Next: look again when one has; the list of runs shows them."
+    )
 
 
 def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab: Path, client: Client) -> None:

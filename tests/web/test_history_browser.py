@@ -13,7 +13,16 @@ import pytest
 from playwright.async_api import expect
 from tests.web._browser import chromium, needs_browser, open_page, served
 from tests.web._folders import HOSTILE
-from tests.web._history import FIRST, KERNEL_WEEK, facts, make_collapse, make_fall, make_finished, make_history, result
+from tests.web._history import (
+    FIRST,
+    KERNEL_WEEK,
+    facts,
+    make_collapse,
+    make_fall,
+    make_finished,
+    make_history,
+    result,
+)
 
 from nicbench.core.result import ResultVerdict
 
@@ -57,6 +66,29 @@ async def test_a_change_is_seen_with_its_run_and_a_chart_is_shared_and_kept(runs
                 "aria-pressed", "false"
             )
             await expect(again.locator(".changes tbody tr")).to_have_count(1)
+            assert wrong == []
+
+
+async def test_nothing_that_is_pressed_or_chosen_is_lost_while_the_page_is_drawn_anew(runs: Path) -> None:
+    make_history(runs, 8)
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/trends?test=throughput")
+            await expect(page.get_by_text("16 figures in 2 series.")).to_be_visible()
+            chart = page.get_by_role("img", name=re.compile("^throughput: NDR"))
+            await chart.press("Home")
+            told = await page.locator(".readout").inner_text()
+            await chart.press("ArrowRight")
+            await page.locator("[data-name=value]").focus()
+            await page.evaluate("window.held = document.activeElement")
+            both = "for (const name of ['driver', 'kernel']) document.querySelector(`[data-name='by:${name}']`).click()"
+            await page.evaluate(both)  # the second before the first is answered
+            await expect(page.get_by_role("button", name=re.compile("exb"))).to_have_count(1)
+            for name in ("driver", "kernel"):
+                await expect(page.get_by_role("checkbox", name=name, exact=True)).to_be_checked()
+            assert await page.evaluate("window.held === document.activeElement")
+            await chart.press("ArrowLeft")
+            assert (await page.locator(".readout").inner_text()).split(" · ")[0] == told.split(" · ")[0]
             assert wrong == []
 
 
@@ -114,7 +146,7 @@ async def test_a_value_is_explored_and_the_chart_is_kept_as_picture_and_numbers(
             await page.locator("[data-name=xlog]").check()
             await page.locator("[data-name=x]").select_option("kernel")
             await expect(page).to_have_url(re.compile("x=kernel"))
-            await expect(page.locator("canvas")).to_be_visible()
+            await expect(page.get_by_role("img", name="throughput: NDR against kernel")).to_be_visible()
             kept = {}
             for name in ("PNG", "SVG", "CSV", "JSON"):
                 async with page.expect_download() as waiting:
@@ -124,7 +156,7 @@ async def test_a_value_is_explored_and_the_chart_is_kept_as_picture_and_numbers(
                 await download.save_as(kept[name])
             assert kept["PNG"].read_bytes().startswith(b"\x89PNG")
             drawn = ElementTree.fromstring(kept["SVG"].read_text())
-            assert drawn.findtext("{http://www.w3.org/2000/svg}title") == "throughput: NDR"
+            assert drawn.findtext("{http://www.w3.org/2000/svg}title") == "throughput: NDR against kernel"
             assert len(drawn.findall(".//{http://www.w3.org/2000/svg}circle")) >= 36
             assert len(kept["CSV"].read_text().splitlines()) == 1 + 36
             assert {row["x"] for row in json.loads(kept["JSON"].read_text())["explore"]} == {"6.1.90"}

@@ -90,7 +90,7 @@ def _check_origins(every: Sequence[Conditions]) -> Iterator[Objection]:
 
 
 def _check_links(every: Sequence[Conditions]) -> Iterator[Objection]:
-    nominal = [one.name for one in every if one.nominal]
+    nominal = [one.name for one in every if one.nominal and one.origin is not Origin.SIMULATED]
     of_links = [
         one.name
         for one in every

@@ -140,7 +140,9 @@ def choose(
 
 def _known(asked: str | None, known: Sequence[str], place: str) -> str:
     if not known:
-        raise UsageError("no finished run has a figure", place=place, next_step="look again when a run is finished")
+        raise UsageError(
+            "no run has ended with a number yet", next_step="look again when one has; the list of runs shows them"
+        )
     if asked is None:
         return known[0]
     if asked not in known:
@@ -230,4 +232,6 @@ def label_of(key: str) -> str:
     """Returns a key as a label: ``frame bytes`` for ``parameter:frame_bytes``; paths of settings stay as they are."""
     if key.startswith(SETTING):
         return key.removeprefix(SETTING)
+    if key == "nicbench":
+        return "version of nicbench"
     return key.removeprefix(PARAMETER).removeprefix(VALUE).replace("_", " ")

@@ -48,6 +48,7 @@ export class PointChart extends Chart {
     this.area.setAttribute("aria-label", visible(title));
     this.series = series.map((each) => ({ label: each.label, colour: each.colour }));
     const fits = (value, of) => value !== null && (of.kind !== "log" || value > 0);
+    const before = this.rows[this.at];
     const every = series
       .flatMap(({ points }, number) =>
         points.x.map((at, index) => ({
@@ -72,12 +73,20 @@ export class PointChart extends Chart {
       this.rows.map((row) => row.x),
       ...series.map((_, number) => this.rows.map((row) => (row.series === number ? row.y : null))),
     ];
-    this.at = undefined;
+    this.find(before);
     this.tip.hidden = true;
     this.figure.hidden = false;
     this.area.hidden = this.rows.length === 0;
     this.focused = this.names.contains(document.activeElement) ? document.activeElement.textContent : null;
     this.draw(true);
+  }
+
+  /** Goes on from the point that was told last, or from none where it is no longer there. */
+  find(before) {
+    const place = before ? this.rows.findIndex((row) => row.run === before.run && row.x === before.x && row.y === before.y) : -1;
+    this.at = place < 0 ? undefined : place;
+    if (this.near !== undefined) this.near = this.at;
+    if (before && place < 0) say(this.readout, "");
   }
 
   /**
