@@ -187,6 +187,27 @@ async def test_the_chart_of_a_single_run_shows_its_day_and_marks_that_are_told_a
             assert wrong == []
 
 
+async def test_a_finger_reads_a_point_and_opens_its_run_by_a_second_tap(runs: Path) -> None:
+    found = [result("throughput", 64, {"ndr_frames_per_s": 23.4e6}, ResultVerdict.VALID)]
+    make_finished(runs, "one", datetime(2026, 11, 27, 12, tzinfo=UTC), "One", found, facts("25G", 1))
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+            page, wrong = await open_page(browser, f"{address}/trends", **phone)
+            await expect(page.get_by_role("heading", name="Badge")).to_be_visible()
+            await expect(page.locator(".readout")).to_contain_text("tap it again or press Enter to open its run")
+            await page.locator(".u-over").scroll_into_view_if_needed()
+            box = await page.locator(".u-over").bounding_box()
+            assert box is not None
+            middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+            await page.touchscreen.tap(*middle)
+            await expect(page.locator(".readout")).to_contain_text("NDR 23.4 Mpps")
+            assert page.url == f"{address}/trends"
+            await page.touchscreen.tap(*middle)
+            await expect(page).to_have_url(f"{address}/runs/one")
+            assert wrong == []
+
+
 async def test_the_names_of_series_are_broken_on_a_narrow_screen(runs: Path) -> None:
     make_history(runs, 3, title="Nightly-of-a-laboratory-whose-name-is-longer-than-a-phone-is-wide" * 2)
     async with chromium() as browser:

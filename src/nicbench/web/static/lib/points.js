@@ -10,6 +10,9 @@ const REACH = 40;
 export const DASH = { change: [4, 3], below: [2, 4] };
 const MOST_INTERVALS = 600;
 const DAY_S = 86_400;
+const HINT =
+  "A point says its numbers where it is pointed at or tapped, and by the arrow keys. Click it, tap it again or press " +
+  "Enter to open its run. Drag over a part to zoom.";
 const SHAPE = { valid: "circle", adjusted: "square", imported: "triangle" };
 
 /**
@@ -35,10 +38,13 @@ export class PointChart extends Chart {
     this.figure.append(this.tip);
     this.area.addEventListener("dblclick", () => this.onwindow(null));
     this.area.addEventListener("mouseleave", () => (this.tip.hidden = true));
-    this.area.addEventListener("click", () => {
-      if (this.near !== undefined && !this.dragged) this.open(this.rows[this.near]);
+    this.area.addEventListener("click", (event) => {
+      const isRead = event.pointerType === "touch" && this.tapped !== this.near; // a finger cannot only point
+      this.tapped = this.near;
+      if (this.near !== undefined && !this.dragged && !isRead) this.open(this.rows[this.near]);
       this.dragged = false;
     });
+    say(this.readout, HINT);
   }
 
   /** Shows these series under a title; `x` and `y` say how the axes are written, `window` is the part of x that is shown. */
@@ -86,7 +92,8 @@ export class PointChart extends Chart {
     const place = before ? this.rows.findIndex((row) => row.run === before.run && row.x === before.x && row.y === before.y) : -1;
     this.at = place < 0 ? undefined : place;
     if (this.near !== undefined) this.near = this.at;
-    if (before && place < 0) say(this.readout, "");
+    this.tapped = undefined;
+    if (place < 0) say(this.readout, HINT);
   }
 
   /**

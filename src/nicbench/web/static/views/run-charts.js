@@ -38,7 +38,7 @@ export class Charts {
     this.zoom = h(
       "p",
       { class: "caption wide-row" },
-      h("label", {}, this.near, " near the bounds; trials far from them are at the edge"),
+      h("label", {}, this.near, " show what lies near the bounds; trials far from them stand at the edge"),
     );
     place.append(this.zoom);
     const number = { label: "trial", value: (value) => String(value), whole: true };
