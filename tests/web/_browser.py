@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -115,6 +116,14 @@ def running(
         assert process.stderr is not None
         said = process.stderr.readline().decode()
         yield Path(said.removeprefix("run folder: ").strip()), process
+
+
+def pause_at(process: subprocess.Popen[bytes], said: bytes) -> None:
+    """Holds a run once it has said this, so that a page sees it as it is however busy the machine; SIGCONT ends it."""
+    assert process.stderr is not None
+    while said not in (line := process.stderr.readline()):
+        assert line, f"the run ended without a word of {said!r}"
+    process.send_signal(signal.SIGSTOP)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 from playwright.async_api import expect
-from tests.web._browser import chromium, needs_browser, nicbench, open_page, running, sees, served
+from tests.web._browser import chromium, needs_browser, nicbench, open_page, pause_at, running, sees, served
 from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
 from tests.web._history import FIRST, facts, make_finished, result
 
@@ -41,11 +41,13 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
         with served(runs) as (address, _), running(runs, "[64]", "--live") as (folder, process):
             assert process.stderr is not None
             own = process.stderr.readline().decode().removeprefix("live page: ").strip()
+            pause_at(process, b"t0001")
             seen = [await open_page(browser, each) for each in (own, f"{address}/runs/{folder.name}")]
             for page, _ in seen:
                 await sees(page, "running")
                 await expect(page.locator("h1")).to_have_text("Watched")
                 await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+            process.send_signal(signal.SIGCONT)
             for page, wrong in seen:
                 await sees(page, "valid")
                 await expect(page.locator(".log")).to_contain_text("the run is complete: valid")
@@ -71,10 +73,7 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64, 1518]") as (folder, process):
-                assert process.stderr is not None
-                while b"t0001" not in process.stderr.readline():
-                    pass
-                process.send_signal(signal.SIGSTOP)  # a busy machine may need longer for the page than for the run
+                pause_at(process, b"t0001")
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 page.on("dialog", lambda dialog: dialog.accept())
                 await page.get_by_role("button", name="Stop after this test").click()  # once a test has begun
@@ -84,9 +83,12 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
                 assert process.wait(60) == 130
             await expect(page.locator(".log")).not_to_contain_text("test second")
             with nicbench("resume", str(folder), "--no-report") as process:
+                pause_at(process, b"test second")
                 await sees(page, "running")
                 await expect(page.locator(".log")).to_contain_text("test second")
                 await page.get_by_role("button", name="Stop", exact=True).click()
+                await expect(page.get_by_text("Stopping: it undoes its changes.")).to_be_visible()
+                process.send_signal(signal.SIGCONT)
                 await sees(page, "stopped early")
                 assert process.wait(60) == 130
             assert wrong == []
@@ -97,13 +99,16 @@ async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64]") as (folder, process):
+                pause_at(process, b"t0003")
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 await expect(page.get_by_role("row", name=re.compile("^t0003"))).to_have_count(1)
                 process.kill()
                 await sees(page, "elsewhere, or just ended")
                 await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
-            with nicbench("resume", str(folder), "--no-report"):
+            with nicbench("resume", str(folder), "--no-report") as process:
+                pause_at(process, b"t0005")
                 await sees(page, "running")
+                process.send_signal(signal.SIGCONT)
                 await expect(page.locator(".log")).to_contain_text("the run goes on")
                 await sees(page, "valid")
             assert wrong == []
