@@ -184,6 +184,7 @@ def test_runs_that_are_not_comparable_are_refused_on_a_page_with_every_reason(cl
         answer.text
     )
     assert "<code>nicbench compare one two --force</code> compares them all the same" in answer.text
+    assert "<code>nicbench compare one two --per-port</code> then divides the sum" in answer.text
 
 
 def test_files_of_a_run_come_as_files_to_keep(client: Client, runs: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
-from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.errors import BusyError, NicbenchError, UsageError
 from nicbench.lake.place import Lake
 from nicbench.store.headline import RunHeadline
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
@@ -83,8 +83,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The figures that were asked for; ``reading`` where others may follow."""
+    """The figures that were asked for, of what was ``known`` then; ``reading`` where others may follow."""
 
+    known: Known
     choice: Choice
     measures: Mapping[int, Measure]
     entries: Sequence[Entry]
@@ -154,10 +155,13 @@ class History:
     def select(self, asked: Asked, *, first: bool) -> Selected:
         """Returns the figures that are asked for, of the runs that meet the filters.
 
-        ``first``: a parameter that is not asked for has its first value. UsageError where nobody measured that.
+        ``first``: a parameter that is not asked for has its first value. UsageError where nobody measured that,
+        BusyError where all is being read anew.
         """
         reading = self.progress  # before anything is looked at: what is read meanwhile may be missing here
         known = self.known
+        if not known.measures and not self._first.is_set():  # a damaged index is being made anew
+            raise BusyError("the runs are still being read", next_step="ask again in a moment")
         choice, measures = choose(known.measures, asked.test, asked.value, asked.given, first=first)
         runs = self._dated(asked.wish)
         entries = []
@@ -168,7 +172,7 @@ class History:
         entries.sort(key=lambda entry: (entry.at_s or 0.0, entry.place))
         if self._index.is_damaged:
             reading = reading or Progress(0, len(runs))  # figures are missing: the next question has them read again
-        return Selected(choice, measures, entries, reading)
+        return Selected(known, choice, measures, entries, reading)
 
     def _dated(self, wish: Wish) -> Mapping[str, tuple[RunHeadline, float | None]]:
         """Returns the runs that are wanted by the names of their folders, with the times at which they began."""

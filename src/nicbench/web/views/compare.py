@@ -32,8 +32,9 @@ class CompareView(View):
         try:
             text = await run_in_threadpool(_compare, [self.site.run_folder(run) for run in runs])
         except UsageError as error:  # its next step is for the command line
-            command = shlex.join(["nicbench", "compare", *runs, "--force"])
-            step = (error.next_step or "").replace("--force compares", f"`{command}` compares")
+            step = error.next_step or ""
+            for option in ("--force", "--per-port"):
+                step = step.replace(option, f"`{shlex.join(['nicbench', 'compare', *runs, option])}`")
             raise UsageError(error.message, place=error.place, next_step=step or None) from error
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
 

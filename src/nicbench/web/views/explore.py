@@ -111,7 +111,7 @@ class ExploreView(View):
         history = self.site.history
         if chart is None:
             return not_ready(history)
-        told = about(history, chart.asked, chart.selected)
+        told = about(chart.asked, chart.selected)
         shown = chart.series[:MOST_SERIES]
         most = max(2, MOST_POINTS // max(1, len(shown)))
         heads = {VALUE + value["name"]: value["label"] for value in told["values"] if value["name"] != told["value"]}
@@ -152,7 +152,7 @@ class ExploreView(View):
         if not history.is_ready():
             return None
         selected = history.select(asked, first=False)
-        entries, settings_of = selected.entries, history.known.settings_of
+        entries, settings_of = selected.entries, selected.known.settings_of
         if x is None:
             differ = [PARAMETER + name for name in parameters_of(selected.measures.values())]
             x = _FIRST if _FIRST in differ else next(iter(differ), TIME)
