@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicbench.compare.entry import name_entries
 from nicbench.compare.matching import match_points
 from nicbench.compare.merged_summary import divide_by_ports, merge_summaries, plan_of_all, unify_scopes
+from nicbench.core.imported import ImportedRow
 from nicbench.core.result import Bounded, Spread
 
 from ._entries import OPTIONS, entry, plan, published, rate, result
@@ -67,6 +68,11 @@ def test_forced_bases_are_all_named() -> None:
     found = match_points([entry("A"), entry("B", result(scope="sum of 2 ports"))])
     scopes = {one.scope for one in unify_scopes(merge_summaries(found, "t")).results}
     assert scopes == {"not all on the same basis (per port; sum of 2 ports)"}
+    both = "per port of 2 that send at once"
+    beside = published("P", result(scope="per port").model_copy(update={"imported": ImportedRow(line=1, printed={})}))
+    found = match_points([entry("A", result(scope=both)), beside])
+    scopes = {one.scope for one in unify_scopes(merge_summaries(found, "t")).results}
+    assert scopes == {"per port (of 2 that send at once; of published ones it is not said how many did)"}
 
 
 def test_a_loss_ratio_on_which_they_do_not_agree_is_not_said() -> None:

@@ -79,8 +79,8 @@ BLOCKED = {
         "rates of “throughput” are not on the same basis: per port (“A”); sum of 2 ports (“B”)",
     ),
     "a simulation and a measurement": (
-        entry("A"),
-        entry("B", plan=plan(simulated=True)),
+        entry("A", plan=plan(link_is_nominal=False)),
+        entry("B", plan=plan(simulated=True, link_is_nominal=True)),
         "“B” was simulated, “A” not: a simulation measures nothing",
     ),
     "virtual links and a card": (
@@ -193,6 +193,36 @@ def test_where_nothing_brings_two_bases_together_nothing_is_advised() -> None:
     four = entry("B", result(scope="per port of 4 that send at once"))
     [refused] = blocked_per_port(published("A"), four)
     assert refused.next_step is None
+
+
+def test_a_rate_published_as_per_port_is_compared_with_a_port_of_a_run_both_ways() -> None:
+    mine, theirs = entry("mine", result(scope=BOTH_WAYS)), published("theirs", result(scope="per port"))
+    found = said(mine, theirs)
+    assert not any(one.blocks for one in found)
+    assert (
+        "rates of “throughput” are compared as frames of one port in one direction: “theirs” has them per port, "
+        "without a word on whether other ports sent at once; of the others 2 ports did, which is more work for the "
+        "device than one port alone"
+    ) in [one.text for one in found]
+
+
+@pytest.mark.parametrize("scope", ["per port of 2 that send at once", "sum of 2 ports"])
+def test_a_rate_of_which_it_is_known_that_a_port_sent_alone_is_refused_beside_others(scope: str) -> None:
+    alone, both = entry("alone", result(scope="per port")), entry("both", result(scope=scope))
+    assert any(one.blocks for one in said(alone, both))
+    assert any(one.blocks for one in said(alone, both, published("theirs", result(scope="per port"))))
+
+
+def test_a_published_rate_per_port_beside_a_sum_needs_the_sum_divided() -> None:
+    theirs, mine = published("theirs", result(scope="per port")), entry("mine", result(scope="sum of 2 ports"))
+    [refused] = [one for one in said(mine, theirs) if one.blocks]
+    assert refused.next_step == "--per-port divides what is a sum of ports by their number"
+    assert blocked_per_port(mine, theirs) == []
+
+
+def test_a_published_rate_per_port_is_refused_beside_ports_that_send_to_one() -> None:
+    incast = entry("mine", result(scope="the sum of 3 ports that send to one"))
+    assert [one for one in said(incast, published("theirs", result(scope="per port"))) if one.blocks]
 
 
 @pytest.mark.parametrize(("one", "other", "text"), TOLD.values(), ids=TOLD)

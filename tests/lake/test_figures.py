@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from tests.web._history import make_collapse
 
 from nicbench.compare.history.figure_index import FigureIndex
@@ -40,3 +42,18 @@ def test_measures_figures_and_settings_are_those_of_the_folder(runs: Path, tmp_p
     assert {name: settings[number] for name, number in of_run.items()} == {
         name: index.settings({})[number] for name, number in index.settings_of_runs().items()
     }
+
+
+def test_a_damaged_row_is_left_out_and_hides_no_other(runs: Path, tmp_path: Path) -> None:
+    make_collapse(runs, 5, 3)
+    gather([runs], tmp_path / "lake")
+    for file in (tmp_path / "lake" / "figures").rglob("*.parquet"):
+        rows = pq.ParquetFile(file).read()
+        place = rows.schema.get_field_index("upper")
+        nothing = pa.nulls(rows.num_rows, rows.schema.field(place).type)
+        pq.write_table(rows.set_column(place, rows.schema.field(place), nothing), file)
+    lake = LakeFigures(Lake.open(tmp_path / "lake"))
+    names = {path.name for path in runs.glob("*-collapse")}
+    found = [figure for *_, figure in lake.figures(lake.measures(), names)]
+    assert len(found) == 5, "three have neither a number nor a bound"
+    assert all(figure.number_or_bound > 0 for figure in found)

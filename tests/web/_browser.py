@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -68,6 +69,12 @@ async def sees(page: Page, state: str | re.Pattern[str]) -> None:
     await expect(page.locator(".badge")).to_have_text(state, timeout=PATIENCE_MS)
 
 
+async def is_settled(page: Page, row: str) -> None:
+    """Waits until the page of a run shows this trial and the state of the run, after which nothing moves on it."""
+    await expect(page.get_by_role("row", name=re.compile(f"^{row}"))).to_have_count(1)
+    await expect(page.locator(".badge").first).not_to_have_text("…")
+
+
 async def touch(page: Page, *places: Sequence[tuple[float, float]]) -> None:
     """Moves fingers over a page, from one list of places to the next, and takes them away."""
     session = await page.context.new_cdp_session(page)
@@ -109,6 +116,14 @@ def running(
         assert process.stderr is not None
         said = process.stderr.readline().decode()
         yield Path(said.removeprefix("run folder: ").strip()), process
+
+
+def pause_at(process: subprocess.Popen[bytes], said: bytes) -> None:
+    """Holds a run once it has said this, so that a page sees it as it is however busy the machine; SIGCONT ends it."""
+    assert process.stderr is not None
+    while said not in (line := process.stderr.readline()):
+        assert line, f"the run ended without a word of {said!r}"
+    process.send_signal(signal.SIGSTOP)
 
 
 @contextmanager

@@ -119,6 +119,27 @@ def make_collapse(runs: Path, good: int = 8, collapsed: int = 8, upper: float = 
         make_finished(runs, f"{at:%Y-%m-%dT%H%M%SZ}-collapse", at, "Collapse", found, facts("25G", 1))
 
 
+def make_fall(runs: Path) -> None:
+    """Makes ten runs of two goals, a day apart: the fourth lacks one of them, and in the last every load failed.
+
+    The last three have only a bound of the NDR, the very last has one of the PDR as well.
+    """
+    for day in range(10):
+        at = FIRST + timedelta(days=day)
+        below = Bounded(value=None, upper=1000.0, limited_by=LimitedBy.DUT, reason_null="no load that was tried passed")
+        known = [
+            Bounded(value=rate, lower=rate, upper=rate, limited_by=LimitedBy.DUT) for rate in (4e5 + day, 5e5 + day)
+        ]
+        values = {
+            "ndr_frames_per_s": below if day > 6 else known[0],
+            "pdr_frames_per_s": below if day > 8 else known[1],
+        }
+        if day == 3:
+            del values["ndr_frames_per_s"]
+        found = [result("throughput", 64, values, ResultVerdict.VALID)]
+        make_finished(runs, f"{at:%Y-%m-%dT%H%M%SZ}-fall", at, "Fall", found, facts("25G", 1))
+
+
 def result(
     test: str,
     size: int,

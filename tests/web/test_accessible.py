@@ -17,6 +17,7 @@ PAGES = {
     "/runs/one": ".scroll tbody tr",
     "/trends?test=throughput": ".changes tbody tr",
     "/explore?test=throughput&xlog=1": "canvas",
+    "/nowhere": "h1",
 }
 """The pages, and what is there once they are drawn."""
 LOOKS = {

@@ -11,10 +11,12 @@ from urllib.parse import quote
 
 import pytest
 from playwright.async_api import expect
-from tests.web._browser import chromium, needs_browser, nicbench, open_page, running, sees, served
+from tests.web._browser import chromium, needs_browser, nicbench, open_page, pause_at, running, sees, served
 from tests.web._folders import HOSTILE, begun, finished, make_run, note, started, trials
+from tests.web._history import FIRST, facts, make_finished, result
 
 from nicbench.core.events import TestStarted, TrialStarted
+from nicbench.core.result import ResultVerdict
 from nicbench.stats.time_left import TimeLeft
 from nicbench.store.now import NowFile
 from nicbench.store.stop_request import is_asked_to_stop
@@ -39,11 +41,13 @@ async def test_two_browsers_watch_a_run_to_its_end_and_its_own_page_says_what_it
         with served(runs) as (address, _), running(runs, "[64]", "--live") as (folder, process):
             assert process.stderr is not None
             own = process.stderr.readline().decode().removeprefix("live page: ").strip()
+            pause_at(process, b"t0001")
             seen = [await open_page(browser, each) for each in (own, f"{address}/runs/{folder.name}")]
             for page, _ in seen:
                 await sees(page, "running")
                 await expect(page.locator("h1")).to_have_text("Watched")
                 await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_enabled()
+            process.send_signal(signal.SIGCONT)
             for page, wrong in seen:
                 await sees(page, "valid")
                 await expect(page.locator(".log")).to_contain_text("the run is complete: valid")
@@ -69,10 +73,7 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64, 1518]") as (folder, process):
-                assert process.stderr is not None
-                while b"t0001" not in process.stderr.readline():
-                    pass
-                process.send_signal(signal.SIGSTOP)  # a busy machine may need longer for the page than for the run
+                pause_at(process, b"t0001")
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 page.on("dialog", lambda dialog: dialog.accept())
                 await page.get_by_role("button", name="Stop after this test").click()  # once a test has begun
@@ -82,9 +83,12 @@ async def test_a_run_is_stopped_after_its_test_resumed_and_stopped_at_once(runs:
                 assert process.wait(60) == 130
             await expect(page.locator(".log")).not_to_contain_text("test second")
             with nicbench("resume", str(folder), "--no-report") as process:
+                pause_at(process, b"test second")
                 await sees(page, "running")
                 await expect(page.locator(".log")).to_contain_text("test second")
                 await page.get_by_role("button", name="Stop", exact=True).click()
+                await expect(page.get_by_text("Stopping: it undoes its changes.")).to_be_visible()
+                process.send_signal(signal.SIGCONT)
                 await sees(page, "stopped early")
                 assert process.wait(60) == 130
             assert wrong == []
@@ -95,13 +99,16 @@ async def test_a_run_is_killed_and_resumed_under_the_page(runs: Path) -> None:
     async with chromium() as browser:
         with served(runs) as (address, _):
             with running(runs, "[64]") as (folder, process):
+                pause_at(process, b"t0003")
                 page, wrong = await open_page(browser, f"{address}/runs/{folder.name}")
                 await expect(page.get_by_role("row", name=re.compile("^t0003"))).to_have_count(1)
                 process.kill()
                 await sees(page, "elsewhere, or just ended")
                 await expect(page.get_by_role("button", name="Stop", exact=True)).to_be_disabled()
-            with nicbench("resume", str(folder), "--no-report"):
+            with nicbench("resume", str(folder), "--no-report") as process:
+                pause_at(process, b"t0005")
                 await sees(page, "running")
+                process.send_signal(signal.SIGCONT)
                 await expect(page.locator(".log")).to_contain_text("the run goes on")
                 await sees(page, "valid")
             assert wrong == []
@@ -131,11 +138,11 @@ async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
 ) -> None:
     folder, controller = conducted
     left = TimeLeft([("throughput", 100.0)])
-    for event in (TEST, TRIAL):
-        left.note(event)
-    NowFile(folder).note(TRIAL, left.estimate)
     async with chromium() as browser:
         with served(runs) as (address, server):
+            for event in (TEST, TRIAL):
+                left.note(event)
+            NowFile(folder).note(TRIAL, left.estimate)  # now: the page has a minute to show what is left
             page, wrong = await open_page(browser, f"{address}/runs/one")
             page.on("dialog", lambda dialog: dialog.accept())
             await sees(page, "running")
@@ -154,6 +161,49 @@ async def test_a_run_is_stopped_by_a_page_that_a_server_before_this_one_sent(
             assert wrong == []
 
 
+async def test_a_folder_without_runs_says_how_the_first_is_made_and_shows_it_when_it_begins(runs: Path) -> None:
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, address)
+            await expect(page.get_by_text("nicbench demo --simulated")).to_be_visible()
+            for useless in ("table", "form", ".buttons"):
+                await expect(page.locator(useless).first).to_be_hidden()
+            make_run(runs, "one", started("The first"))
+            await expect(page.get_by_role("link", name="The first")).to_be_visible()
+            await expect(page.get_by_text("nicbench demo --simulated")).to_be_hidden()
+            await expect(page.get_by_label("search")).to_be_visible()
+            await page.goto(f"{address}/trends")
+            await expect(page.get_by_text("No run has ended with a number yet")).to_be_visible()
+            assert wrong == []
+
+
+async def test_rows_of_the_list_are_whole_on_a_phone(runs: Path) -> None:
+    title = "A title of some length that is longer than a phone is wide"
+    values = {"ndr_frames_per_s": 1e6}
+    make_finished(runs, "one", FIRST, title, [result("throughput", 64, values, ResultVerdict.VALID)], facts("25G", 1))
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, address, viewport={"width": 390, "height": 844})
+            row = page.locator("tbody tr")
+            for cell in (row.get_by_text("valid", exact=True), row.get_by_role("link"), row.get_by_role("checkbox")):
+                box = await cell.bounding_box()
+                assert box is not None
+                assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+            assert wrong == []
+
+
+async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(runs: Path) -> None:
+    found = [result("throughput", 64, {"ndr_frames_per_s": 1e6}, ResultVerdict.IMPORTED)]
+    make_finished(runs, "one", FIRST, "Theirs", found, {})
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/runs/one")
+            await expect(page.get_by_text("its results were imported")).to_be_visible()
+            await expect(page.get_by_text("Trials and rounds")).to_be_hidden()
+            await expect(page.get_by_text("Where frames were lost")).to_be_hidden()
+            assert wrong == []
+
+
 async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_nothing(runs: Path) -> None:
     for number in range(120):
         title = f"{'Late' if number < 10 else 'Run'} {number:03d}"
@@ -165,10 +215,11 @@ async def test_the_list_is_filtered_sorted_and_shared_and_texts_of_strangers_do_
         with served(runs) as (address, _):
             page, wrong = await open_page(browser, address)
             await expect(page.locator("tbody tr")).to_have_count(100)
-            await page.get_by_label("words").fill("late")
+            await page.get_by_label("search").fill("late")
             await expect(page.locator("tbody tr")).to_have_count(10)
-            await page.get_by_role("button", name="title").click()
+            await page.get_by_role("button", name="title").press("Enter")
             await expect(page.locator("tbody tr").first).to_contain_text("Late 000")
+            await expect(page.get_by_role("button", name="title")).to_be_focused()
             for row in (0, 1):
                 await page.locator("tbody input").nth(row).check()
             await expect(page.get_by_role("link", name="Compare the two selected")).to_be_visible()

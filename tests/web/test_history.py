@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
 import time
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,16 @@ from tests.web._history import (
     KERNEL_WEEK,
     facts,
     make_collapse,
+    make_fall,
     make_finished,
     make_history,
     result,
 )
 from tests.web.conftest import Client
 
+from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.core.result import ResultVerdict
+from nicbench.store.index import list_indexed_runs
 
 THROUGHPUT = "test=throughput&value=ndr_frames_per_s"
 
@@ -65,7 +69,9 @@ def test_without_a_figure_the_page_says_so_in_sentences(runs: Path, client: Clie
         if "error" in answer.json():
             break
         time.sleep(0.05)
-    assert answer.json()["error"] == ("test: no finished run has a figure. Next: look again when a run is finished.")
+    assert answer.json()["error"] == (
+        "no run has ended with a number yet. Next: look again when one has; the list of runs shows them."
+    )
 
 
 def test_each_change_is_told_with_its_first_run_its_size_and_what_differed(lab: Path, client: Client) -> None:
@@ -114,6 +120,21 @@ def test_a_value_is_told_against_parameters_settings_values_and_words(lab: Path,
     assert rings["x_kind"] == "number"
     split = client.get(f"/api/explore?{THROUGHPUT}&x=time&by=firmware").json()
     assert {"24.10", "22.41"} <= {word for each in split["series"] for word in each["name"].replace(",", "").split()}
+
+
+def test_a_place_of_which_only_a_bound_is_known_is_told_as_one_and_what_has_none_is_counted(
+    runs: Path, client: Client
+) -> None:
+    make_fall(runs)
+    query = "test=throughput&value=pdr_frames_per_s&x=value:ndr_frames_per_s"
+    found = ask(client, f"/api/explore?{query}")
+    (series,) = found["series"]
+    assert (found["x_label"], series["count"], series["unplaced"]) == ("NDR", 10, 1)
+    assert [at for at, below in zip(series["x"], series["x_below"], strict=True) if below] == [1000.0] * 3
+    assert series["number"][-1] is None
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/api/explore.csv?{query}").text)))
+    assert [(row["x"], row["x_upper"]) for row in rows[-4:]] == [("400006.0", ""), *[("", "1000.0")] * 3]
+    assert [(row["x"], row["x_upper"]) for row in rows[3:4]] == [("", "")]
 
 
 def test_filters_are_those_of_the_list_and_files_hold_every_figure(lab: Path, client: Client) -> None:
@@ -167,6 +188,24 @@ def test_runs_in_which_every_load_failed_are_a_change_and_never_a_plain_number(r
     rows = list(csv.DictReader(io.StringIO(client.get(f"/api/explore.csv?{THROUGHPUT}").text)))
     assert [(row["number"], row["upper"]) for row in rows][-1] == ("", "1000.0")
     assert "NDR, 64 bytes: &lt; 1.000 kpps, valid" in client.get("/badges/throughput/ndr_frames_per_s.svg").text
+
+
+@pytest.mark.parametrize("asked_first", [True, False], ids=["while it is served", "before it is served"])
+def test_a_damaged_index_ends_no_page_and_is_made_anew(asked_first: bool, runs: Path, client: Client) -> None:
+    make_collapse(runs)
+    path = f"/api/trends?{THROUGHPUT}"
+    if asked_first:
+        ask(client, path)
+    else:
+        FigureIndex(runs).update(list_indexed_runs(runs, lambda _: None).runs, lambda *_: None)
+    with sqlite3.connect(runs / NAME) as connection:
+        connection.execute("UPDATE figures SET number = NULL, upper = NULL WHERE run IN (1, 9)")
+        connection.execute("UPDATE figures SET place = 'x', verdict = 7 WHERE run IN (2, 3)")
+    connection.close()
+    for damaged in (path, f"/api/explore?{THROUGHPUT}", "/badges/throughput/ndr_frames_per_s.svg"):
+        assert client.get(damaged).status_code in (200, 503)
+    (series,) = ask(client, path)["series"]
+    assert (series["count"], series["upper"][-1]) == (16, 1000.0)
 
 
 def test_a_badge_has_the_newest_figure_and_the_same_bytes_each_time(lab: Path, client: Client) -> None:

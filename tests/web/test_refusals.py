@@ -6,12 +6,15 @@ import base64
 import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from tests.web._folders import HOSTILE, finished, make_run, started, trials
+from tests.web._history import FIRST, facts, make_finished, result
 from tests.web.conftest import ADDRESS, Client
 
 from nicbench.core.errors import UsageError
+from nicbench.core.result import ResultVerdict
 from nicbench.web.catalogue import Catalogue
 from nicbench.web.security import POLICY, Door
 from nicbench.web.serving import Place
@@ -152,6 +155,36 @@ def test_nothing_outside_of_a_run_folder_is_sent(path: str, client: Client, runs
     assert answer.status_code in (403, 404, 500)
     assert "SECRET" not in answer.text
     assert "import" not in answer.text
+
+
+PAGE = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/runs/none", "/compare?run=one", f"/runs/{quote(HOSTILE, safe='')}"])
+def test_who_opens_an_address_that_has_nothing_sees_a_page_with_the_reason_and_a_way_back(
+    path: str, client: Client, runs: Path
+) -> None:
+    make_run(runs, "one", started())
+    answer = client.get(path, headers=PAGE)
+    assert answer.status_code == 404
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "<h1>This cannot be shown</h1>" in answer.text
+    assert '<a href="/">All runs</a>' in answer.text
+    assert "<img" not in answer.text
+    assert client.get(path).json()["error"], "programs are answered in JSON"
+
+
+def test_runs_that_are_not_comparable_are_refused_on_a_page_with_every_reason(client: Client, runs: Path) -> None:
+    values = {"ndr_frames_per_s": 1e6}
+    for name, scope in (("one", "per port"), ("two", "sum of 2 ports")):
+        found = [result("throughput", 64, values, ResultVerdict.VALID).model_copy(update={"scope": scope})]
+        make_finished(runs, name, FIRST, name.title(), found, facts("25G", 1))
+    answer = client.get("/compare?run=one&run=two", headers=PAGE)
+    assert "<li>rates of “throughput” are not on the same basis: per port (“One”); sum of 2 ports (“Two”)</li>" in (
+        answer.text
+    )
+    assert "<code>nicbench compare one two --force</code> compares them all the same" in answer.text
+    assert "<code>nicbench compare one two --per-port</code> then divides the sum" in answer.text
 
 
 def test_files_of_a_run_come_as_files_to_keep(client: Client, runs: Path) -> None:

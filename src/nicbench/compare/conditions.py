@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from nicbench.compare.entry import Entry, Origin
+from nicbench.core.pattern import per_port_of
 from nicbench.core.registry import find_one
 from nicbench.core.result import Result, ResultVerdict, name_of_test
 from nicbench.methods.base import Method
@@ -45,6 +46,12 @@ class TestConditions:
     latencies: frozenset[str]
     """What the latencies measure, as the tool states it: one way, or half of the round trip."""
     tools: frozenset[str]
+    is_imported: bool = False
+
+    @property
+    def leaves_ports_open(self) -> bool:
+        """Whether its rates are published as per port, which does not say whether other ports sent at once."""
+        return self.is_imported and self.scopes == {per_port_of(1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,7 @@ def _list_tests(entry: Entry) -> Iterator[TestConditions]:
             goals=MappingProxyType(_goal_ratios(options)),
             latencies=frozenset(_list_latencies(results, method, imported=imported)),
             tools=frozenset(_list_tools(options, results)),
+            is_imported=imported,
         )
 
 

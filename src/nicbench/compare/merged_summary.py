@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -11,7 +11,8 @@ from nicbench.compare.entry import Entry
 from nicbench.compare.matching import MatchedEntries, point_of, rename_results
 from nicbench.compare.objections import list_names
 from nicbench.compare.points import seed_of
-from nicbench.compare.scopes import divide_scope, ports_of_sum
+from nicbench.compare.scopes import divide_scope, ports_at_once, ports_of_sum
+from nicbench.core.pattern import per_port_of
 from nicbench.core.plan import Plan, PlannedTest
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, Result, ResultVerdict, Summary, Value, name_of_test
@@ -114,21 +115,33 @@ def _summarise_entries(results: Sequence[Result], names: Iterable[str]) -> tuple
 
 
 def unify_scopes(summary: Summary) -> Summary:
-    """Gives each test one scope; where entries differ in it (only with ``--force``), the scope names all of them."""
-    scopes: dict[tuple[str, str], dict[str, None]] = {}
+    """Gives each test one scope. Where entries differ in it, it names all of them: with ``--force`` only, or where
+    rates are published as per port and it is not said how many ports sent at once.
+    """
+    scopes: dict[tuple[str, str], dict[tuple[str, bool], None]] = {}
     for result in summary.results:
-        scopes.setdefault((name_of_test(result, {}), result.method), {})[result.scope] = None
+        said = (result.scope, result.imported is not None)
+        scopes.setdefault((name_of_test(result, {}), result.method), {})[said] = None
 
     def plain(results: tuple[Result, ...]) -> tuple[Result, ...]:
         return tuple(
-            result.model_copy(update={"scope": words(scopes[name_of_test(result, {}), result.method])})
+            result.model_copy(update={"scope": _scope_of_all(scopes[name_of_test(result, {}), result.method])})
             for result in results
         )
 
-    def words(found: dict[str, None]) -> str:
-        return next(iter(found)) if len(found) == 1 else f"not all on the same basis ({'; '.join(found)})"
-
     return summary.model_copy(update={"results": plain(summary.results), "over_runs": plain(summary.over_runs)})
+
+
+def _scope_of_all(said: Collection[tuple[str, bool]]) -> str:
+    """Returns one scope for those of all entries, each with whether it was imported."""
+    found = dict.fromkeys(scope for scope, _ in said)
+    if len(found) == 1:
+        return next(iter(found))
+    known = {scope for scope, is_imported in said if not (is_imported and scope == per_port_of(1))}
+    ports = ports_at_once(known)
+    if ports:
+        return f"per port (of {ports} that send at once; of published ones it is not said how many did)"
+    return f"not all on the same basis ({'; '.join(found)})"
 
 
 def plan_of_all(entries: Sequence[Entry], title: str) -> Plan:

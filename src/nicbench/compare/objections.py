@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from nicbench.compare.conditions import Conditions, TestConditions
 from nicbench.compare.entry import Origin
-from nicbench.compare.scopes import how_to_agree
+from nicbench.compare.scopes import how_to_agree, ports_at_once
 from nicbench.core.registry import find_one
 from nicbench.core.result import ResultVerdict
 from nicbench.core.units import format_bits_per_s, format_duration_s
@@ -90,7 +90,7 @@ def _check_origins(every: Sequence[Conditions]) -> Iterator[Objection]:
 
 
 def _check_links(every: Sequence[Conditions]) -> Iterator[Objection]:
-    nominal = [one.name for one in every if one.nominal]
+    nominal = [one.name for one in every if one.nominal and one.origin is not Origin.SIMULATED]
     of_links = [
         one.name
         for one in every
@@ -141,20 +141,7 @@ def _check_tests(every: Sequence[Conditions]) -> Iterator[Objection]:
 
 
 def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iterator[Objection]:
-    scopes = _group_names(having, lambda test: test.scopes or None)
-    if len(scopes) > 1:
-        yield Objection(
-            f"rates of {name} are not on the same basis: {_describe(scopes, _join_sorted)}",
-            True,
-            how_to_agree(frozenset[str]().union(*scopes)),
-        )
-    unsaid = [who for who, test in having if not test.scopes]
-    if unsaid and len(unsaid) < len(having):
-        does = "does" if len(unsaid) == 1 else "do"
-        yield Objection(
-            f"{list_names(unsaid)} {does} not say whether rates of {name} are per port or a sum of ports",
-            False,
-        )
+    yield from _check_scopes(name, having)
     for goal in dict.fromkeys(goal for _, test in having for goal in test.goals):
         ratios = _group_names(having, lambda test, goal=goal: test.goals.get(goal))  # type: ignore[misc]
         if len(ratios) > 1:
@@ -193,6 +180,34 @@ def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iter
     if len(tools) > 1:
         yield Objection(
             f"{name} was not measured by the same tool: {_describe(tools, _join_sorted)}",
+            False,
+        )
+
+
+def _check_scopes(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iterator[Objection]:
+    scopes = _group_names(having, lambda test: test.scopes or None)
+    plain = [who for who, test in having if test.leaves_ports_open]
+    others = _group_names(having, lambda test: None if test.leaves_ports_open else test.scopes or None)
+    ports = ports_at_once(frozenset[str]().union(*others))
+    if plain and ports:
+        verb = "has" if len(plain) == 1 else "have"
+        yield Objection(
+            f"rates of {name} are compared as frames of one port in one direction: {list_names(plain)} {verb} them per "
+            f"port, without a word on whether other ports sent at once; of the others {ports} ports did, which is more "
+            "work for the device than one port alone",
+            False,
+        )
+    elif len(scopes) > 1:
+        yield Objection(
+            f"rates of {name} are not on the same basis: {_describe(scopes, _join_sorted)}",
+            True,
+            how_to_agree(frozenset[str]().union(*(others if plain and others else scopes))),
+        )
+    unsaid = [who for who, test in having if not test.scopes]
+    if unsaid and len(unsaid) < len(having):
+        does = "does" if len(unsaid) == 1 else "do"
+        yield Objection(
+            f"{list_names(unsaid)} {does} not say whether rates of {name} are per port or a sum of ports",
             False,
         )
 

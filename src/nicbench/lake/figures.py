@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nicbench.compare.history.figures import Figure, Measure, Told
+from nicbench.compare.history.figures import Figure, Measure, Told, figure_of
 from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, SETTINGS, Lake, Month
 
@@ -124,9 +124,10 @@ def _figures_of(
         pc.cast(column, pa.string()).to_pylist() if pa.types.is_dictionary(column.type) else column.to_pylist()
         for column in chosen.columns
     ]
-    for number, run, place, *figure in zip(number_of[keep].tolist(), *columns, strict=True):
-        if run in runs:
-            yield number, run, place, Figure(*figure)
+    for number, run, place, *row in zip(number_of[keep].tolist(), *columns, strict=True):
+        figure = figure_of(*row) if run in runs else None
+        if figure is not None:
+            yield number, run, place, figure
 
 
 def _settings(text: str) -> dict[str, str]:

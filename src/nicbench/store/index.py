@@ -289,7 +289,8 @@ def _load(path: Path) -> dict[str, tuple[str, str]]:
                 if all(isinstance(x, str) for x in (name, stamp, text)) and stamp.count(" ") in (0, len(_WATCHED))
             }
     except sqlite3.OperationalError as error:
-        if "no such" in str(error):  # table or column: ours by its mark alone
+        # No such table or column: ours by its mark alone. Without a code of SQLite, a text in it is no UTF-8.
+        if "no such" in str(error) or getattr(error, "sqlite_errorcode", None) is None:
             raise sqlite3.DatabaseError(str(error)) from error
         raise UnusableError(str(error)) from error
 

@@ -36,7 +36,8 @@ def make_app(site: Site) -> ASGIApp:
         Mount("/static", StaticFiles(directory=STATIC)),
         *(route for view in views for route in view.routes()),
     ]
-    app = Starlette(routes=routes, exception_handlers={NicbenchError: _explain, OSError: _explain})
+    explain = _explainer(site)
+    app = Starlette(routes=routes, exception_handlers=dict.fromkeys((NicbenchError, OSError, 404), explain))
     return Guard(app, site.door)
 
 
@@ -55,17 +56,31 @@ async def _report_style(request: Request) -> Response:
     return Response(text, media_type="text/css")
 
 
-async def _explain(request: Request, error: Exception) -> Response:
-    """Answers with an error's own words."""
-    status = 404 if isinstance(error, UsageError) and request.method in ("GET", "HEAD") else 409
-    status = 500 if isinstance(error, OSError) else status
-    if isinstance(error, HostError) and request.method in ("GET", "HEAD"):
-        status = 403
-    headers = None
-    if isinstance(error, BusyError) and request.method in ("GET", "HEAD"):
-        status, headers = 503, {"Retry-After": str(_RETRY_AFTER_S)}
-    words = _sentences(error) if isinstance(error, NicbenchError) else (error.strerror or "cannot be read")  # type: ignore[attr-defined]
-    return json_answer({"error": make_visible(words)}, status, headers)
+def _explainer(site: Site) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """Makes the answer to what fails: in the error's own words, as a page to somebody who opened an address."""
+
+    async def explain(request: Request, error: Exception) -> Response:
+        if isinstance(error, OSError):
+            error = NicbenchError(error.strerror or "cannot be read")
+            status, headers = 500, None
+        elif isinstance(error, NicbenchError):
+            status, headers = _status_of(error, request.method in ("GET", "HEAD"))
+        else:
+            error, status, headers = UsageError("there is nothing at this address"), 404, None
+        is_page = not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
+        if is_page:
+            return site.refusal(error, status, headers)
+        return json_answer({"error": make_visible(_sentences(error))}, status, headers)
+
+    return explain
+
+
+def _status_of(error: NicbenchError, is_reading: bool) -> tuple[int, dict[str, str] | None]:
+    if isinstance(error, BusyError) and is_reading:
+        return 503, {"Retry-After": str(_RETRY_AFTER_S)}
+    if isinstance(error, HostError) and is_reading:
+        return 403, None
+    return (404 if isinstance(error, UsageError) and is_reading else 409), None
 
 
 def _sentences(error: NicbenchError) -> str:

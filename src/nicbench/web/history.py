@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
-from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.errors import BusyError, NicbenchError, UsageError
 from nicbench.lake.place import Lake
 from nicbench.store.headline import RunHeadline
 from nicbench.web.catalogue import Catalogue, Wish, wish_of
@@ -83,8 +83,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The figures that were asked for; ``reading`` where others may follow."""
+    """The figures that were asked for, of what was ``known`` then; ``reading`` where others may follow."""
 
+    known: Known
     choice: Choice
     measures: Mapping[int, Measure]
     entries: Sequence[Entry]
@@ -130,27 +131,37 @@ class History:
         self._shown = 0.0
         self.known = Known()
         self.progress: Progress | None = None
+        self._trouble: NicbenchError | None = None
 
     def is_ready(self) -> bool:
-        """Has the figures of new runs read beside this; whether there is anything to show yet, after a short wait."""
+        """Has the figures of new runs read beside this; whether there is anything to show yet, after a short wait.
+
+        NicbenchError where what is read can be kept nowhere.
+        """
         if not self._catalogue.wait(_PATIENCE_S):
             return False
         runs = self._catalogue.find(Wish()).runs
         with self._lock:
-            if not self._is_reading and runs is not self._runs:
+            is_wanted = runs is not self._runs or self._index.is_damaged or self._trouble is not None
+            if not self._is_reading and is_wanted:
                 self._is_reading, self._runs = True, runs
                 self.progress = Progress(0, len(runs))
                 threading.Thread(target=self._update, args=(runs,), daemon=True, name="figures").start()
         self._first.wait(_PATIENCE_S)
+        if self._trouble is not None:
+            raise self._trouble
         return bool(self.known.measures) or self._first.is_set()
 
     def select(self, asked: Asked, *, first: bool) -> Selected:
         """Returns the figures that are asked for, of the runs that meet the filters.
 
-        ``first``: a parameter that is not asked for has its first value. UsageError where nobody measured that.
+        ``first``: a parameter that is not asked for has its first value. UsageError where nobody measured that,
+        BusyError where all is being read anew.
         """
         reading = self.progress  # before anything is looked at: what is read meanwhile may be missing here
         known = self.known
+        if not known.measures and not self._first.is_set():  # a damaged index is being made anew
+            raise BusyError("the runs are still being read", next_step="ask again in a moment")
         choice, measures = choose(known.measures, asked.test, asked.value, asked.given, first=first)
         runs = self._dated(asked.wish)
         entries = []
@@ -159,7 +170,9 @@ class History:
             if found is not None:
                 entries.append(Entry(figure, found[0], measures[measure], found[1], place))
         entries.sort(key=lambda entry: (entry.at_s or 0.0, entry.place))
-        return Selected(choice, measures, entries, reading)
+        if self._index.is_damaged:
+            reading = reading or Progress(0, len(runs))  # figures are missing: the next question has them read again
+        return Selected(known, choice, measures, entries, reading)
 
     def _dated(self, wish: Wish) -> Mapping[str, tuple[RunHeadline, float | None]]:
         """Returns the runs that are wanted by the names of their folders, with the times at which they began."""
@@ -175,16 +188,11 @@ class History:
             self._wishes[wish] = (runs, found)
         return found
 
-    def numbers_of(self, test: str, value: str) -> Mapping[tuple[str, int], float]:
-        """Returns the numbers of a value by run and place of the result, for charts of one value against another.
-
-        A value that is only known to lie below a bound has no place among them.
-        """
+    def figures_of(self, test: str, value: str) -> Mapping[tuple[str, int], Figure]:
+        """Returns the figures of a value by run and place of the result, for charts of one value against another."""
         every = self.known.measures.items()
         measures = {number: each for number, each in every if each.test == test and each.told.value == value}
-        runs = self._dated(Wish())
-        figures = self._figures(measures, runs)
-        return {(name, place): each.number for _, name, place, each in figures if each.number is not None}
+        return {(name, place): each for _, name, place, each in self._figures(measures, self._dated(Wish()))}
 
     def _figures(
         self, measures: Mapping[int, Measure], runs: Mapping[str, tuple[RunHeadline, float | None]]
@@ -201,8 +209,14 @@ class History:
     def _update(self, runs: Sequence[RunHeadline]) -> None:
         try:
             self._show()
+            if self._index.is_damaged:  # what is known has numbers of rows that are to be made anew
+                self._first.clear()
+                self.known = Known()
             self._dated(Wish())
             self._index.update([run for run in runs if self._is_own(run)], self._tell)
+            self._trouble = None
+        except NicbenchError as error:
+            self._trouble = error
         finally:  # whatever happened: pages wait for this
             self._show()
             with self._lock:

@@ -62,19 +62,19 @@ def keys_of(asked: Asked, choice: Choice) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*wanted, CONFIGURATION, SCOPE, *open_ones)))
 
 
-def series_of(history: History, selected: Selected, keys: Sequence[str]) -> list[Series]:
+def series_of(selected: Selected, keys: Sequence[str]) -> list[Series]:
     """Divides what was selected."""
-    return divide(selected.entries, keys, history.known.settings_of)
+    return divide(selected.entries, keys, selected.known.settings_of)
 
 
-def about(history: History, asked: Asked, selected: Selected) -> dict[str, Any]:
+def about(asked: Asked, selected: Selected) -> dict[str, Any]:
     """Returns what was chosen and what could be chosen instead."""
-    choice, every = selected.choice, history.known.measures.values()
+    choice, every = selected.choice, selected.known.measures.values()
     values = values_of(every, choice.test)
     same = [each for each in every if each.test == choice.test and each.told.value == choice.value]
     parameters = parameters_of(same)
     told = values[choice.value].told
-    keys = [*KEYS, *(PARAMETER + name for name in parameters), *(SETTING + path for path in history.known.varying)]
+    keys = [*KEYS, *(PARAMETER + name for name in parameters), *(SETTING + path for path in selected.known.varying)]
     return {
         "ready": True,
         "reading": _plain(selected.reading),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from nicbench.core.errors import UsageError
+from nicbench.core.errors import NicbenchError, UsageError
 from nicbench.core.redaction import make_visible
 from nicbench.lake.place import Lake
 from nicbench.store.folder import is_run_folder
@@ -32,19 +32,28 @@ _PAGE: Final = Markup("""<!DOCTYPE html>
 <link rel="stylesheet" href="/static/report.css">
 <link rel="stylesheet" href="/static/vendor/uplot/uPlot.min.css">
 <link rel="stylesheet" href="/static/web.css">
-<script src="/static/vendor/uplot/uPlot.iife.min.js" defer></script>
-<script type="module" src="/static/views/{script}.js"></script>
-</head>
+{scripts}</head>
 <body>
 <a class="skip" href="#main">To the content</a>
 <header class="bar"><b>nicbench</b><nav aria-label="Views">{links}</nav><span id="link" role="status"></span></header>
-<main id="main" tabindex="-1" {about}><noscript><p>This page needs JavaScript.</p></noscript></main>
+<main id="main" tabindex="-1" {about}>{content}</main>
 </body>
 </html>
 """)
+_SCRIPTS: Final = Markup("""<script src="/static/vendor/uplot/uPlot.iife.min.js" defer></script>
+<script type="module" src="/static/views/{script}.js"></script>
+""")
+_WITHOUT: Final = Markup("<noscript><p>This page needs JavaScript.</p></noscript>")
 _LINK: Final = Markup('<a href="{path}">{text}</a>')
 _HERE: Final = Markup('<a href="{path}" aria-current="page">{text}</a>')
 _ABOUT: Final = Markup('data-{name}="{value}"')
+_REFUSAL: Final = Markup("""<h1>This cannot be shown</h1>
+<p>{said}</p>
+<ul>{listed}</ul>
+{step}<p><a href="/">All runs</a></p>""")
+_ITEM: Final = Markup("<li>{}</li>")
+_STEP: Final = Markup("<p><b>What to do:</b> {}</p>\n")
+_CODE: Final = Markup("<code>{}</code>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +113,36 @@ class Site:
 
     def page(self, title: str, script: str, *, here: str | None = None, **about: str) -> HTMLResponse:
         """Makes a page, which its ``script`` fills; ``about`` is what the script is told, ``here`` the current link."""
+        told = Markup(" ").join(_ABOUT.format(name=name, value=value) for name, value in about.items())
+        return HTMLResponse(self._frame(title, _WITHOUT, _SCRIPTS.format(script=script), here=here, about=told))
+
+    def refusal(self, error: NicbenchError, status: int, headers: Mapping[str, str] | None) -> HTMLResponse:
+        """Makes the page of what cannot be shown: why, what to do, and the way back."""
+        said, *reasons = make_visible(error.message).split("\n")
+        place = f"{make_visible(error.place)}: " if error.place else ""
+        listed = Markup("").join(_ITEM.format(_with_code(reason.strip().removeprefix("- "))) for reason in reasons)
+        step = _STEP.format(_with_code(make_visible(error.next_step))) if error.next_step else ""
+        text = f"{place}{said}"
+        content = _REFUSAL.format(said=_with_code(text[:1].upper() + text[1:]), listed=listed, step=step)
+        return HTMLResponse(self._frame("Not shown", content), status, headers)
+
+    def _frame(
+        self, title: str, content: Markup, scripts: Markup | None = None, *, here: str | None = None, about: str = ""
+    ) -> str:
         links = Markup("").join(
             (_HERE if link.path == here else _LINK).format(path=link.path, text=link.text) for link in self.links
         )
-        told = Markup(" ").join(_ABOUT.format(name=name, value=value) for name, value in about.items())
-        text = _PAGE.format(token=self.door.token, title=make_visible(title), script=script, links=links, about=told)
-        return HTMLResponse(text)
+        return _PAGE.format(
+            token=self.door.token,
+            title=make_visible(title),
+            scripts=scripts or "",
+            links=links,
+            about=about,
+            content=content,
+        )
+
+
+def _with_code(text: str) -> Markup:
+    """A text in which what stands between backticks is code."""
+    parts = text.split("`")
+    return Markup("").join(_CODE.format(part) if place % 2 else part for place, part in enumerate(parts))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.web._history import FIRST, facts, make_finished, make_history, result
+from tests.web._history import FIRST, facts, make_finished, make_history, make_week, result
 
 from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.compare.history.figures import FIRMWARE
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict
 from nicbench.store.index import list_indexed_runs
+from nicbench.store.own_database import OwnDatabase
 
 
 @pytest.fixture
@@ -114,26 +117,73 @@ def test_a_rate_below_a_bound_and_one_of_a_device_that_passes_nothing_are_given_
     assert below.value.is_only_below
     assert isinstance(nothing.value, Bounded)
     assert nothing.value.passes_nothing
-    with sqlite3.connect(tmp_path / NAME) as connection:
-        connection.execute("UPDATE figures SET upper = NULL WHERE number IS NULL")
-    connection.close()
-    assert len(list(index.figures(index.measures()))) == 1, "without number and bound it is no figure"
 
 
-def test_rows_that_somebody_else_wrote_do_no_harm(lab: Path) -> None:
-    index = FigureIndex(lab)
-    update(index)
+DAMAGE = {
+    "a number that is none": ["UPDATE figures SET number = 9e999 WHERE run = 1"],
+    "bounds that are none": ["UPDATE figures SET lower = x'00', upper = 'x' WHERE run = 2"],
+    "neither number nor bound": ["UPDATE figures SET number = NULL, upper = NULL WHERE run = 2"],
+    "a limit and a verdict that do not exist": [
+        "UPDATE figures SET limited = 7 WHERE run = 1",
+        "UPDATE figures SET verdict = 'moon' WHERE run = 2",
+    ],
+    "a place that is a word": ["UPDATE figures SET place = 'first' WHERE run = 2 AND place = 0"],
+    "measures that are none": ["UPDATE measures SET given = '[' || id, head = x'07' WHERE test = 'latency'"],
+    "points that are none": ["UPDATE measures SET given = '{\"frame_bytes\": ' WHERE id = 1"],
+    "settings that are not packed": ["UPDATE settings SET content = 'no zip'"],
+    "a name that is no text": ["UPDATE runs SET name = x'ff' WHERE id = 3"],
+    "a name that is no UTF-8": ["UPDATE runs SET name = CAST(x'ff41' AS TEXT) WHERE id = 3"],
+    "a unit that is no UTF-8": ["UPDATE measures SET unit = CAST(x'c3' AS TEXT) WHERE id = 1"],
+    "a stamp that is a number": ["UPDATE runs SET stamp = x'00', settings = 'none' WHERE id = 3"],
+    "a column that is missing": ["ALTER TABLE figures DROP COLUMN near"],
+    "a table that is missing": ["DROP TABLE figures"],
+    "a view for a table": ["DROP TABLE measures", "CREATE VIEW measures AS SELECT 1"],
+    "a trigger": ["CREATE TRIGGER harm AFTER INSERT ON runs BEGIN DELETE FROM runs; END"],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_an_index_that_is_damaged_is_read_without_what_is_wrong_and_made_anew(damage: list[str], lab: Path) -> None:
+    update(FigureIndex(lab))
+    whole = FigureIndex(lab)
+    everything = sorted((each[1:] for each in whole.figures(whole.measures())), key=str)
     with sqlite3.connect(lab / NAME) as connection:
-        connection.execute("UPDATE figures SET number = 9e999, lower = 'x', limited = 7 WHERE run = 1")
-        connection.execute("UPDATE figures SET lower = x'00', upper = -9e999, limited = 'moon' WHERE run = 2")
-        connection.execute("UPDATE measures SET given = '[' || id, head = x'07' WHERE test = 'latency'")
-        connection.execute("UPDATE settings SET content = 'no zip'")
-        connection.execute("UPDATE runs SET name = x'ff' WHERE id = 3")
+        for statement in damage:
+            connection.execute(statement)
     connection.close()
-    found = rates(index)
-    assert len(found) == 4
-    assert {each.told.value for each in index.measures().values()} == {"ndr_frames_per_s"}
-    assert set(index.settings_of_runs()) >= set(found)
-    assert [each for each in index.settings({}).values() if each] == []
-    values = [figure.value for *_, figure in index.figures(index.measures())]
-    assert len(values) == 12
+    index = FigureIndex(lab)
+    found = list(index.figures(index.measures()))
+    assert {name for _, name, *_ in found} <= {name for name, *_ in everything}
+    assert all(figure.number_or_bound > 0 and figure.value is not None for *_, figure in found)
+    assert all(isinstance(each, dict) for each in index.settings({}).values())
+    assert set(index.settings_of_runs()) <= {name for name, *_ in everything}
+    update(index)
+    assert sorted((each[1:] for each in index.figures(index.measures())), key=str) == everything
+    settings = index.settings({})
+    assert len(index.settings_of_runs()) == 6
+    assert all(settings[number][FIRMWARE] for number in index.settings_of_runs().values())
+    assert not index.is_damaged
+    assert update(FigureIndex(lab)) == [0], "what was made anew is kept"
+
+
+def test_an_index_that_may_not_be_written_is_copied_and_new_runs_are_told_all_the_same(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update(FigureIndex(lab))
+    before = (lab / NAME).read_bytes()
+    open_one = OwnDatabase.open
+
+    @contextlib.contextmanager
+    def open_as_another_user(self: OwnDatabase, mode: str) -> Iterator[sqlite3.Connection]:
+        with open_one(self, mode) as connection:
+            if self.path.parent == lab:
+                connection.execute("PRAGMA query_only = ON")
+            yield connection
+
+    monkeypatch.setattr(OwnDatabase, "open", open_as_another_user)
+    week = make_week(lab, "25G", 7, [1.0] * 8, title="New")
+    index = FigureIndex(lab)
+    assert update(index)[-1] == 1, "the others are known already"
+    assert len(rates(index)) == 7
+    assert week.name in rates(index)
+    assert (lab / NAME).read_bytes() == before

@@ -39,7 +39,7 @@ def test_a_parameter_that_is_not_asked_for_has_its_first_value_or_each() -> None
 
 
 def test_nothing_measured_is_said_so() -> None:
-    with pytest.raises(UsageError, match="no finished run has a figure"):
+    with pytest.raises(UsageError, match="no run has ended with a number yet"):
         choose({}, None, None, {}, first=True)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from nicbench.compare.history.figures import Figure
 from nicbench.compare.history.selection import (
     PARAMETER,
     RUN_KEYS,
@@ -25,27 +26,36 @@ MOST_WORDS: Final = 200
 """The most words of an axis of words."""
 _LOADS: Final = (f"{VALUE}load_", f"{VALUE}offered_")
 """Values that say the load, as the parameters of a load do."""
-NumberOf = Callable[[Entry], float | None]
+OtherOf = Callable[[Entry], Figure | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Where figures stand: ``places`` for each entry, None where it has none; of words they are numbers from 0."""
+    """Where figures stand: ``places`` for each entry, None where it has none; of words they are numbers from 0.
+
+    ``below`` says of each whether its place is a bound, and the true one lies below it; empty where none does.
+    """
 
     kind: Literal["number", "time", "words"]
     places: tuple[float | None, ...]
     words: tuple[str, ...] = ()
+    below: tuple[bool, ...] = ()
 
 
-def axis_of(key: str, entries: Sequence[Entry], settings_of: SettingsOf, number_of: NumberOf) -> Axis:
-    """Returns the axis of a key; ``number_of`` gives the other value of the result where the key is one.
+def axis_of(key: str, entries: Sequence[Entry], settings_of: SettingsOf, other_of: OtherOf) -> Axis:
+    """Returns the axis of a key; ``other_of`` gives the other value of the result where the key is one.
 
     UsageError where there are more words than can stand beside each other.
     """
     if key == TIME:
         return Axis("time", tuple(entry.at_s for entry in entries))
     if key.startswith(VALUE):
-        return Axis("number", tuple(number_of(entry) for entry in entries))
+        others = tuple(map(other_of, entries))
+        return Axis(
+            "number",
+            tuple(None if other is None else other.number_or_bound for other in others),
+            below=tuple(other is not None and other.is_only_below for other in others),
+        )
     texts = list(map(reader_of(key, settings_of), entries))
     numbers = {} if key in RUN_KEYS else {text: _number(text) for text in set(texts) - {UNKNOWN}}
     if numbers and all(number is not None for number in numbers.values()):

@@ -1,13 +1,15 @@
 """The index of figures: what every run of a folder measured, in one SQLite file, so that 100,000 runs answer at once.
 
-It is a cache of run folders. Where its file cannot be written it lies in a temporary folder until the process ends.
+It is a cache of run folders, in a file that anybody may have written or damaged: rows that cannot be ours are left out,
+and the next update makes the index anew. Where its file cannot be written it lies in a temporary folder until the
+process ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-import math
 import os
 import shutil
 import sqlite3
@@ -17,10 +19,10 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from nicbench.compare.history.figures import Figure, FigureReader, Measure, Told, settings_of
-from nicbench.core.errors import NicbenchError
+from nicbench.compare.history.figures import Figure, FigureReader, Measure, Told, figure_of, is_point, settings_of
+from nicbench.core.errors import HostError, NicbenchError
 from nicbench.store.files import SUMMARY
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import RunHeadline
@@ -43,7 +45,12 @@ CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT UNIQUE, stamp TEXT, setting
 CREATE TABLE figures (measure INTEGER, run INTEGER, place INTEGER, number REAL, verdict TEXT, lower REAL, upper REAL,
     limited TEXT, near INTEGER, PRIMARY KEY (measure, run, place)) WITHOUT ROWID
 """
-_DROPPED: Final = ("measures", "settings", "runs", "figures")
+_STATEMENTS: Final = tuple(statement.strip() for statement in _TABLES.split(";"))
+_DAMAGE: Final = (None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Errors of a file whose content is not as it was written: None where Python found that a text is none."""
+
+
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +70,43 @@ class FigureIndex:
     parent: Path
     _database: OwnDatabase = field(init=False)
     _reader: FigureReader = field(default_factory=FigureReader)
+    _is_away: bool = False
+    _has_damage: bool = False
 
     def __post_init__(self) -> None:
         self._database = OwnDatabase(self.parent / NAME, _APPLICATION, VERSION)
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something was found that cannot be ours; the next update makes the index anew."""
+        return self._has_damage
+
     def update(self, runs: Sequence[RunHeadline], tell: Callable[[int, int], None]) -> None:
         """Reads every run that is new or changed, the newest first, and forgets those that are gone.
 
-        ``tell`` is given how many of how many were read, each time what was read can be asked for.
+        ``tell`` is given how many of how many were read, each time what was read can be asked for. HostError where the
+        index can be kept nowhere.
         """
+        try:
+            try:
+                self._update(runs, tell)
+            except sqlite3.Error:  # the disk is full, for instance
+                self._move_away()
+                self._update(runs, tell)
+        except (sqlite3.Error, OSError) as error:
+            raise HostError(
+                f"the index of figures cannot be kept: {error}",
+                place=str(self._database.path),
+                next_step="make room there, or name another temporary folder by TMPDIR",
+            ) from error
+
+    def _update(self, runs: Sequence[RunHeadline], tell: Callable[[int, int], None]) -> None:
         self._make_ready()
         finished = {run.name: run for run in runs if run.finished and not run.trouble}
         known = self._stamps()
+        if self._has_damage:
+            self._make_ready()
+            known = {}
         stamps = {name: stamp for name in finished if (stamp := _stamp(self.parent / name)) and can_be_stored(name)}
         gone = [name for name in known if name not in stamps]
         changed = [name for name, stamp in stamps.items() if known.get(name) != stamp]
@@ -82,7 +114,8 @@ class FigureIndex:
         done = 0
         for begin in range(0, len(changed), _AT_ONCE):
             names = changed[begin : begin + _AT_ONCE]
-            self._save([self._read(name, stamps[name]) for name in names], [*gone, *(n for n in names if n in known)])
+            # All of them are forgotten first: another nicbench may have added them meanwhile.
+            self._save([self._read(name, stamps[name]) for name in names], [*gone, *names])
             gone = []
             done += len(names)
             tell(done, len(changed))
@@ -95,28 +128,32 @@ class FigureIndex:
         rows = self._ask(
             "SELECT id, test, method, configuration, scope, given, value, head, unit, main, higher FROM measures"
         )
-        return {number: measure for number, *row in rows if (measure := _measure(row)) is not None}
+        return dict(self._sound(map(_measure, rows)))
 
     def figures(self, measures: Iterable[int]) -> Iterator[tuple[int, str, int, Figure]]:
         """Yields each figure of these measures: its measure, the name of its run, the place of its result, itself."""
         wanted = ",".join(str(int(number)) for number in measures)
         columns = "measure, name, place, number, verdict, lower, upper, limited, near"
         rows = self._ask(f"SELECT {columns} FROM figures JOIN runs ON run = id WHERE measure IN ({wanted})")  # noqa: S608
-        for measure, name, place, number, verdict, lower, upper, limited, near in rows:
-            is_known = _is_number(number) or (number is None and _is_number(upper))
-            if is_known and all(isinstance(text, str) for text in (name, verdict)):
-                bounds = (lower if _is_number(lower) else None, upper if _is_number(upper) else None)
-                limit = limited if isinstance(limited, str) else None
-                yield measure, name, place, Figure(number, verdict, *bounds, limit, bool(near))
+        return self._sound(map(_figure, rows))
 
     def settings_of_runs(self) -> dict[str, int]:
         """Returns the number of the settings of each run."""
-        return {name: number for name, number in self._ask("SELECT name, settings FROM runs") if isinstance(name, str)}
+        rows = self._ask("SELECT name, settings FROM runs")
+        return dict(self._sound(row if list(map(type, row)) == [str, int] else None for row in rows))
 
     def settings(self, known: Mapping[int, object]) -> dict[int, dict[str, str]]:
         """Returns all settings by number, but for those that are ``known``."""
         rows = self._ask("SELECT id, content FROM settings")
-        return {number: _unpack(content) for number, content in rows if number not in known}
+        return dict(self._sound(_settings(*row) for row in rows if row[0] not in known))
+
+    def _sound(self, rows: Iterable[_Row | None]) -> Iterator[_Row]:
+        """Leaves out rows that are None, as they cannot be ours, and notes the damage."""
+        for row in rows:
+            if row is None:
+                self._has_damage = True
+            else:
+                yield row
 
     def _ask(self, question: str) -> list[tuple[Any, ...]]:
         """Returns the rows; none where there is no index yet, or it is being made."""
@@ -126,14 +163,18 @@ class FigureIndex:
         try:
             with self._database.open("ro") as connection:
                 return connection.execute(question).fetchall() if self._database.is_ours(connection) else []
-        except (sqlite3.Error, UnusableError):
+        except sqlite3.Error as error:
+            self._has_damage |= getattr(error, "sqlite_errorcode", None) in _DAMAGE
+            return []
+        except UnusableError:
             return []
 
     def _stamps(self) -> dict[str, str]:
-        return {str(name): str(stamp) for name, stamp in self._ask("SELECT name, stamp FROM runs")}
+        rows = self._ask("SELECT name, stamp FROM runs")
+        return dict(self._sound(row if list(map(type, row)) == [str, str] else None for row in rows))
 
     def _make_ready(self) -> None:
-        """Makes the tables where they are not there, in a temporary folder where that fails; a damaged file is lost."""
+        """Makes the tables where they are not there, or anew where they are damaged; elsewhere where that fails."""
         try:
             try:
                 self._prepare()
@@ -143,24 +184,47 @@ class FigureIndex:
                 self._database.discard_damaged()
                 self._prepare()
         except (sqlite3.Error, OSError, UnusableError):
-            folder = tempfile.mkdtemp(prefix="nicbench-figures-")
-            weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-            self._database = OwnDatabase(Path(folder) / NAME, _APPLICATION, VERSION)
+            self._move_away()
+
+    def _move_away(self) -> None:
+        """Goes on in a temporary folder, with what was known; OSError and sqlite3.Error where that fails too."""
+        if self._is_away:
+            shutil.rmtree(self._database.path.parent, ignore_errors=True)
+        folder = tempfile.mkdtemp(prefix="nicbench-figures-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        before, away = self._database, OwnDatabase(Path(folder) / NAME, _APPLICATION, VERSION)
+        if not self._has_damage and before.path.is_file() and not before.path.is_symlink():
+            with contextlib.suppress(sqlite3.Error, UnusableError), before.open("ro") as ours, away.open("rwc") as copy:
+                if before.is_ours(ours):
+                    ours.backup(copy)
+        self._database, self._is_away = away, True
+        try:
+            self._prepare()
+        except sqlite3.Error:
+            away.path.unlink()
             self._prepare()
 
     def _prepare(self) -> None:
+        """Sees to it that the tables are there and can be written."""
         if self._database.path.is_symlink():
             raise UnusableError("is no file")
         with self._database.open("rwc") as connection:
-            if self._database.is_ours(connection):
-                return
+            is_ours = self._database.is_ours(connection)
             connection.execute("BEGIN IMMEDIATE")
-            for name in _DROPPED:
-                connection.execute(f"DROP TABLE IF EXISTS {name}")
-            for table in _TABLES.split(";"):
-                connection.execute(table)
+            tables = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+            if is_ours and not self._has_damage and sorted(sql for (sql,) in tables) == sorted(_STATEMENTS):
+                self._database.claim(connection)  # written to see that it can be: a file may be another user's
+                connection.execute("ROLLBACK")
+                return
+            there = "SELECT type, name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+            for kind, name in connection.execute(there).fetchall():
+                quoted = name.replace('"', '""')
+                connection.execute(f'DROP {kind} IF EXISTS "{quoted}"')
+            for statement in _STATEMENTS:
+                connection.execute(statement)
             self._database.claim(connection)
             connection.execute("COMMIT")
+        self._has_damage = False
 
     def _read(self, name: str, stamp: str) -> _Read:
         try:
@@ -171,30 +235,29 @@ class FigureIndex:
             return _Read(name, stamp, _pack({}), ())  # a run that cannot be read: the list of runs says why
 
     def _save(self, read: Sequence[_Read], gone: Sequence[str]) -> None:
-        try:
-            with self._database.open("rwc") as connection:
-                connection.execute("BEGIN IMMEDIATE")
-                _forget(connection, gone)
-                for run in read:
-                    _add(connection, run)
-                connection.execute("COMMIT")
-        except sqlite3.Error:
-            return  # the next time the same runs are read again
+        with self._database.open("rwc") as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            _forget(connection, gone)
+            for run in read:
+                _add(connection, run)
+            connection.execute("COMMIT")
 
 
-def _is_number(value: object) -> bool:
-    """Whether a column has a number: a file in a folder may be anybody's."""
-    return isinstance(value, float) and math.isfinite(value)
+def _figure(row: Sequence[Any]) -> tuple[int, str, int, Figure] | None:
+    """Makes a figure of its row; None where the row cannot be ours."""
+    measure, name, place, *told = row
+    figure = figure_of(*told)
+    return None if figure is None or list(map(type, (name, place))) != [str, int] else (measure, name, place, figure)
 
 
-def _measure(row: Sequence[Any]) -> Measure | None:
-    """Makes a measure of its row; None where the row is not ours: a file in a folder may be anybody's."""
-    *texts, is_main, higher = row
-    if not all(isinstance(text, str) for text in texts):
+def _measure(row: Sequence[Any]) -> tuple[int, Measure] | None:
+    """Makes a measure of its row; None where the row cannot be ours."""
+    number, *texts, is_main, higher = row
+    if not all(isinstance(text, str) for text in texts) or not is_point(texts[4]):
         return None
     test, method, configuration, scope, given, value, head, unit = texts
     told = Told(value, head, unit, bool(is_main), None if higher is None else bool(higher))
-    return Measure(test, method, configuration, scope, given, told)
+    return number, Measure(test, method, configuration, scope, given, told)
 
 
 def _forget(connection: sqlite3.Connection, names: Sequence[str]) -> None:
@@ -249,15 +312,16 @@ def _stamp(folder: Path) -> str | None:
 
 
 def _pack(settings: Mapping[str, str]) -> bytes:
-    return zlib.compress(json.dumps(settings, sort_keys=True).encode())
+    text = json.dumps(settings, sort_keys=True).encode()
+    return zlib.compress(text if len(text) <= _LARGEST_SETTINGS else b"{}")
 
 
-def _unpack(content: object) -> dict[str, str]:
-    """Reads packed settings; none where they are not ours: a file in a folder may be anybody's."""
+def _settings(number: int, content: object) -> tuple[int, dict[str, str]] | None:
+    """Reads packed settings; None where they cannot be ours."""
     try:
         text = zlib.decompressobj().decompress(content, _LARGEST_SETTINGS)  # type: ignore[arg-type]
         found = json.loads(text)
     except (zlib.error, ValueError, TypeError, RecursionError):
-        return {}
-    members = found.items() if isinstance(found, dict) else ()
-    return {name: value for name, value in members if isinstance(value, str)}
+        return None
+    is_ours = isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
+    return (number, found) if is_ours else None

@@ -14,8 +14,9 @@ from nicbench.compare.regressions import RELIABLE
 from nicbench.compare.run_differences import index_by_name, read_settings
 from nicbench.core.redaction import is_redacted
 from nicbench.core.registry import find_one
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, Value
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Value
 from nicbench.methods.base import Method, main_values
+from nicbench.stats.sample import MOST
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
 
@@ -27,6 +28,7 @@ _MOST_SETTINGS: Final = 1000
 _LONGEST_SETTING: Final = 80
 _LONGEST_POINT: Final = 2000
 _LIMITS: Final = {limit.value: limit for limit in LimitedBy}
+_VERDICTS: Final = frozenset(verdict.value for verdict in ResultVerdict)
 
 
 class Told(NamedTuple):
@@ -64,6 +66,11 @@ def _parameters(given: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def is_point(given: str) -> bool:
+    """Whether a text of a file is the parameters of a point."""
+    return len(given) <= _LONGEST_POINT and given.startswith("{") and (given == "{}" or bool(_parameters(given)))
+
+
 class Figure(NamedTuple):
     """A number of one result, in the base unit of its value's name; ``near``: close to the tester's own limit.
 
@@ -92,7 +99,7 @@ class Figure(NamedTuple):
     def number_or_bound(self) -> float:
         """The number, or the bound below which it lies: where a figure stands among others."""
         found = self.upper if self.number is None else self.number
-        assert found is not None, "a figure without a number has an upper bound"  # noqa: S101
+        assert found is not None, "``figure_of`` makes no figure without a number and an upper bound"  # noqa: S101
         return found
 
     @property
@@ -106,6 +113,27 @@ class Figure(NamedTuple):
         if self.lower is None and self.number == 0.0:
             return Bounded(value=None, upper=self.upper, limited_by=limit, reason_null=PASSES_NOTHING)
         return Bounded(value=self.number, lower=self.lower, upper=self.upper, limited_by=limit)
+
+
+def figure_of(
+    number: object, verdict: object, lower: object, upper: object, limited_by: object, near: object
+) -> Figure | None:
+    """Makes a figure of what a file says of it, which may be damaged or anybody's; None where that is no figure."""
+    if not (_is_number(upper if number is None else number) and isinstance(verdict, str) and verdict in _VERDICTS):
+        return None
+    if not (_is_bound(lower) and _is_bound(upper)):
+        return None
+    if limited_by is not None and not (isinstance(limited_by, str) and limited_by in _LIMITS):
+        return None
+    return Figure(number, verdict, lower, upper, limited_by, bool(near))  # type: ignore[arg-type]  # as was just seen
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) and abs(value) <= MOST
+
+
+def _is_bound(value: object) -> bool:
+    return value is None or _is_number(value)
 
 
 class FigureReader:
@@ -138,7 +166,9 @@ class FigureReader:
                 continue
             measure = Measure(test, method, configuration, scope, point.given, told)
             bounds = (value.lower, value.upper, value.limited_by) if isinstance(value, Bounded) else (None, None, None)
-            yield measure, Figure(number, result.verdict.value, *bounds, told.value in near)
+            figure = figure_of(number, result.verdict.value, *bounds, told.value in near)
+            if figure is not None:
+                yield measure, figure
 
     def _told_of(self, result: Result) -> tuple[Told, ...]:
         """Returns what the tables say of each value that they show; what else a result has are details."""

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
 from nicbench.core.errors import UsageError
+from nicbench.stats.sample import MOST
 from nicbench.store.headline import RunHeadline, clean
 
 RUN_KEYS: Final[Mapping[str, Callable[[RunHeadline], str]]] = {
@@ -101,7 +102,7 @@ def parameters_of(measures: Iterable[Measure]) -> dict[str, list[Any]]:
 
 
 def _in_order(value: Any) -> tuple[int, float, str]:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST:
         return 0, float(value), ""
     return 1, 0.0, text_of(value)
 
@@ -139,7 +140,9 @@ def choose(
 
 def _known(asked: str | None, known: Sequence[str], place: str) -> str:
     if not known:
-        raise UsageError("no finished run has a figure", place=place, next_step="look again when a run is finished")
+        raise UsageError(
+            "no run has ended with a number yet", next_step="look again when one has; the list of runs shows them"
+        )
     if asked is None:
         return known[0]
     if asked not in known:
@@ -229,4 +232,6 @@ def label_of(key: str) -> str:
     """Returns a key as a label: ``frame bytes`` for ``parameter:frame_bytes``; paths of settings stay as they are."""
     if key.startswith(SETTING):
         return key.removeprefix(SETTING)
+    if key == "nicbench":
+        return "version of nicbench"
     return key.removeprefix(PARAMETER).removeprefix(VALUE).replace("_", " ")

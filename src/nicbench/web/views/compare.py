@@ -29,7 +29,13 @@ class CompareView(View):
         runs = request.query_params.getlist("run")
         if len(runs) != 2:
             raise UsageError("two runs are compared", place="run", next_step="select two in the list of runs")
-        text = await run_in_threadpool(_compare, [self.site.run_folder(run) for run in runs])
+        try:
+            text = await run_in_threadpool(_compare, [self.site.run_folder(run) for run in runs])
+        except UsageError as error:  # its next step is for the command line
+            step = error.next_step or ""
+            for option in ("--force", "--per-port"):
+                step = step.replace(option, f"`{shlex.join(['nicbench', 'compare', *runs, option])}`")
+            raise UsageError(error.message, place=error.place, next_step=step or None) from error
         return HTMLResponse(text, headers={"Content-Security-Policy": SANDBOX})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -43,12 +43,15 @@ from nicbench.web.history_answers import (
 from nicbench.web.site import Link
 from nicbench.web.views.base import View
 
-_FIRST: str = PARAMETER + "frame_bytes"
+_FIRST: Final = PARAMETER + "frame_bytes"
+_COLUMNS: Final = ("x", "x_upper", *COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """What is drawn. ``places`` are those of the entries on the axis, by the identity of each entry in ``selected``."""
+    """What is drawn. ``places`` are those of the entries on the axis, by the identity of each entry in ``selected``;
+    ``below`` has the identities of those whose place is a bound, below which the true one lies.
+    """
 
     asked: Asked
     selected: Selected
@@ -57,6 +60,11 @@ class _Chart:
     by: tuple[str, ...]
     series: Sequence[Series]
     places: dict[int, float | None]
+    below: frozenset[int]
+
+    def is_below(self, entry: Entry) -> bool:
+        """Whether a figure stands at a bound, below which its place lies."""
+        return id(entry) in self.below
 
     def place_of(self, entry: Entry) -> float | None:
         """Where a figure stands on the axis."""
@@ -85,10 +93,10 @@ class ExploreView(View):
         return json_answer(await run_in_threadpool(self._answer, request.query_params.multi_items()))
 
     async def _csv(self, request: Request) -> Response:
-        return csv_download("explore", ("x", *COLUMNS), _rows(await self._whole(request)))
+        return csv_download("explore", _COLUMNS, _rows(await self._whole(request)))
 
     async def _json(self, request: Request) -> Response:
-        return json_download("explore", ("x", *COLUMNS), _rows(await self._whole(request)))
+        return json_download("explore", _COLUMNS, _rows(await self._whole(request)))
 
     async def _whole(self, request: Request) -> _Chart:
         """Returns the chart for a file. BusyError as long as figures are missing."""
@@ -103,28 +111,36 @@ class ExploreView(View):
         history = self.site.history
         if chart is None:
             return not_ready(history)
-        told = about(history, chart.asked, chart.selected)
+        told = about(chart.asked, chart.selected)
         shown = chart.series[:MOST_SERIES]
         most = max(2, MOST_POINTS // max(1, len(shown)))
-        values = [VALUE + value["name"] for value in told["values"] if value["name"] != told["value"]]
+        heads = {VALUE + value["name"]: value["label"] for value in told["values"] if value["name"] != told["value"]}
+        values = [{"key": key, "label": label} for key, label in heads.items()]
         return {
             **told,
             "by": list(chart.by),
             "x": chart.x,
             "x_kind": chart.axis.kind,
             "x_words": list(chart.axis.words),
-            "x_keys": [{"key": key, "label": label_of(key)} for key in (TIME, *values)] + told["keys"],
+            "x_label": heads.get(chart.x) or label_of(chart.x),
+            "x_keys": [{"key": TIME, "label": label_of(TIME)}, *values, *told["keys"]],
             "left_out": len(chart.series) - len(shown),
             "series": [
-                {"name": each.name, "count": len(each.entries), **self._points_of(chart, thin(each.entries, most))}
-                for each in shown
+                {"name": each.name, "count": len(each.entries), **self._points_of(chart, each, most)} for each in shown
             ],
         }
 
     @staticmethod
-    def _points_of(chart: _Chart, entries: Sequence[Entry]) -> dict[str, Any]:
-        placed = [entry for entry in entries if chart.place_of(entry) is not None]
-        return {"x": [chart.place_of(entry) for entry in placed], **points(placed)}
+    def _points_of(chart: _Chart, series: Series, most: int) -> dict[str, Any]:
+        """Returns at most so many points of a series, and how many of its figures have no place on the axis."""
+        placed = [entry for entry in series.entries if chart.place_of(entry) is not None]
+        shown = thin(placed, most)
+        return {
+            "unplaced": len(series.entries) - len(placed),
+            "x": [chart.place_of(entry) for entry in shown],
+            "x_below": [chart.is_below(entry) for entry in shown],
+            **points(shown),
+        }
 
     def _chart(self, query: Sequence[tuple[str, str]]) -> _Chart | None:
         """Returns the chart that an address asks for; None as long as nothing is known."""
@@ -136,24 +152,28 @@ class ExploreView(View):
         if not history.is_ready():
             return None
         selected = history.select(asked, first=False)
-        entries, settings_of = selected.entries, history.known.settings_of
+        entries, settings_of = selected.entries, selected.known.settings_of
         if x is None:
             differ = [PARAMETER + name for name in parameters_of(selected.measures.values())]
             x = _FIRST if _FIRST in differ else next(iter(differ), TIME)
-        numbers = history.numbers_of(selected.choice.test, x.removeprefix(VALUE)) if x.startswith(VALUE) else {}
-        axis = axis_of(x, entries, settings_of, lambda entry: numbers.get((entry.run.name, entry.place)))
+        others = history.figures_of(selected.choice.test, x.removeprefix(VALUE)) if x.startswith(VALUE) else {}
+        axis = axis_of(x, entries, settings_of, lambda entry: others.get((entry.run.name, entry.place)))
         if by is None:
             by = tuple(key for key in DEFAULT_KEYS if key != x)
         apart = (*by, *divided_by(x, entries), CONFIGURATION, SCOPE)
         keys = tuple(dict.fromkeys(key for key in apart if key != x))
         places = dict(zip(map(id, entries), axis.places, strict=True))
-        return _Chart(asked, selected, x, axis, by, divide(entries, keys, settings_of), places)
+        below = frozenset(id(entry) for entry, is_below in zip(entries, axis.below, strict=False) if is_below)
+        return _Chart(asked, selected, x, axis, by, divide(entries, keys, settings_of), places, below)
 
 
 def _rows(chart: _Chart) -> Iterator[dict[str, Any]]:
-    """Yields every figure of a chart with its place on the axis: a number, or a word."""
+    """Yields every figure of a chart with its place on the axis: a number, a word, or a bound below which it lies."""
     for each in chart.series:
         for entry, row in zip(each.entries, rows([each]), strict=True):
             at = chart.place_of(entry)
-            is_word = chart.axis.kind == "words" and at is not None
-            yield {"x": chart.axis.words[int(at)] if is_word and at is not None else at, **row}
+            if chart.is_below(entry):
+                yield {"x": None, "x_upper": at, **row}
+            else:
+                is_word = chart.axis.kind == "words" and at is not None
+                yield {"x": chart.axis.words[int(at)] if is_word and at is not None else at, "x_upper": None, **row}

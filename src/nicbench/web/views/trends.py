@@ -85,11 +85,11 @@ class TrendsView(View):
         if not history.is_ready():
             return not_ready(history)
         selected = history.select(asked, first=True)
-        series = series_of(history, selected, keys_of(asked, selected.choice))
+        series = series_of(selected, keys_of(asked, selected.choice))
         shown = series[:MOST_SERIES]
         most = max(2, MOST_POINTS // max(1, len(shown)))
         return {
-            **about(history, asked, selected),
+            **about(asked, selected),
             "left_out": len(series) - len(shown),
             "series": [
                 {"name": each.name, "count": len(each.entries), **points(thin(each.entries, most))} for each in shown
@@ -108,7 +108,7 @@ class TrendsView(View):
         if not history.is_ready():
             return [], True
         selected = history.select(asked, first=True)
-        return series_of(history, selected, keys_of(asked, selected.choice)), selected.reading is not None
+        return series_of(selected, keys_of(asked, selected.choice)), selected.reading is not None
 
     def _trend(self, series: Series, tolerance_ratio: float) -> dict[str, Any]:
         entries = [entry for entry in series.entries if entry.at_s is not None]

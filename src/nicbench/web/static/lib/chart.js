@@ -37,6 +37,18 @@ export const SHAPES = {
     path.lineTo(x, y + r * 2.2);
     path.closePath();
   },
+  left: (path, x, y, r) => {
+    path.moveTo(x, y - r);
+    path.lineTo(x, y + r);
+    path.lineTo(x - r * 2.2, y);
+    path.closePath();
+  },
+  corner: (path, x, y, r) => {
+    path.moveTo(x - r, y - r);
+    path.lineTo(x + r, y + r);
+    path.lineTo(x - r * 1.6, y + r * 1.6);
+    path.closePath();
+  },
   square: (path, x, y, r) => path.rect(x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8),
   cross: (path, x, y, r) => {
     path.moveTo(x - r, y - r);
@@ -61,7 +73,7 @@ function points(shape) {
 }
 
 /**
- * One chart. `series`: {label, colour (a variable of the style), form: "line" | "step" | "none" | a shape, dash, dots}.
+ * One chart, with words `about` it, a text or an element. `series`: {label, colour (a variable of the style), form: "line" | "step" | "none" | a shape, dash, dots}.
  * `x`, `y`: {label, value (number to text), kind: "log" | "loss" | undefined, whole, range (low and high, or null)}.
  * `describe(index, height)` is the text for a point, where `height` is the pointer's place on the axis y, null for keys;
  * without it the values of all series are. `paint(plot)` draws what lies between grid and series; `wide` takes a row.
@@ -75,7 +87,7 @@ export class Chart {
     this.figure = h(
       "figure",
       { class: wide ? "chart wide" : "chart" },
-      h("figcaption", {}, h("b", {}, title), about ? ` ${about}` : ""),
+      h("figcaption", {}, h("b", {}, title), about ? [" ", about] : ""),
       this.area,
       this.names,
       this.readout,

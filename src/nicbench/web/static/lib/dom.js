@@ -31,10 +31,51 @@ export function fill(element, ...children) {
   return element;
 }
 
+/**
+ * Puts nodes in the place of what an element had. Those that are there already stay where they are: what is pressed,
+ * clicked, typed into or open meanwhile is not lost.
+ */
+export function arrange(element, nodes) {
+  const wanted = new Set(nodes);
+  for (const node of [...element.childNodes]) if (!wanted.has(node)) node.remove();
+  nodes.forEach((node, at) => {
+    if (element.childNodes[at] !== node) element.insertBefore(node, element.childNodes[at] ?? null);
+  });
+}
+
+/** Keeps what was made of the same content under the same name. */
+export class Kept {
+  constructor() {
+    this.known = new Map();
+  }
+
+  /** The node that was made of this content, or a new one by `make()`. */
+  get(name, content, make) {
+    const text = JSON.stringify(content);
+    const before = this.known.get(name);
+    if (before?.text === text) return before.node;
+    const node = make();
+    this.known.set(name, { text, node });
+    return node;
+  }
+
+  /** Forgets all names but these. */
+  only(names) {
+    const wanted = new Set(names);
+    for (const name of this.known.keys()) if (!wanted.has(name)) this.known.delete(name);
+  }
+}
+
 /** Sets a text only where it differs, so that a reader of screens does not hear the same again. */
 export function say(element, text) {
   const wanted = visible(text);
   if (element.textContent !== wanted) element.textContent = wanted;
+}
+
+/** As `say`; what stands between backticks is code. */
+export function tell(element, text) {
+  const parts = visible(text).split("`");
+  if (element.textContent !== parts.join("")) fill(element, parts.map((part, at) => (at % 2 ? h("code", {}, part) : part)));
 }
 
 const TOKEN = "X-Nicbench-Token";

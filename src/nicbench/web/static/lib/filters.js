@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 
 const STATES = ["valid", "adjusted", "disturbed", "incomplete", "imported", "unfinished", "damaged"];
 const LABELS = {
-  q: "words",
+  q: "search",
   state: "verdict",
   tag: "tag",
   method: "method",

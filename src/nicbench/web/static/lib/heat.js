@@ -103,13 +103,20 @@ export class Heat {
 
   clock(at) {
     const sample = this.samples[Math.round(at) - 1];
-    return sample?.at === undefined ? "" : clock(sample.at);
+    return sample?.at === undefined ? "" : this.after(sample);
+  }
+
+  /** When a sample ended: in tenths of seconds where several did in one. */
+  after({ at }) {
+    const seconds = this.samples.map((sample) => Math.round(sample.at));
+    const isClose = seconds.at(-1) < 60 && new Set(seconds).size < seconds.length;
+    return isClose ? `${at.toFixed(1)} s` : clock(at);
   }
 
   describe(index, height) {
     const sample = this.samples[index];
     this.bin = height === null ? this.bin : binOf(height);
-    const when = sample.at === undefined ? "" : ` · after ${clock(sample.at)}`;
+    const when = sample.at === undefined ? "" : ` · after ${this.after(sample)}`;
     return `${this.binWords(sample)} · ${this.words(sample)}${when}`;
   }
 
@@ -162,7 +169,7 @@ export class Heat {
           "tr",
           {},
           h("th", { scope: "row" }, sample.id),
-          h("td", {}, sample.at === undefined ? "–" : clock(sample.at)),
+          h("td", {}, sample.at === undefined ? "–" : this.after(sample)),
           h("td", {}, `≥ ${time(bound(sample.bins[0]))}`),
           [0.5, 0.99, 0.999].map((share) => h("td", {}, `< ${time(quantile(sample.bins, share))}`)),
           h("td", {}, `< ${time(top(sample))}`),

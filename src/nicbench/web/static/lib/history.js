@@ -1,15 +1,30 @@
 // What the views of many runs have in common: the choice of a value, what divides it, a chart, files, and the address.
 
-import { fill, h, say, visible, wordsOf } from "./dom.js";
+import { Kept, arrange, fill, h, say, visible, wordsOf } from "./dom.js";
 import { Address, filterFields, showFilters } from "./filters.js";
 import { keepPng, keepSvg } from "./picture.js";
-import { PointChart } from "./points.js";
+import { PointChart, shapeOf } from "./points.js";
 import { count, date, formOf, several } from "./text.js";
 
 const READING_MS = 1000;
 const AGAIN_MS = 20_000;
 const COLOURS = 6;
 const ANY = "*";
+/** What the shapes of figures mean; a chart names those that it has. */
+const MARKS = {
+  circle: "● valid",
+  square: "■ adjusted",
+  triangle: "▲ imported",
+  arrow: "▼ below its mark: no load that was tried passed",
+  left: "◀ left of its mark: no load that was tried passed",
+  corner: "◣ below and left of its mark: no load that was tried passed",
+  cross: "✕ disturbed or incomplete: shown, not relied on",
+};
+/** What the usual goals of a search mean; a run may allow them other losses, which its report has. */
+const GOALS = {
+  ndr_: "NDR: the highest rate without loss",
+  pdr_: "PDR: the highest rate with the little loss that is allowed",
+};
 const NOT_OF_SERVER = ["view", "off", "zero", "xlog", "ylog"];
 
 /**
@@ -24,8 +39,17 @@ export class HistoryPage {
     this.status = h("p", { class: "caption", role: "status" }, "Reading the runs …");
     this.choice = h("div", { class: "filters chosen" });
     this.divide = h("fieldset", { class: "choices" });
-    this.files = h("p", { class: "buttons" });
+    this.kept = new Kept();
+    const keep = (make, form) => () => make(this.chart, `${this.name}.${form}`);
+    this.pictures = [["PNG", keepPng], ["SVG", keepSvg]].map(([text, make]) =>
+      h("button", { type: "button", disabled: true, onclick: keep(make, text.toLowerCase()) }, text),
+    );
+    this.numbers = ["csv", "json"].map((form) => h("a", {}, form.toUpperCase()));
+    this.whole = h("button", { type: "button", hidden: true, onclick: () => this.address.set({ view: null }) }, "Show all");
+    this.files = h("p", { class: "buttons", hidden: true }, this.whole, " ", h("span", { class: "caption" }, "download: "));
+    this.files.append(...[...this.pictures, ...this.numbers].flatMap((each) => [each, " "]));
     this.place = h("div", {});
+    this.marks = h("span", {});
     this.below = h("div", {});
     const wide = window.matchMedia("(min-width: 46.01rem)").matches;
     fill(
@@ -51,7 +75,7 @@ export class HistoryPage {
     );
     this.chart = new PointChart(this.place, {
       title,
-      about: "● valid ■ adjusted ▲ imported ✕ disturbed or incomplete: shown, not relied on",
+      about: this.marks,
       x: { label: "", value: String },
       y: { label: "", value: String },
       describe: (row) => this.describe(row),
@@ -82,6 +106,7 @@ export class HistoryPage {
     clearTimeout(this.timer);
     const number = (this.asked += 1);
     showFilters(this.filters, this.query);
+    this.drawFiles();
     let again = AGAIN_MS;
     try {
       const answer = await fetch(`${this.api}?${this.serverQuery()}`);
@@ -90,7 +115,7 @@ export class HistoryPage {
       const text = answer.ok ? await answer.text() : await wordsOf(answer);
       if (number !== this.asked) return;
       if (answer.ok) again = this.take(text);
-      else say(this.status, text);
+      else say(this.status, text[0].toUpperCase() + text.slice(1));
     } catch {
       say(document.getElementById("link"), "no connection to the server; trying again");
     }
@@ -113,9 +138,9 @@ export class HistoryPage {
     this.found = found;
     this.form = formOf(found.value, found.unit);
     const held = document.activeElement?.dataset?.name;
-    fill(this.choice, this.fields(found));
+    arrange(this.choice, this.fields(found).filter(Boolean));
     this.drawDivisions(found);
-    if (held) document.querySelector(`[data-name="${CSS.escape(held)}"]`)?.focus();
+    if (held && document.activeElement === document.body) document.querySelector(`[data-name="${CSS.escape(held)}"]`)?.focus();
     const { x, series } = this.chartOf(found);
     this.chart.hidden = new Set(this.query.getAll("off"));
     const view = (this.query.get("view") ?? "").split(",").map(Number);
@@ -129,21 +154,31 @@ export class HistoryPage {
     this.x = x;
     this.chart.show(series, { title: titleOf(found), x, y, window });
     const figures = found.series.reduce((sum, each) => sum + each.count, 0);
+    const { unfit } = this.chart;
+    const shapes = new Set(this.chart.rows.map(shapeOf));
+    const marks = Object.keys(MARKS).filter((shape) => shapes.has(shape)).map((shape) => MARKS[shape]);
+    const lines = series.some((each) => each.lines) ? ["— through the medians"] : [];
+    const goal = Object.keys(GOALS).find((name) => found.value.startsWith(name));
+    say(this.marks, [...marks, ...lines, ...(goal ? [GOALS[goal]] : [])].join(" · "));
+    const unplaced = found.series.reduce((sum, each) => sum + (each.unplaced ?? 0), this.chart.unplaced);
     const drawn = this.chart.rows.length;
+    const thinned = figures - unplaced - unfit - drawn;
     const runs = found.series.length
       ? `${several(figures, "figure", "figures")} in ${count(found.series.length)} series`
-      : "No figures match";
+      : "No figure matches the filters";
     say(
       this.status,
       [
         runs,
         found.left_out ? `; ${several(found.left_out, "shorter series is", "shorter series are")} not shown: choose fewer runs, or divide less` : "",
-        drawn < figures ? `; ${several(drawn, "is", "are")} drawn: the lowest and the highest of successive ones, where they have a place` : "",
+        unplaced ? `; ${several(unplaced, "is", "are")} not drawn, as ${unplaced === 1 ? "its" : "their"} ${visible(x.label)} is not known` : "",
+        unfit ? `; ${several(unfit, "is", "are")} not drawn, as a logarithmic axis has no place for 0 and less` : "",
+        thinned > 0 ? `; ${count(drawn)} of the others are drawn: the lowest and the highest of successive ones` : "",
         found.reading ? `; runs are being read${progress(found.reading)}` : "",
         ".",
       ].join(""),
     );
-    this.drawFiles(found);
+    this.drawFiles();
     this.drawn(found);
   }
 
@@ -164,72 +199,73 @@ export class HistoryPage {
       this.select("value", "value", values, found.value, { ...forget, view: null }),
       ...parameters,
       ...this.choices(found),
-      this.box("zero", "from 0"),
+      this.box("zero", "y from 0"),
     ];
   }
 
   /** A list of [value, text] whose choice is `name` in the address; `also` are other changes then. */
   select(name, label, options, chosen, also = {}) {
-    const list = h(
-      "select",
-      { "data-name": name, onchange: (event) => this.address.set({ ...also, [name]: event.target.value, off: null }) },
-      options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
-    );
-    return h("label", {}, `${label} `, list);
+    const made = this.kept.get(name, [label, options, also], () => {
+      const change = (event) => this.address.set({ ...also, [name]: event.target.value, off: null });
+      const list = h("select", { "data-name": name, onchange: change }, options.map(([value, text]) => h("option", { value }, text)));
+      return h("label", {}, `${label} `, list);
+    });
+    made.lastElementChild.value = chosen;
+    return made;
   }
 
   box(name, label) {
-    const change = (event) => this.address.set({ [name]: event.target.checked ? "1" : null });
-    return h(
-      "label",
-      {},
-      h("input", { type: "checkbox", "data-name": name, checked: this.query.has(name), onchange: change }),
-      ` ${label}`,
-    );
+    return this.check(name, label, this.query.has(name), (isChecked) => this.address.set({ [name]: isChecked ? "1" : null }));
+  }
+
+  /** A box to tick; `set(isChecked)` is called when it is. */
+  check(name, label, isChecked, set) {
+    const made = this.kept.get(name, label, () => {
+      const box = h("input", { type: "checkbox", "data-name": name, onchange: (event) => set(event.target.checked) });
+      return h("label", {}, box, ` ${label}`);
+    });
+    made.firstElementChild.checked = isChecked;
+    return made;
+  }
+
+  /** What divides the figures: as the address has it, where the answer may be of an earlier one. */
+  divisions() {
+    return this.query.has("by") ? this.query.getAll("by").filter(Boolean) : this.found.by;
   }
 
   drawDivisions(found) {
     const chosen = found.by;
     const set = (keys) => this.address.set({ by: keys.length ? keys : "", off: null });
-    const toggle = (key) => () =>
-      set(chosen.includes(key) ? chosen.filter((each) => each !== key) : [...chosen, key]);
+    const toggle = (key) => (isChecked) =>
+      set([...this.divisions().filter((each) => each !== key), ...(isChecked ? [key] : [])]);
     const isPlain = ({ key }) => !key.includes(":");
     const shown = found.keys.filter((each) => isPlain(each) || chosen.includes(each.key));
     const others = found.keys.filter((each) => !isPlain(each) && !chosen.includes(each.key));
-    const add = h(
-      "select",
-      { "aria-label": "divide by another setting", onchange: (event) => set([...chosen, event.target.value]) },
-      h("option", { value: "" }, "another setting …"),
-      others.map(({ key, label }) => h("option", { value: key }, label)),
-    );
-    fill(
-      this.divide,
-      h("legend", {}, "Split by"),
-      shown.map(({ key, label }) =>
-        h("label", {}, h("input", { type: "checkbox", "data-name": `by:${key}`, checked: chosen.includes(key), onchange: toggle(key) }), ` ${label}`),
+    const add = this.kept.get("by", others, () =>
+      h(
+        "select",
+        { "aria-label": "divide by another setting", onchange: (event) => set([...this.divisions(), event.target.value]) },
+        h("option", { value: "" }, "another setting …"),
+        others.map(({ key, label }) => h("option", { value: key }, label)),
       ),
-      others.length ? add : null,
     );
+    const legend = this.kept.get("by legend", "", () => h("legend", {}, "Split by"));
+    const boxes = shown.map(({ key, label }) => this.check(`by:${key}`, label, chosen.includes(key), toggle(key)));
+    arrange(this.divide, [legend, ...boxes, ...(others.length ? [add] : [])]);
   }
 
-  drawFiles(found) {
-    const name = `${found.test}-${found.value}`.replaceAll(/[^A-Za-z0-9._-]+/g, "-");
-    const query = this.serverQuery();
-    const none = this.chart.rows.length === 0;
-    fill(
-      this.files,
-      this.query.has("view")
-        ? [h("button", { type: "button", onclick: () => this.address.set({ view: null }) }, "Show all"), " "]
-        : null,
-      h("span", { class: "caption" }, "download: "),
-      h("button", { type: "button", disabled: none, onclick: () => keepPng(this.chart, `${name}.png`) }, "PNG"),
-      " ",
-      h("button", { type: "button", disabled: none, onclick: () => keepSvg(this.chart, `${name}.svg`) }, "SVG"),
-      " ",
-      h("a", { href: `${this.api}.csv?${query}`, download: `${name}.csv` }, "CSV"),
-      " ",
-      h("a", { href: `${this.api}.json?${query}`, download: `${name}.json` }, "JSON"),
-    );
+  /** What can be downloaded: the chart as it is, and the numbers that the address asks for. */
+  drawFiles() {
+    this.files.hidden = !this.found;
+    if (!this.found) return;
+    this.name = `${this.found.test}-${this.found.value}`.replaceAll(/[^A-Za-z0-9._-]+/g, "-");
+    this.whole.hidden = !this.query.has("view");
+    for (const button of this.pictures) button.disabled = this.chart.rows.length === 0;
+    for (const link of this.numbers) {
+      const form = link.textContent.toLowerCase();
+      link.href = `${this.api}.${form}?${this.serverQuery()}`;
+      link.download = `${this.name}.${form}`;
+    }
   }
 
   describe(row) {
@@ -241,14 +277,15 @@ export class HistoryPage {
           ? " or more"
           : "";
     const at = row.at === null || this.x.kind === "time" ? "" : `\n${date(row.at)}`;
-    return `${row.below ? "below " : ""}${this.form(row.y)}${interval}\n${this.x.label} ${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
+    return `${this.found.label} ${row.below ? "below " : ""}${this.form(row.y)}${interval}\n${this.x.label} ${row.xBelow ? "below " : ""}${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
   }
 }
 
-/** What a chart shows, with the parameters that were chosen. */
+/** What a chart shows, against what, with the parameters that were chosen. */
 function titleOf(found) {
   const given = Object.entries(found.given).filter(([, value]) => value !== ANY);
-  return [`${found.test}: ${found.label}`, ...given.map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`)].join(", ");
+  const against = found.x_label ? ` against ${found.x_label}` : "";
+  return [`${found.test}: ${found.label}${against}`, ...given.map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`)].join(", ");
 }
 
 const progress = (reading) => (reading ? ` (${count(reading.done)} of ${count(reading.of)})` : "");

@@ -114,6 +114,8 @@ function shape(kind, x, y, colour) {
   if (kind === "circle") return `<circle cx="${x}" cy="${y}" r="${r}" fill="${colour}"/>`;
   const paths = {
     arrow: `M${x - r} ${y}h${2 * r}L${x} ${y + r * 2.2}z`,
+    left: `M${x} ${y - r}v${2 * r}L${x - r * 2.2} ${y}z`,
+    corner: `M${x - r} ${y - r}L${x + r} ${y + r}L${x - r * 1.6} ${y + r * 1.6}z`,
     square: `M${x - r} ${y - r}h${2 * r}v${2 * r}h${-2 * r}z`,
     triangle: `M${x} ${y - r * 1.2}l${r * 1.1} ${r * 2.1}h${-2.2 * r}z`,
     cross: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`,

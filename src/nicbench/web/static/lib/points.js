@@ -10,16 +10,23 @@ const REACH = 40;
 export const DASH = { change: [4, 3], below: [2, 4] };
 const MOST_INTERVALS = 600;
 const DAY_S = 86_400;
+const HINT =
+  "A point says its numbers where it is pointed at or tapped, and by the arrow keys. Click it, tap it again or press " +
+  "Enter to open its run. Drag over a part to zoom.";
 const SHAPE = { valid: "circle", adjusted: "square", imported: "triangle" };
 
-/** The shape of a figure: a cross where no claim rests on it, an arrow down where it lies below its bound. */
-export function shapeOf({ verdict, below }) {
+/**
+ * The shape of a figure: a cross where no claim rests on it, an arrow where it lies below a bound: down where that is its
+ * own, to the left where it is that of its place on the axis x, to the corner where both are.
+ */
+export function shapeOf({ verdict, below, xBelow }) {
   const shape = SHAPE[verdict] ?? "cross";
-  return below && shape !== "cross" ? "arrow" : shape;
+  if (shape === "cross" || (!below && !xBelow)) return shape;
+  return !xBelow ? "arrow" : below ? "corner" : "left";
 }
 
 /**
- * Chart of series {label, colour, points: {x, number, lower, upper, verdict}, levels, changes}. `open(point)` is called
+ * Chart of series {label, colour, points: {x, at, number, lower, upper, verdict, run}, levels, changes}. `open(point)` is called
  * for a point that is clicked, or chosen by Enter; `onwindow(bounds or null)` when a part of the x axis was chosen.
  */
 export class PointChart extends Chart {
@@ -31,10 +38,13 @@ export class PointChart extends Chart {
     this.figure.append(this.tip);
     this.area.addEventListener("dblclick", () => this.onwindow(null));
     this.area.addEventListener("mouseleave", () => (this.tip.hidden = true));
-    this.area.addEventListener("click", () => {
-      if (this.near !== undefined && !this.dragged) this.open(this.rows[this.near]);
+    this.area.addEventListener("click", (event) => {
+      const isRead = event.pointerType === "touch" && this.tapped !== this.near; // a finger cannot only point
+      this.tapped = this.near;
+      if (this.near !== undefined && !this.dragged && !isRead) this.open(this.rows[this.near]);
       this.dragged = false;
     });
+    say(this.readout, HINT);
   }
 
   /** Shows these series under a title; `x` and `y` say how the axes are written, `window` is the part of x that is shown. */
@@ -44,31 +54,46 @@ export class PointChart extends Chart {
     this.area.setAttribute("aria-label", visible(title));
     this.series = series.map((each) => ({ label: each.label, colour: each.colour }));
     const fits = (value, of) => value !== null && (of.kind !== "log" || value > 0);
-    this.rows = series
+    const before = this.rows[this.at];
+    const every = series
       .flatMap(({ points }, number) =>
         points.x.map((at, index) => ({
           series: number,
           x: at,
           y: points.number[index] ?? points.upper[index],
           below: points.number[index] === null,
+          xBelow: points.x_below?.[index] ?? false,
           lower: points.lower[index],
           upper: points.upper[index],
           verdict: points.verdict[index],
           run: points.run[index],
+          at: points.at[index],
         })),
-      )
+      );
+    this.rows = every
       .filter((row) => fits(row.x, x) && fits(row.y, y))
       .sort((one, other) => one.x - other.x || one.series - other.series);
+    this.unplaced = every.filter((row) => row.x === null).length;
+    this.unfit = every.length - this.rows.length - this.unplaced;
     this.data = [
       this.rows.map((row) => row.x),
       ...series.map((_, number) => this.rows.map((row) => (row.series === number ? row.y : null))),
     ];
-    this.at = undefined;
+    this.find(before);
     this.tip.hidden = true;
     this.figure.hidden = false;
     this.area.hidden = this.rows.length === 0;
     this.focused = this.names.contains(document.activeElement) ? document.activeElement.textContent : null;
     this.draw(true);
+  }
+
+  /** Goes on from the point that was told last, or from none where it is no longer there. */
+  find(before) {
+    const place = before ? this.rows.findIndex((row) => row.run === before.run && row.x === before.x && row.y === before.y) : -1;
+    this.at = place < 0 ? undefined : place;
+    if (this.near !== undefined) this.near = this.at;
+    this.tapped = undefined;
+    if (place < 0) say(this.readout, HINT);
   }
 
   /**

@@ -48,7 +48,7 @@ export function percent(share) {
     ? `${value.toFixed(1)} %`
     : value >= 0.001
       ? `${Number(value.toPrecision(3))} %`
-      : `${value.toExponential(1)} %`;
+      : `${Number(value.toPrecision(2)).toFixed(Math.min(12, 1 - Math.floor(Math.log10(value)))).replace(/0+$/, "")} %`;
 }
 
 /** Seconds as minutes and seconds. */

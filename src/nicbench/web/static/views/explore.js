@@ -20,13 +20,13 @@ const page = new HistoryPage(document.getElementById("main"), {
 /** What there is to choose for x, each once. */
 function xKeys(found) {
   const keys = new Map(found.x_keys.map(({ key, label }) => [key, key.startsWith("value:") ? `value: ${label}` : label]));
-  if (!keys.has(found.x)) keys.set(found.x, found.x);
+  if (!keys.has(found.x)) keys.set(found.x, found.x_label);
   return [...keys];
 }
 
 function axis(found) {
   if (found.x_kind === "time") return TIME;
-  const label = found.x.replace(/^[a-z]+:/, "").replaceAll("_", " ");
+  const label = found.x_label;
   if (found.x_kind === "words") {
     const short = (text) => (text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text);
     return { label, kind: "words", whole: true, value: (at) => (Number.isInteger(at) ? short(found.x_words[at] ?? "") : "") };
@@ -45,8 +45,9 @@ const RELIABLE = ["valid", "adjusted", "imported"];
 function withLine(found) {
   return (each) => {
     const at = new Map();
-    const { x, number, upper, verdict } = each.points;
+    const { x, x_below, number, upper, verdict } = each.points;
     x.forEach((place, index) => {
+      if (x_below[index]) return; // it lies somewhere to the left
       const figure = { height: number[index] ?? upper[index], below: number[index] === null };
       if (RELIABLE.includes(verdict[index])) at.set(place, [...(at.get(place) ?? []), figure]);
     });

@@ -3,7 +3,7 @@
 import { Chart } from "../lib/chart.js";
 import { h } from "../lib/dom.js";
 import { Heat } from "../lib/heat.js";
-import { bits, clock, percent, rate, time, words } from "../lib/text.js";
+import { bits, clock, count, percent, rate, time, words } from "../lib/text.js";
 
 const isInvalid = (trial) => trial.verdict === "invalid";
 /** How a trial is drawn: by its verdict, and by whether frames were lost. */
@@ -38,7 +38,7 @@ export class Charts {
     this.zoom = h(
       "p",
       { class: "caption wide-row" },
-      h("label", {}, this.near, " near the bounds; trials far from them are at the edge"),
+      h("label", {}, this.near, " show what lies near the bounds; trials far from them stand at the edge"),
     );
     place.append(this.zoom);
     const number = { label: "trial", value: (value) => String(value), whole: true };
@@ -145,7 +145,7 @@ export class Charts {
   words(trial) {
     const load = trial.load === undefined ? "as fast as possible" : rate(trial.load);
     const found = trial.why ? `: ${trial.why.join("; ")}` : "";
-    const lost = `lost ${trial.lost} of ${trial.sent} (${percent(trial.loss)})`;
+    const lost = `lost ${count(trial.lost)} of ${count(trial.sent)} (${percent(trial.loss)})`;
     return `${trial.id} ${words(trial.purpose)} · ${load} · ${lost} · ${trial.verdict}${found}`;
   }
 

@@ -22,7 +22,7 @@ export function lostFrames(samples, name) {
   const told = [...places]
     .sort((one, other) => other[1] - one[1])
     .map(([place, frames]) => `${count(frames)} at ${place}`);
-  if (unexplained) told.push(`${count(unexplained)} at no place that is counted`);
+  if (unexplained) told.push(`${count(unexplained)} at a place that no counter shows`);
   const where = lost === 0 ? "none" : told.length ? told.join(", ") : "no counter says where";
   return `${name}: lost ${count(lost)} of ${count(sent)} frames in ${trials.length} trials: ${where}.`;
 }

@@ -1,8 +1,8 @@
 // The page of a run: what it does, its charts as they grow, where frames were lost, its trials and its log.
 
-import { fill, h, post, say } from "../lib/dom.js";
+import { fill, h, post, say, tell } from "../lib/dom.js";
 import { listen } from "../lib/stream.js";
-import { clock, rate, words } from "../lib/text.js";
+import { clock, count, rate, words } from "../lib/text.js";
 import { Charts } from "./run-charts.js";
 import { Monitor } from "./run-monitor.js";
 import { Log, Trials, lostFrames } from "./run-tables.js";
@@ -70,11 +70,9 @@ fill(
   h("p", { class: "buttons" }, h("label", {}, "shown: ", view.points)),
   view.last,
   view.charts,
-  h("h2", {}, "Where frames were lost"),
-  view.lost,
+  (view.losses = h("section", {}, h("h2", {}, "Where frames were lost"), view.lost)),
   monitorPlace,
-  h("h2", {}, "Trials and rounds"),
-  trials.element,
+  (view.trials = h("section", {}, h("h2", {}, "Trials and rounds"), trials.element)),
   h("h2", {}, "Log"),
   log.element,
 );
@@ -87,6 +85,7 @@ let chosen = null; // null: follow the run
 let drawing = false;
 
 const keyOf = (item) => [item.conf, item.test, item.point].filter(Boolean).join(" · ");
+const isOver = () => ["finished", "stopped", "killed", "gone"].includes(state.state);
 const isSample = (item) => item.k === "trial" || item.k === "round";
 
 listen(run, {
@@ -134,6 +133,8 @@ function draw() {
   drawLast(wanted.at(-1), shown);
   charts.draw(wanted, samples);
   fill(view.lost, lostFrames(wanted, shown));
+  view.losses.hidden = !wanted.some((item) => item.k === "trial") && (isOver() || wanted.length > 0);
+  view.trials.hidden = samples.length === 0 && isOver();
   trials.show(samples, keyOf);
 }
 
@@ -151,7 +152,7 @@ function drawHead() {
   const isRunning = state.state === "running";
   view.bar.hidden = state.share === undefined;
   view.bar.value = state.share ?? 0;
-  say(
+  tell(
     view.left,
     isRunning
       ? (state.left ?? "")
@@ -184,7 +185,7 @@ function drawButtons(isRunning) {
   view.stop.disabled = !isRunning || !state.can_stop;
   const inTest = state.now !== undefined && state.now.event !== "stage_started";
   view.after.disabled = view.stop.disabled || !inTest || state.asked === true;
-  view.buttons.hidden = ["finished", "stopped", "killed", "gone"].includes(state.state);
+  view.buttons.hidden = isOver();
   if (!isRunning) say(view.asked, "");
   if (state.asked) say(view.asked, "It ends after the present test.");
   else if (isRunning && !state.can_stop)
@@ -196,7 +197,7 @@ function drawButtons(isRunning) {
 async function ask(what) {
   if (
     what === "stop" &&
-    !window.confirm("Stop this run now? What was measured is kept, and `nicbench resume` goes on with it.")
+    !window.confirm("Stop this run now? What was measured is kept, and nicbench resume goes on with it.")
   )
     return;
   try {
@@ -223,13 +224,14 @@ function drawChoices(keys) {
 
 function drawLast(last, shown) {
   if (!last) {
-    say(view.last, state.state === "running" ? "Nothing is measured yet." : "This run measured nothing.");
+    const others = "Others measured this, and its results were imported: they are in its report.";
+    say(view.last, !isOver() ? "Nothing is measured yet." : state.verdict === "imported" ? others : "This run measured nothing.");
     return;
   }
   const what =
     last.k === "round"
       ? (last.said ?? "no rate")
-      : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${last.lost} of ${last.sent}`;
+      : `${last.load === undefined ? "as fast as possible" : rate(last.load)}, lost ${count(last.lost)} of ${count(last.sent)}`;
   say(
     view.last,
     `${shown}.${boundsOf(last)} Last: ${last.id} ${what}, ${last.verdict}${last.why ? `: ${last.why[0]}` : ""}`,

@@ -1,6 +1,6 @@
 // The table of all runs. What is seen of it (filters, order, columns, page, what is selected) is in the address.
 
-import { fill, h, say, wordsOf } from "../lib/dom.js";
+import { Kept, arrange, fill, h, say, wordsOf } from "../lib/dom.js";
 import { Address, filterFields, filtersOf, showFilters } from "../lib/filters.js";
 import { count } from "../lib/text.js";
 
@@ -36,6 +36,7 @@ const columns = () => {
 };
 const selected = () => address.query.getAll("pick");
 const [body, head] = [h("tbody"), h("tr")];
+const [kept, keptHeads] = [new Kept(), new Kept()];
 const status = h("p", { class: "caption", role: "status" }, "Reading the runs …");
 const pager = {
   newer: h("button", { type: "button", onclick: () => turn(-ROWS) }, "Previous"),
@@ -100,6 +101,23 @@ fill(
   ),
   h("p", { class: "buttons" }, pager.newer, " ", pager.older),
 );
+
+const code = (text) => h("code", {}, text);
+const first = h(
+  "div",
+  { hidden: true },
+  h("p", {}, "A run appears here as soon as it begins. These commands make the first one; --runs names this folder where it is not ./runs:"),
+  h(
+    "ul",
+    {},
+    h("li", {}, code("nicbench demo --simulated"), " measures a simulated device: in seconds, and without root"),
+    h("li", {}, code("nicbench demo"), " measures how fast the kernel of this machine forwards packets"),
+    h("li", {}, code("nicbench init"), " writes a bench file for the ports of this machine, and ", code("nicbench run"), " measures what it says"),
+  ),
+);
+status.after(first);
+/** What is of use only where there are runs. */
+const controls = main.querySelectorAll("form, .buttons, .scroll");
 
 const set = (changes) => address.set(changes);
 const turn = (by) => set({ from: String(Math.max(0, Number(address.query.get("from") ?? 0) + by)) });
@@ -171,44 +189,13 @@ function drawControls() {
 }
 
 function drawRows({ every, found, from, rows, reading }) {
-  const sort = address.query.get("sort") ?? "-at";
-  const order = (name) => (sort === name ? "ascending" : sort === `-${name}` ? "descending" : null);
-  fill(
-    head,
-    h("th", { scope: "col" }, h("span", { class: "unseen" }, "select")),
-    columns().map((name) =>
-      h(
-        "th",
-        { scope: "col", class: NUMBERS.includes(name) ? null : "words", "aria-sort": order(name) },
-        h(
-          "button",
-          { type: "button", class: "plain", onclick: () => sortBy(name) },
-          COLUMNS[name],
-          order(name) ? h("span", { "aria-hidden": "true" }, order(name) === "ascending" ? " ▲" : " ▼") : null,
-        ),
-      ),
-    ),
-  );
-  fill(
+  arrange(head, [keptHeads.get("select", "", () => h("th", { scope: "col" }, h("span", { class: "unseen" }, "select"))), ...columns().map(headOf)]);
+  arrange(
     body,
-    rows.map((row) =>
-      h(
-        "tr",
-        {},
-        h(
-          "td",
-          {},
-          h("input", {
-            type: "checkbox",
-            "aria-label": `select ${row.title ?? row.run} of ${row.at}`,
-            checked: selected().includes(row.run),
-            onchange: (event) => pick(row.run, event.target.checked),
-          }),
-        ),
-        columns().map((name) => cell(row, name)),
-      ),
-    ),
+    rows.map((row) => kept.get(row.run, [row, columns()], () => rowOf(row))),
   );
+  kept.only(rows.map((row) => row.run));
+  for (const box of body.querySelectorAll("td:first-child input")) box.checked = selected().includes(box.value);
   const all = every === found ? `${count(every)} runs` : `${count(found)} of ${count(every)} runs`;
   if (reading) again = READING_MS;
   say(
@@ -216,20 +203,49 @@ function drawRows({ every, found, from, rows, reading }) {
     reading
       ? `${all}, as they were known last; they are being read`
       : every === 0
-        ? "There are no runs in this folder yet. `nicbench run BENCH.yaml` makes one."
+        ? "There are no runs in this folder yet."
         : rows.length
           ? `${all}; ${count(from + 1)} to ${count(from + rows.length)} are shown`
           : `${all} match`,
   );
+  for (const each of [...controls, pager.newer.parentElement]) each.hidden = every === 0 && !reading;
+  first.hidden = every !== 0 || reading;
   pager.newer.disabled = from === 0;
   pager.older.disabled = from + rows.length >= found;
+}
+
+/** The head of a column, which is a button for its order. */
+function headOf(name) {
+  const made = keptHeads.get(name, "", () =>
+    h(
+      "th",
+      { scope: "col", class: NUMBERS.includes(name) ? null : "words" },
+      h("button", { type: "button", class: "plain", onclick: () => sortBy(name) }, COLUMNS[name], h("span", { "aria-hidden": "true" })),
+    ),
+  );
+  const sort = address.query.get("sort") ?? "-at";
+  const order = sort === name ? "ascending" : sort === `-${name}` ? "descending" : null;
+  if (order) made.setAttribute("aria-sort", order);
+  else made.removeAttribute("aria-sort");
+  say(made.querySelector("span"), order ? (order === "ascending" ? " ▲" : " ▼") : "");
+  return made;
+}
+
+function rowOf(row) {
+  const box = h("input", {
+    type: "checkbox",
+    value: row.run,
+    "aria-label": `select ${row.title ?? row.run} of ${row.at}`,
+    onchange: (event) => pick(row.run, event.target.checked),
+  });
+  return h("tr", {}, h("td", {}, box), columns().map((name) => cell(row, name)));
 }
 
 function cell(row, name) {
   if (name === "title" || name === "run")
     return h(
       "td",
-      { class: "words" },
+      { class: `words ${name}` },
       h("a", { href: `/runs/${encodeURIComponent(row.run)}` }, (name === "run" ? null : row.title) ?? row.run),
     );
   if (name === "verdict")
@@ -244,7 +260,7 @@ function cell(row, name) {
         " ",
       ]),
     );
-  if (NUMBERS.includes(name)) return h("td", {}, count(row[name]));
+  if (NUMBERS.includes(name)) return h("td", { "data-label": COLUMNS[name] }, count(row[name]));
   const value = row[name];
   return h("td", { class: "words" }, (Array.isArray(value) ? value.join(", ") : value) || "–");
 }

@@ -6,28 +6,33 @@ import { change, count, date, several } from "../lib/text.js";
 
 const OUTCOMES = { worse: "incomplete", better: "valid", different: "label", "not comparable": "disturbed" };
 const run = (name) => h("a", { href: `/runs/${encodeURIComponent(name)}` }, name);
+const HEADS = ["series", "first run after", "change", "outcome", "what differs from the run before"];
+const FEWEST = 4; // compare/regressions.py
 let asked = 0;
 
 const page = new HistoryPage(document.getElementById("main"), {
   title: "Trends",
   about:
-    "A value over time, run by run. A change is claimed by the rule of nicbench check: four runs and more on each " +
-    "side, and a difference that their numbers and intervals show.",
+    "A value over time, run by run. A change (dashed) is claimed by the rule of nicbench check: four runs and more on " +
+    "each side, and a difference that their numbers and intervals show. Level lines are the medians between changes.",
   api: "/api/trends",
-  choices: (found) => [tolerance(found)],
+  choices: () => [tolerance()],
   chart: (found) => ({ x: TIME, series: seriesOf(found, "at") }),
   drawn: (found) => showChanges(found),
 });
 
+const field = h("input", {
+  type: "text",
+  inputmode: "decimal",
+  "data-name": "tolerance",
+  onchange: (event) => page.address.set({ tolerance: event.target.value || null }),
+});
+const ignored = h("label", {}, "ignore changes up to (%) ", field);
+
+/** The field of the tolerance, which is left alone while somebody types in it. */
 function tolerance() {
-  const field = h("input", {
-    type: "text",
-    inputmode: "decimal",
-    "data-name": "tolerance",
-    value: page?.query.get("tolerance") ?? new URLSearchParams(location.search).get("tolerance") ?? "1",
-    onchange: (event) => page.address.set({ tolerance: event.target.value || null }),
-  });
-  return h("label", {}, "ignore changes up to (%) ", field);
+  if (document.activeElement !== field) field.value = page.query.get("tolerance") ?? "1";
+  return ignored;
 }
 
 /** Asks for the changes, which take longer than the points, and draws them when they are there. */
@@ -68,7 +73,7 @@ function drawChanges(found, series) {
   fill(
     page.below,
     h("h2", {}, "Changes"),
-    rows.length === 0 ? h("p", {}, "No change of level can be claimed from these runs.") : table(rows),
+    rows.length === 0 ? h("p", {}, none(found)) : table(rows),
     earlier ? h("p", { class: "caption" }, `${several(earlier, "earlier change is", "earlier changes are")} not listed.`) : null,
     recent.map((each) =>
       h(
@@ -83,17 +88,22 @@ function drawChanges(found, series) {
   );
 }
 
+/** Why there is no change. */
+const none = (found) =>
+  found.series.every((each) => each.count < 2 * FEWEST)
+    ? `No change can be claimed yet: that takes ${FEWEST} runs before it and ${FEWEST} after it.`
+    : "No change of level can be claimed from these runs.";
+
 const figures = (number) => (number === 1 ? "figure lies" : `${number} figures lie`);
 
 function table(rows) {
-  const heads = ["series", "first run after", "change", "outcome", "what differs from the run before"];
   return h(
     "div",
     { class: "scroll changes", tabindex: "0", role: "region", "aria-label": "Changes" },
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col", class: "words" }, text)))),
+      h("thead", {}, h("tr", {}, HEADS.map((text) => h("th", { scope: "col", class: "words" }, text)))),
       h("tbody", {}, rows.map(row)),
     ),
   );
@@ -102,14 +112,15 @@ function table(rows) {
 function row(one) {
   const between = one.between ? `; ${one.between} in between belong to neither side` : "";
   const values = `${sideOf(one.before, one.before_below)} → ${sideOf(one.after, one.after_below)}`;
+  const about = (at, what = "words") => ({ class: what, "data-label": HEADS[at] });
   return h(
     "tr",
     {},
-    h("td", { class: "words" }, one.name),
-    h("td", { class: "words" }, run(one.run), h("br"), h("span", { class: "caption" }, `${date(one.at)}, after `, run(one.run_before), between)),
-    h("td", { class: "words" }, h("b", {}, sizeOf(one)), h("br"), h("span", { class: "caption" }, values, h("br"), one.why)),
-    h("td", { class: "words short" }, h("span", { class: `badge ${OUTCOMES[one.outcome] ?? "label"}` }, one.outcome), h("br"), beside(one)),
-    h("td", { class: "words" }, differences(one)),
+    h("td", about(0), one.name),
+    h("td", about(1), run(one.run), h("br"), h("span", { class: "caption" }, `${date(one.at)}, after `, run(one.run_before), between)),
+    h("td", about(2), h("b", {}, sizeOf(one)), h("br"), h("span", { class: "caption" }, values, h("br"), one.why)),
+    h("td", about(3, "words short"), h("span", { class: `badge ${OUTCOMES[one.outcome] ?? "label"}` }, one.outcome), h("br"), beside(one)),
+    h("td", about(4), differences(one)),
   );
 }
 
