@@ -313,7 +313,7 @@ def explain_unvalidated(lower_frames_per_s: float, limits: Limits) -> str:
         return f"{SENT_LESS}: no trial of {limits.longest_trial_s:g} s could confirm the rate"
     most = limits.maximum_load_frames_per_s
     if limits.maximum_limited_by is LimitedBy.TESTER and lower_frames_per_s > most * (1.0 + CLOSE):
-        why = f"the tester sends no more than {most:.0f} frames/s"
+        why = f"the tester sends no more than {most:.0f} frames/s by now"
         return f"{why}: no trial of {limits.longest_trial_s:g} s could confirm the rate"
     return f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate"
 
