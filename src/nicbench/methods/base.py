@@ -1,7 +1,6 @@
 """A method: one way of measuring, one file. A method uses the context, search, stats and units, but no host or engine.
 
-There are two families: methods of frames, which a tester sends and counts, and methods of rounds, in which established
-tools move bytes between hosts.
+There are two families: methods of frames, which a tester sends, and of rounds, in which tools move bytes between hosts.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ class SearchResult(Frozen):
 
 
 class Promise(Frozen):
-    """A promise of a result for every later trial: up to this load at most this share of the offered frames is lost.
-
-    ``name`` is that of the goal, ``value`` names the rate among the result's values.
+    """A promise for every later trial: up to this load at most this share of the offered frames is lost. ``name`` is
+    that of the goal, ``value`` that of the rate among the result's values.
     """
 
     name: str
@@ -143,9 +141,8 @@ class RoundContext(AnyContext, Protocol):
     """The name of a folder that no other run uses."""
 
     def prepare(self, preparation: Preparation) -> None:
-        """Requests a preparation before the next round that is actually played.
-
-        Nothing is prepared where a resumed run has all rounds in its journal. The run ends where the preparation fails.
+        """Requests a preparation before the next round that is played, rather than taken from the journal of a resumed
+        run. The run ends where the preparation fails.
         """
 
     async def steer_interrupts(self, endpoint: str, cpus: tuple[int, ...] | None) -> None:
@@ -175,6 +172,8 @@ class Method(DescribedPlugin, ABC):
     """Whether `nicbench serve` makes its results; a bench file cannot ask for it."""
     sees_faults: ClassVar[bool] = False
     """Whether its values show what a DUT with known faults does to frames."""
+    gives_points: bool = False
+    """Whether it gives at most one result for each of its ``points``."""
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name
@@ -334,6 +333,7 @@ class FrameMethod(Method):
     """Base of methods that send frames by a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
 
     measures = "frames"
+    gives_points = True
     chooses_ways: ClassVar[bool] = False
     """Whether its trials load other ways than all of the pattern alike."""
     takes_broadcasts: ClassVar[bool] = False

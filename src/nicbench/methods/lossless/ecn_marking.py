@@ -128,6 +128,7 @@ class _Onset:
 class EcnMarking(FrameMethod):
     """Marks against load, by codepoint."""
 
+    gives_points = False
     kind: ClassVar[str] = "ecn-marking"
     question: ClassVar[str] = "From which load does {subject} mark frames (ECN), how many, and by the rules?"
 
