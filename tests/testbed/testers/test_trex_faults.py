@@ -30,8 +30,8 @@ from nicbench.store.folder import RunFolder
 
 
 def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex: Any, tmp_path: Path) -> None:
-    # Sending all would take it seven times as long as asked for: a busy machine may stop it late, and never so late that
-    # everything was sent, which `tester_overtime_share` of these tests would take for a load that the DUT passed.
+    # Sending all takes it seven times as long as asked for: a busy machine may stop it late, and never so late that
+    # everything was sent, which the `tester_overtime_share` of these tests takes for a load that the DUT passed.
     trex.SERVER.limit = 2000.0
     status, folder = run(tmp_path, bench(THROUGHPUT.replace("50 ms", "1 s")))
     assert status == 0
