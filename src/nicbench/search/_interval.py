@@ -91,9 +91,16 @@ def read(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Reading:
 def bounds_so_far(samples: Iterable[Sample], goal: Goal, limits: Limits) -> tuple[float | None, float | None]:
     """Returns the highest load that passes and the lowest that fails, in frames per second; None where none is known.
 
-    For whoever watches a search: the rule is that of its outcome.
+    For whoever watches a search: the rule is that of its outcome, in which a trial that was not sent as it was asked
+    for is one of the load that was sent.
     """
-    found = read(samples, goal, limits).bounds
+    least = 1.0 - limits.precision / 2
+    sent = (
+        one if one.sent_share >= least else one.count_at(one.load_frames_per_s * one.sent_share)
+        for one in samples
+        if one.sent_share > 0.0
+    )
+    found = read(sent, goal, limits).bounds
     lower = None if found.lower is None else found.lower.frames_per_s
     return lower, None if found.upper is None else found.upper.frames_per_s
 
