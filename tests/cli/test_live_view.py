@@ -41,13 +41,17 @@ from nicbench.core.result import Result, ResultVerdict
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, MachineCpu, Round, RoundRequest
 from nicbench.core.trial import CpuTime, Health, PortReading, Purpose, Reading, Trial, TrialRequest
 from nicbench.core.verdict import Finding, Reason, Verdict
+from nicbench.methods.agreement import Agreement
+from nicbench.methods.base import Method
+from nicbench.methods.soak import Soak
+from nicbench.methods.throughput import Throughput
 from nicbench.stats.activity import Activity
 from nicbench.stats.time_left import TimeLeft
 
 GOLDEN: Final = Path(__file__).parent / "golden"
 ROOT: Final = Path(__file__).parents[2]
 S: Final = 1_000_000_000
-SEARCH: Final = TestStarted(test="throughput", method="throughput", points=7, estimate_s=600.0)
+SEARCH: Final = TestStarted(test="throughput", method="throughput", points=7, results=7, estimate_s=600.0)
 GOALS: Final = ("NDR", "PDR")
 
 
@@ -266,6 +270,26 @@ def test_the_next_frame_size_begins_without_the_bounds_of_the_last() -> None:
     assert "NDR" not in screen((*A_SEARCH, other), 80)
 
 
+def test_more_results_than_there_are_points_are_never_told_as_a_part_of_them() -> None:
+    """A soak has a result for each estimate of its critical load, a stream one for each group of ports."""
+
+    def shown(method: Method) -> str:
+        gives = method.points() if method.gives_points else None
+        begun = TestStarted(test="it", method=method.kind, points=method.points(), results=gives, estimate_s=60.0)
+        results = (
+            Result(id=f"it/{number}", test="it", method=method.kind, parameters={}, values={}) for number in range(6)
+        )
+        return screen((begun, *(ResultReady(test="it", result=one) for one in results)), 80)
+
+    critical = Soak.Options.model_validate({"critical_load": {}})
+    assert "it (6 results so far)" in shown(Soak("it", critical))
+    held = {"rate": "line_rate", "trial": {"duration": 540.0, "interval": 60.0}}
+    assert "it (6 of 10 results)" in shown(Soak("it", Soak.Options.model_validate(held)))
+    assert "it (6 results so far)" in shown(Agreement("it", Agreement.Options()))
+    assert "it (6 of 7 results)" in shown(Throughput("it", Throughput.Options()))
+    assert "so far" in shown(Throughput("it", Throughput.Options(frame_bytes=(64, 128))))
+
+
 def test_what_is_waited_for_is_gone_when_the_run_goes_on() -> None:
     assert "place 2 in the queue" in screen(WAITING, 80)
     assert "queue" not in screen((*WAITING, StageStarted(stage="testbed", text="making the testbed")), 80)
@@ -274,7 +298,7 @@ def test_what_is_waited_for_is_gone_when_the_run_goes_on() -> None:
 def test_a_run_on_a_terminal_shows_the_bounds_of_its_search(tmp_path: Path) -> None:
     run = ("run", str(ROOT / "examples/simulated.yaml"), "--runs", str(tmp_path), "--no-report")
     shown = in_a_terminal((sys.executable, "-m", "nicbench", *run))
-    assert "throughput, 64 bytes (0 of 2 points done)" in shown
+    assert "throughput, 64 bytes (0 of 2 results)" in shown
     assert "PDR:  passes 500.3 kpps  fails 505.3 kpps  0.999 % apart" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")
 

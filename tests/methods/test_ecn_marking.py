@@ -149,3 +149,13 @@ async def test_nothing_is_said_of_frames_that_never_arrived() -> None:
     (rules,) = [one.values for one in results if one.parameters["part"] == "rules"]
     assert rules["accepted"] is None
     assert rules["handling"] == "not known: no ECT(0) frame arrived, no CE frame arrived"
+
+
+async def test_marks_of_a_disturbed_trial_are_no_bound() -> None:
+    every = await marks(Bucket(1_100.0, disturbed=range(1, 1000)))
+    found = onset(every, "ECT(0)")
+    assert (found.value, found.upper, found.limited_by) == (found.lower, None, None)
+    assert found.lower is not None
+    assert found.lower <= 1_100.0
+    (last,) = [one for one in every if one.parameters["part"] == "onset" and one.parameters["codepoint"] == "ECT(0)"]
+    assert last.values["marked_from_frames_per_s"] is None

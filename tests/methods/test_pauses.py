@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from nicbench.core.headers.pause import Pausing, pause_seconds
 from nicbench.core.reading import Arrivals, Counts, Silence
 from nicbench.core.result import Bounded, Result, ResultVerdict
-from nicbench.core.trial import Reading, StreamReading, TrialRequest
+from nicbench.core.trial import Reading, StreamReading, Trial, TrialRequest
+from nicbench.core.verdict import Verdict
 from nicbench.methods.lossless._pauses import Observed
 from nicbench.methods.lossless.head_room import HeadRoom
 from nicbench.methods.lossless.pause_reaction import PauseReaction
 from nicbench.methods.lossless.pause_storm import PauseStorm
 
-from .known import KnownContext, reading_of, run
+from .known import HELD_UP, KnownContext, reading_of, run
 
 LINK = 1e8
 FRAME_BYTES = 500
@@ -209,6 +210,29 @@ async def test_a_switch_that_drops_before_it_pauses_or_has_too_little_is_told() 
     assert little.values["handling"] == "has less head room than 8000 bytes"
     never = await head_room(Switch(head_room=0))
     assert never.values["handling"] == "never pauses its neighbour"
+
+
+class Disturbed(Behind):
+    """Before the switch with a tester that is disturbed wherever frames are lost."""
+
+    async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+        trial, _ = await super().measure(point, request)
+        disturbed = trial.reading.counts.lost > 0
+        return trial.model_copy(update={"verdict": Verdict(findings=(HELD_UP,) if disturbed else ())}), disturbed
+
+
+async def test_what_a_disturbed_trial_lost_bounds_no_head_room() -> None:
+    options = HeadRoom.Options(most=200, loss_verification=0, needs=30_000, **COMMON)
+    (result,) = await run(HeadRoom("room", options), Disturbed(Switch(xoff=20_000, head_room=10_000)))
+    found, takes = bounds(result, "head_room_bytes"), bounds(result, "taken_bytes")
+    assert (found.upper, found.limited_by, takes.upper, takes.limited_by) == (None, None, None, None)
+    assert found.lower is not None
+    assert found.lower <= 10_000
+    assert result.verdict is ResultVerdict.DISTURBED
+    assert result.values["accepted"] is None
+    assert result.values["handling"] == "not known: every trial that lost frames was disturbed"
+    (early,) = await run(HeadRoom("room", options), Disturbed(Switch(late=12_000)))
+    assert "drops before it pauses" not in str(early.values["handling"])
 
 
 async def test_what_the_tester_does_not_send_is_no_fault_of_the_switch() -> None:

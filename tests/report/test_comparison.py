@@ -15,7 +15,7 @@ from nicbench.report.comparison import Comparison, comparison
 from nicbench.report.drawing import charts
 from nicbench.report.drawing.bars import bins_chart
 from nicbench.report.drawing.plots import curve_chart
-from nicbench.report.drawing.rates import has_cut_intervals, rate_multiples, rates_chart
+from nicbench.report.drawing.rates import has_cut_intervals, has_unscaled_rates, rate_multiples, rates_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN
@@ -227,6 +227,24 @@ def test_an_interval_that_would_squeeze_the_bars_is_cut_and_its_end_told(count: 
     assert ">to 2\u202f500<" in drawing
     assert "300 to 2\u202f500" in drawing
     assert has_cut_intervals(table, table.goals[0])
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_a_rate_that_is_not_scaled_to_the_clock_of_the_others_is_hollow(count: int) -> None:
+    names = [f"setting {number}" for number in range(count)]
+    results = [throughput(name, 1, 64, (0.4, 0.41)) for name in names]
+    results[0] = results[0].model_copy(update={"values": {**results[0].values, "ndr_unscaled_clock_hz": 3e9}})
+    table = compare(results, names).rates[0]
+    chart = rates_chart(table, table.goals[0], charts.WIDE)
+    drawings = [svg(chart, 1, "rates")] if chart else []
+    drawings += [panel.drawing.svg for panel in rate_multiples(table, table.goals[0], identifiers())]
+    (drawing,) = drawings
+    assert drawing.count("not scaled to one clock") >= 1
+    assert has_unscaled_rates(table, table.goals[0])
+    if chart is not None:
+        hollow = [layer for layer in chart["layer"] if layer["mark"].get("filled") is False]
+        found = [point["configuration"] for layer in hollow for point in chart["datasets"][layer["data"]["name"]]]
+        assert found == [names[0]]
 
 
 def tail(configuration: str, outside: float) -> Result:

@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 
 from nicbench.core.result import Bounded, number_of
+from nicbench.export.reading import document_of
 from nicbench.report.answer.sentences import answers_of
-from nicbench.report.drawing.charts import NARROW, WIDE, Format
+from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart
 from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, Covariate, fit_caption, fit_chart
 from nicbench.report.fits import RateFit, rate_fits
 from nicbench.report.gather import gather
 from nicbench.report.section import Section
 from nicbench.search import fit_line
+from nicbench.search._simulated import SimulatedDut, SimulatedMachine
+from nicbench.search._simulated_neighbour import SimulatedNeighbour
 from nicbench.search.base import NDR, Limits
 from nicbench.store import RunFolder
 
@@ -131,9 +134,65 @@ def test_the_sentence_says_what_an_estimated_rate_is_of_and_what_the_trials_pass
     assert float(found[1]) == pytest.approx(half / 1e3, rel=0.01)
 
 
-def test_the_caption_names_the_sizes_that_are_scaled_to_a_clock(changing_section: Section) -> None:
-    assert "Scaled to one clock of the core, as they follow it: NDR at 64" in changing_section.table.caption
-    assert "; not scaled: NDR at 512" in changing_section.table.caption
+@pytest.fixture(scope="module")
+def slower_run(synthetic: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A size scaled to the highest clock, one whose core always ran slower, and two whose core ran at that clock."""
+    run = synthetic.SyntheticRun(tmp_path_factory.mktemp("runs")).start()
+    changing = _estimated.machine(3, clocks=(1.0, 0.95, 0.88))
+    slower = _estimated.machine(1, busy=False, clocks=(0.9,))
+    steady = {size: _estimated.machine(size, busy=False) for size in (1024, 1518)}
+    _estimated.estimate(run, {64: changing, 512: slower, **steady})
+    path: Path = run.finish()
+    return path
+
+
+def points_in(chart: dict[str, Any], goal: str) -> list[dict[str, Any]]:
+    found = (point for points in chart["datasets"].values() for point in points)
+    return [point for point in found if point["goal"] == goal and "note" in point]
+
+
+def test_a_rate_that_is_not_scaled_to_the_clock_of_the_others_is_drawn_hollow_and_named(slower_run: Path) -> None:
+    section = section_of(slower_run)
+    chart = rates_by_size_chart(section, WIDE)
+    assert chart is not None
+    told = {point["size"]: "not scaled" in point["note"] for point in points_in(chart, "NDR")}
+    assert told == {"64": False, "512": True, "1024": False, "1518": False}
+    drawn = [layer for layer in chart["layer"] if layer["encoding"].get("color", {}).get("field") == "goal"]
+    hollow = {layer["data"]["name"] for layer in drawn if layer["mark"].get("filled") is False}
+    joined = {layer["data"]["name"] for layer in drawn if layer["mark"]["type"] == "line"}
+    assert {point["size"] for name in hollow for point in chart["datasets"][name]} == {"512"}
+    assert "512" not in {point["size"] for name in joined for point in chart["datasets"][name] if "note" in point}
+    assert "A hollow point without an arrow" in rates_by_size_caption(section)
+    assert "not to be compared with those that are: NDR at 512, PDR at 512" in section.table.caption
+
+
+def test_exports_tell_which_rates_are_not_scaled(slower_run: Path) -> None:
+    document = document_of(RunFolder.open(slower_run))
+    told = {result.result: {value.name for value in result.values} for result in document.results}
+    names = {name: "ndr_unscaled_clock_hz" in values for name, values in told.items()}
+    assert names == {f"throughput/{size}": size == 512 for size in (64, 512, 1024, 1518)}
+
+
+def test_notes_on_a_rate_that_no_trial_came_near_are_marked_as_such(
+    synthetic: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    run = synthetic.SyntheticRun(tmp_path_factory.mktemp("runs")).start()
+    always = SimulatedNeighbour(regimes=((0.004, 0.003),))
+    _estimated.estimate(
+        run,
+        {
+            64: SimulatedMachine(SimulatedDut(400_000), 3, neighbour=always),
+            512: _estimated.machine(1, busy=False, clocks=(0.9,)),
+        },
+    )
+    notes = section_of(run.finish()).search_notes
+    assert {note.text.partition(":")[0]: note.is_extrapolated for note in notes} == {
+        "Search at 64 bytes": True, "Search at 512 bytes": False}  # fmt: skip
+
+
+def test_where_all_rates_are_of_one_clock_no_point_is_hollow(changing_section: Section) -> None:
+    assert "hollow" not in rates_by_size_caption(changing_section)
+    assert "scaled" not in changing_section.table.caption
 
 
 def test_trials_that_lost_frames_lie_on_either_line_whatever_else_slowed_them(changing_section: Section) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.reading import Counts
 from nicbench.core.result import LimitedBy
+from nicbench.search._estimating import fit_goal, outcome_of_fit
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
 from nicbench.search._simulated_neighbour import SimulatedNeighbour
 from nicbench.search.base import NDR, PDR, CeilingReached, Limits, Measure, Outcome, Sample
@@ -228,7 +230,8 @@ def of_a_slower_run(measure: Measure, reference: ReferenceClock | None) -> Measu
 @pytest.mark.parametrize("seed", range(4))
 def test_a_run_that_never_sees_the_highest_clock_states_its_rates_for_the_reference(seed: int) -> None:
     """Clocks from 3.72 to about 3.85 GHz, where earlier runs have seen 4 GHz."""
-    neighbour = SimulatedNeighbour(slope=0.0, clocks=(0.96, 0.95, 0.93), regime_s=3.0)
+    calm = ((0.1, 0.0),)
+    neighbour = SimulatedNeighbour(slope=0.0, regimes=calm, clocks=(0.96, 0.95, 0.93), regime_s=3.0)
 
     def outcome(reference: ReferenceClock | None) -> Outcome:
         machine = SimulatedMachine(SimulatedDut(400_000), seed, neighbour=neighbour)
@@ -245,6 +248,7 @@ def test_a_run_that_never_sees_the_highest_clock_states_its_rates_for_the_refere
     estimates = [one.estimate for one in (without, with_it)]
     assert [one and one.reference_seen_on for one in estimates] == [None, SHOWN.seen_on]
     assert [one and one.stated_clock_hz == 4e9 for one in estimates] == [False, True]
+    assert [one and one.extrapolated for one in estimates] == [False, True]
     assert any("extrapolated to 4.00 GHz, the highest clock that this machine" in note for note in with_it.notes)
     assert with_it.trials <= without.trials + 4
 
@@ -293,3 +297,20 @@ def test_a_goal_without_a_rate_has_no_note_about_one() -> None:
     assert (outcomes["NDR"].outcome, outcomes["PDR"].outcome) == ("none", "interval")
     about_a_rate = ("% wide", "dedicated core", "half of the trials", "extrapolated", "could confirm")
     assert not [note for note in outcomes["NDR"].notes if any(words in note for words in about_a_rate)]
+
+
+def test_rates_as_observed_are_said_to_be_of_no_clock_and_of_no_core_of_its_own() -> None:
+    """Where the model does not fit, the rates are the trials' own, and nothing that the model says is told of them."""
+    machine = SimulatedMachine(SimulatedDut(400_000), 1, neighbour=SimulatedNeighbour(clocks=CLOCKS, regime_s=3.0))
+    estimated = search(machine.measure)["NDR"].estimate
+    assert estimated is not None
+    assert (estimated.stated_clock_hz, estimated.unscaled_clock_hz) == (pytest.approx(4e9), None)
+    asked = limits()
+    fitted = fit_goal(machine.trials, NDR, asked, 0.95)
+    assert fitted is not None
+    outcome = outcome_of_fit(replace(fitted, misfit="the rate drifts"), asked, settled=True, passed_for_s=None)
+    assert outcome.notes == ("the rate drifts: the rates are those observed, with their spread, not an estimate",)
+    observed = outcome.estimate
+    assert observed is not None
+    assert (observed.stated_clock_hz, observed.half_frames_per_s, observed.slope) == (None, None, None)
+    assert observed.unscaled_clock_hz == observed.lowest_clock_hz < 0.99 * 4e9

@@ -6,7 +6,7 @@ import pytest
 
 from nicbench.core.reading import Counts
 from nicbench.core.result import LimitedBy
-from nicbench.search._interval import outcome_of
+from nicbench.search._interval import bounds_so_far, outcome_of
 from nicbench.search.base import NDR, PDR, Limits, Outcome, Sample
 
 LIMITS = Limits(
@@ -165,3 +165,13 @@ def test_an_upper_bound_is_raised_by_the_testers_longest_pause() -> None:
     outcome = ndr(sample(199_000, 0), failed)
     assert outcome.rate.lower == 199_000
     assert outcome.rate.upper == pytest.approx(200_200)
+
+
+def test_whoever_watches_a_search_is_not_shown_a_load_that_was_not_sent_as_one_that_passes() -> None:
+    """Of 900 000 frames the tester sent 300 000, which the DUT passed; of the last trial it sent none."""
+    counts = Counts(intended=900_000, sent=300_000, unsent_tester=600_000, received=300_000, lost=0)
+    short = sample(900_000, 0).model_copy(update={"counts": counts, "valid": False})
+    none = sample(950_000, 0).model_copy(
+        update={"counts": Counts(intended=950_000, sent=0, unsent_tester=950_000, received=0, lost=0)}
+    )
+    assert bounds_so_far([sample(500_000, 9), short, none], NDR, LIMITS) == (300_000, 500_000)

@@ -10,7 +10,7 @@ import pytest
 from nicbench.core.result import LimitedBy
 from nicbench.search._critical_load import Course, CriticalLoadSearch
 from nicbench.search._simulated import SimulatedDut, SimulatedMachine
-from nicbench.search.base import Goal, Limits, Outcome
+from nicbench.search.base import CeilingReached, Goal, Limits, Outcome, Sample
 
 COURSE = Course(total_s=140.0, first_trial_s=5.1, longer_by_s=0.1, pause_s=0.5)
 MAXIMUM = 1e6
@@ -156,3 +156,63 @@ def test_disturbed_trials_count_half_and_mark_the_answer() -> None:
     outcome = search.run(disturbed, [goal()], limits())["critical"]
     assert outcome.disturbed
     assert outcome.notes[0] == f"{outcome.trials} of {outcome.trials} trials were disturbed and count half"
+
+
+@pytest.mark.parametrize("says", [True, False], ids=["it is told so", "the trial shows it"])
+@pytest.mark.parametrize("first", [1, 3, 6, 10])
+def test_a_tester_that_falls_short_for_a_while_moves_the_critical_load_no_lower(first: int, says: bool) -> None:
+    """From the `first` trial on a tester of 1 Mpps sends 100 kpps in two trials, without a frame lost."""
+    machine, made = SimulatedMachine(SimulatedDut(4e5), 1), list[float]()
+
+    def measure(load: float, duration_s: float) -> Sample:
+        made.append(load)
+        if load <= 1e5 or not first <= len(made) < first + 2:
+            return machine.measure(load, duration_s)
+        if says and first > 1:
+            raise CeilingReached(1e5)
+        short = machine.measure(1e5, duration_s)
+        intended = int(load * duration_s)
+        counts = {"intended": intended, "unsent_tester": intended - short.counts.sent}
+        update = {"load_frames_per_s": load, "valid": False, "counts": short.counts.model_copy(update=counts)}
+        return short.model_copy(update=update)
+
+    outcome = CriticalLoadSearch(COURSE, 1).run(measure, [goal()], limits())["critical"]
+    rate = outcome.rate
+    assert rate.lower is not None
+    assert rate.upper is not None, rate
+    assert rate.lower <= 4e5 * 1.001
+    assert rate.upper >= 4e5
+    assert rate.limited_by is LimitedBy.DUT
+
+
+def test_a_tester_that_sends_less_from_some_trial_on_is_said_to_and_no_ceiling() -> None:
+    """A DUT of 400 kpps; from the fifth trial on the tester sends no more than 300 kpps."""
+    whole = SimulatedMachine(SimulatedDut(4e5), 1)
+    slow = SimulatedMachine(SimulatedDut(4e5), 1, ceiling_frames_per_s=3e5, says_ceiling=False)
+
+    def measure(load: float, duration_s: float) -> Sample:
+        return (whole if len(whole.trials) < 4 else slow).measure(load, duration_s)
+
+    outcome = CriticalLoadSearch(COURSE, 1).run(measure, [goal()], limits())["critical"]
+    assert outcome.rate.limited_by is not LimitedBy.TESTER
+    assert outcome.rate.lower is not None
+    assert outcome.rate.lower <= 4e5 * 1.001
+    assert outcome.rate.upper is None or outcome.rate.upper >= 4e5
+    assert any("which is a disturbance and no ceiling: at last none above" in note for note in outcome.notes)
+
+
+def test_what_was_measured_before_the_tester_sent_less_than_the_minimum_stands() -> None:
+    machine = SimulatedMachine(SimulatedDut(4e5), 1)
+
+    def measure(load: float, duration_s: float) -> Sample:
+        if len(machine.trials) >= 8:
+            raise CeilingReached(500.0)
+        return machine.measure(load, duration_s)
+
+    outcome = CriticalLoadSearch(COURSE, 1).run(measure, [goal()], limits())["critical"]
+    assert outcome.rate.lower is not None
+    assert outcome.rate.lower <= 4e5 <= (outcome.rate.upper or 1e9)
+    most = max(trial.load_frames_per_s for trial in machine.trials)
+    said = f"the tester sent 500 frames/s at last, less than the minimum load, and {most:.0f} frames/s in an earlier"
+    assert any(note.startswith(said) for note in outcome.notes)
+    assert not outcome.converged

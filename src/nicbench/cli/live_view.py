@@ -80,12 +80,19 @@ def _headings(activity: Activity, *, narrow: bool) -> Iterator[str]:
     if test is None:
         yield ", ".join(filter(None, (activity.stage, place)))
     else:
-        done = "" if test.points <= 1 else f" ({activity.results} of {test.points}{'' if narrow else ' points done'})"
-        yield f"{', '.join(filter(None, (test.test, place)))}{done}"
+        yield f"{', '.join(filter(None, (test.test, place)))}{_done(activity.results, test.results, narrow=narrow)}"
     if current is not None:
         yield f"  {_current_words(current, activity)}"
     elif last is not None:
         yield f"  after {last.kind} {activity.samples}"
+
+
+def _done(results: int, of: int | None, *, narrow: bool) -> str:
+    """Says how many results a test has, and of how many where that is known beforehand."""
+    if of is None or results > of:
+        named = "done" if narrow else "result so far" if results == 1 else "results so far"
+        return f" ({results} {named})" if results else ""
+    return f" ({results} of {of}{'' if narrow else ' results'})" if of > 1 else ""
 
 
 def _current_words(current: Current, activity: Activity) -> str:

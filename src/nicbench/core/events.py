@@ -103,12 +103,15 @@ class ConfigurationSet(Frozen):
 
 
 class TestStarted(Frozen):
-    """A test begins; ``points`` is how many measurement points (frame sizes) it has."""
+    """A test begins; ``points`` is how many measurement points (frame sizes) it has, ``results`` how many results it
+    gives at most: None where that is not known beforehand.
+    """
 
     event: Literal["test_started"] = "test_started"
     test: str
     method: str
     points: int
+    results: int | None = None
     estimate_s: float
     kept: int = 0
     """The trials or rounds of it that the journal of a resumed run has; they are not made again."""

@@ -276,6 +276,8 @@ class Result(Frozen):
     disturbed_runs: int = Field(default=0, exclude_if=lambda runs: runs == 0)
     """How many runs are disturbed, in a result over several; its verdict may be a worse one. Since format 1.6."""
     disturbances: tuple[str, ...] = ()
+    extrapolated: tuple[str, ...] = Field(default=(), exclude_if=lambda names: names == ())
+    """The names of the values that hold for a clock or an unshared core that no trial came near. Since format 1.6."""
     trials: tuple[str, ...] = ()
     near_tester_limit: tuple[NearLimit, ...] | None = Field(default=None, exclude_if=lambda found: found is None)
     """The values close to the tester's own limit.

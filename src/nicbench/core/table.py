@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.forms import Form, contradiction, default_form, default_unit
+from nicbench.core.result import Result
 from nicbench.core.units import format_digits
 
 Aspect = Literal["value", "rate", "exact", "span", "interval", "limit"]
@@ -139,20 +140,24 @@ class Goal(Frozen):
     """A goal of a search, and the name of the value that holds the highest rate that met it.
 
     ``share`` names the value with that rate as a share of the line rate; ``loss_ratio`` is None where it is unknown.
+    ``unscaled`` names a clock that a result has where its estimated rate stays as that clock was.
     """
 
     value: str
     share: str
     name: str
     loss_ratio: float | None = None
+    unscaled: str = ""
+
+    def is_unscaled_in(self, *results: Result) -> bool:
+        """Whether any of these has such a rate."""
+        return any(result.values.get(self.unscaled) is not None for result in results)
 
     @property
     def clause(self) -> str:
         """The goal in words: "without loss", "with at most 0.5 % lost"."""
-        if self.loss_ratio is None:
-            return f"at the {self.name}"
-        if self.loss_ratio == 0:
-            return "without loss"
+        if not self.loss_ratio:
+            return f"at the {self.name}" if self.loss_ratio is None else "without loss"
         return f"with at most {format_digits(100 * self.loss_ratio)}\u202f% lost"
 
 
@@ -185,6 +190,7 @@ class RateBars(Frozen):
     x: Column
     rate: Column
     share: Column
+    goal: Goal
 
 
 class FurtherTable(Frozen):

@@ -16,6 +16,7 @@ ESTIMATED = (
 RATE = "_frames_per_s"
 BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
 FALL, AT_CLOCK, CLOCK_SEEN = "_fall_percent", "_at_clock_hz", "_clock_seen"
+UNSCALED_CLOCK = "_unscaled_clock_hz"
 REFERENCE_CLOCK = (
     " Under Seen is the day on which this machine showed that clock, where it is from an earlier run: the core reached "
     "a lower one in this run, and the interval holds the error of that."
@@ -57,7 +58,8 @@ def goals_of(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goa
     goals = []
     for key in keys_of_goals(results):
         name, ratio = known.get(key, (_name_of(key), None))
-        goals.append(Goal(value=f"{key}{RATE}", share=f"{key}_percent_of_line_rate", name=name, loss_ratio=ratio))
+        named = {"value": f"{key}{RATE}", "share": f"{key}_percent_of_line_rate", "unscaled": f"{key}{UNSCALED_CLOCK}"}
+        goals.append(Goal(name=name, loss_ratio=ratio, **named))
     return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
 
 
@@ -110,16 +112,20 @@ def in_bits(goals: Iterable[Goal]) -> FurtherTable:
     )
 
 
-def zero_loss(goal: Goal) -> FurtherTable:
+def zero_loss(goal: Goal, *, estimated: bool) -> FurtherTable:
     size = Column(value="size", head="Frame size", unit="bytes", form="text")
     rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)
     line_rate = Column(value=LINE_RATE_COLUMN.value, head="Line rate")
     share = Column(value=goal.share, head="% of line rate", form="trimmed")
     return FurtherTable(
         title="Zero packet loss",
-        caption="The highest frame rate at which every frame came back.",
+        caption=(
+            "The frame rate without loss of a core of its own, as it is estimated from all trials."
+            if estimated
+            else "The highest frame rate at which every frame came back."
+        ),
         columns=(size, rate, line_rate, share),
-        bars=RateBars(x=size, rate=rate, share=share),
+        bars=RateBars(x=size, rate=rate, share=share, goal=goal),
     )
 
 
@@ -168,21 +174,16 @@ def conditions_of(goals: Iterable[Goal]) -> tuple[Condition, ...]:
 
 
 def _explain_clocks(results: Sequence[Result], goals: Iterable[Goal]) -> tuple[str, ...]:
-    """Says which rates are scaled to a clock and which are not, where the results differ in that."""
-    scaled: dict[str, list[str]] = {}
-    as_it_was: dict[str, list[str]] = {}
-    for goal in goals:
-        for result in results:
-            if number_of(result.values.get(goal.value)) is not None:
-                follows = number_of(result.values.get(goal.value.replace(RATE, AT_CLOCK))) is not None
-                (scaled if follows else as_it_was).setdefault(goal.name, []).append(str(label_of(result.parameters)))
-    if not scaled or not as_it_was:
+    """Says which rates are not scaled to the clock for which the others are stated."""
+    unscaled = {
+        goal.name: [str(label_of(result.parameters)) for result in results if goal.is_unscaled_in(result)]
+        for goal in goals
+    }
+    told = ", ".join(f"{name} at {_and(dict.fromkeys(sizes))}" for name, sizes in unscaled.items() if sizes)
+    if not told:
         return ()
-    told, others = (
-        ", ".join(f"{name} at {_and(dict.fromkeys(sizes))}" for name, sizes in group.items())
-        for group in (scaled, as_it_was)
-    )
-    return (f"Scaled to one clock of the core, as they follow it: {told}; not scaled: {others}.",)
+    why = "the core ran slower than its highest clock, and the trials do not show whether the rate follows it"
+    return (f"Not scaled to one clock, and not to be compared with those that are: {told}; {why}.",)
 
 
 def _and(parts: Iterable[str]) -> str:

@@ -47,9 +47,8 @@ class SearchResult(Frozen):
 
 
 class Promise(Frozen):
-    """A promise of a result for every later trial: up to this load at most this share of the offered frames is lost.
-
-    ``name`` is that of the goal, ``value`` names the rate among the result's values.
+    """A promise for every later trial: up to this load at most this share of the offered frames is lost. ``name`` is
+    that of the goal, ``value`` that of the rate among the result's values.
     """
 
     name: str
@@ -171,6 +170,8 @@ class Method(DescribedPlugin, ABC):
     """Whether `nicbench serve` makes its results; a bench file cannot ask for it."""
     sees_faults: ClassVar[bool] = False
     """Whether its values show what a DUT with known faults does to frames."""
+    gives_points: bool = False
+    """Whether it gives at most one result for each of its ``points``."""
 
     def __init__(self, name: str, options: Frozen) -> None:
         self.name = name
@@ -265,10 +266,8 @@ class Method(DescribedPlugin, ABC):
 
     @classmethod
     def main_values(cls, result: Result) -> tuple[str, ...]:
-        """Returns the names of the values that decide how often runs are repeated (``runs: {until: 5 %}``).
-
-        These are the bold values of the table, in rows that sum up others where there are such rows; where no value is
-        bold, the first number of the result. Names that a result does not have are skipped.
+        """Returns the names of the values that decide how often runs are repeated (``runs: {until: 5 %}``): the bold
+        ones of the table, in rows that sum up others where there are such, or else the first number of the result.
         """
         part = result.parameters.get("part")
         table = next((cls.table_for(one, (result,), {}) for one in cls.tables() if one.part == part), None)
@@ -330,6 +329,7 @@ class FrameMethod(Method):
     """Base of methods that send frames by a tester. Subclasses define ``kind``, frozen ``Options`` and ``run``."""
 
     measures = "frames"
+    gives_points = True
     chooses_ways: ClassVar[bool] = False
     """Whether its trials load other ways than all of the pattern alike."""
     takes_broadcasts: ClassVar[bool] = False

@@ -113,6 +113,10 @@ class Soak(FrameMethod):
 
     options: Options
 
+    def __init__(self, name: str, options: Frozen) -> None:
+        super().__init__(name, options)
+        self.gives_points = self.options.critical_load is None  # which has a result for each of its trials
+
     @property
     def intervals(self) -> int:
         """The number of intervals of one frame size; 0 where no load is held."""

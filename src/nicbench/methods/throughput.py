@@ -35,6 +35,7 @@ from nicbench.methods._rate_columns import (
     FRAME,
     LINE_RATE_COLUMN,
     RATE,
+    UNSCALED_CLOCK,
     as_the_machine_was,
     columns_of,
     conditions_of,
@@ -216,7 +217,10 @@ class Throughput(FrameMethod):
             for result in results
         )
         caption = explain_rates(table, results, goals, options)
-        further = (*((zero_loss(lossless),) if lossless and has_lossless else ()), in_bits(goals))
+        further = (
+            *((zero_loss(lossless, estimated=is_estimated(options)),) if lossless and has_lossless else ()),
+            in_bits(goals),
+        )
         further = (*as_the_machine_was(results, goals), *further)
         return table.model_copy(
             update={
@@ -270,6 +274,7 @@ class Throughput(FrameMethod):
                 **{f"{name}_percent_of_line_rate": _percent(rate, line_rate) for name, rate in rates.items()},
                 **{f"{name.lower()}_passed_for_s": outcome.passed_for_s for name, outcome in found.outcomes.items()},
                 **_borne(found.outcomes),
+                **_unscaled(found.outcomes),
                 "line_rate_frames_per_s": line_rate,
                 "ceiling_frames_per_s": ceiling,
                 **self._known_rate(context, size, found.outcomes),
@@ -278,6 +283,11 @@ class Throughput(FrameMethod):
             },
             verdict=_verdict(found.outcomes),
             disturbances=_notes(found.outcomes),
+            extrapolated=tuple(
+                f"{name.lower()}{RATE}"
+                for name, outcome in found.outcomes.items()
+                if outcome.estimate is not None and outcome.estimate.extrapolated and outcome.rate.value is not None
+            ),
             trials=found.trial_ids,
         )
 
@@ -335,6 +345,16 @@ def _borne(outcomes: Mapping[str, Outcome]) -> Values:
             *_clock_seen(key, estimate),
         )
     }
+
+
+def _unscaled(outcomes: Mapping[str, Outcome]) -> Values:
+    """Returns the clock of each rate that is not scaled to the one stated; a mere bound holds at higher clocks too."""
+    found = {
+        f"{name.lower()}{UNSCALED_CLOCK}": outcome.estimate.unscaled_clock_hz
+        for name, outcome in outcomes.items()
+        if outcome.estimate is not None and outcome.outcome == "interval"
+    }
+    return {name: clock for name, clock in found.items() if clock is not None}
 
 
 def _clock_seen(key: str, estimate: Estimate) -> tuple[tuple[str, str], ...]:

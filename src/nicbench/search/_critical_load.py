@@ -19,16 +19,18 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
-from nicbench.core.units import format_digits
-from nicbench.search._drive import Recorder
-from nicbench.search._interval import DISTURBED_SHARE, same_load
-from nicbench.search.base import CLOSE, CeilingReached, Goal, Limits, Measure, Outcome, Sample, Search
+from nicbench.core.units import format_digits, format_rate
+from nicbench.search._drive import Recorder, describe_too_little
+from nicbench.search._interval import DISTURBED_SHARE, SENT_LESS, same_load
+from nicbench.search.base import CLOSE, CeilingReached, FellShort, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.critical_load import MODELS, CriticalLoad, Posterior
 
 COVERAGE = 0.99
 """The share of each model's posterior inside its interval: between the quantiles at 0.5 and 99.5 %."""
 POINTS = 400
 FIRST_LOADS = 4
+CEILING_AFTER = 3
+"""So many disturbed shortfalls in a row are a ceiling of the tester."""
 # Two trials contradict each other where the probability of that by chance is below this.
 _BY_CHANCE = 1e-9
 # The load of a trial is no better known than to a frame of its duration.
@@ -91,7 +93,11 @@ class CriticalLoadSearch(Search):
         self._seed = seed
 
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
-        """Measures until the time is over, or no load brings a frame back."""
+        """Measures until the time is over, or no load brings a frame back.
+
+        A tester that sends less than it is asked for says nothing of the DUT: only a ceiling bounds the loads. Where it
+        sends less than in other trials, again and again, less is asked for, and the answer is as open as before.
+        """
         (goal,) = goals
         recorder, scale = Recorder(measure, limits, finds_share=False), limits.maximum_load_frames_per_s
         posteriors = {
@@ -99,30 +105,50 @@ class CriticalLoadSearch(Search):
             for number, (name, model) in enumerate(MODELS.items())
         }
         self.estimates = []
-        spent_s, requested, processed, ceiling_disturbed = 0.0, 0, 0, False
-        while True:
+        spent_s, requested, processed, shortfalls, ceiling_disturbed = 0.0, 0, 0, 0, False
+        asks, ended = limits, ""
+        while not ended:
             duration_s = self._course.trial_s(requested)
             spent_s += duration_s + self._course.pause_s
             if requested and spent_s > self._course.total_s * (1.0 + CLOSE):
                 break
-            load = next_load(recorder.samples, self.estimates, goal, limits)
+            load = next_load(recorder.samples, self.estimates, goal, asks)
             requested += 1
+            ceiling: CeilingReached | None = None
             try:
                 recorder.measure(load, duration_s)
-            except CeilingReached as ceiling:
-                lowered = limits.lowered_to(ceiling.rate_frames_per_s)
+                shortfalls = 0
+            except FellShort as short:
+                ceiling = short if recorder.falls_short_for_long(short) else None
+            except CeilingReached as reached:
+                shortfalls += 1
+                ceiling = reached if not reached.disturbed or shortfalls >= CEILING_AFTER else None
+            if ceiling is not None:
+                lowered = asks.lowered_to(ceiling.rate_frames_per_s)
                 if lowered is None:
-                    return {goal.name: _outcome_not_offered(ceiling, len(recorder.samples))}
-                limits, ceiling_disturbed = lowered, ceiling.disturbed
+                    ended = describe_too_little(ceiling, recorder.most_sent_frames_per_s, limits)
+                else:
+                    asks = lowered
+                    if not isinstance(ceiling, FellShort):
+                        limits, ceiling_disturbed = lowered, ceiling.disturbed
             for sample in recorder.samples[processed:]:
                 processed += 1
                 self.estimates.append(_update(posteriors, sample, goal, spent_s, processed))
             if _is_dead(recorder.samples, limits):
                 break
+        if not self.estimates and ended:
+            return {goal.name: _outcome_not_offered(goal, ended, disturbed=ceiling_disturbed)}
         outcome = outcome_of(recorder.samples, self.estimates, goal, limits)
         by_tester = outcome.rate.limited_by is LimitedBy.TESTER
-        marked = outcome.disturbed or (ceiling_disturbed and by_tester)
-        return {goal.name: outcome.model_copy(update={"disturbed": marked})}
+        notes, most = [ended] if ended else [], asks.maximum_load_frames_per_s
+        if most < limits.maximum_load_frames_per_s and not ended:
+            notes.append(f"{SENT_LESS}: at last none above {format_rate(most)} was tried")
+        found = {
+            "disturbed": outcome.disturbed or (ceiling_disturbed and by_tester),
+            "converged": outcome.converged and not notes,
+            "notes": (*outcome.notes, *notes),
+        }
+        return {goal.name: outcome.model_copy(update=found)}
 
 
 def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> float:
@@ -253,12 +279,9 @@ def _few_frames(samples: Sequence[Sample], goal: Goal) -> str | None:
     )
 
 
-def _outcome_not_offered(ceiling: CeilingReached, trials: int) -> Outcome:
-    reason = f"{ceiling}, less than the minimum load"
-    rate = Bounded(value=None, limited_by=LimitedBy.TESTER, n=trials, reason_null=reason)
-    return Outcome(
-        goal="critical_load", outcome="none", rate=rate, converged=False, trials=trials, disturbed=ceiling.disturbed
-    )
+def _outcome_not_offered(goal: Goal, reason: str, *, disturbed: bool) -> Outcome:
+    rate = Bounded(value=None, limited_by=LimitedBy.TESTER, n=0, reason_null=reason)
+    return Outcome(goal=goal.name, outcome="none", rate=rate, converged=False, disturbed=disturbed)
 
 
 def _share(ratio: float) -> str:

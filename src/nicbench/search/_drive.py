@@ -115,6 +115,11 @@ class Recorder:
         self._short_in_a_row = 0
         return sample
 
+    @property
+    def most_sent_frames_per_s(self) -> float:
+        """The most that the tester sent in any trial so far."""
+        return max((offer.sent for offer in self._offers), default=0.0)
+
     def falls_short_for_long(self, short: FellShort) -> bool:
         """Returns whether the tester has sent less than in other trials so often that asking again is in vain."""
         return self._short_in_a_row >= (SHORT_IN_A_ROW if short.is_sample else TOLD_IN_A_ROW)
@@ -221,7 +226,12 @@ class DrivenSearch(Search):
                 lowered = limits.lowered_to(ceiling.rate_frames_per_s)
                 recorder.restart()
             if lowered is None:
-                return {goal.name: _outcome_below_minimum(recorder.samples, goal, limits, ceiling) for goal in goals}
+                ended = describe_too_little(ceiling, recorder.most_sent_frames_per_s, limits)
+                disturbed = ceiling.disturbed
+                return {
+                    goal.name: _outcome_below_minimum(recorder.samples, goal, limits, ended, disturbed=disturbed)
+                    for goal in goals
+                }
             limits = asks = lowered
         outcomes = order_outcomes({goal.name: self.conclude(recorder.samples, goal, limits) for goal in goals}, goals)
         if ceiling_disturbed:
@@ -354,19 +364,32 @@ def _mark_disturbed(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"disturbed": True})
 
 
-def _outcome_below_minimum(samples: Sequence[Sample], goal: Goal, limits: Limits, ceiling: CeilingReached) -> Outcome:
-    """Returns the outcome where the tester cannot send even the minimum: passes and failures of earlier trials stand,
-    and without any the DUT is not blamed.
+def describe_too_little(ceiling: CeilingReached, most_sent_frames_per_s: float, limits: Limits) -> str:
+    """Says that the tester sends too little for the lowest load, and how much it sent at most."""
+    last, minimum = ceiling.rate_frames_per_s, limits.minimum_load_frames_per_s
+    too_little = "less than the minimum load" if last < minimum else "hardly more than the minimum load"
+    if most_sent_frames_per_s <= last * (1.0 + CLOSE):
+        return f"{ceiling}, {too_little}"
+    return (
+        f"the tester sent {last:.0f} frames/s at last, {too_little}, and {most_sent_frames_per_s:.0f} frames/s in an "
+        "earlier trial"
+    )
+
+
+def _outcome_below_minimum(
+    samples: Sequence[Sample], goal: Goal, limits: Limits, ended: str, *, disturbed: bool
+) -> Outcome:
+    """Returns the outcome where the tester does not send even the minimum, as ``ended`` says: passes and failures of
+    earlier trials stand, and without any the DUT is not blamed.
     """
     outcome = outcome_of(samples, goal, limits)
     if outcome.rate.value is not None:
-        return outcome.model_copy(update={"notes": (*outcome.notes, str(ceiling)), "converged": False})
+        return outcome.model_copy(update={"notes": (*outcome.notes, ended), "converged": False})
     failed = read(samples, goal, limits).bounds.upper
-    below = f"{ceiling}, less than the minimum load"
     if failed is None:
-        found = {"limited_by": LimitedBy.TESTER, "reason_null": below}
+        found = {"limited_by": LimitedBy.TESTER, "reason_null": ended}
     else:
-        found = {"reason_null": explain_none(samples, failed, limits, goal, ended=below)}
+        found = {"reason_null": explain_none(samples, failed, limits, goal, ended=ended)}
     rate = outcome.rate.model_copy(update=found)
-    disturbed = ceiling.disturbed or outcome.disturbed
-    return outcome.model_copy(update={"rate": rate, "converged": False, "disturbed": disturbed})
+    marked = disturbed or outcome.disturbed
+    return outcome.model_copy(update={"rate": rate, "converged": False, "disturbed": marked})

@@ -15,7 +15,7 @@ from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_digits, format_rate
 from nicbench.search._interval import explain_none, read
-from nicbench.search.base import CLOCK_CHANGES, CLOSE, Estimate, Goal, Limits, Outcome, Sample
+from nicbench.search.base import CERTAIN, CLOCK_CHANGES, CLOSE, Estimate, Goal, Limits, Outcome, Sample
 from nicbench.stats.capacity import EVEN, LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
 from nicbench.stats.capacity_clock import extrapolate_clock
@@ -26,8 +26,6 @@ EXTRAPOLATED = 0.1
 """The rate of a core of its own is extrapolated where every trial found a larger share of slow looks."""
 WORTH_SAYING = 0.01
 """As the machine was, the DUT bore less by more than this, and than the precision, or no note says so."""
-CERTAIN = 0.9
-"""Below this probability, and above its opposite, the trials do not tell whether the rate follows the clock."""
 RECENT = 3
 """So many trials say which share of slow looks the next one is likely to find."""
 NEAR = 4.0
@@ -266,9 +264,12 @@ def _estimate(found: Fit, limits: Limits) -> Estimate:
                 "clock_hz": stated_clock_hz(samples),
                 "reference_seen_on": None if reference is None else reference.seen_on,
                 "lowest_clock_hz": min(clocks),
-                "follows_clock": posterior.core_limits,
+                "follows_clock": None if found.misfit else posterior.core_limits,
+                "extrapolated": not found.misfit and _extrapolation_words(found) is not None,
             }
         )
+    if found.misfit:
+        return estimate.model_copy(update={"observed": True})
     shares = sorted(sample.slow_share for sample in samples if sample.slow_share is not None)
     if not shares:
         return estimate
@@ -284,7 +285,7 @@ def _estimate(found: Fit, limits: Limits) -> Estimate:
             "slope_lower": posterior.slope(0.025) if sloped else None,
             "slope_upper": posterior.slope(0.975) if sloped else None,
             "least_share": shares[0],
-            "extrapolated": shares[0] > EXTRAPOLATED,
+            "extrapolated": estimate.extrapolated or shares[0] > EXTRAPOLATED,
             "half_frames_per_s": half,
             "nine_tenths_frames_per_s": most,
         }
@@ -296,8 +297,9 @@ def _notes(found: Fit, limits: Limits, *, is_open: bool) -> tuple[str, ...]:
     estimate = _estimate(found, limits)
     notes = []
     if found.misfit is not None:
-        notes.append(f"{found.misfit}: the rates are those observed, with their spread, not an estimate")
-    elif not is_open and found.width > limits.precision * (1.0 + CLOSE):
+        observed = f"{found.misfit}: the rates are those observed, with their spread, not an estimate"
+        return observed, *_notes_without_rate(found)
+    if not is_open and found.width > limits.precision * (1.0 + CLOSE):
         width, scatter = format_digits(found.width * 100), format_digits(estimate.scatter * 100, 2)
         notes.append(
             f"the interval is {width} % wide after {len(found.samples)} trials, which differ by {scatter} %; the goal "
@@ -326,7 +328,7 @@ def _notes(found: Fit, limits: Limits, *, is_open: bool) -> tuple[str, ...]:
         )
     if (beyond := _extrapolation_words(found)) is not None:
         notes.append(beyond)
-    if estimate.extrapolated and estimate.least_share is not None:
+    if estimate.least_share is not None and estimate.least_share > EXTRAPOLATED:
         notes.append(
             f"the rate of a dedicated core is extrapolated: even in the quietest trial the core was shared in "
             f"{estimate.least_share * 100:.0f} % of samples"

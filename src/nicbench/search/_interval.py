@@ -91,9 +91,16 @@ def read(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Reading:
 def bounds_so_far(samples: Iterable[Sample], goal: Goal, limits: Limits) -> tuple[float | None, float | None]:
     """Returns the highest load that passes and the lowest that fails, in frames per second; None where none is known.
 
-    For whoever watches a search: the rule is that of its outcome.
+    For whoever watches a search: the rule is that of its outcome, in which a trial that was not sent as it was asked
+    for is one of the load that was sent.
     """
-    found = read(samples, goal, limits).bounds
+    least = 1.0 - limits.precision / 2
+    sent = (
+        one if one.sent_share >= least else one.count_at(one.load_frames_per_s * one.sent_share)
+        for one in samples
+        if one.sent_share > 0.0
+    )
+    found = read(sent, goal, limits).bounds
     lower = None if found.lower is None else found.lower.frames_per_s
     return lower, None if found.upper is None else found.upper.frames_per_s
 
@@ -313,7 +320,7 @@ def explain_unvalidated(lower_frames_per_s: float, limits: Limits) -> str:
         return f"{SENT_LESS}: no trial of {limits.longest_trial_s:g} s could confirm the rate"
     most = limits.maximum_load_frames_per_s
     if limits.maximum_limited_by is LimitedBy.TESTER and lower_frames_per_s > most * (1.0 + CLOSE):
-        why = f"the tester sends no more than {most:.0f} frames/s"
+        why = f"the tester sends no more than {most:.0f} frames/s by now"
         return f"{why}: no trial of {limits.longest_trial_s:g} s could confirm the rate"
     return f"the trials were spent before one of {limits.longest_trial_s:g} s could confirm the rate"
 

@@ -23,6 +23,8 @@ CLOSE = 1e-9
 """Loads that differ relatively by less than this are the same load: they differ by rounding only."""
 CLOCK_CHANGES = 0.01
 """A clock is worth saying where it changed relatively by more than this."""
+CERTAIN = 0.9
+"""Below this probability, and above its opposite, the trials do not tell whether the rate follows the clock."""
 
 
 class Sample(Frozen):
@@ -214,7 +216,9 @@ class Estimate(Frozen):
     least_share: float | None = None
     """Of slow looks, in the quietest trial; None where nobody looked."""
     extrapolated: bool = False
-    """Whether no trial came near a share of 0."""
+    """Whether no trial came near a share of 0, or near the clock for which the rate is stated."""
+    observed: bool = False
+    """Whether the model does not fit: the rate is what the trials showed, as their clocks and neighbours were."""
     clock_hz: float | None = None
     """The clock for which the rate is stated, where it follows the clock; None where nobody looked."""
     reference_seen_on: date | None = None
@@ -233,9 +237,22 @@ class Estimate(Frozen):
     @property
     def stated_clock_hz(self) -> float | None:
         """The clock for which the rate is stated, where the rate follows the clock and the clock changed."""
-        if not self.clock_hz or not self.lowest_clock_hz or (self.follows_clock or 0.0) <= 0.5:
-            return None
-        return self.clock_hz if self.lowest_clock_hz < (1.0 - CLOCK_CHANGES) * self.clock_hz else None
+        return self.clock_hz if self._clock_changed and (self.follows_clock or 0.0) > 0.5 else None
+
+    @property
+    def unscaled_clock_hz(self) -> float | None:
+        """The lowest clock of the trials, where the rate is one of the clocks as they were: below the one for which
+        other rates are stated, and nobody knows whether it follows them. None where the rate is the same at any clock.
+        """
+        independent = self.follows_clock is not None and self.follows_clock < 1.0 - CERTAIN
+        is_unscaled = self._clock_changed and self.stated_clock_hz is None and not independent
+        return self.lowest_clock_hz if is_unscaled else None
+
+    @property
+    def _clock_changed(self) -> bool:
+        if not self.clock_hz or not self.lowest_clock_hz:
+            return False
+        return self.lowest_clock_hz < (1.0 - CLOCK_CHANGES) * self.clock_hz
 
 
 class Outcome(Frozen):

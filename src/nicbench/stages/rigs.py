@@ -161,6 +161,7 @@ class Rig(ABC, Generic[ContextT]):
                 test=test.name,
                 method=test.method_kind,
                 points=method.points(),
+                results=method.points() if method.gives_points else None,
                 estimate_s=method.estimate_s(),
                 kept=len(context.kept),
                 kept_s=sum(map(duration_s, context.kept)),

@@ -30,13 +30,14 @@ from nicbench.store.folder import RunFolder
 
 
 def test_a_tester_that_falls_short_is_a_ceiling_and_no_loss_of_the_dut(trex: Any, tmp_path: Path) -> None:
-    # So slow that it is still sending where a busy machine stops it a second late.
-    trex.SERVER.limit = 4000.0
-    status, folder = run(tmp_path, bench(THROUGHPUT.replace("50 ms", "400 ms")))
+    # Sending all takes it seven times as long as asked for: a busy machine may stop it late, and never so late that
+    # everything was sent, which the `tester_overtime_share` of these tests takes for a load that the DUT passed.
+    trex.SERVER.limit = 2000.0
+    status, folder = run(tmp_path, bench(THROUGHPUT.replace("50 ms", "1 s")))
     assert status == 0
     (result,) = results(folder)
     assert rate(result).limited_by is LimitedBy.TESTER
-    assert rate(result).value == pytest.approx(4000, rel=0.15)
+    assert rate(result).value == pytest.approx(2000, rel=0.3)  # of a DUT that passes 10 000
     assert folder is not None
     short = [trial for trial in folder.journal.trials().values() if trial.reading.counts.unsent_tester]
     assert short

@@ -57,6 +57,7 @@ _SENTENCE = (
 class Power(FrameMethod):
     """What each machine draws at each load."""
 
+    gives_points = False
     kind: ClassVar[str] = "power"
     question: ClassVar[str] = "What does forwarding cost {subject} in power, by load?"
 

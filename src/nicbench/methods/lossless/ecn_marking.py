@@ -26,7 +26,7 @@ from nicbench.core.table import Column, Curve, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, StreamReading, Trial
 from nicbench.methods._loads import HIGHEST, FullLoad, FullRate, full_rate, full_rate_words
-from nicbench.methods._results import Values, result_at, verdict_of
+from nicbench.methods._results import Values, bounded_unless, result_at, verdict_of
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.base import Context, FrameMethod
 from nicbench.methods.lossless._pauses import judged
@@ -88,11 +88,12 @@ class Marks:
 
 @dataclass(slots=True)
 class _Onset:
-    """The loads of one codepoint that were tried, and whether frames were marked."""
+    """The loads of one codepoint that were tried, and whether frames were marked; ``sound``: by undisturbed trials."""
 
     unmarked: float = 0.0
     marked: float | None = None
     highest: float = 0.0
+    sound: set[float] = field(default_factory=set)
     trials: list[str] = field(default_factory=list)
     disturbances: list[str] = field(default_factory=list)
 
@@ -102,6 +103,7 @@ class _Onset:
         if disturbed:
             self.disturbances.extend(finding.text for finding in trial.verdict.findings)
         if is_marked:
+            self.sound |= set() if disturbed else {load}
             self.marked = load if self.marked is None else min(self.marked, load)
         elif self.marked is None or load < self.marked:
             self.unmarked = max(self.unmarked, load)
@@ -128,6 +130,7 @@ class _Onset:
 class EcnMarking(FrameMethod):
     """Marks against load, by codepoint."""
 
+    gives_points = False
     kind: ClassVar[str] = "ecn-marking"
     question: ClassVar[str] = "From which load does {subject} mark frames (ECN), how many, and by the rules?"
 
@@ -209,8 +212,8 @@ class EcnMarking(FrameMethod):
             await at((onset.unmarked + onset.marked) / 2.0 / full.load_frames_per_s(100.0))
         results.sort(key=lambda result: float(result.parameters["load_percent"]))
         values: Values = {
-            _FROM.value: onset.bounded(),
-            "marked_from_frames_per_s": onset.marked,
+            _FROM.value: bounded_unless(onset.marked not in onset.sound, onset.bounded()),
+            "marked_from_frames_per_s": onset.marked if onset.marked in onset.sound else None,
             "limit": onset.limit(codepoint),
         }
         verdict = ResultVerdict.DISTURBED if onset.disturbances else ResultVerdict.VALID

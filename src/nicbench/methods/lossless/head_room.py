@@ -23,7 +23,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import TrialRequest
-from nicbench.methods._results import Values, measure_sizes, result_at
+from nicbench.methods._results import Values, bounded_unless, measure_sizes, result_at
 from nicbench.methods.base import Context, FrameMethod, Misfit, Objection
 from nicbench.methods.lossless._pauses import (
     ABILITIES,
@@ -89,6 +89,7 @@ class HeadRoom(FrameMethod):
     async def _measure_size(self, context: Context, size: Size) -> Result:
         own = self.options
         seen: dict[int, Observed] = {}
+        sound: set[int] = set()  # where an undisturbed trial lost frames
         trials: list[str] = []
         disturbances: list[str] = []
 
@@ -99,6 +100,8 @@ class HeadRoom(FrameMethod):
             trials.append(trial.id)
             disturbances.extend(finding.text for finding in trial.verdict.findings if disturbed)
             seen[frames] = observe(trial, own.stream)
+            if not disturbed and seen[frames].lost_of_paused and not seen[frames].unsent:
+                sound.add(frames)
             return seen[frames]
 
         async def is_kept(frames: int) -> Fill:
@@ -113,12 +116,14 @@ class HeadRoom(FrameMethod):
             return Fill(frames, not observed.pauses_heard)
 
         # Frames of other streams pass by.
-        kept, lost = _of_stream(await most_held(is_kept, own.most, 0.0), seen)
+        ends = await most_held(is_kept, own.most, 0.0)
+        is_doubtful = ends[1] is not None and ends[1] not in sound
+        kept, lost = _of_stream(ends, seen)
         unpaused, paused = _of_stream(await most_held(is_unpaused, own.most, 0.0), seen)
         frame_bytes = mean_bytes(size)
         values: Values = {
-            _HEAD_ROOM.value: _head_room(kept, lost, paused, frame_bytes),
-            _TAKES.value: _between(kept, lost, frame_bytes, "every frame is lost"),
+            _HEAD_ROOM.value: bounded_unless(is_doubtful, _head_room(kept, lost, paused, frame_bytes)),
+            _TAKES.value: bounded_unless(is_doubtful, _between(kept, lost, frame_bytes, "every frame is lost")),
             _XOFF.value: _pauses_from(unpaused, paused, frame_bytes),
             "kept_frames": kept,
             "paused_by_frames": paused,
@@ -126,12 +131,14 @@ class HeadRoom(FrameMethod):
         }
         unsent = unsent_words(seen.values())
         disturbances.extend(unsent)
-        faults = self._faults(values, kept, paused, list(seen.values()))
+        drops_early = paused is not None and kept < paused and not is_doubtful
+        faults = list(self._faults(values, paused, list(seen.values()), drops_early=drops_early))
+        doubts = unsent or (("every trial that lost frames was disturbed",) if is_doubtful and not faults else ())
         verdict = ResultVerdict.DISTURBED if disturbances else ResultVerdict.VALID
         return result_at(
             self,
             size,
-            {**values, **judged(faults, "pauses before it drops", unsent)},
+            {**values, **judged(faults, "pauses before it drops", doubts)},
             verdict,
             trials=trials,
             disturbances=disturbances,
@@ -152,11 +159,13 @@ class HeadRoom(FrameMethod):
         request = pause_request(size, own, _ROOM * frames / own.rate + _ROOM_S, pausing)
         return request.model_copy(update={"frames": frames})
 
-    def _faults(self, values: Values, kept: int, paused: int | None, seen: Sequence[Observed]) -> Iterator[str]:
+    def _faults(
+        self, values: Values, paused: int | None, seen: Sequence[Observed], *, drops_early: bool
+    ) -> Iterator[str]:
         room = values[_HEAD_ROOM.value]
         if paused is None:
             yield "never pauses its neighbour"
-        elif kept < paused:
+        elif drops_early:
             yield "drops before it pauses"
         needs = self.options.needs
         if needs is not None and isinstance(room, Bounded) and room.upper is not None and room.upper < needs:

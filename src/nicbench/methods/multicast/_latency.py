@@ -44,6 +44,7 @@ class LatencyOptions(Frozen):
 class PortsLatency(FrameMethod):
     """The latency at each port, and how far ports are apart."""
 
+    gives_points = False
     chooses_ways = True
 
     options: Any

@@ -48,6 +48,7 @@ _PORTS_ASSUMED = 4
 class PortShares(FrameMethod):
     """The share of each port beside the others."""
 
+    gives_points = False
     kind: ClassVar[str] = "port-shares"
     chooses_ways: ClassVar[bool] = True
     question: ClassVar[str] = "How fairly does {subject} serve its ports when more and more of them are loaded at once?"

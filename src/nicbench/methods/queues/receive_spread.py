@@ -42,6 +42,7 @@ _QUEUE = Column(value="queue", head="Queue", form="text")
 class ReceiveSpread(FrameMethod):
     """What queues and cores get of the flows."""
 
+    gives_points = False
     kind: ClassVar[str] = "receive-spread"
     question: ClassVar[str] = "How evenly does {subject} spread flows over its receive queues?"
 

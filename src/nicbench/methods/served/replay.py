@@ -52,6 +52,7 @@ def _count(value: str, head: str, *, better: bool = True) -> Column:
 class CaptureReplay(FrameMethod):
     """Captures with their own timing, in step, and what of them came back."""
 
+    gives_points = False
     kind: ClassVar[str] = "replay"
     question: ClassVar[str] = "What becomes of recorded frames that {subject} is sent with their own timing?"
     times_one_way = True

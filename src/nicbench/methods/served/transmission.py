@@ -18,6 +18,7 @@ from nicbench.methods.base import Context, FrameMethod
 class Transmission(FrameMethod):
     """What became of the frames that clients of `nicbench serve` had sent, by transmission and flow."""
 
+    gives_points = False
     kind: ClassVar[str] = "transmission"
     question: ClassVar[str] = "What becomes of the frames that clients send through {subject}?"
     of_sessions = True

@@ -82,6 +82,7 @@ class ActivationTimes(Frozen):
 class ServiceActivation(FrameMethod):
     """The service configuration test and the service performance test."""
 
+    gives_points = False
     kind: ClassVar[str] = "service-activation"
     question: ClassVar[str] = "Does {subject} carry the agreed services as agreed?"
 

@@ -16,12 +16,20 @@ from nicbench.report.document.inlines import Part, capitalise, inlines, strong
 from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
 from nicbench.report.drawing.behind import numbers_behind
-from nicbench.report.drawing.charts import NARROW, WIDE, Format, rates_by_size_caption, rates_by_size_chart, tail_chart
+from nicbench.report.drawing.charts import (
+    NARROW,
+    UNSCALED_WORDS,
+    WIDE,
+    Format,
+    rates_by_size_caption,
+    rates_by_size_chart,
+    tail_chart,
+)
 from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, fit_caption, fit_chart
 from nicbench.report.drawing.heat import heat_chart
 from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
-from nicbench.report.drawing.rates import has_cut_intervals, rates_chart
+from nicbench.report.drawing.rates import has_cut_intervals, has_unscaled_rates, rates_chart
 from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
 from nicbench.report.fits import rate_fits
@@ -105,11 +113,12 @@ class Figures:
         if key not in self._of_rates:
             line = "spans the intervals of all runs" if rates.runs > 1 else "is its interval"
             cut = f" {CUT_CAPTION}" if has_cut_intervals(rates, goal) else ""
+            hollow = f" A hollow bar is {UNSCALED_WORDS}." if has_unscaled_rates(rates, goal) else ""
             self._of_rates[key] = self.figure(
                 lambda shown, form: rates_chart(shown, goal, form),
                 rates,
                 f"{goal.name} by frame size",
-                f"{goal.name} ({goal.clause}) by frame size. The line over a bar {line}.{cut}",
+                f"{goal.name} ({goal.clause}) by frame size. The line over a bar {line}.{hollow}{cut}",
             )
         return self._of_rates[key]
 
@@ -208,6 +217,9 @@ class Figures:
         for further in section.further if tells_something(section) else ():
             title = further.table.title
             told = f"{title}: the frame rate, and its share of the line rate."
+            bars_of = further.table.bars
+            if bars_of is not None and any(bars_of.goal.is_unscaled_in(row.result) for row in further.rows):
+                told += " Rates that are not scaled to the clock of the others are in the table alone."
             bars = self.figure(share_bars_chart, further, title, told)
             if bars is not None:
                 yield bars
