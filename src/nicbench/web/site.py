@@ -122,8 +122,8 @@ class Site:
         place = f"{make_visible(error.place)}: " if error.place else ""
         listed = Markup("").join(_ITEM.format(_with_code(reason.strip().removeprefix("- "))) for reason in reasons)
         step = _STEP.format(_with_code(make_visible(error.next_step))) if error.next_step else ""
-        text = f"{place}{said}"
-        content = _REFUSAL.format(said=_with_code(text[:1].upper() + text[1:]), listed=listed, step=step)
+        text = f"{place}{said}" if place else said[:1].upper() + said[1:]
+        content = _REFUSAL.format(said=_with_code(text), listed=listed, step=step)
         return HTMLResponse(self._frame("Not shown", content), status, headers)
 
     def _frame(

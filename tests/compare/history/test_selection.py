@@ -38,6 +38,14 @@ def test_a_parameter_that_is_not_asked_for_has_its_first_value_or_each() -> None
     assert parameters_of(measures.values()) == {"frame_bytes": [64, 512, 1518]}
 
 
+def test_a_whole_number_of_a_parameter_is_written_as_such_and_asked_for_either_way() -> None:
+    measures = {number: measure(load_percent=load) for number, load in enumerate((100.0, 99.5, 10.0))}
+    assert choose(measures, None, None, {}, first=True)[0].given == {"load_percent": "10"}
+    for said in ("10", "10.0"):
+        assert list(choose(measures, None, None, {"load_percent": said}, first=True)[1]) == [2]
+    assert list(choose(measures, None, None, {"load_percent": "99.5"}, first=True)[1]) == [1]
+
+
 def test_nothing_measured_is_said_so() -> None:
     with pytest.raises(UsageError, match="no run has ended with a number yet"):
         choose({}, None, None, {}, first=True)

@@ -68,8 +68,9 @@ class Choice:
 
 
 def text_of(value: Any) -> str:
-    """Returns the value of a parameter as an address and a list of choices have it."""
-    return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    """Returns the value of a parameter as an address and a list of choices have it; of 10.0 that is 10."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+    return clean(value if isinstance(value, str) else json.dumps(int(value) if whole else value, ensure_ascii=False))
 
 
 def tests_of(measures: Iterable[Measure]) -> list[str]:
@@ -120,7 +121,8 @@ def choose(
     value = _known(value, list(values_of(every, test)), "value")
     found = {number: each for number, each in measures.items() if each.test == test and each.told.value == value}
     conditions = {}
-    for name, wanted in given.items():
+    for name, said in given.items():
+        wanted = said.removesuffix(".0") if said.removesuffix(".0").isdigit() else said  # as addresses had it once
         texts = {text_of(each.parameters.get(name)) for each in found.values()}
         if wanted != ANY:
             _known(wanted, sorted(texts), f"p.{name}")

@@ -2,7 +2,7 @@
 
 import { Kept, arrange, fill, h, say, wordsOf } from "../lib/dom.js";
 import { Address, filterFields, filtersOf, showFilters } from "../lib/filters.js";
-import { count } from "../lib/text.js";
+import { count, several } from "../lib/text.js";
 
 const ROWS = 100;
 const AGAIN_MS = 5000;
@@ -196,7 +196,7 @@ function drawRows({ every, found, from, rows, reading }) {
   );
   kept.only(rows.map((row) => row.run));
   for (const box of body.querySelectorAll("td:first-child input")) box.checked = selected().includes(box.value);
-  const all = every === found ? `${count(every)} runs` : `${count(found)} of ${count(every)} runs`;
+  const all = every === found ? several(every, "run", "runs") : `${count(found)} of ${several(every, "run", "runs")}`;
   if (reading) again = READING_MS;
   say(
     status,
@@ -204,9 +204,11 @@ function drawRows({ every, found, from, rows, reading }) {
       ? `${all}, as they were known last; they are being read`
       : every === 0
         ? "There are no runs in this folder yet."
-        : rows.length
+        : rows.length && rows.length < found
           ? `${all}; ${count(from + 1)} to ${count(from + rows.length)} are shown`
-          : `${all} match`,
+          : found === every
+            ? all
+            : `${all} match`,
   );
   for (const each of [...controls, pager.newer.parentElement]) each.hidden = every === 0 && !reading;
   first.hidden = every !== 0 || reading;
