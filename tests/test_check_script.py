@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,15 @@ echo "$(basename "$0") $*" >>{log}
 case "$(basename "$0") $*" in {repeating}) echo "test_a: why" >>"${{NICBENCH_REPEATED_TESTS:-/dev/null}}" ;; esac
 case "$(basename "$0") $*" in {failing}) exit {status} ;; esac
 """
+
+
+@pytest.fixture(autouse=True)
+def _list_of_the_session_around(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Has a list in the environment, as within a session that such a script runs; it stays empty."""
+    listing = tmp_path / "list of the session around"
+    monkeypatch.setenv("NICBENCH_REPEATED_TESTS", str(listing))
+    yield
+    assert not listing.exists()
 
 
 def check(
