@@ -1,10 +1,11 @@
 //! Client and server as processes, over the loopback interface: what each counts, and that both agree.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 use serde_json::Value;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_nicbench-connections");
@@ -15,23 +16,47 @@ struct Server {
 }
 
 impl Server {
-    /// A server with these arguments, which answers by now.
+    /// A server with these arguments, which listens by now, on a port of its own.
     fn start(arguments: &str) -> Self {
-        let port = free_port();
-        let child = Command::new(BINARY)
-            .args(["serve", "--on", "127.0.0.1", "--port", &port.to_string()])
-            .args(arguments.split_whitespace())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let server = Self { child, port };
-        for _ in 0..500 {
-            if listens(port) {
+        static NEXT: AtomicU16 = AtomicU16::new(20_500);
+        // Only the server itself knows whether a port is free: a socket opened here to find out may live on in a child
+        // that another test is about to start, until that child runs its own program.
+        for _ in 0..100 {
+            let port = NEXT.fetch_add(1, Ordering::Relaxed);
+            let child = Command::new(BINARY)
+                .args(["serve", "--on", "127.0.0.1", "--port", &port.to_string()])
+                .args(arguments.split_whitespace())
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut server = Self { child, port };
+            if server.listens() {
                 return server;
+            }
+        }
+        panic!("no server listens");
+    }
+
+    /// Whether it listens, once it does or has ended; looking does not connect, so that it is not counted.
+    fn listens(&mut self) -> bool {
+        let at = format!("0100007F:{:04X}", self.port);
+        while self.child.try_wait().unwrap().is_none() {
+            let sockets = std::fs::read_to_string(format!("/proc/{}/net/tcp", self.child.id())).unwrap_or_default();
+            let listening = sockets
+                .lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>())
+                .find_map(|fields| (fields[1] == at && fields[3] == "0A").then(|| format!("socket:[{}]", fields[9])));
+            if listening.is_some_and(|socket| self.holds(&socket)) {
+                return true;
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        panic!("the server does not listen");
+        false
+    }
+
+    fn holds(&self, socket: &str) -> bool {
+        let Ok(files) = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())) else { return false };
+        files.flatten().any(|file| std::fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == socket))
     }
 
     fn client(&self, arguments: &str) -> Value {
@@ -54,23 +79,6 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A port of its own for each server: two tests that ask the kernel at the same time may be told the same one.
-fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(20_500);
-    loop {
-        let port = NEXT.fetch_add(1, Ordering::Relaxed);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// Whether something listens there; looking does not connect, so that it is not counted.
-fn listens(port: u16) -> bool {
-    let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    sockets.lines().any(|line| line.contains(&format!(":{port:04X} 00000000:0000 0A")))
 }
 
 fn client(port: u16, arguments: &str) -> Value {
@@ -172,7 +180,10 @@ fn connections_of_all_threads_are_held_at_once() {
 
 #[test]
 fn nobody_there_is_refused_and_no_http_is_told() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // A socket that is bound and does not listen keeps the port, and the kernel refuses whoever connects to it.
+    let bound = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&bound, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = SocketAddrV4::try_from(getsockname(&bound).unwrap()).unwrap().port();
     let result = client(port, CONNECT);
     assert_eq!(result["sustain"]["failed"], serde_json::json!({ "refused": 200 }));
     let server = Server::start("--tls");
