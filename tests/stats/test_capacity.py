@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nicbench.stats.capacity import Observation, calibrate_shares, effective_looks, fit
+from nicbench.stats.capacity import Observation, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit
+from nicbench.stats.capacity_shares import calibrate_shares, effective_looks
 
 LOWEST, HIGHEST = 1e3, 1e7
 
@@ -58,12 +59,37 @@ def test_the_slope_and_the_rate_of_a_quiet_core_follow_from_trials_on_a_shared_o
 
 
 def test_shares_of_few_looks_are_drawn_to_their_mean_and_those_of_many_are_not() -> None:
-    few = [Observation(1.0, None, True, share=share, looks=20) for share in (0.1, 0.2, 0.3, 0.4)]
-    many = [Observation(1.0, None, True, share=share, looks=20_000) for share in (0.1, 0.2, 0.3, 0.4)]
-    narrow, wide = calibrate_shares(few)[0], calibrate_shares(many)[0]
-    assert narrow.mean() == pytest.approx(0.25)
-    assert np.ptp(narrow) < 0.75 * np.ptp(wide)
-    assert np.ptp(wide) == pytest.approx(0.3, abs=0.001)
+    shares = np.array([0.1, 0.2, 0.3, 0.4])
+    narrow, wide = (calibrate_shares(shares, np.full(4, looks)) for looks in (20.0, 20_000.0))
+    assert narrow[0].shares.mean() == pytest.approx(0.25)
+    assert np.ptp(narrow[0].shares) < 0.75 * np.ptp(wide[0].shares)
+    assert np.ptp(wide[0].shares) == pytest.approx(0.3, abs=0.001)
+    # What many looks leave open is nothing; how much few shares differ in truth is.
+    assert len(wide) == 1
+    assert np.ptp(narrow[1].shares) < np.ptp(narrow[0].shares) < np.ptp(narrow[-1].shares)
+
+
+def test_a_share_is_drawn_to_those_like_it_and_not_to_those_of_another_time() -> None:
+    busy = np.random.default_rng(3).binomial(250, 0.8, 20) / 250
+    shares = np.array([*busy, 0.0, 0.02])
+    drawn = calibrate_shares(shares, np.full(len(shares), 250.0))[0].shares
+    assert np.ptp(drawn[:20]) < 0.5 * np.ptp(busy)
+    assert drawn[:20].mean() == pytest.approx(busy.mean())
+    assert drawn[20:].max() <= 0.02
+
+
+def test_trials_at_a_quiet_core_do_not_flatten_the_slope_of_those_at_a_busy_one() -> None:
+    """All failures are of a time in which looks tell little of how shares differ; of a quiet core only passes are."""
+    draw = np.random.default_rng(4)
+    trials = []
+    for true in draw.normal(0.8, 0.02, 24):
+        rate = 1e5 * (1.0 - 0.4 * true) * math.exp(0.002 * draw.standard_normal())
+        looked = float(draw.binomial(250, true)) / 250
+        trials.append(Observation(rate * 1.01, rate, False, share=looked, looks=250))
+    trials += [Observation(load, None, True, share=share, looks=250) for load, share in ((8e4, 0.02), (6e4, 0.0))]
+    posterior = fit(trials, LOWEST, HIGHEST)
+    assert posterior.slope(0.025) <= 0.4 <= posterior.slope(0.975)
+    assert posterior.rate(0.025) <= 1e5 <= posterior.rate(0.975)
 
 
 def test_looks_far_apart_count_one_by_one_and_close_ones_tell_more() -> None:

@@ -29,6 +29,8 @@ def client(behaviour: str) -> None:
     honest = os.environ["FAKE_HONEST"]
     if behaviour == "hang":
         time.sleep(600)
+    elif behaviour == "last":
+        time.sleep(2.0)
     elif behaviour == "die":
         sys.stderr.write("first words\nSegmentation fault\x1b[31m (not really)\n")
         sys.exit(139)

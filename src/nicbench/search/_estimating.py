@@ -16,9 +16,10 @@ from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.units import format_digits, format_rate
 from nicbench.search._interval import explain_none, read
 from nicbench.search.base import CERTAIN, CLOCK_CHANGES, CLOSE, Estimate, Goal, Limits, Outcome, Sample
-from nicbench.stats.capacity import EVEN, LEAST_SHARE, Model, Observation, Posterior, effective_looks, fit
+from nicbench.stats.capacity import EVEN, LEAST_SHARE, Model, Observation, Posterior, fit
 from nicbench.stats.capacity_checks import contradicts_forwarding, find_misfit, grows_with_load
 from nicbench.stats.capacity_clock import extrapolate_clock
+from nicbench.stats.capacity_shares import effective_looks
 
 ABOVE_THE_MAXIMUM = 2.0
 """How far above the highest load that can be offered a rate may be estimated, of a core of its own."""

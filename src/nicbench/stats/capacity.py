@@ -18,9 +18,8 @@ The parameters are integrated on a grid that follows the likelihood (``fit``). T
 and nearly so in the logarithm of the scatter, which makes the interval of uncensored trials Student's t interval: the
 correction for small samples is built in. Two things keep the interval honest:
 
-- a share is known from a number of looks. Its binomial variance enters that of the trial, and the share is drawn to the
-  mean of all by the part of their variance that looks explain (regression calibration; Fuller: Measurement Error
-  Models, 1987), or the slope would come out too flat;
+- a share is known from a number of looks. It is calibrated (stats/capacity_shares.py), or the slope would come out too
+  flat; the variance that remains enters that of the trial, and each way in which the looks may be meant is integrated;
 
 - some trials lose frames for a reason of their own (``LAPSES``), and a trial far beyond the knee tells its critical
   load less exactly than one near it (``MISFITS``), by a share of the distance that is estimated as well.
@@ -32,10 +31,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from nicbench.stats.capacity_shares import Calibration, calibrate_shares
 
 Numbers = NDArray[np.float64]
 Model = Literal["forwarded", "lost", "passed"]
@@ -64,8 +65,6 @@ CORE_LIMITS = 0.5
 EVEN = 0.5
 LEAST_CHANGE = 1e-3
 """Clocks that differ by no more than this, relatively, are the same."""
-SPELL_S = 0.001
-"""How long a core stays as it is, about: quiet spells last 7 to 20 ms on shared machines, and slow ones 1 to 3 ms."""
 HEAVY = 0.05
 """A loss from which on a DUT is at its capacity, whatever the shape of its knee."""
 
@@ -143,16 +142,39 @@ class Posterior:
         return math.exp(_quantile(np.log(self.scatters), self.weights, 0.5))
 
 
+class _Kind(NamedTuple):
+    """Kinds of DUTs and of trials, one in each row, between which the likelihood decides."""
+
+    misfits: Numbers
+    exponents: Numbers
+    priors: Numbers
+    shares: Numbers
+    """Of shape (kinds, trials), like ``variances``."""
+    variances: Numbers
+
+    @classmethod
+    def all_of(cls, misfits: Numbers, calibrations: tuple[Calibration, ...], *, by_core: bool) -> _Kind:
+        """Returns each misfit of a DUT that its core does not limit, and of one that it does by each calibration."""
+        of_core = calibrations if by_core else ()
+        rows = [(0.0, 1.0 - CORE_LIMITS, calibrations[0])]
+        rows += [(1.0, CORE_LIMITS / len(of_core), calibration) for calibration in of_core]
+        return cls(
+            np.tile(misfits, len(rows)),
+            *(np.repeat([row[field] for row in rows], len(misfits)) for field in (0, 1)),
+            *(np.repeat([row[2][field] for row in rows], len(misfits), axis=0) for field in (0, 1)),
+        )
+
+
 @dataclass(frozen=True)
 class Trials:
-    """Observations as columns, with shares as ``calibrate_shares`` gives them."""
+    """Observations as columns."""
 
     loads: Numbers
     critical: Numbers
     """NaN where it is not known."""
     passed: NDArray[np.bool_]
-    shares: Numbers
-    share_variances: Numbers
+    calibrations: tuple[Calibration, ...]
+    """Of the shares of slow looks, equally likely; the middle one first."""
     resolutions: Numbers
     weights: Numbers
     lost: Numbers
@@ -170,37 +192,15 @@ class Trials:
         return float(self.shares.mean())
 
     @property
+    def shares(self) -> Numbers:
+        """The shares of slow looks, in the middle calibration."""
+        return self.calibrations[0].shares
+
+    @property
     def usual_log_loss(self) -> float:
         """The logarithm of the frames lost in a usual trial near the knee, of those that lost any."""
         lossy = self.lost[self.lost > 0.0]
         return float(np.log(lossy).mean()) if lossy.size else 0.0
-
-
-def effective_looks(looks: int, duration_s: float) -> float:
-    """Returns how many looks at random moments would tell as much as these, which come at equal intervals.
-
-    Between looks that are nearer than a spell lasts little is missed. This is the error of a regular sample of a
-    process with exponential autocorrelation against its mean over the same time (Cochran: Sampling Techniques, 1977).
-    """
-    if looks == 0:
-        return 0.0
-    half = duration_s / looks / (2.0 * SPELL_S)
-    return looks / max(1.0 / math.tanh(half) - 1.0 / half, _LEAST)
-
-
-def calibrate_shares(observations: Sequence[Observation]) -> tuple[Numbers, Numbers]:
-    """Returns the shares, drawn to their mean by what looks do not tell, and the variances that remain."""
-    shares = np.array([one.share for one in observations])
-    looks = np.array([one.looks for one in observations], dtype=float)
-    known = looks > 0
-    if not known.any():
-        return shares, np.zeros(len(shares))
-    near = (shares * looks + 0.5) / (looks + 1.0)
-    variances = np.where(known, near * (1.0 - near) / np.maximum(looks, 1.0), 0.0)
-    mean = float(shares.mean())
-    between = max(0.0, float(shares.var(ddof=1)) - float(variances.mean())) if len(shares) > 1 else 0.0
-    trust = between / max(between + float(variances.mean()), _LEAST) if len(shares) > 1 else 1.0
-    return mean + trust * (shares - mean), trust * variances
 
 
 def fit(observations: Sequence[Observation], lowest: float, highest: float, model: Model = "forwarded") -> Posterior:
@@ -210,9 +210,8 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
     floor = max(SCATTER[0], float(np.median(trials.resolutions)))
     misfits = np.array({"forwarded": MISFITS, "lost": DISPERSIONS, "passed": (0.0,)}[model])
     clocked = bool(np.ptp(trials.log_clocks) > LEAST_CHANGE or abs(trials.log_clock) > LEAST_CHANGE)
-    exponents = np.repeat((0.0, 1.0) if sloped or clocked else (0.0,), len(misfits))
-    prior = np.where(exponents > EVEN, CORE_LIMITS, 1.0 - CORE_LIMITS)
-    misfits = np.resize(misfits, len(exponents))
+    kinds = _Kind.all_of(misfits, trials.calibrations, by_core=sloped or clocked)
+    exponents = kinds.exponents
     widest = SCATTER[1] if model == "forwarded" else WIDEST_KNEE
     noises = np.linspace(math.log(min(floor, widest / 2.0)), math.log(widest), len(_SCATTER_LEVELS))
     rates = np.linspace(math.log(lowest), math.log(highest), len(_RATE_LEVELS))
@@ -223,9 +222,9 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
         rate_nodes, slope_nodes = _middles(rates), _middles(slopes)
         rate_cells, slope_cells, scatters = np.diff(rates), np.diff(slopes), np.exp(_middles(noises))
         likelihood = _log_likelihood_of_losses if model == "lost" else _log_likelihood
-        logs = likelihood(trials, rate_nodes, slope_nodes, scatters, (misfits, exponents), (rate_cells, slope_cells))
-        logs += _log_likelihood_of_capacity(observations, trials, slope_nodes, exponents)[None, :, None, :]
-        logs += np.log(prior) + CAUTION * np.log(scatters)[:, None]
+        logs = likelihood(trials, rate_nodes, slope_nodes, scatters, kinds, (rate_cells, slope_cells))
+        logs += _log_likelihood_of_capacity(observations, trials, slope_nodes, kinds)[None, :, None, :]
+        logs += np.log(kinds.priors) + CAUTION * np.log(scatters)[:, None]
         weights = np.exp(part * (logs - logs.max())) * rate_cells[:, None, None, None]
         weights *= (slope_cells if sloped else np.ones(1))[None, :, None, None] * np.diff(noises)[:, None]
         weights /= weights.sum()
@@ -238,7 +237,7 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
     rate_grid = rate_nodes[:, None, None, None] - np.log1p(-slope_grid * trials.share)
     rate_grid = rate_grid - exponent_grid * trials.log_clock
     if model == "lost":
-        lossless = np.log((np.exp2(misfits) - 1.0) / misfits) - trials.usual_log_loss
+        lossless = np.log((np.exp2(kinds.misfits) - 1.0) / kinds.misfits) - trials.usual_log_loss
         rate_grid = rate_grid + scatters[:, None] * lossless
     return Posterior(
         log_rates=np.broadcast_to(rate_grid, shape).ravel(),
@@ -246,7 +245,7 @@ def fit(observations: Sequence[Observation], lowest: float, highest: float, mode
         scatters=np.broadcast_to(scatters[None, None, :, None], shape).ravel(),
         weights=weights.ravel(),
         exponents=exponent_grid.ravel(),
-        misfit=float(misfits[int(weights.sum(axis=(0, 1, 2)).argmax())]),
+        misfit=float(kinds.misfits[int(weights.sum(axis=(0, 1, 2)).argmax())]),
     )
 
 
@@ -255,13 +254,15 @@ def predict(trials: Trials, posterior: Posterior) -> tuple[Numbers, Numbers]:
     slope, scatter = posterior.likely_slope, posterior.scatter
     means = math.log(posterior.likely_rate) + np.log1p(-slope * trials.shares)
     means = means + (posterior.core_limits > EVEN) * trials.log_clocks
-    noise = trials.share_variances * (slope / (1.0 - slope * trials.shares)) ** 2
+    noise = trials.calibrations[0].variances * (slope / (1.0 - slope * trials.shares)) ** 2
     return means, np.sqrt(scatter**2 + noise + trials.resolutions**2)
 
 
 def columns_of(observations: Sequence[Observation], model: Model) -> Trials:
     """Returns the observations as columns; critical loads only where the model knows them."""
-    shares, variances = calibrate_shares(observations)
+    calibrations = calibrate_shares(
+        np.array([one.share for one in observations]), np.array([one.looks for one in observations], dtype=float)
+    )
     critical = [
         math.log(one.critical_load) if one.critical_load and model == "forwarded" and not one.passed else math.nan
         for one in observations
@@ -270,8 +271,7 @@ def columns_of(observations: Sequence[Observation], model: Model) -> Trials:
         loads=np.log([one.load for one in observations]),
         critical=np.array(critical),
         passed=np.array([one.passed for one in observations]),
-        shares=np.clip(shares, 0.0, 1.0),
-        share_variances=variances,
+        calibrations=calibrations,
         resolutions=np.array([one.resolution for one in observations]),
         weights=np.array([one.weight for one in observations]),
         lost=np.array([one.lost if _is_near_the_knee(one) else math.nan for one in observations]),
@@ -288,26 +288,25 @@ def _log_likelihood(
     rates: Numbers,
     slopes: Numbers,
     scatters: Numbers,
-    kinds: tuple[Numbers, Numbers],
+    kinds: _Kind,
     cells: tuple[Numbers, Numbers],
 ) -> Numbers:
     """Returns the log likelihood on the grid, its axes in the order of the arguments.
 
-    ``kinds`` are misfits and exponents, pair by pair. The width of a cell counts as scatter, so that a coarse grid does
-    not miss a narrow peak.
+    The width of a cell counts as scatter, so that a coarse grid does not miss a narrow peak.
     """
     from scipy.special import log_ndtr  # imported here, as it loads slowly
 
-    misfits, exponents = kinds
+    exponents = kinds.exponents
     steepness = (slopes[:, None] * exponents)[..., None]
-    left = 1.0 - steepness * trials.shares
+    left = 1.0 - steepness * kinds.shares
     shifts = np.log(left) - np.log1p(-steepness * trials.share)
     shifts = shifts + exponents[:, None] * (trials.log_clocks - trials.log_clock)
     known = ~np.isnan(trials.critical)
     distances = np.where(known, trials.loads - np.nan_to_num(trials.critical), 0.0)
-    cell = cells[1][:, None, None] * exponents[:, None] * (trials.shares - trials.share)
-    fixed = trials.share_variances * (steepness / left) ** 2 + trials.resolutions**2 + cell**2 / 12.0
-    variances = fixed[:, None] + scatters[:, None, None] ** 2 + misfits[:, None] ** 2 * distances**2
+    cell = cells[1][:, None, None] * exponents[:, None] * (kinds.shares - trials.share)
+    fixed = kinds.variances * (steepness / left) ** 2 + trials.resolutions**2 + cell**2 / 12.0
+    variances = fixed[:, None] + scatters[:, None, None] ** 2 + kinds.misfits[:, None] ** 2 * distances**2
     deviations = np.sqrt(variances + cells[0][:, None, None, None, None] ** 2 / 12.0)
     means = rates[:, None, None, None, None] + shifts[:, None]
     means = np.broadcast_to(means, deviations.shape)
@@ -334,7 +333,7 @@ def _log_likelihood_of_losses(
     rates: Numbers,
     slopes: Numbers,
     widths: Numbers,
-    kinds: tuple[Numbers, Numbers],
+    kinds: _Kind,
     cells: tuple[Numbers, Numbers],
 ) -> Numbers:
     """Returns the log likelihood where losses grow by a factor of e with each width of the knee.
@@ -344,14 +343,13 @@ def _log_likelihood_of_losses(
     """
     from scipy.special import gammaln  # imported here, as it loads slowly
 
-    dispersions, exponents = kinds
     near = ~np.isnan(trials.lost)
-    lost, loads, shares = trials.lost[near], trials.loads[near], trials.shares[near]
+    lost, loads, shares = trials.lost[near], trials.loads[near], kinds.shares[:, near]
     clocks = (trials.log_clocks - trials.log_clock)[near]
-    steepness = (slopes[:, None] * exponents)[..., None]
-    shifts = np.log1p(-steepness * shares) - np.log1p(-steepness * trials.share) + exponents[:, None] * clocks
+    steepness = (slopes[:, None] * kinds.exponents)[..., None]
+    shifts = np.log1p(-steepness * shares) - np.log1p(-steepness * trials.share) + kinds.exponents[:, None] * clocks
     blur = np.hypot(widths[None, :], cells[0][:, None] / math.sqrt(12.0))[:, None, :, None, None]
-    shape = (1.0 / dispersions)[:, None]
+    shape = (1.0 / kinds.misfits)[:, None]
     beyond = (loads - rates[:, None, None, None, None] - shifts[:, None]) / blur
     log_mean = trials.usual_log_loss + np.minimum(beyond, _MOST_GROWTH)
     more = np.logaddexp(0.0, log_mean - np.log(shape))
@@ -361,10 +359,10 @@ def _log_likelihood_of_losses(
 
 
 def _log_likelihood_of_capacity(
-    observations: Sequence[Observation], trials: Trials, slopes: Numbers, exponents: Numbers
+    observations: Sequence[Observation], trials: Trials, slopes: Numbers, kinds: _Kind
 ) -> Numbers:
     """Returns what heavily overloaded trials tell of the core where their own critical loads do not count."""
-    none = np.zeros((len(slopes), len(exponents)))
+    none = np.zeros((len(slopes), len(kinds.exponents)))
     if none.size == 1 or not np.isnan(trials.critical).all():
         return none
     heavy = [
@@ -375,8 +373,8 @@ def _log_likelihood_of_capacity(
     if len(heavy) < 3:
         return none
     critical = np.log([observations[number].critical_load or math.nan for number in heavy])
-    left = critical - np.log1p(-(slopes[:, None] * exponents)[..., None] * trials.shares[heavy])
-    left = left - exponents[:, None] * trials.log_clocks[heavy]
+    left = critical - np.log1p(-(slopes[:, None] * kinds.exponents)[..., None] * kinds.shares[:, heavy])
+    left = left - kinds.exponents[:, None] * trials.log_clocks[heavy]
     deviation = np.square(left - left.mean(axis=-1, keepdims=True)).sum(axis=-1)
     return np.asarray(-0.5 * (len(heavy) - 1) * np.log(deviation + len(heavy) * SCATTER[0] ** 2))
 
