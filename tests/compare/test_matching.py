@@ -92,16 +92,20 @@ def test_a_sum_of_ports_is_divided_where_it_is_asked_for() -> None:
 
 
 def test_names_are_as_short_as_tells_entries_apart() -> None:
-    one = entry("", title="Bare", moment="2026-01-01 10:00")
-    again = entry("", title="Rules", moment="2026-01-02 10:00")
+    one = entry("", title="Bare", moment="2026-01-01 10:00:07")
+    again = entry("", title="Rules", moment="2026-01-02 10:00:07")
     assert [each.name for each in name_entries([one, again])] == ["Bare", "Rules"]
-    same = [entry("", title="T", run_id=f"r{day}", moment=f"2026-01-0{day} 10:00") for day in (1, 2)]
+    same = [entry("", title="T", run_id=f"r{day}", moment=f"2026-01-0{day} 10:00:07") for day in (1, 2)]
     assert [each.name for each in name_entries(same)] == ["2026-01-01 10:00", "2026-01-02 10:00"]
+    at_once = [entry("", title="T", run_id=f"r{second}", moment=f"2026-01-01 10:00:0{second}") for second in (1, 2)]
+    assert [each.name for each in name_entries(at_once)] == ["2026-01-01 10:00:01", "2026-01-01 10:00:02"]
+    both = [entry("", configuration="x", run_id=one.run_id, moment=one.moment) for one in at_once]
+    assert [each.name for each in name_entries(both)] == ["x, 2026-01-01 10:00:01", "x, 2026-01-01 10:00:02"]
     tagged = [entry("", title="T", tags=(tag, "nightly")) for tag in ("before", "after")]
     assert [each.name for each in name_entries(tagged)] == ["before", "after"]
     configurations = [entry("", run_id="r", configuration=name) for name in ("x", "y")]
     assert [each.name for each in name_entries(configurations)] == ["x", "y"]
-    twins = [entry("", title="T", run_id="r", moment="2026-01-01 10:00") for _ in range(2)]
+    twins = [entry("", title="T", run_id="r", moment="2026-01-01 10:00:07") for _ in range(2)]
     assert len({each.name for each in name_entries(twins)}) == 2
 
 

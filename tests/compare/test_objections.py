@@ -113,6 +113,11 @@ BLOCKED = {
 }
 
 TOLD = {
+    "simulations alone": (
+        entry("A", plan=plan(simulated=True)),
+        entry("B", plan=plan(simulated=True)),
+        "everything here is simulated: no frame was sent",
+    ),
     "a published result": (
         entry("A", result(scope="sum of 2 ports")),
         published("P"),

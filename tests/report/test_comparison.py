@@ -63,8 +63,8 @@ def sentence(*intervals: Interval, names: Sequence[str] = ("fast", "slow")) -> s
 def test_intervals_that_do_not_overlap_are_a_difference() -> None:
     said = sentence((0.40, 0.41), (0.20, 0.21))
     assert said.startswith("With 64-byte frames, “fast” passes 400 kpps and “slow” passes 200 kpps")
-    assert said.endswith("“fast” passes 1.9 to 2.05 times as much as “slow”; their intervals do not overlap.")
-    assert "“slow” passes 1.9 to 2.05 times as much as “fast”" in sentence((0.20, 0.21), (0.40, 0.41))
+    assert said.endswith("“fast” passes 1.90 to 2.05 times as much as “slow”; their intervals do not overlap.")
+    assert "“slow” passes 1.90 to 2.05 times as much as “fast”" in sentence((0.20, 0.21), (0.40, 0.41))
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, dist
 def test_of_three_each_two_are_compared() -> None:
     said = sentence((0.40, 0.41), (0.405, 0.42), (0.10, 0.11), names=("a", "b", "c"))
     assert "“a” and “b” show no difference" in said
-    assert "“a” passes 3.64 to 4.1 times as much as “c”" in said
-    assert "“b” passes 3.68 to 4.2 times as much as “c”" in said
+    assert "“a” passes 3.64 to 4.10 times as much as “c”" in said
+    assert "“b” passes 3.68 to 4.20 times as much as “c”" in said
 
 
 def test_of_five_each_is_compared_with_the_first() -> None:
@@ -121,7 +121,7 @@ def test_of_five_each_is_compared_with_the_first() -> None:
     assert "“a” passes 400 kpps, “b” 405 kpps, “c” 100 kpps, “d” 390 kpps and “e” 800 kpps" in said.replace(
         "\u00a0", " "
     )
-    assert "“a” passes 3.64 to 4.1 times as much as “c”" in said
+    assert "“a” passes 3.64 to 4.10 times as much as “c”" in said
     assert "“e” passes 1.95 to 2.25 times as much as “a”" in said
     assert said.count("do not overlap") == 2
     assert said.endswith("For “b” and “d” no difference from “a” is shown: the intervals overlap.")

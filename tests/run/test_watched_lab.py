@@ -21,7 +21,7 @@ ENDED = re.compile("^(valid|disturbed)$")  # others may use the machine meanwhil
 async def test_a_run_is_watched_from_start_to_end_by_two_browsers(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
-    bench = short("{kind: kernel-forward}", trials=2)
+    bench = short("{kind: kernel-forward}", trials=12, duration="1 s")  # so long that both pages see it run
     async with chromium() as one, chromium() as other:
         with served(runs) as (address, _), running(runs, "", "--live", bench=bench) as (folder, process):
             assert process.stderr is not None

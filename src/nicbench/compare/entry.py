@@ -28,7 +28,7 @@ class Entry:
 
     ``results`` are those of every run of the configuration that counts; ``plan`` is the plan of this configuration
     alone. ``told`` has all settings that the run discloses, by machine (``read_settings``); it is empty for imported
-    results. ``moment`` is the time at which the results were made, as UTC text; None where it is unknown.
+    results. ``moment`` is the second at which the run began, as UTC text; None where it is unknown.
     """
 
     name: str
@@ -55,6 +55,11 @@ class Entry:
     told: Mapping[str, Any] = field(default_factory=dict)
     is_named: bool = False
     """Whether the user chose the name."""
+
+    @property
+    def minute(self) -> str | None:
+        """The minute at which the run began, as UTC text."""
+        return None if self.moment is None else self.moment[: len("2026-01-31 12:00")]
 
     @property
     def origin(self) -> Origin:
@@ -86,7 +91,8 @@ def name_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """Returns the entries with distinct names; a name that the user chose is kept.
 
     An entry is named after its configuration, where that has a name, else after its title, else after the time at which
-    it was made; the run's id is added last, where names are still equal. The name of imported results says that they
+    its run began, to the second where the minute is that of another; the run's id is added last, where names are still
+    equal. The name of imported results says that they
     were not measured here, so that every table and figure shows it.
     """
     names = [entry.name if entry.is_named else _base_name(entry, entries) for entry in entries]
@@ -112,18 +118,22 @@ def _base_name(entry: Entry, entries: Sequence[Entry]) -> str:
     if alone and len(entry.title) <= LONGEST:
         return entry.title
     tags = [tag for tag in entry.tags if sum(tag in other.tags for other in entries) == 1]
-    return tags[0] if tags else entry.moment or entry.title[:LONGEST]
+    return tags[0] if tags else entry.minute or entry.title[:LONGEST]
 
 
 _MORE: tuple[Callable[[Entry], str | None], ...] = (
-    lambda entry: None if entry.is_named else entry.moment,
+    lambda entry: entry.minute,
+    lambda entry: entry.moment,
     lambda entry: entry.run_id,
 )
 
 
 def _append_detail(name: str, more: str | None, entry: Entry) -> str:
+    """Appends what tells the entry from others of this name; to a minute only the seconds are added."""
     if entry.is_named or more is None or more in name:
         return name
+    if entry.minute is not None and name.endswith(entry.minute) and more == entry.moment:
+        return name.removesuffix(entry.minute) + more
     return more if name == entry.moment else f"{name}, {more}"
 
 

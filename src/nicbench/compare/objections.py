@@ -71,6 +71,8 @@ def _check_origins(every: Sequence[Conditions]) -> Iterator[Objection]:
         yield Objection(
             f"{names_with_verb(simulated)} simulated, {list_names(others)} not: a simulation measures nothing", True
         )
+    elif simulated:
+        yield Objection("everything here is simulated: no frame was sent, and no machine or card was measured", False)
     imported = [one.name for one in every if one.origin is Origin.IMPORTED]
     if imported and len(imported) < len(every):
         yield Objection(

@@ -199,7 +199,7 @@ def _moment(text: str) -> str | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}" if moment.tzinfo else None
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}" if moment.tzinfo else None
 
 
 def _refuse_twice(entries: Sequence[Entry]) -> None:

@@ -15,10 +15,11 @@ from nicbench.core.result import PASSES_NOTHING, ResultVerdict, Spread, number_o
 from nicbench.core.table import Goal
 from nicbench.report.answer.sentences import and_list, state_rows
 from nicbench.report.comparison import Comparison
-from nicbench.report.numbers import speak_number
+from nicbench.report.numbers import significant, speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
+from nicbench.stats.sample import Span
 
 _SPOKEN_OUT: Final = 2
 """The most configurations of which each has a verb of its own."""
@@ -191,6 +192,14 @@ def _compare_with_first(told: Sequence[PointComparison]) -> list[str]:
     return said
 
 
+def factor_words(above: Span, below: Span) -> str:
+    """Returns how many times the lower rate the higher one is, as two bounds or as the least: "1.10 to 1.12"."""
+    least, most = above.times(below)
+    if math.isinf(most):
+        return f"at least {speak_number(least)}"
+    return " to ".join(dict.fromkeys((significant(least), significant(most))))
+
+
 def _compare_two(one: PointComparison) -> str:
     """Words the claim about one pair: from its runs as all comparisons do, or, where there are few runs, from the
     intervals of the searched rates.
@@ -204,13 +213,8 @@ def _compare_two(one: PointComparison) -> str:
         return f"{said[:1].upper()}{said[1:]}."
     if claim.higher is None:
         return f"{quote_name(first)} and {quote_name(second)} show no difference: their intervals overlap."
-    above, below = claim.spans if claim.higher == first else claim.spans[::-1]
-    least, most = above.times(below)
-    bounded = not math.isinf(most)
-    factor = (
-        f"{speak_number(least)} to {speak_number(most)} times" if bounded else f"at least {speak_number(least)} times"
-    )
-    much = f"{quote_name(claim.higher)} passes {factor} as much as {quote_name(claim.lower or '')}"
+    factor = factor_words(*(claim.spans if claim.higher == first else claim.spans[::-1]))
+    much = f"{quote_name(claim.higher)} passes {factor} times as much as {quote_name(claim.lower or '')}"
     return f"{much}; their intervals do not overlap."
 
 

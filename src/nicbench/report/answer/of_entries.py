@@ -4,7 +4,6 @@ and which entries stand apart.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,7 +19,6 @@ from nicbench.report.answer.sentences import and_list
 from nicbench.report.beside.values import ValueTable
 from nicbench.report.comparison import Comparison
 from nicbench.report.editors.study import Study
-from nicbench.report.numbers import speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable, pair_of
 
 FEW = 4
@@ -80,10 +78,7 @@ def _of_two(compared: Comparison) -> str | None:
     if one.claim.basis is Basis.INTERVALS and one.claim.spans is not None:
         higher, lower = one.claim.higher or "", one.claim.lower or ""
         above, below = one.claim.spans if one.comparison.first.name == higher else one.claim.spans[::-1]
-        least, most = above.times(below)
-        factor = (
-            f"at least {speak_number(least)}" if math.isinf(most) else f"{speak_number(least)} to {speak_number(most)}"
-        )
+        factor = of_comparison.factor_words(above, below)
         return (
             f"With {row.size_name} frames, “{higher}” passes {factor} times as much {goal.clause} as “{lower}”: "
             f"{rates[higher]} against {rates[lower]} {behind}, and their intervals do not overlap."
@@ -117,8 +112,12 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
         return f"{said} No difference of the highest to the others is shown.{more}"
     if above == len(shown):
         return f"{said} The highest is shown to pass more than all others."
-    rest = f"; no difference to the other {alike} is shown" if alike else ""
-    return f"{said} The highest is shown to pass more than {above} of the others{rest}.{more}"
+    rest = f"; no difference to the remaining {_one_or(alike)} is shown" if alike else ""
+    return f"{said} The highest is shown to pass more than {_one_or(above)} of the others{rest}.{more}"
+
+
+def _one_or(number: int) -> str:
+    return "one" if number == 1 else str(number)
 
 
 def _is_shown_above(most: RateCell, other: RateCell, told: Sequence[PointComparison]) -> bool | None:

@@ -50,7 +50,7 @@ def columns_of(rows: Sequence[EntryRow]) -> tuple[str, ...]:
 
 def _texts_of(entry: Entry) -> tuple[str, ...]:
     machine = "; ".join(text for kind in ("processor", "kernel") for text in entry.machines.get(kind, ()))
-    made = f"{entry.moment} UTC" if entry.moment else _year(entry)
+    made = f"{entry.minute} UTC" if entry.minute else _year(entry)
     return _device(entry), machine or UNKNOWN, _link(entry), made, str(entry.runs), entry.verdict.value
 
 
