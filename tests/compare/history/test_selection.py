@@ -46,6 +46,13 @@ def test_a_whole_number_of_a_parameter_is_written_as_such_and_asked_for_either_w
     assert list(choose(measures, None, None, {"load_percent": "99.5"}, first=True)[1]) == [1]
 
 
+def test_the_test_that_was_measured_first_is_shown_first() -> None:
+    detail = NDR._replace(value="lost", is_main=False)
+    measures = dict(enumerate((measure("probe", detail), measure("throughput"), measure("latency"))))
+    assert choose(measures, None, None, {}, first=True)[0].test == "throughput"
+    assert choose(measures, "latency", None, {}, first=True)[0].test == "latency"
+
+
 def test_nothing_measured_is_said_so() -> None:
     with pytest.raises(UsageError, match="no run has ended with a number yet"):
         choose({}, None, None, {}, first=True)

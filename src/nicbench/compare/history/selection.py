@@ -113,11 +113,13 @@ def choose(
 ) -> tuple[Choice, dict[int, Measure]]:
     """Returns what is shown, with its measures. With ``first``, a parameter without a condition has its first value.
 
+    Where no test is asked for it is the one that was read first of those with a main value: the first of a bench file.
     UsageError where what is asked for was never measured; its place is the name in the address.
     """
     every = measures.values()
     tests = tests_of(every)
-    test = _known(test, tests, "test")
+    first_read = next((each.test for each in every if each.told.is_main), None)
+    test = _known(test or first_read, tests, "test")
     value = _known(value, list(values_of(every, test)), "value")
     found = {number: each for number, each in measures.items() if each.test == test and each.told.value == value}
     conditions = {}
