@@ -218,6 +218,17 @@ def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make: Make, nicbe
     assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["bare", "with rules"]
 
 
+def test_configurations_stand_in_the_order_of_the_bench_file(make: Make, nicbench: Any) -> None:
+    """Turns are made in a random order; every change is told from the first entry."""
+    path = make("01", configurations=("bare", "with rules")).path
+    summary = json.loads((path / "summary.json").read_text())
+    summary["results"].reverse()
+    (path / "summary.json").write_text(json.dumps(summary))
+    manifest.write(path)
+    ended = nicbench("compare", "2026-01-01", "--json")
+    assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["bare", "with rules"]
+
+
 def test_points_of_one_alone_are_listed(make: Make, nicbench: Any) -> None:
     make("01", 1e6, result(64, 1e6), result(9000, 1e5))
     make("02", 1e6, result(64, 1e6))

@@ -45,6 +45,7 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
         ([100.0, 88.0], [90.0, 85.0], Outcome.SAME, "overlap"),
         ([100.0, 98.0, 99.0], [90.0, 85.0], Outcome.WORSE, "do not overlap"),
         ([100.0] * 5, [90.0] * 5, Outcome.WORSE, "5 runs against 5"),
+        ([100.0] * 5, [90.0], Outcome.WORSE, "intervals do not overlap: [100.0, 100.0] before and [90.00, 90.00]"),
         (
             [100, 101, 99, 100.5, 99.5],
             [90, 91, 89, 90.5, 89.5],

@@ -180,7 +180,7 @@ def _judge_by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tupl
         return None, "a run says nothing of the value"
     both = f"{_interval_text(old)} before and {_interval_text(new)}"
     if old.is_above(new) or new.is_above(old):
-        if old.lower == old.upper and new.lower == new.upper:
+        if len(before) == len(after) == 1 and old.lower == old.upper and new.lower == new.upper:
             return True, "one value each without an interval: told by the tolerance alone"
         return True, f"intervals do not overlap: {both}"
     if math.isinf(new.upper) and _is_by_tester(before, after):

@@ -181,7 +181,9 @@ def _extremes(table: ValueTable, column: int) -> str:
     own = table.head.lower().startswith(table.test.lower())
     head = table.head if own else f"{table.test}, {table.head}"
     low, high = (f"{text}{unit} (“{name}”)" for _, name, text in (least, most))
-    return f"{head[:1].upper()}{head[1:]} at {table.points[column]}: from {low} to {high}."
+    point = table.points[column]
+    at = f"{point} bytes" if point.isdigit() else point
+    return f"{head[:1].upper()}{head[1:]} at {at}: from {low} to {high}."
 
 
 def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:
