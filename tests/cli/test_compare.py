@@ -306,3 +306,9 @@ def test_the_runs_of_a_published_study_stay_apart(nicbench: Any) -> None:
     said = " ".join(done.stdout.split())
     assert "sustained 9 editors at 24 frames/s each" in said
     assert "sustained 2 editors in each of 15 imported runs, 4 in the median run" in said
+
+
+def test_what_a_source_prints_over_its_runs_is_no_further_run(nicbench: Any) -> None:
+    document = json.loads(nicbench("compare", "reference:frametest-statistics", "--json").stdout)
+    assert [one["runs"] for one in document["entries"]] == [15, 15]
+    assert "in each of 15 imported runs" in document["answer"][0]

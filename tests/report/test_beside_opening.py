@@ -176,3 +176,8 @@ def test_a_latency_that_is_equal_in_all_runs_is_not_said_to_be_of_one_of_them() 
     assert "median of 5 runs" in page(latencies("old", 5, 20_000), latencies("new", 5, 30_000)).report.headline
     said = page(latencies("old", 5, 20_000), latencies("new", 1, 30_000)).report.headline
     assert "medians: 5 runs of “old” and 1 run of “new”" in said
+
+
+def test_a_rate_that_is_the_line_rate_is_called_so_in_the_first_sentence() -> None:
+    full = with_rates("full", Bounded(value=2e6, lower=2e6, limited_by=LimitedBy.LINE_RATE))
+    assert "the line rate, 2.00\u00a0Mpps against 1.00\u00a0Mpps" in page(BEFORE, full).report.headline

@@ -162,7 +162,8 @@ def _is_shown_above(most: RateCell, other: RateCell, goal: Goal, told: Sequence[
 
 
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
-    return f"{'at least ' if cell.text.startswith('≥') else ''}{table.rate_text(goal, cell)}"
+    bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
+    return f"{bound}{table.rate_text(goal, cell)}"
 
 
 def _states(compared: Comparison) -> bool:
