@@ -36,6 +36,13 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
         ([rate(80, 80, None, LimitedBy.TESTER)], [rate(60, 60, 61)], Outcome.WORSE, "do not overlap"),
         ([rate(100, 100, 101)], [NOTHING], Outcome.WORSE, "do not overlap"),
         ([NOTHING], [NOTHING], Outcome.SAME, "equal"),
+        (
+            [rate(100, 100, 101)] * 5,
+            [*[NOTHING] * 2, *[rate(100, 100, 101)] * 3],
+            Outcome.UNKNOWN,
+            "in 2 of 5 runs now",
+        ),
+        ([NOTHING, LINE, LINE], [NOTHING, LINE, LINE], Outcome.SAME, "equal medians"),
         ([rate(100, 100, 101)], [UNKNOWN], Outcome.UNKNOWN, "no value of this run"),
         ([None], [5.0], Outcome.UNKNOWN, "no value before"),
         (["words"], ["words"], Outcome.UNKNOWN, "no value"),

@@ -76,11 +76,15 @@ def judge(
     old, new = statistics.median(numbers[0]), statistics.median(numbers[1])
     change = new / old - 1.0 if old else 0.0 if new == old else None
 
+    dead = sum(map(_passes_nothing, after))
+
     def judgement_of(outcome: Outcome, why: str) -> Judgement:
+        if outcome is Outcome.SAME and dead and not any(map(_passes_nothing, before)):
+            outcome, why = Outcome.UNKNOWN, f"in {dead} of {len(after)} runs now nothing passed, in none before: {why}"
         return Judgement(outcome, why, old, new, change)
 
     if new == old:
-        return judgement_of(Outcome.SAME, "equal")
+        return judgement_of(Outcome.SAME, "equal" if len({*numbers[0], *numbers[1]}) == 1 else "equal medians")
     if change is not None and abs(change) <= tolerance_ratio:
         return judgement_of(Outcome.SAME, f"within the tolerance of {100.0 * tolerance_ratio:g} %")
     shown, why = _judge_by_runs(before, after, *numbers) or _judge_by_intervals(before, after)
@@ -93,6 +97,10 @@ def judge(
     if (new > old) is higher_is_better:
         return judgement_of(Outcome.BETTER, why)
     return judgement_of(Outcome.UNKNOWN, near_limit) if near_limit else judgement_of(Outcome.WORSE, why)
+
+
+def _passes_nothing(value: Value) -> bool:
+    return isinstance(value, Bounded) and value.passes_nothing
 
 
 def _is_only_below(value: Value) -> bool:
