@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,11 @@ def test_a_run_without_configurations_is_laid_beside_each_of_another(tmp_path: P
     (row,) = find_differences(compared, plain).settings
     assert row.values == (510, 500)
     assert read_settings(compared, "big")["tester"] == {"inventory": {"kernel": {"release": "6.1"}}}
+
+
+def test_runs_that_were_repeated_otherwise_are_not_made_the_same_way(tmp_path: Path) -> None:
+    once, often = (planned(folder(tmp_path, name, {}), 500) for name in "ab")
+    plan = json.loads((often.path / "plan.json").read_text())
+    (often.path / "plan.json").write_text(json.dumps(plan | {"runs": {"at_least": 5, "at_most": 5}}))
+    (row,) = find_differences(once, often).settings
+    assert (row.path, row.values, row.why) == ("runs", ("1", "5"), "measured in another way")

@@ -36,6 +36,7 @@ def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[s
                 "dut": {**content["dut"], "disclosure": content["dut_disclosure"]},
                 "tests": {test["name"]: {**test["options"], "method": test["method"]} for test in content["tests"]},
                 "thresholds": {row["name"]: row["value"] for row in content["thresholds"]},
+                "runs": plan.runs.words if plan is not None else "",
                 "declared": content["declared"],
                 "hypervisors": content["hypervisors"],
                 "testbed": content["facts"],
