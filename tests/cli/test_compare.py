@@ -218,6 +218,17 @@ def test_a_configuration_is_chosen_by_its_name_or_a_part_of_it(make: Make, nicbe
     assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["bare", "with rules"]
 
 
+def test_configurations_stand_in_the_order_of_the_bench_file(make: Make, nicbench: Any) -> None:
+    """Turns are made in a random order; every change is told from the first entry."""
+    path = make("01", configurations=("bare", "with rules")).path
+    summary = json.loads((path / "summary.json").read_text())
+    summary["results"].reverse()
+    (path / "summary.json").write_text(json.dumps(summary))
+    manifest.write(path)
+    ended = nicbench("compare", "2026-01-01", "--json")
+    assert [one["name"] for one in json.loads(ended.stdout)["entries"]] == ["bare", "with rules"]
+
+
 def test_points_of_one_alone_are_listed(make: Make, nicbench: Any) -> None:
     make("01", 1e6, result(64, 1e6), result(9000, 1e5))
     make("02", 1e6, result(64, 1e6))
@@ -295,3 +306,9 @@ def test_the_runs_of_a_published_study_stay_apart(nicbench: Any) -> None:
     said = " ".join(done.stdout.split())
     assert "sustained 9 editors at 24 frames/s each" in said
     assert "sustained 2 editors in each of 15 imported runs, 4 in the median run" in said
+
+
+def test_what_a_source_prints_over_its_runs_is_no_further_run(nicbench: Any) -> None:
+    document = json.loads(nicbench("compare", "reference:frametest-statistics", "--json").stdout)
+    assert [one["runs"] for one in document["entries"]] == [15, 15]
+    assert "in each of 15 imported runs" in document["answer"][0]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
-from nicbench.compare.regressions import Outcome, judge
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Value
+from nicbench.compare.finished_runs import FinishedRun
+from nicbench.compare.regressions import Outcome, check_regressions, judge
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Summary, Value
+from nicbench.store.folder import RunFolder
 
 
 def rate(value: float, lower: float, upper: float | None, limit: LimitedBy = LimitedBy.DUT) -> Bounded:
@@ -33,6 +36,13 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
         ([rate(80, 80, None, LimitedBy.TESTER)], [rate(60, 60, 61)], Outcome.WORSE, "do not overlap"),
         ([rate(100, 100, 101)], [NOTHING], Outcome.WORSE, "do not overlap"),
         ([NOTHING], [NOTHING], Outcome.SAME, "equal"),
+        (
+            [rate(100, 100, 101)] * 5,
+            [*[NOTHING] * 2, *[rate(100, 100, 101)] * 3],
+            Outcome.UNKNOWN,
+            "in 2 of 5 runs now",
+        ),
+        ([NOTHING, LINE, LINE], [NOTHING, LINE, LINE], Outcome.SAME, "equal medians"),
         ([rate(100, 100, 101)], [UNKNOWN], Outcome.UNKNOWN, "no value of this run"),
         ([None], [5.0], Outcome.UNKNOWN, "no value before"),
         (["words"], ["words"], Outcome.UNKNOWN, "no value"),
@@ -42,6 +52,7 @@ LINE = rate(100.0, 100.0, None, LimitedBy.LINE_RATE)
         ([100.0, 88.0], [90.0, 85.0], Outcome.SAME, "overlap"),
         ([100.0, 98.0, 99.0], [90.0, 85.0], Outcome.WORSE, "do not overlap"),
         ([100.0] * 5, [90.0] * 5, Outcome.WORSE, "5 runs against 5"),
+        ([100.0] * 5, [90.0], Outcome.WORSE, "intervals do not overlap: [100.0, 100.0] before and [90.00, 90.00]"),
         (
             [100, 101, 99, 100.5, 99.5],
             [90, 91, 89, 90.5, 89.5],
@@ -113,3 +124,52 @@ def test_a_run_that_does_not_differ_is_called_worse_no_more_often_than_it_is_the
         worse += found.outcome is Outcome.WORSE
     expected = tries / (earlier + 1)
     assert worse <= expected + 4 * expected**0.5
+
+
+def ran(tmp_path: Path, *results: tuple[Bounded, float | None, ResultVerdict]) -> FinishedRun:
+    found = tuple(
+        Result(
+            id=f"throughput/{run}",
+            test="throughput",
+            method="throughput",
+            scope="per port",
+            run=run,
+            parameters={"frame_bytes": 64},
+            values={"ndr_frames_per_s": value, "ndr_at_clock_hz": clock},
+            verdict=verdict,
+        )
+        for run, (value, clock, verdict) in enumerate(results, 1)
+    )
+    summary = Summary(title="t", verdict=ResultVerdict.VALID, results=found)
+    return FinishedRun(RunFolder(tmp_path), summary, None)
+
+
+@pytest.mark.parametrize(
+    ("clocks", "now", "outcome"),
+    [
+        ((4e9, 3.6e9), 90, Outcome.UNKNOWN),  # less by as much as the clock
+        ((4e9, 3.6e9), 70, Outcome.WORSE),
+        ((4e9, 4e9), 90, Outcome.WORSE),
+        ((None, 3.6e9), 90, Outcome.WORSE),
+        ((3.6e9, 4e9), 111, Outcome.SAME),
+        ((3.6e9, 4e9), 150, Outcome.BETTER),
+    ],
+)
+def test_a_rate_stated_for_another_clock_is_worse_only_by_more_than_the_clock(
+    clocks: tuple[float | None, float], now: float, outcome: Outcome, tmp_path: Path
+) -> None:
+    before, after = (
+        ran(tmp_path, (rate(value, value, value + 1), clock, ResultVerdict.VALID))
+        for value, clock in zip((100.0, now), clocks, strict=True)
+    )
+    (row,) = check_regressions(after, [before], 0.05).rows
+    assert row.judgement.outcome is outcome
+    assert ("GHz" in row.judgement.why) is (outcome in (Outcome.UNKNOWN, Outcome.SAME))
+
+
+def test_a_bound_stays_where_a_disturbed_result_is_left_out(tmp_path: Path) -> None:
+    below = ran(tmp_path, (BELOW, None, ResultVerdict.VALID), (BELOW, None, ResultVerdict.DISTURBED))
+    before = ran(tmp_path, (rate(100, 100, 101), None, ResultVerdict.VALID))
+    (row,) = check_regressions(below, [before], 0.05).rows
+    assert (row.judgement.outcome, row.judgement.after_below) == (Outcome.WORSE, 50.0)
+    assert "1 disturbed or incomplete result left out" in row.judgement.why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,8 @@ import pytest
 
 from nicbench.cli.main import main
 from nicbench.compare.importance import importance_of, is_identity, is_volatile
-from nicbench.compare.run_differences import NOT_RECORDED, find_differences
+from nicbench.compare.run_differences import NOT_RECORDED, find_differences, read_settings
+from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
 from nicbench.store.folder import RunFolder
 
@@ -139,3 +141,33 @@ def test_one_run_named_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     run = folder(tmp_path, "a", {"tester": {}})
     assert main(["diff", str(run.path), str(run.path)]) == 2
     assert "both names refer to the same run" in capsys.readouterr().err
+
+
+def planned(run: RunFolder, capacity: int, *names: str) -> RunFolder:
+    def plan(name: str, capacity: int, **more: Any) -> Plan:
+        lab = {"kind": "simulated", "capacity": capacity}
+        return Plan(run_id="r", title="t", nicbench_version="1", seed=1, lab=lab, configuration=name, **more)
+
+    first, *others = names or ("default",)
+    further = tuple(plan(name, capacity + 10 * place) for place, name in enumerate(others, 1))
+    run.write_json("plan.json", plan(first, capacity, compared=names, others=further).model_dump(mode="json"))
+    return run
+
+
+def test_a_run_without_configurations_is_laid_beside_each_of_another(tmp_path: Path) -> None:
+    plain = planned(folder(tmp_path, "a", {"tester": {"kernel": {"release": "6.1"}}}), 500)
+    facts = {f"tester, {name}": {"kernel": {"release": "6.1"}} for name in ("base", "big")}
+    compared = planned(folder(tmp_path, "b", facts), 500, "base", "big")
+    (row,) = find_differences(plain, compared).settings
+    assert (row.path, row.places, row.values) == ("lab.capacity", ("big",), (500, 510))
+    (row,) = find_differences(compared, plain).settings
+    assert row.values == (510, 500)
+    assert read_settings(compared, "big")["tester"] == {"inventory": {"kernel": {"release": "6.1"}}}
+
+
+def test_runs_that_were_repeated_otherwise_are_not_made_the_same_way(tmp_path: Path) -> None:
+    once, often = (planned(folder(tmp_path, name, {}), 500) for name in "ab")
+    plan = json.loads((often.path / "plan.json").read_text())
+    (often.path / "plan.json").write_text(json.dumps(plan | {"runs": {"at_least": 5, "at_most": 5}}))
+    (row,) = find_differences(once, often).settings
+    assert (row.path, row.values, row.why) == ("runs", ("1", "5"), "measured in another way")

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from tests.web._history import FIRST, facts, make_finished, result
 
-from nicbench.compare.history.figures import Figure, Measure, Told
+from nicbench.compare.history.figures import Figure, Measure, Told, median_figure
 from nicbench.core.result import Bounded, LimitedBy, ResultVerdict
 from nicbench.export.formats.badge import BadgeFormat, badge, badge_of
 from nicbench.store.folder import RunFolder
@@ -67,3 +67,31 @@ def test_texts_of_strangers_stay_texts() -> None:
     assert texts(svg)[0] == '<script>alert(1)</script>" onload="x'
     assert [each.tag for each in ElementTree.fromstring(svg).iter() if "script" in each.tag] == []
     assert len(texts(badge("x" * 500, "1", "valid"))[0]) == 60
+
+
+def test_the_badge_of_several_runs_shows_their_median_and_the_worst_verdict(tmp_path: Path) -> None:
+    rates = [(80e3, ResultVerdict.VALID), (120e3, ResultVerdict.DISTURBED), (100e3, ResultVerdict.VALID)]
+    results = [
+        result("throughput", 64, {"ndr_frames_per_s": rate}, verdict).model_copy(
+            update={"run": run, "id": f"bare/{run}/throughput/64", "configuration": "bare"}
+        )
+        for run, (rate, verdict) in enumerate(rates, 1)
+    ]
+    folder = RunFolder.open(make_finished(tmp_path, "2026-01-31T120000Z-one", FIRST, "One", results, facts("25G", 1)))
+    written = io.BytesIO()
+    BadgeFormat().write(SimpleNamespace(folder=folder), "", written)  # type: ignore[arg-type]
+    assert texts(written.getvalue().decode()) == ["bare: NDR, 64 bytes", "100.0 kpps (disturbed)"]
+
+
+@pytest.mark.parametrize(
+    ("figures", "shown"),
+    [
+        ([Figure(0.0, "valid", None, 10.0), Figure(5e6, "valid", 5e6, 5.1e6, "dut"), Figure(6e6, "valid", 6e6, 6.1e6)],
+         "5.000 Mpps"),
+        ([Figure(None, "valid", None, 1000.0), Figure(None, "valid", None, 2000.0), Figure(5e6, "valid", 5e6, 5.1e6)],
+         "< 2.000 kpps"),
+        ([Figure(5e6, "valid", 5e6, None, "tester")] * 2, "at least 5.000 Mpps"),
+    ],
+)  # fmt: skip
+def test_the_median_of_runs_is_a_bound_where_those_in_the_middle_are(figures: list[Figure], shown: str) -> None:
+    assert texts(badge_of(measure(), median_figure(figures)))[1] == shown

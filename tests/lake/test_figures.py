@@ -57,3 +57,16 @@ def test_a_damaged_row_is_left_out_and_hides_no_other(runs: Path, tmp_path: Path
     found = [figure for *_, figure in lake.figures(lake.measures(), names)]
     assert len(found) == 5, "three have neither a number nor a bound"
     assert all(figure.number_or_bound > 0 for figure in found)
+
+
+def test_what_runs_measured_first_comes_first(runs: Path, tmp_path: Path) -> None:
+    """Rows of a lake lie in the order of their names; its measures do not."""
+    gather([runs], tmp_path / "lake")
+    index = FigureIndex(runs)
+    index.update(list_indexed_runs(runs, lambda _: None).runs, lambda _done, _of: None)
+    tests, others = (
+        list(dict.fromkeys(measure.test for measure in known.measures().values()))
+        for known in (LakeFigures(Lake.open(tmp_path / "lake")), index)
+    )
+    assert tests == others
+    assert tests != sorted(tests)

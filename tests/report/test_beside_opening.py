@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from nicbench.compare.conditions import conditions_of
 from nicbench.compare.entry import Entry
 from nicbench.compare.matching import match_points
+from nicbench.compare.objections import find_objections
 from nicbench.compare.settings import compare_settings
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.report.beside.layout import document
 from nicbench.report.beside.page import Page, page_of
 from nicbench.report.document.blocks import Block, Group, Table, plain
@@ -105,5 +107,77 @@ def test_of_many_entries_the_first_sentence_claims_no_more_than_the_rule_of_clai
     spoilt = entry("spoilt", [(3.0, 3.02)] * 3)
     results = tuple(one.model_copy(update={"verdict": ResultVerdict.DISTURBED}) for one in spoilt.results)
     said = page(BEFORE, entry("slow", rates), replace(spoilt, results=results)).report.headline
-    assert said.endswith("No difference can be claimed: results are disturbed or have no interval.")
+    assert "No difference of the highest to the others can be claimed: disturbed" in said
     assert page(BEFORE, entry("slow", rates), FASTER).report.headline.endswith("to pass more than all others.")
+
+
+def with_rates(name: str, found: Bounded, **more: float) -> Entry:
+    made = entry(name, [(1.0, 1.01)] * 3)
+    values = {"ndr_frames_per_s": found, **more}
+    return replace(made, results=tuple(one.model_copy(update={"values": values}) for one in made.results))
+
+
+def test_of_many_entries_the_first_sentence_leaves_none_out_and_calls_no_bound_the_least() -> None:
+    nothing = with_rates("dead", Bounded(value=None, upper=10.0, reason_null=f"{PASSES_NOTHING}: no frame came back"))
+    below = with_rates("low", Bounded(value=None, upper=1e5, reason_null="frames were lost at 100000 frames/s"))
+    open_ = with_rates("open", Bounded(value=9e5, lower=9e5, limited_by=LimitedBy.TESTER))
+    made = page(BEFORE, FASTER, nothing)
+    said = made.report.headline
+    assert "“after” passes the most" in said
+    assert "“dead” passes nothing (NDR, 3 entries)" in said
+    assert "“before” the least of those whose rate is known: " in said
+    assert said.endswith("The highest is shown to pass more than all others.")
+    assert {cell.text for table in made.tables for cell in table.rows["dead"]} == {PASSES_NOTHING}
+    said = page(BEFORE, open_, below, nothing).report.headline
+    assert "the least of" not in said
+    assert "“open” passes at least 900\u00a0kpps" in said
+    assert "“low” passes less than 100\u00a0kpps" in said
+    assert "(NDR, 4 entries)" in said
+    assert said.endswith("shown to pass more than 2 of the others; no difference to the remaining one is shown.")
+
+
+def test_estimated_rates_at_different_clocks_differ_only_by_more_than_the_clocks() -> None:
+    slow = with_rates("slow", Bounded(value=1e6, lower=0.99e6, upper=1.01e6), ndr_at_clock_hz=3.5e9)
+    fast = with_rates("fast", Bounded(value=1.1e6, lower=1.09e6, upper=1.11e6), ndr_at_clock_hz=3.85e9)
+    faster = with_rates("faster", Bounded(value=1.5e6, lower=1.49e6, upper=1.51e6), ndr_at_clock_hz=3.85e9)
+    made = page(slow, fast)
+    assert made.report.headline.startswith("No difference can be claimed")
+    assert "which are stated for different clocks of the core" in made.report.headline
+    assert made.changes is not None
+    assert {each.verdict for each in made.changes.changes} == {"other clocks"}
+    found = page(slow, faster).changes
+    assert found is not None
+    assert {each.verdict for each in found.changes} == {"better"}
+    alike = page(fast, faster).changes
+    assert alike is not None
+    assert {each.verdict for each in alike.changes} == {"better"}
+    (said,) = (one for one in find_objections([conditions_of(one) for one in (slow, fast)]) if "clocks" in one.text)
+    assert "3.5 GHz (“slow”); 3.85 GHz (“fast”)" in said.text
+    assert not said.blocks
+
+
+def latencies(name: str, runs: int, median_ns: int) -> Entry:
+    found = tuple(
+        Result(
+            id=f"latency/{run}",
+            test="latency",
+            method="latency",
+            scope="per port",
+            run=run,
+            parameters={"frame_bytes": 64, "load_of": "NDR", "load_percent": 50.0},
+            values={"latency_p50_ns": median_ns, "latency_p99_9_ns": median_ns},
+        )
+        for run in range(1, runs + 1)
+    )
+    return Entry(name=name, run_id=f"run of {name}", title=name, results=found, is_named=True)
+
+
+def test_a_latency_that_is_equal_in_all_runs_is_not_said_to_be_of_one_of_them() -> None:
+    assert "median of 5 runs" in page(latencies("old", 5, 20_000), latencies("new", 5, 30_000)).report.headline
+    said = page(latencies("old", 5, 20_000), latencies("new", 1, 30_000)).report.headline
+    assert "medians: 5 runs of “old” and 1 run of “new”" in said
+
+
+def test_a_rate_that_is_the_line_rate_is_called_so_in_the_first_sentence() -> None:
+    full = with_rates("full", Bounded(value=2e6, lower=2e6, limited_by=LimitedBy.LINE_RATE))
+    assert "the line rate, 2.00\u00a0Mpps against 1.00\u00a0Mpps" in page(BEFORE, full).report.headline

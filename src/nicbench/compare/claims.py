@@ -4,7 +4,8 @@ Everything here is a pure function. Where both sides have enough runs for a rank
 must show it (stats/compare.py). For rates that a search enclosed in intervals, the intervals of the median runs must
 also not overlap, because a search is no finer than its interval. With fewer runs, only the intervals of all runs
 together can show a difference; so also where a run tells only what its rate lies below, for it cannot be ranked.
-Of disturbed results nothing is claimed: what disturbed a side may be the difference.
+Of disturbed results nothing is claimed: what disturbed a side may be the difference. Nor is it of estimated rates that
+are stated for different clocks, unless they differ by more than the clocks do.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Basis(StrEnum):
     INTERVALS_OVERLAP = "the intervals of all runs overlap"
     TOO_FEW = "there are too few runs"
     DISTURBED = "results were disturbed"
+    CLOCKS = "the rates are stated for different clocks, which may be the difference"
 
     @property
     def is_shown(self) -> bool:
@@ -39,7 +41,9 @@ class Basis(StrEnum):
     @property
     def cell(self) -> str:
         """What a table has in place of a difference where none is claimed."""
-        return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed"}.get(self, "no difference shown")
+        return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed", Basis.CLOCKS: "other clocks"}.get(
+            self, "no difference shown"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +131,11 @@ def median_span(rates: Sequence[Bounded]) -> Span | None:
     if not bounds:
         return None
     return Span(statistics.median(lower for lower, _ in bounds), statistics.median(upper for _, upper in bounds))
+
+
+def scale(value: Value, factor: float) -> Value:
+    """Returns a value as it would be at another clock, if it is in proportion to the clock."""
+    if isinstance(value, Bounded):
+        ends = {name: getattr(value, name) for name in ("value", "lower", "upper")}
+        return value.model_copy(update={name: end * factor for name, end in ends.items() if end is not None})
+    return value * factor if isinstance(value, int | float) and not isinstance(value, bool) else value

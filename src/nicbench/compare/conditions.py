@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from nicbench.compare.entry import Entry, Origin
+from nicbench.compare.points import median_clock
 from nicbench.core.pattern import per_port_of
 from nicbench.core.registry import find_one
 from nicbench.core.result import Result, ResultVerdict, name_of_test
@@ -47,6 +49,8 @@ class TestConditions:
     """What the latencies measure, as the tool states it: one way, or half of the round trip."""
     tools: frozenset[str]
     is_imported: bool = False
+    clock_mhz: int | None = None
+    """The clock for which estimated rates are stated, to 10 MHz; None where none is."""
 
     @property
     def leaves_ports_open(self) -> bool:
@@ -111,6 +115,7 @@ def _list_tests(entry: Entry) -> Iterator[TestConditions]:
             latencies=frozenset(_list_latencies(results, method, imported=imported)),
             tools=frozenset(_list_tools(options, results)),
             is_imported=imported,
+            clock_mhz=_stated_clock(results),
         )
 
 
@@ -132,6 +137,12 @@ def _list_passed(results: Iterable[Result]) -> Iterator[float]:
         for name, value in result.values.items():
             if name.endswith(_PASSED) and isinstance(value, int | float):
                 yield float(value)
+
+
+def _stated_clock(results: Sequence[Result]) -> int | None:
+    names = dict.fromkeys(name for result in results for name in result.values)
+    clocks = [clock for name in names if (clock := median_clock(results, name)) is not None]
+    return 10 * round(statistics.median(clocks) / 1e7) if clocks else None
 
 
 def _is_estimated(options: Mapping[str, Any]) -> bool | None:

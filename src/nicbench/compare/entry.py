@@ -70,8 +70,8 @@ class Entry:
 
     @property
     def runs(self) -> int:
-        """How many runs of the configuration count."""
-        return max(1, len({result.run_number for result in self.results}))
+        """How many runs of the configuration count; what a source prints over all its runs is none of them."""
+        return max(1, len({result.run_number for result in self.results} - {None}))
 
     @property
     def published(self) -> str | None:

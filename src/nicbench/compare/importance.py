@@ -41,7 +41,7 @@ _TABLE: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
     (("lab", "lab.*", "testbed.*", "cores.*"), "the testbed: what is wired, and which CPU does what"),
     (("traffic", "traffic.*", "addressing", "addressing.*"), "other frames"),
     (("tester", "tester.kind", "tester.options.*", "tester.ports*"), "another tester, or other options of it"),
-    (("tests", "tests.*"), "measured in another way"),
+    (("tests", "tests.*", "runs"), "measured in another way"),
     (("thresholds*", "seed"), "judged or drawn otherwise"),
     (("declared*",), "declared in the bench file"),
     (("hypervisors*",), "set in the hypervisor"),

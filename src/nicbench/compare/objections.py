@@ -172,6 +172,13 @@ def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iter
             True,
             "measure both with `search: {kind: estimate}`, or neither",
         )
+    clocks = _group_names(having, lambda test: test.clock_mhz)
+    if len(clocks) > 1:
+        yield Objection(
+            f"rates of {name} are stated for different clocks of the core: {_describe(clocks, _gigahertz)}; a "
+            "difference is claimed only where it is more than that of the clocks",
+            False,
+        )
     ways = _group_names(having, lambda test: test.latencies or None)
     if len(ways) > 1:
         yield Objection(
@@ -237,6 +244,10 @@ def _join_sorted(words: Iterable[str]) -> str:
 
 def _at_least_s(duration_s: float) -> str:
     return f"at least {format_duration_s(duration_s)}"
+
+
+def _gigahertz(clock_mhz: int) -> str:
+    return f"{clock_mhz / 1000:g} GHz"
 
 
 def _percent(ratio: float) -> str:

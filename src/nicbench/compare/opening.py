@@ -103,9 +103,12 @@ def open_folder(folder: RunFolder, configuration: str | None, word: str) -> Iter
     if summary is None:
         title = plan.title if plan is not None else folder.run_id
         summary = Summary(title=title, verdict=ResultVerdict.INCOMPLETE, results=folder.journal.results())
+    order = plan.compared if plan is not None else summary.configurations  # turns are made in a random order
     head = headline(folder.path)
     machines = machines_of(folder.path)
-    for name, results in _choose_configuration(_group_by_configuration(summary.counted), configuration, word).items():
+    for name, results in _choose_configuration(
+        _group_by_configuration(summary.counted, order), configuration, word
+    ).items():
         own = _plan_of(plan, name)
         yield Entry(
             name=name,
@@ -158,11 +161,12 @@ def _links(results: Sequence[Result]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(clean(link) for one in results if isinstance(link := one.parameters.get("link"), str)))
 
 
-def _group_by_configuration(results: Sequence[Result]) -> dict[str, tuple[Result, ...]]:
-    found: dict[str, list[Result]] = {}
+def _group_by_configuration(results: Sequence[Result], order: Sequence[str] = ()) -> dict[str, tuple[Result, ...]]:
+    """Groups results by their configurations, in this order; others follow as they were measured."""
+    found: dict[str, list[Result]] = {name: [] for name in order}
     for result in results:
         found.setdefault(result.configuration, []).append(result)
-    return {name: tuple(members) for name, members in found.items()}
+    return {name: tuple(members) for name, members in found.items() if members}
 
 
 def _choose_configuration(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 from nicbench.compare.finished_runs import FinishedRun, Point, group_by_point
-from nicbench.compare.points import comparable_number, quantity_of
+from nicbench.compare.points import comparable_number, median_clock, quantity_of
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
 from nicbench.methods.base import main_values
 from nicbench.stats.numerals import figures, probability
@@ -75,11 +76,15 @@ def judge(
     old, new = statistics.median(numbers[0]), statistics.median(numbers[1])
     change = new / old - 1.0 if old else 0.0 if new == old else None
 
+    dead = sum(map(_passes_nothing, after))
+
     def judgement_of(outcome: Outcome, why: str) -> Judgement:
+        if outcome is Outcome.SAME and dead and not any(map(_passes_nothing, before)):
+            outcome, why = Outcome.UNKNOWN, f"in {dead} of {len(after)} runs now nothing passed, in none before: {why}"
         return Judgement(outcome, why, old, new, change)
 
     if new == old:
-        return judgement_of(Outcome.SAME, "equal")
+        return judgement_of(Outcome.SAME, "equal" if len({*numbers[0], *numbers[1]}) == 1 else "equal medians")
     if change is not None and abs(change) <= tolerance_ratio:
         return judgement_of(Outcome.SAME, f"within the tolerance of {100.0 * tolerance_ratio:g} %")
     shown, why = _judge_by_runs(before, after, *numbers) or _judge_by_intervals(before, after)
@@ -92,6 +97,10 @@ def judge(
     if (new > old) is higher_is_better:
         return judgement_of(Outcome.BETTER, why)
     return judgement_of(Outcome.UNKNOWN, near_limit) if near_limit else judgement_of(Outcome.WORSE, why)
+
+
+def _passes_nothing(value: Value) -> bool:
+    return isinstance(value, Bounded) and value.passes_nothing
 
 
 def _is_only_below(value: Value) -> bool:
@@ -179,7 +188,7 @@ def _judge_by_intervals(before: Sequence[Value], after: Sequence[Value]) -> tupl
         return None, "a run says nothing of the value"
     both = f"{_interval_text(old)} before and {_interval_text(new)}"
     if old.is_above(new) or new.is_above(old):
-        if old.lower == old.upper and new.lower == new.upper:
+        if len(before) == len(after) == 1 and old.lower == old.upper and new.lower == new.upper:
             return True, "one value each without an interval: told by the tolerance alone"
         return True, f"intervals do not overlap: {both}"
     if math.isinf(new.upper) and _is_by_tester(before, after):
@@ -260,15 +269,36 @@ def _judge(name: str, before: Sequence[Result], now: Sequence[Result], tolerance
             why = side[0].disturbances[0] if side[0].disturbances else "no reason is given"
             return Judgement(Outcome.UNKNOWN, f"the result {whose} is {side[0].verdict}: {why}")
     near = [one.text for result in sides[1] for one in result.near_tester_limit or () if one.value == name]
-    found = judge(
-        [result.values.get(name) for result in sides[0]],
-        [result.values.get(name) for result in sides[1]],
+    make = partial(
+        judge,
+        after=[result.values.get(name) for result in sides[1]],
         higher_is_better=quantity_of(sides[0][0], name).higher_is_better,
         tolerance_ratio=tolerance_ratio,
         near_limit=near[0] if near else None,
     )
+    values = [result.values.get(name) for result in sides[0]]
+    found = make(values)
+    clocks = median_clock(sides[0], name), median_clock(sides[1], name)
+    if clocks[0] and clocks[1] and clocks[0] != clocks[1]:
+        from nicbench.compare.claims import scale  # imported here: few runs are stated for a clock
+
+        factor = clocks[1] / clocks[0]
+        found = _allow_for_clocks(found, make([scale(value, factor) for value in values]), (clocks[0], clocks[1]))
     left_out = len(before) + len(now) - len(sides[0]) - len(sides[1])
     if left_out:
         why = f"{found.why}; {left_out} disturbed or incomplete result{'s' if left_out > 1 else ''} left out"
-        return Judgement(found.outcome, why, found.before, found.after, found.change_ratio)
+        return replace(found, why=why)
     return found
+
+
+def _allow_for_clocks(found: Judgement, at_one_clock: Judgement, clocks: tuple[float, float]) -> Judgement:
+    """Takes back a judgement of rates that are stated for different clocks, where the clocks alone may explain it.
+
+    ``at_one_clock`` is the judgement if the rates are in proportion to the clock.
+    """
+    if found.outcome not in (Outcome.WORSE, Outcome.BETTER) or at_one_clock.outcome is found.outcome:
+        return found
+    is_open = Outcome.WORSE in (found.outcome, at_one_clock.outcome)
+    before, now = (f"{clock / 1e9:.3g} GHz" for clock in clocks)
+    why = f"rates are stated for {before} before and {now} now, which may be the difference: {found.why}"
+    return replace(found, outcome=Outcome.UNKNOWN if is_open else Outcome.SAME, why=why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,7 @@ def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[s
                 "dut": {**content["dut"], "disclosure": content["dut_disclosure"]},
                 "tests": {test["name"]: {**test["options"], "method": test["method"]} for test in content["tests"]},
                 "thresholds": {row["name"]: row["value"] for row in content["thresholds"]},
+                "runs": plan.runs.words if plan is not None else "",
                 "declared": content["declared"],
                 "hypervisors": content["hypervisors"],
                 "testbed": content["facts"],
@@ -44,8 +45,12 @@ def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[s
             }
         )
     inventory = folder.read_json("inventory.json")
+    names = plan.compared if plan is not None and configuration is not None else ()
     for host, facts in inventory.items() if isinstance(inventory, Mapping) else ():
-        found.setdefault(host, {})["inventory"] = _drop_reasons(facts)
+        machine, _, of = str(host).rpartition(", ")
+        if of in names and of != configuration:
+            continue
+        found.setdefault(machine if of in names else host, {})["inventory"] = _drop_reasons(facts)
     for host, settings in _tuning_of(folder, configuration).items():
         found.setdefault(host, {})["tuning"] = settings
     return found
@@ -122,7 +127,7 @@ class Differences:
 
 def find_differences(one: RunFolder, other: RunFolder) -> Differences:
     """Finds the differences in the resolved bench file, tuning, inventory, map of cores and versions."""
-    says = [read_settings(folder) for folder in (one, other)]
+    says = _lay_beside(read_settings(one), read_settings(other), one, other)
     found: dict[tuple[str, str], list[str]] = {}
     rows: dict[tuple[str, str], tuple[str, tuple[Any, Any]]] = {}
     for place in dict.fromkeys([*says[0], *says[1]]):
@@ -149,6 +154,26 @@ def find_differences(one: RunFolder, other: RunFolder) -> Differences:
         **{name: tuple(members) for name, members in kinds.items()},
         lacking=tuple(_find_lacking(one, other)),
     )
+
+
+def _lay_beside(
+    says: dict[str, Any], others: dict[str, Any], one: RunFolder, other: RunFolder
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Lays the settings of a run without configurations beside each configuration of a run that compares some."""
+    names, other_names = (plan.compared if (plan := folder.plan()) is not None else () for folder in (one, other))
+    if names and not other_names:
+        return says, _repeat(others, names, says)
+    return (_repeat(says, other_names, others), others) if other_names and not names else (says, others)
+
+
+def _repeat(says: dict[str, Any], names: Sequence[str], beside: Mapping[str, Any]) -> dict[str, Any]:
+    """Repeats for each configuration what a run says of itself, and of a machine that the other has in each of them."""
+    found: dict[str, Any] = {"": {}}
+    for place, settings in says.items():
+        of_each = [f"{place}, {name}" for name in names] if place else list(names) if settings else []
+        known = of_each if not place else [each for each in of_each if each in beside]
+        found.update(dict.fromkeys(known or [place], settings))
+    return found
 
 
 def _kind_of(row: Difference) -> str:

@@ -238,6 +238,15 @@ def number_of(value: Value) -> float | None:
     return None if value is None or isinstance(value, str) else float(value)
 
 
+RATE, AT_CLOCK = "_frames_per_s", "_at_clock_hz"
+"""Ends of the names of a rate, and of the clock for which a search by estimates states it."""
+
+
+def stated_clock_of(result: Result, name: str) -> float | None:
+    """Returns the clock for which an estimated rate is stated; None for a value that is not scaled to a clock."""
+    return number_of(result.values.get(f"{name.removesuffix(RATE)}{AT_CLOCK}")) if name.endswith(RATE) else None
+
+
 def counted_number(value: Value) -> float | None:
     """Returns a value as every statistic over runs counts it: ``number_of``, and 0 for a DUT that passes nothing.
 

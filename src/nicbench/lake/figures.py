@@ -32,19 +32,24 @@ class LakeFigures:
         self._lake = lake
         self._lock = threading.Lock()
         self._numbers: dict[Measure, int] = {}
-        self._of_month: dict[Month, tuple[str, frozenset[Measure]]] = {}
+        self._of_month: dict[Month, tuple[str, dict[Measure, int]]] = {}
 
     def measures(self) -> dict[int, Measure]:
-        """Returns everything that was measured, by number. HostError where a file of the lake cannot be read."""
-        found: dict[int, Measure] = {}
+        """Returns everything that was measured, by number; what runs measured first comes first.
+
+        HostError where a file of the lake cannot be read.
+        """
+        places: dict[Measure, int] = {}
         with self._lock:
             for month in self._lake.months(FIGURES):
                 stamp = self._lake.stamp(month, FIGURES)
                 if self._of_month.get(month, ("",))[0] != stamp:
-                    self._of_month[month] = (stamp, frozenset(self._measures_of(month)))
-                for measure in self._of_month[month][1]:
-                    found[self._numbers.setdefault(measure, -1 - len(self._numbers))] = measure
-        return found
+                    self._of_month[month] = (stamp, self._measures_of(month))
+                for measure, place in self._of_month[month][1].items():
+                    places[measure] = min(place, places.get(measure, place))
+            # Rows lie in the order of their names: the place of a result in its run tells which test was made first.
+            ordered = sorted(places, key=lambda measure: places[measure])
+            return {self._numbers.setdefault(measure, -1 - len(self._numbers)): measure for measure in ordered}
 
     def figures(self, measures: Mapping[int, Measure], runs: Collection[str]) -> Iterator[tuple[int, str, int, Figure]]:
         """Yields each figure of these measures of these runs: its measure, its run, the place of its result, itself."""
@@ -73,14 +78,20 @@ class LakeFigures:
         used = set(of_run.values())
         return of_run, {number: _settings(text) for text, number in known.items() if number in used}
 
-    def _measures_of(self, month: Month) -> Iterator[Measure]:
+    def _measures_of(self, month: Month) -> dict[Measure, int]:
+        """Returns what was measured in a month, and the least place that a result of it has in its run."""
+        found: dict[Measure, int] = {}
         for part in self._lake.parts(month, FIGURES, _TEXTS):
-            rows = part.read((*_KEY, *_TOLD))
+            rows = part.read((*_KEY, *_TOLD, "place"))
             firsts = np.flatnonzero(_changes(rows))
-            for row in rows.take(pa.array(firsts)).to_pylist():
+            places = rows.column("place").to_numpy()
+            least = np.minimum.reduceat(places, firsts).tolist() if len(firsts) else []
+            for row, place in zip(rows.take(pa.array(firsts)).to_pylist(), least, strict=True):
                 told = Told(row["name"], row["label"], row["unit"], row["is_main"], row["higher_is_better"])
                 texts = (row["test"], row["method"], row["configuration"], row["scope"], row["parameters_json"])
-                yield Measure(*texts, told)
+                measure = Measure(*texts, told)
+                found[measure] = min(place, found.get(measure, place))
+        return found
 
 
 def _changes(rows: pa.Table) -> np.ndarray[Any, Any]:

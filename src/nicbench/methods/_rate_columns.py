@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nicbench.core.frame_size import label_of
-from nicbench.core.result import Result, number_of
+from nicbench.core.result import AT_CLOCK, RATE, Result, number_of
 from nicbench.core.table import Column, Condition, FurtherTable, Goal, RateBars, ResultTable
 
 ESTIMATED = (
     "The rate is an estimate from all trials: the load that half of them would carry if nobody else used the device's "
     "core. The interval holds it with the confidence of the search."
 )
-RATE = "_frames_per_s"
 BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
-FALL, AT_CLOCK, CLOCK_SEEN = "_fall_percent", "_at_clock_hz", "_clock_seen"
+FALL, CLOCK_SEEN = "_fall_percent", "_clock_seen"
 UNSCALED_CLOCK = "_unscaled_clock_hz"
 REFERENCE_CLOCK = (
     " Under Seen is the day on which this machine showed that clock, where it is from an earlier run: the core reached "

@@ -19,7 +19,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, label_of, size_label, size_parameters, size_words
 from nicbench.core.quantity import Percent
-from nicbench.core.result import Bounded, Result, ResultVerdict, number_of
+from nicbench.core.result import RATE, Bounded, Result, ResultVerdict, number_of
 from nicbench.core.table import Column, ImportColumn, ImportTable, ResultTable, Statement
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency as LatencyReading
@@ -27,7 +27,7 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._by_core import by_core_table, by_core_values
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
 from nicbench.methods._loads import LOWERED_NOTE, NDR, explain_other_rate, lowered_values
-from nicbench.methods._rate_columns import BORNE_BY_MOST, RATE
+from nicbench.methods._rate_columns import BORNE_BY_MOST
 from nicbench.methods._results import BROADCASTS_NOTE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes

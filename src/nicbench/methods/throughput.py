@@ -15,7 +15,7 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
+from nicbench.core.result import AT_CLOCK, RATE, Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
 from nicbench.core.table import (
     ImportColumn,
     ImportTable,
@@ -26,7 +26,6 @@ from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._rate_columns import (
-    AT_CLOCK,
     BORNE_BY_HALF,
     BORNE_BY_MOST,
     CEILING,
@@ -34,7 +33,6 @@ from nicbench.methods._rate_columns import (
     FALL,
     FRAME,
     LINE_RATE_COLUMN,
-    RATE,
     UNSCALED_CLOCK,
     as_the_machine_was,
     columns_of,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -14,7 +15,7 @@ from nicbench.compare.regressions import RELIABLE
 from nicbench.compare.run_differences import index_by_name, read_settings
 from nicbench.core.redaction import is_redacted
 from nicbench.core.registry import find_one
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Value
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Spread, Value
 from nicbench.methods.base import Method, main_values
 from nicbench.stats.sample import MOST
 from nicbench.store.folder import RunFolder
@@ -113,6 +114,24 @@ class Figure(NamedTuple):
         if self.lower is None and self.number == 0.0:
             return Bounded(value=None, upper=self.upper, limited_by=limit, reason_null=PASSES_NOTHING)
         return Bounded(value=self.number, lower=self.lower, upper=self.upper, limited_by=limit)
+
+
+def median_figure(figures: Sequence[Figure]) -> Figure:
+    """Returns the median of the figures of one measure over the runs of a run folder, with the worst verdict.
+
+    It is a bound where a figure in the middle, or one that may move it, is.
+    """
+    if len(figures) == 1:
+        return figures[0]
+    worst = max((ResultVerdict(figure.verdict) for figure in figures), key=list(ResultVerdict).index)
+    verdict = worst.value
+    ordered = sorted(figures, key=lambda figure: figure.number_or_bound)
+    if any(figure.is_only_below for figure in ordered[(len(ordered) - 1) // 2 :]):
+        return Figure(None, verdict, upper=statistics.median(figure.number_or_bound for figure in ordered))
+    values = [figure.number_or_bound if figure.is_only_below else figure.value for figure in ordered]
+    spread = Spread.of([value for value in values if isinstance(value, Bounded | int | float)], len(ordered))
+    lower = spread.median if spread.at_least else None
+    return Figure(spread.median, verdict, lower, limited_by=spread.limited_by and spread.limited_by.value)
 
 
 def figure_of(

@@ -6,6 +6,7 @@ from nicbench.compare.history.figures import Figure, Measure, Told
 from nicbench.compare.history.selection import text_of
 from nicbench.core.forms import SCALES, default_form, suitable_form
 from nicbench.core.result import LimitedBy
+from nicbench.core.turn import DEFAULT
 from nicbench.stats.numerals import figures, round_up
 
 
@@ -24,9 +25,10 @@ def figure_in_words(told: Told, figure: Figure) -> str:
 
 
 def measure_in_words(measure: Measure) -> str:
-    """Returns what is measured and at which point: "NDR, 64 bytes"."""
+    """Returns what is measured and at which point: "NDR, 64 bytes", after the configuration where that has a name."""
     size = measure.parameters.get("frame_bytes")
-    told = [measure.told.head] if size is None else [measure.told.head, f"{text_of(size)} bytes"]
+    whose = "" if measure.configuration == DEFAULT else f"{measure.configuration}: "
+    told = [f"{whose}{measure.told.head}"] + ([] if size is None else [f"{text_of(size)} bytes"])
     others = {name: value for name, value in measure.parameters.items() if name in ("load_percent", "load_of")}
     if "load_percent" in others:
         told.append(f"{text_of(others['load_percent'])} % of {text_of(others.get('load_of', 'line rate'))}")

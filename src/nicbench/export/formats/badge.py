@@ -6,7 +6,7 @@ from typing import BinaryIO, Final
 
 from markupsafe import Markup
 
-from nicbench.compare.history.figures import Figure, FigureReader, Measure
+from nicbench.compare.history.figures import Figure, FigureReader, Measure, median_figure
 from nicbench.compare.history.wording import figure_in_words, measure_in_words
 from nicbench.core.errors import UsageError
 from nicbench.export.formats.base import ExportFormat
@@ -31,19 +31,25 @@ _BADGE: Final = Markup(
 
 
 class BadgeFormat(ExportFormat):
-    """The first main value of a run."""
+    """The first main value of a run: of several runs the median, of several configurations that of the first."""
 
     kind = "badge"
     suffix = ".svg"
 
     def write(self, source: ExportSource, table: str, stream: BinaryIO) -> None:
-        figures = [(measure, figure) for _, measure, figure in FigureReader().figures_of(source.folder)]
-        main = next((row for row in figures if row[0].told.is_main), None)
+        found: dict[Measure, list[Figure]] = {}
+        for _, measure, figure in FigureReader().figures_of(source.folder):
+            if measure.told.is_main:
+                found.setdefault(measure, []).append(figure)
+        plan = source.folder.plan()
+        compared = plan.compared if plan is not None else ()
+        of_first = (measure for measure in found if measure.configuration in compared[:1])
+        main = next(of_first, next(iter(found), None))
         if main is None:
             raise UsageError(
                 "has no main value that a badge could show", place=source.folder.run_id, next_step="finish the run"
             )
-        stream.write(badge_of(*main).encode())
+        stream.write(badge_of(main, median_figure(found[main])).encode())
 
 
 def badge_of(measure: Measure, figure: Figure) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
-from nicbench.core.result import PASSES_NOTHING, ResultVerdict, Spread, number_of
+from nicbench.core.result import PASSES_NOTHING, Result, ResultVerdict, Spread, number_of
 from nicbench.core.table import Goal
 from nicbench.report.answer.sentences import and_list, state_rows
 from nicbench.report.comparison import Comparison
@@ -127,10 +127,19 @@ def _subject(cell: RateCell, cells: Sequence[RateCell]) -> str:
     return f"{quote_name(cell.configuration)} passes" if len(cells) > 1 else "the DUT passes"
 
 
-def _runs_of(value: str, rows: Sequence[Row]) -> dict[str, int]:
-    """Returns for each configuration how many of its runs have the value."""
-    found = {configuration_of(row.result): row.result.values.get(value) for row in rows}
-    return {name: spread.n if isinstance(spread, Spread) else 1 for name, spread in found.items()}
+def _runs_of(value: str, rows: Sequence[Row], runs: int) -> dict[str, int]:
+    """Returns for each configuration how many of its runs have the value; ``runs`` is the most that any has made."""
+    return {configuration_of(row.result): _count_runs(row.result, value, runs) for row in rows}
+
+
+def _count_runs(result: Result, value: str, runs: int) -> int:
+    found = result.values.get(value)
+    if isinstance(found, Spread):
+        return found.n
+    if result.run is not None:  # of one run
+        return 1
+    # A value that is equal in all runs is no spread (stats/runs.py); others of the result say how many runs there are.
+    return next((other.runs for other in result.values.values() if isinstance(other, Spread)), runs)
 
 
 def words_of_medians(counted: Mapping[str, int], runs: int) -> str:
@@ -167,6 +176,7 @@ _NOT_SHOWN: Final = {
     Basis.SEARCHES_OVERLAP: "For {names} no difference from {first} is shown: the rates were not found exactly enough.",
     Basis.INTERVALS_OVERLAP: "For {names} no difference from {first} is shown: the intervals overlap.",
     Basis.DISTURBED: "For {names} no difference from {first} can be claimed: results were disturbed.",
+    Basis.CLOCKS: "For {names} no difference from {first} can be claimed: the rates are stated for different clocks.",
 }
 
 
@@ -231,6 +241,10 @@ def statement_of_each(section: Section, comparison: Comparison) -> str | None:
         if all(number_of(row.result.values.get(statement.value)) is not None for row in rows):
             names = [configuration_of(row.result) if comparison.compares else "" for row in rows]
             notes = ["of each configuration’s own rate"] if comparison.compares else []
-            notes += [words_of_medians(_runs_of(statement.value, rows), comparison.runs)] if comparison.runs > 1 else []
+            notes += (
+                [words_of_medians(_runs_of(statement.value, rows, comparison.runs), comparison.runs)]
+                if comparison.runs > 1
+                else []
+            )
             return state_rows(section, rows, names, notes)
     return None

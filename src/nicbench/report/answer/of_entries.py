@@ -10,8 +10,9 @@ from typing import Final
 from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
 from nicbench.compare.entry import Entry
-from nicbench.compare.objections import list_names
-from nicbench.core.result import ResultVerdict
+from nicbench.compare.objections import MOST_NAMED, list_names
+from nicbench.compare.points import median_clock
+from nicbench.core.result import PASSES_NOTHING, ResultVerdict
 from nicbench.core.table import Goal
 from nicbench.core.units import format_digits
 from nicbench.report.answer import of_comparison, of_studies
@@ -31,6 +32,7 @@ _REASONS: Final = {
     Basis.SEARCHES_OVERLAP: "which differ by less than the intervals within which they were found",
     Basis.TOO_FEW: "and there is neither an interval of each nor are there enough runs",
     Basis.DISTURBED: "and results were disturbed",
+    Basis.CLOCKS: "which are stated for different clocks of the core",
 }
 """Why no difference is claimed, where the runs alone do not say it."""
 _NOTHING = "Nothing was measured that could be compared"
@@ -91,23 +93,32 @@ def _of_two(compared: Comparison) -> str | None:
 
 
 def _of_many(table: RatesTable, row: RatesRow) -> str:
-    """Names the highest and the lowest rate, and says of how many others the highest is shown to pass more."""
+    """Names the highest and the lowest rate and those of which only a bound is known, and says of how many others the
+    highest is shown to pass more.
+    """
     goal = table.goals[0]
-    known = [cell for cell in row.cells[goal.value] if cell.rate_frames_per_s is not None]
-    if len(known) < 2:
+    cells = [cell for cell in row.cells[goal.value] if cell.results]
+    known = [cell for cell in cells if cell.rate_frames_per_s is not None]
+    if not known or len(cells) < 2:
         return f"For {row.size_name} frames, no two rates are known."
-    ranked = sorted(known, key=lambda cell: -(cell.rate_frames_per_s or 0.0))
-    most, least = ranked[0], ranked[-1]
-    said = (
-        f"For {row.size_name} frames, “{most.configuration}” passes the most {goal.clause}: "
-        f"{_rate(table, goal, most)}; "
-        f"“{least.configuration}” the least: {_rate(table, goal, least)} ({goal.name}, {len(known)} entries)."
-    )
-    shown = [_is_shown_above(most, cell, row.told[goal.value]) for cell in ranked[1:]]
+    ranked = sorted(known, key=lambda cell: (-(cell.rate_frames_per_s or 0.0), _is_disturbed(cell)))
+    most = ranked[0]
+    exact = [cell for cell in ranked[1:] if not cell.text.startswith("≥")]
+    bounds = [cell for cell in cells if cell is not most and cell not in exact]
+    told = [f"“{most.configuration}” passes the most {goal.clause}: {_rate(table, goal, most)}"]
+    if exact:
+        of_known = " of those whose rate is known" if bounds else ""
+        told.append(f"“{exact[-1].configuration}” the least{of_known}: {_rate(table, goal, exact[-1])}")
+    told += [f"“{cell.configuration}” {_bound_words(table, goal, cell)}" for cell in bounds[:MOST_NAMED]]
+    if len(bounds) > MOST_NAMED:
+        told.append(f"of {len(bounds) - MOST_NAMED} more only a bound is known")
+    said = f"For {row.size_name} frames, {'; '.join(told)} ({goal.name}, {len(cells)} entries)."
+    shown = [_is_shown_above(most, cell, goal, row.told[goal.value]) for cell in cells if cell is not most]
+    why = "disturbed, without an interval, or at another clock"
     above, alike, open_ = (shown.count(answer) for answer in (True, False, None))
     if open_ == len(shown):
-        return f"{said} No difference can be claimed: results are disturbed or have no interval."
-    more = f" Of {open_} nothing can be claimed: disturbed, or without an interval." if open_ else ""
+        return f"{said} No difference of the highest to the others can be claimed: {why}."
+    more = f" Of {open_} nothing can be claimed: {why}." if open_ else ""
     if not above:
         return f"{said} No difference of the highest to the others is shown.{more}"
     if above == len(shown):
@@ -116,28 +127,43 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
     return f"{said} The highest is shown to pass more than {_one_or(above)} of the others{rest}.{more}"
 
 
+def _is_disturbed(cell: RateCell) -> bool:
+    return any(result.verdict is ResultVerdict.DISTURBED for result in cell.results)
+
+
+def _bound_words(table: RatesTable, goal: Goal, cell: RateCell) -> str:
+    """Says what is known of a rate that has no number, or one that the true rate may exceed."""
+    if cell.text.startswith(PASSES_NOTHING):
+        return "passes nothing"
+    if cell.rate_frames_per_s is not None:
+        return f"passes {_rate(table, goal, cell)}"
+    below = table.below_text(goal, cell)
+    return "passes an unknown rate" if below is None else f"passes less than {below}"
+
+
 def _one_or(number: int) -> str:
     return "one" if number == 1 else str(number)
 
 
-def _is_shown_above(most: RateCell, other: RateCell, told: Sequence[PointComparison]) -> bool | None:
+def _is_shown_above(most: RateCell, other: RateCell, goal: Goal, told: Sequence[PointComparison]) -> bool | None:
     """Whether the one rule of claims shows that the highest passes more than another; None where nothing can be said.
 
     Pairs of many entries are not compared one by one: of these the intervals of all runs tell.
     """
     pair = pair_of(other.configuration, most.configuration, told)
     if pair is not None:
-        if pair.claim.basis in (Basis.DISTURBED, Basis.TOO_FEW):
+        if pair.claim.basis in (Basis.DISTURBED, Basis.TOO_FEW, Basis.CLOCKS):
             return None
         return pair.claim.basis.is_shown and pair.claim.higher == most.configuration
-    disturbed = any(result.verdict is ResultVerdict.DISTURBED for result in (*most.results, *other.results))
-    if disturbed or most.span is None or other.span is None:
+    if _is_disturbed(most) or _is_disturbed(other) or most.span is None or other.span is None:
         return None
-    return most.span.is_above(other.span)
+    clocks = {median_clock(cell.results, goal.value) for cell in (most, other)}
+    return most.span.is_above(other.span) if len(clocks) == 1 else None
 
 
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:
-    return f"{'at least ' if cell.text.startswith('≥') else ''}{table.rate_text(goal, cell)}"
+    bound = "at least " if cell.text.startswith("≥") else "the line rate, " if cell.text.startswith("line") else ""
+    return f"{bound}{table.rate_text(goal, cell)}"
 
 
 def _states(compared: Comparison) -> bool:
@@ -156,7 +182,9 @@ def _extremes(table: ValueTable, column: int) -> str:
     own = table.head.lower().startswith(table.test.lower())
     head = table.head if own else f"{table.test}, {table.head}"
     low, high = (f"{text}{unit} (“{name}”)" for _, name, text in (least, most))
-    return f"{head[:1].upper()}{head[1:]} at {table.points[column]}: from {low} to {high}."
+    point = table.points[column]
+    at = f"{point} bytes" if point.isdigit() else point
+    return f"{head[:1].upper()}{head[1:]} at {at}: from {low} to {high}."
 
 
 def _compare_published(compared: Comparison, entries: Sequence[Entry]) -> tuple[str, ...]:

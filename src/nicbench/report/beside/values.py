@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from nicbench.core.frame_size import label_of
 from nicbench.core.registry import find
-from nicbench.core.result import Bounded, Result, Spread, Summary, Value, name_of_test
+from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Spread, Summary, Value, name_of_test
 from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values
 from nicbench.report.cells import number_in, texts, value_of
@@ -152,6 +152,8 @@ def _is_bound(result: Result, column: Column) -> bool:
 
 def _text(result: Result, column: Column, text: str) -> str:
     value = result.values.get(column.value)
+    if isinstance(value, Bounded) and value.passes_nothing:
+        return PASSES_NOTHING
     if isinstance(value, Bounded) and value.value is None and value.upper is not None:
         bound = result.model_copy(update={"values": {column.value: value.upper}, "imported": None})
         return f"< {texts(column, [bound])[0]}"

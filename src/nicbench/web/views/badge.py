@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from nicbench.compare.history.figures import median_figure
 from nicbench.core.errors import UsageError
 from nicbench.export.formats.badge import badge_of
 from nicbench.web.history import asked_of
@@ -41,4 +42,5 @@ class BadgeView(View):
                 "no run that meets the filters has it", place=path["value"], next_step="name other filters"
             )
         newest = max(entries, key=lambda entry: (entry.run.at, entry.run.run_id, -entry.place))
-        return badge_of(newest.measure, newest.figure)
+        same = [one.figure for one in entries if (one.run, one.measure) == (newest.run, newest.measure)]
+        return badge_of(newest.measure, median_figure(same))
