@@ -76,6 +76,13 @@ def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(mak
         assert text in ended.stdout
 
 
+def test_a_load_of_100_percent_is_written_without_a_point(make: Make, nicbench: Any) -> None:
+    at = {"parameters": {"frame_bytes": 64, "load_percent": 100.0}}
+    make("01", result(64, 1e6, **at))
+    make("02", result(64, 1e6, **at))
+    assert "load_percent 100 " in nicbench("check", "2026-01-02", "--against", "2026-01-01").stdout.replace("\n", " ")
+
+
 def test_a_run_in_which_every_load_failed_is_worse_and_shown_below_its_bound(make: Make, nicbench: Any) -> None:
     below = {"value": None, "upper": 50_004.0, "limited_by": "dut", "reason_null": "no load that was tried passed"}
     make("01", result(64, 1e6))

@@ -225,7 +225,7 @@ def _line(event: Event) -> str | None:
         return f"  {event.text}"
     if isinstance(event, TestStarted):
         points = f"{event.points} point{'' if event.points == 1 else 's'}"
-        return f"test {event.test} ({event.method}): {points}, about {event.estimate_s:.0f} s"
+        return f"test {event.test} ({event.method}): {points}, at most {event.estimate_s:.0f} s"
     if isinstance(event, TrialFinished):
         return _trial_line(event.trial)
     if isinstance(event, RoundFinished):

@@ -56,5 +56,5 @@ def _web(
         serve(runs, runs_under, place, partial(print, flush=True), until_eof=True)
         return
     opened = find_lake(runs, lake)
-    told = f"runs of {runs}" if opened is None else f"runs of {runs}, and of the lake {opened.address}"
+    told = f"the runs in {runs}" if opened is None else f"the runs in {runs}, and in the lake {opened.address}"
     serve(runs, runs_under, place, lambda at: say(f"{told}: {at}\nCtrl-C ends it"), lake=opened)
