@@ -248,9 +248,7 @@ class _Builder:
             position = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
             self._refuse(position, *explain(error, text))
         except YAMLError as error:
-            self._refuse(
-                Position(1, 1), f"this is not YAML: {error}", "`nicbench init` writes a bench file that shows the form"
-            )
+            self._refuse(Position(1, 1), f"this is not YAML: {error}", "`nicbench init` writes one that shows the form")
 
     def _document(self, event: DocumentStartEvent, number: int, position: Position) -> None:
         if event.version and tuple(event.version) != (1, 2):

@@ -36,10 +36,8 @@ def check_wiring(bench: BenchFile, root: Node) -> Iterator[Problem]:
         return
     if not written:
         simulated = bench.dut is not None and bench.dut.kind == "simulated"
-        kind = "simulated" if simulated else "veth"
-        step = f"add `lab: {{kind: {kind}}}`" + (
-            "" if simulated else ", or `hosts`, `ports` and `links` for real machines"
-        )
+        real = "add `lab: {kind: veth}`, or `hosts`, `ports` and `links` for real machines"
+        step = "add `lab: {kind: simulated}`" if simulated else real
         yield Problem(root.position, "neither a lab nor hosts and ports are given", step)
         return
     yield from _check_hosts(bench, root)

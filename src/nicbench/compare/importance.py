@@ -28,7 +28,7 @@ def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
 
 
 def _without_point_zero(value: Any) -> Any:
-    """Returns the value with whole numbers as such, for a reader: 500000 and not 500000.0, also in lists and mappings."""
+    """Returns the value with 500000 for 500000.0, also in lists and mappings: a reader need not know of floats."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return int(value)
     if isinstance(value, Mapping):
