@@ -50,7 +50,8 @@ _EXAMPLES = {
     "dut": "{kind: kernel-forward}",
     "tests": "[{name: throughput, method: throughput}]`, or let programs send by `nicbench serve FILE",
     "name": "throughput",
-    "at": "NAME`, the name of a test with the method `throughput` above it: `at: throughput",
+    "at": "throughput`, the name of a test with the method `throughput` above it; where there is none, add "
+    "`- {name: throughput, method: throughput}",
     "share": "sftp",
     "hosts.address": "10.0.0.5`, or an alias of `~/.ssh/config",
     "ports.address": "0000:03:00.0",

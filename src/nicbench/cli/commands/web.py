@@ -47,7 +47,8 @@ def _web(
     from nicbench.web.serving import Place, serve  # imported here: no other command needs a server
 
     if not runs.is_dir():
-        raise UsageError("there is no such folder", place=str(runs), next_step="name the folder that holds the runs")
+        step = "name the folder that holds the runs; `nicbench run BENCH.yaml` or `nicbench demo` makes one"
+        raise UsageError("there is no such folder", place=str(runs), next_step=step)
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
     if beside is not None:
         from nicbench.web.beside import step_aside
