@@ -140,6 +140,16 @@ def test_the_time_left_moves_within_a_trial_and_what_reads_the_same_is_not_drawn
 
 
 @pytest.mark.parametrize("screen", [False], indirect=True)
+@pytest.mark.parametrize(("method", "bound"), [("latency", "at most"), ("stream", "about")])
+def test_a_test_of_tools_takes_about_so_long_and_one_of_frames_at_most(
+    screen: io.StringIO, method: str, bound: str
+) -> None:
+    with make_progress(PLANNED, enabled=True) as display:
+        display.show(TestStarted(test="mine", method=method, points=2, estimate_s=12.0))
+    assert screen.getvalue() == f"test mine ({method}): 2 points, {bound} 12 s\n"
+
+
+@pytest.mark.parametrize("screen", [False], indirect=True)
 def test_a_log_gets_one_plain_line_for_each_trial(screen: io.StringIO) -> None:
     with make_progress(PLANNED, enabled=True) as display:
         display.show(StageStarted(stage="testbed", text="making the testbed"))
