@@ -154,6 +154,14 @@ def test_a_file_that_does_not_exist_says_where_examples_are(tmp_path: Path) -> N
     assert "nicbench init" in str(refused.value)
 
 
+def test_an_example_that_is_not_here_is_run_and_copied_from_where_it_is(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no such file") as refused:
+        load(tmp_path / "examples" / "simulated.yaml")
+    assert "`nicbench demo simulated` runs the example of this name" in str(refused.value)
+    copied = str(refused.value).partition("`cp ")[2].partition(" .`")[0]
+    assert load(Path(copied)).title == "A simulated DUT"
+
+
 def test_a_folder_is_no_bench_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder"):
         load(tmp_path)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from nicbench.cli.main import main
 from nicbench.store import manifest
 from nicbench.store.folder import RunFolder
 from nicbench.store.tags import add_tag
@@ -74,6 +76,25 @@ def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(mak
     assert "nicbench diff 2026-01-01 2026-01-02" in ended.stderr
     for text in ("-20.0 %", "do not overlap", "inventory.kernel.release"):
         assert text in ended.stdout
+
+
+def test_a_load_of_100_percent_is_written_without_a_point(make: Make, nicbench: Any) -> None:
+    at = {"parameters": {"frame_bytes": 64, "load_percent": 100.0}}
+    make("01", result(64, 1e6, **at))
+    make("02", result(64, 1e6, **at))
+    assert "load_percent 100 " in nicbench("check", "2026-01-02", "--against", "2026-01-01").stdout.replace("\n", " ")
+
+
+def test_a_narrow_terminal_breaks_no_name_apart(
+    make: Make, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make("01", result(64, 100.0))
+    make("02", result(64, 80.0))
+    monkeypatch.setattr("nicbench.cli.commands.check.results", lambda: Console(width=80))
+    main(["check", "2026-01-02", "--against", "2026-01-01"])
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("throughput: frame_bytes 64")
+    assert lines[at + 1] == "  ndr_frames_per_s: 100.0 before, 80.00 now (-20.0 %): worse"
 
 
 def test_a_run_in_which_every_load_failed_is_worse_and_shown_below_its_bound(make: Make, nicbench: Any) -> None:

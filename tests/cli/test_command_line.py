@@ -58,6 +58,7 @@ def test_the_old_names_of_options_still_work(nicbench: Any, run_is: Any, finishe
         (("run", "."), "is a folder, not a bench file"),
         (("report", "bench.yaml"), "`nicbench run bench.yaml` makes a run of a bench file"),
         (("report", "none"), "there is no such folder next: `nicbench list` shows the runs"),
+        (("web", "none"), "`nicbench run BENCH.yaml` or `nicbench demo` makes one"),
         (("run", "bench.yaml", "--wait", "soon"), "write it like 90s or 10min"),
         (("list", "--since", "yesterday"), "write it like 2026, 2026-01 or 2026-01-31"),
         (("export", "latest", "--to", "exel"), "it is one of badge, csv, json"),

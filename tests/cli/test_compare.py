@@ -156,6 +156,15 @@ def test_wrong_words_are_refused_with_a_next_step(runs: list[str], text: str, ma
     assert not Path("comparison.html").exists()
 
 
+def test_runs_of_other_frame_sizes_are_told_which_sizes_each_has(make: Make, nicbench: Any) -> None:
+    make("01", 1e6, result(64, 1e6), result(512, 1e6))
+    make("02", 1e6, result(1518, 1e6))
+    ended = nicbench("compare", "2026-01-01", "2026-01-02")
+    assert "they have no point in common" in ended.stderr
+    assert "Run 01: throughput (64, 512 bytes); Run 02: throughput (1518 bytes)" in ended.stderr
+    assert "nicbench diff" in ended.stderr
+
+
 def test_what_is_not_comparable_is_refused_with_every_reason(make: Make, nicbench: Any) -> None:
     make("01")
     make("02", duration=1.0, finished=False)

@@ -40,6 +40,7 @@ def test_it_runs_an_example_into_the_folder_of_runs(
     ended = nicbench("demo", *arguments, "--runs", "mine")
     assert ended.status == 0
     assert f"examples/{name}.yaml" in ended.stderr
+    assert "copy the bench file named above" in ended.stderr
     assert "`nicbench init` writes a bench file" in ended.stderr
     (folder,) = Path("mine").iterdir()
     assert (folder / "bench.yaml").read_text() == examples.example(name).read_text()

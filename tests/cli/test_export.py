@@ -35,6 +35,11 @@ def test_a_file_is_written_here_and_its_name_printed(run: RunFolder, nicbench: C
         assert (tmp_path / ended.stdout.strip()).stat().st_size > 0
 
 
+def test_the_kind_may_be_called_a_format_as_in_reports(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
+    assert nicbench("export", "latest", "--format", "csv").status == 0
+    assert (tmp_path / f"{run.run_id}.csv").exists()
+
+
 def test_a_named_file_and_a_named_table(run: RunFolder, nicbench: Command, tmp_path: Path) -> None:
     ended = nicbench("export", run.run_id, "--to", "csv", "--table", "values", "--output", "some.csv")
 

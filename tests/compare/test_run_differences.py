@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nicbench.cli.main import main
-from nicbench.compare.importance import importance_of, is_identity, is_volatile
+from nicbench.compare.importance import importance_of, is_identity, is_volatile, shorten
 from nicbench.compare.run_differences import NOT_RECORDED, find_differences, read_settings
 from nicbench.core.plan import Plan
 from nicbench.core.redaction import Redactor
@@ -53,6 +53,24 @@ def test_what_changes_results_most_stands_above_versions_of_tools(tmp_path: Path
         "inventory.software.gcc",
     ]
     assert [row.path for row in found.volatile] == ["inventory.memory.available_bytes"]
+
+
+def test_an_option_of_the_lab_is_one_setting_though_its_testbed_repeats_it(tmp_path: Path) -> None:
+    def run(name: str, capacity: float) -> RunFolder:
+        made = folder(tmp_path, name, {})
+        plan = {"run_id": name, "title": name, "nicbench_version": "0", "seed": 1, "traffic": {}, "tests": []}
+        lab = {"kind": "simulated", "capacity": capacity}
+        made.write_json("plan.json", {**plan, "lab": lab, "facts": {"lab": "simulated", "capacity": capacity}})
+        return made
+
+    [row] = find_differences(run("a", 5e5), run("b", 6e5)).settings
+    assert (row.path, row.values) == ("lab.capacity", (5e5, 6e5))
+
+
+def test_whole_numbers_are_written_without_a_point() -> None:
+    assert shorten(500000.0, "lab.capacity") == "500000"
+    assert shorten([100.0, 2.5], "tests.latency.loads") == "[100, 2.5]"
+    assert shorten({"rate": 1e3}, "lab") == '{"rate": 1000}'
 
 
 def test_a_fact_that_one_run_does_not_know_is_one_difference(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import html5lib
 import pytest
+from tests.web._browser import chromium, needs_browser, open_page
 
 from nicbench import report
 from nicbench.core.errors import UsageError
@@ -236,6 +237,17 @@ def test_making_a_report_changes_nothing_else(synthetic_run: Callable[..., Any])
     assert made == path / "report.html"
     assert {file.name: file.read_bytes() for file in path.iterdir() if file != made} == before
     assert RunFolder.open(path).differences() == ()
+
+
+@needs_browser
+@pytest.mark.slow
+async def test_the_first_table_of_results_stands_whole_on_a_phone(whole_run: Path) -> None:
+    made = report.build(whole_run)
+    async with chromium() as browser:
+        page, _ = await open_page(browser, made.as_uri(), viewport={"width": 390, "height": 844})
+        table = page.locator(".overview > .result")
+        needed, given = await table.evaluate("(box) => [box.scrollWidth, box.clientWidth]")
+    assert needed <= given
 
 
 def test_the_same_folder_gives_the_same_page(whole_run: Path, page: str) -> None:

@@ -192,6 +192,20 @@ async def test_rows_of_the_list_are_whole_on_a_phone(runs: Path) -> None:
             assert wrong == []
 
 
+async def test_a_phone_shows_all_of_each_trial(runs: Path) -> None:
+    make_run(runs, "one", started("One") + begun() + trials(3))
+    async with chromium() as browser:
+        with served(runs) as (address, _):
+            page, wrong = await open_page(browser, f"{address}/runs/one", viewport={"width": 390, "height": 844})
+            row = page.get_by_role("region", name="Trials and rounds").locator("tbody tr").first
+            for cell in await row.locator("th, td").all():
+                box = await cell.bounding_box()
+                assert box is not None
+                assert 0 <= box["x"] < box["x"] + box["width"] <= 390
+            await expect(row).to_contain_text("valid")
+            assert wrong == []
+
+
 async def test_a_run_that_others_measured_is_not_said_to_have_measured_nothing(runs: Path) -> None:
     found = [result("throughput", 64, {"ndr_frames_per_s": 1e6}, ResultVerdict.IMPORTED)]
     make_finished(runs, "one", FIRST, "Theirs", found, {})

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from nicbench.bench_file.checks import cross_check
 from nicbench.bench_file.endpoint_wiring import clients_of_ports, count_ports
+from nicbench.bench_file.examples import example, example_names
 from nicbench.bench_file.frame_sizes import Extremes
 from nicbench.bench_file.guest_checks import ON, resolve_on
 from nicbench.bench_file.hypervisor_files import read_hypervisors
@@ -132,6 +133,14 @@ def _read_profile(reading: Reading, role: str, node: Node) -> tuple[TuningReques
 SEE_EXAMPLES = "give the path of a bench file; `nicbench init` writes one, `nicbench demo` runs one"
 
 
+def _instead_of(missing: Path) -> str:
+    """The next step where a bench file is missing: the example of its name, which an installation keeps elsewhere."""
+    if missing.stem not in example_names():
+        return SEE_EXAMPLES
+    where = example(missing.stem)
+    return f"`nicbench demo {missing.stem}` runs the example of this name, and `cp {where} .` copies it to be changed"
+
+
 def load(path: Path, *, with_files: bool = True, serves: bool = False) -> BenchFile:
     """The bench file at ``path``; WrongBenchFileError lists everything that is wrong with it.
 
@@ -142,7 +151,7 @@ def load(path: Path, *, with_files: bool = True, serves: bool = False) -> BenchF
         with path.open("rb") as stream:
             content = stream.read(LARGEST_FILE_BYTES + 1)  # one more than allowed: enough to see that it is too large
     except FileNotFoundError as error:
-        raise UsageError("there is no such file", place=str(path), next_step=SEE_EXAMPLES) from error
+        raise UsageError("there is no such file", place=str(path), next_step=_instead_of(path)) from error
     except IsADirectoryError as error:
         is_run = is_run_folder(path) and (path / JOURNAL).exists()  # a bench file alone may lie where the user works
         what = "is the folder of a run, not a bench file" if is_run else "is a folder, not a bench file"

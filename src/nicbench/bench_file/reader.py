@@ -229,7 +229,7 @@ class _Builder:
                 self._node(event, position)
         if self._root is None or (self._root.entries is None and self._root.value is None and not self._root.items):
             self._refuse(
-                Position(1, 1), "the bench file is empty", "see examples/ for bench files that run as they are"
+                Position(1, 1), "the bench file is empty", "`nicbench init` writes a bench file for this machine"
             )
         if self._root.entries is None:
             kind = "a list" if self._root.items is not None else quote(self._root.value)
@@ -248,7 +248,7 @@ class _Builder:
             position = Position(mark.line + 1, mark.column + 1) if mark else Position(1, 1)
             self._refuse(position, *explain(error, text))
         except YAMLError as error:
-            self._refuse(Position(1, 1), f"this is not YAML: {error}", "see examples/ for the form of a bench file")
+            self._refuse(Position(1, 1), f"this is not YAML: {error}", "`nicbench init` writes one that shows the form")
 
     def _document(self, event: DocumentStartEvent, number: int, position: Position) -> None:
         if event.version and tuple(event.version) != (1, 2):

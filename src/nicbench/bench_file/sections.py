@@ -23,6 +23,7 @@ from nicbench.bench_file.problems import Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.core.base import Frozen, why_of
 from nicbench.core.described import Unit
+from nicbench.core.errors import nearest_name
 from nicbench.core.quantity import UNITS_REQUIRED
 from nicbench.core.registry import find
 from nicbench.core.units import format_bits_per_s, format_digits, format_duration_s, format_rate
@@ -49,7 +50,8 @@ _EXAMPLES = {
     "dut": "{kind: kernel-forward}",
     "tests": "[{name: throughput, method: throughput}]`, or let programs send by `nicbench serve FILE",
     "name": "throughput",
-    "at": "NAME`, the name of a test with the method `throughput` above it: `at: throughput",
+    "at": "throughput`, the name of a test with the method `throughput` above it; where there is none, add "
+    "`- {name: throughput, method: throughput}",
     "share": "sftp",
     "hosts.address": "10.0.0.5`, or an alias of `~/.ssh/config",
     "ports.address": "0000:03:00.0",
@@ -352,4 +354,7 @@ def _report_missing_kind(node: Node, path: tuple[Step, ...], key: str, kinds: Se
     alone = node.entries is not None and not node.entries
     where = ".".join(str(step) for step in path if isinstance(step, str))
     message = f"`{where}` is empty" if alone else f"{quote(key)} is missing in `{where}`"
-    return Problem(node.position, message, f"add `{key}: ...`, one of: {', '.join(f'`{kind}`' for kind in kinds)}")
+    name = node.child("name")
+    meant = nearest_name(str(name.plain()), kinds) if name is not None else None
+    step = f"add `{key}: {meant}`, or another of: " if meant is not None else f"add `{key}: ...`, one of: "
+    return Problem(node.position, message, step + ", ".join(f"`{kind}`" for kind in kinds))

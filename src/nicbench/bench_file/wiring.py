@@ -35,7 +35,9 @@ def check_wiring(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield from check_peer_in_lab(bench, root)
         return
     if not written:
-        step = "add `lab: {kind: veth}`, or `hosts`, `ports` and `links` for real machines"
+        simulated = bench.dut is not None and bench.dut.kind == "simulated"
+        real = "add `lab: {kind: veth}`, or `hosts`, `ports` and `links` for real machines"
+        step = "add `lab: {kind: simulated}`" if simulated else real
         yield Problem(root.position, "neither a lab nor hosts and ports are given", step)
         return
     yield from _check_hosts(bench, root)

@@ -15,6 +15,7 @@ from nicbench.bench_file.checks import describe_checks
 from nicbench.bench_file.frame_sizes import describe_headers, smallest_frame_bytes
 from nicbench.bench_file.overlays import list_differences
 from nicbench.cli.output import FORMAT
+from nicbench.cli.progress import BOUNDS
 from nicbench.core.described import shape_of
 from nicbench.core.frame_size import size_label, words_of
 from nicbench.core.headers.fields import FieldValue
@@ -30,8 +31,6 @@ from nicbench.stages.tester_driver import foretell_driver
 from nicbench.testbed.interfaces.options import Port
 from nicbench.tuning.setting import values_in_words
 
-_BOUNDS: Final[Mapping[str, str]] = {"frames": "at most", "rounds": "about"}
-"""How to qualify an estimate: how long tools take to start, prepare and end is not known beforehand."""
 _OUTCOME_WORDS: Final = {
     Outcome.CHANGED: "would be changed",
     Outcome.ALREADY: "already set",
@@ -155,7 +154,7 @@ def _print_turns(console: Console, bench: BenchFile) -> None:
 
 def _duration(bench: BenchFile) -> str:
     """Formats the estimated duration; where the number of runs grows, also for the fewest runs."""
-    bound = _BOUNDS[bench.measures]
+    bound = BOUNDS[bench.measures]
     at_most = f"{bound} {_whole_seconds(turns_s(bench, bench.turns))}"
     if not bench.runs.grows:
         return at_most
@@ -185,7 +184,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     table.add_column("points", justify="right")
     sends_frames = bench.measures == "frames"
     table.add_column(r"frame sizes \[bytes]" if sends_frames else "tools", overflow="fold")
-    table.add_column(_BOUNDS[bench.measures], justify="right")
+    table.add_column(BOUNDS[bench.measures], justify="right")
     for test in bench.tests:
         method = test.build()
         sizes = ", ".join(map(str, method.frame_sizes()) if sends_frames else tools_of(method))

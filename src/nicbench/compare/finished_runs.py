@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nicbench.compare.importance import shorten
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, Summary, name_of_test
 from nicbench.core.turn import DEFAULT
@@ -44,7 +45,7 @@ class Point:
     @property
     def words(self) -> str:
         """The test and the parameters as text for a reader."""
-        given = ", ".join(f"{name} {value}" for name, value in json.loads(self.parameters).items())
+        given = ", ".join(f"{name} {shorten(value, name)}" for name, value in json.loads(self.parameters).items())
         named = self.test if self.configuration == DEFAULT else f"{self.test} ({self.configuration})"
         return f"{named}: {given}" if given else named
 

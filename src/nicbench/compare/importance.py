@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
@@ -22,8 +23,17 @@ def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
         return "unknown"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(_without_point_zero(value), ensure_ascii=False)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _without_point_zero(value: Any) -> Any:
+    """Returns the value with 500000 for 500000.0, also in lists and mappings: a reader need not know of floats."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    if isinstance(value, Mapping):
+        return {name: _without_point_zero(each) for name, each in value.items()}
+    return [_without_point_zero(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True, slots=True)

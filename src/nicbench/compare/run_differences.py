@@ -39,7 +39,7 @@ def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[s
                 "runs": plan.runs.words if plan is not None else "",
                 "declared": content["declared"],
                 "hypervisors": content["hypervisors"],
-                "testbed": content["facts"],
+                "testbed": _not_of_the_lab(content["facts"], content["lab"]),
                 "plan": {"command": content["command"]},
                 "software": {"nicbench": content["nicbench_version"]},
             }
@@ -54,6 +54,12 @@ def read_settings(folder: RunFolder, configuration: str | None = None) -> dict[s
     for host, settings in _tuning_of(folder, configuration).items():
         found.setdefault(host, {})["tuning"] = settings
     return found
+
+
+def _not_of_the_lab(facts: Mapping[str, Any], lab: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Returns the facts of a testbed but those that only repeat an option of its lab, which is a setting already."""
+    options = lab or {}
+    return {name: value for name, value in facts.items() if name not in options or options[name] != value}
 
 
 def index_by_name(value: Any) -> dict[str, Any] | None:

@@ -105,7 +105,7 @@ def parse_frames_per_s(text: str | float) -> float:
 
 def parse_percent(text: str) -> float:
     """Returns a percentage of any size: "110 %"."""
-    forms = '"110 %"'
+    forms = '"50 %"'
     if not text.rstrip().endswith("%"):
         raise ValueError(f"{text!r} is not a percentage: write {forms}")
     return _parse(text.rstrip()[:-1], {}, "a percentage", forms)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -24,6 +26,8 @@ from nicbench.store.headline import clean
 from nicbench.store.listing import open_run, path_of
 
 _MOST_DIFFERENCES: Final = 12
+_WIDE: Final = 132
+"""So many characters a line has at least in which the table stands without breaking names apart."""
 
 _Against = Annotated[
     str,
@@ -206,6 +210,31 @@ def _side_in_words(median: float | None, below: float | None) -> str:
     return "-" if median is None else figures(median)
 
 
+def _cells(row: Row) -> tuple[str, ...]:
+    judgement = row.judgement
+    change = "-" if judgement.change_ratio is None else f"{100.0 * judgement.change_ratio:+.1f} %"
+    before = _side_in_words(judgement.before, judgement.before_below)
+    after = _side_in_words(judgement.after, judgement.after_below)
+    return row.point.words, row.value, before, after, change, judgement.outcome.value, judgement.why
+
+
+def _print_rows(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
+    """Prints a table; on a narrow terminal, where it would break names apart, a few lines for each value."""
+    if console.width < _WIDE:
+        for what, value, before, after, change, outcome, why in rows:
+            console.print(f"[bold]{what}[/]", soft_wrap=True)
+            console.print(f"  {value}: {before} before, {after} now ({change}): {outcome}", soft_wrap=True)
+            console.print(f"  {why}", soft_wrap=True)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in ("what", "value", "before", "now", "change", "", "why"):
+        table.add_column(head, overflow="fold", justify="right" if head in ("before", "now", "change") else "left")
+    for row in rows:
+        table.add_row(*row)
+    if rows:
+        console.print(table)
+
+
 def _print(
     found: Check, run: FinishedRun, others: list[FinishedRun], reasons: tuple[str, ...], changed: tuple[Difference, ...]
 ) -> None:
@@ -217,20 +246,7 @@ def _print(
     counts = {outcome: len(found.rows_with(outcome)) for outcome in Outcome}
     counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count) or "nothing to compare"
     console.print(f"{len(found.rows)} values: {counted}\n")
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for head in ("what", "value", "before", "now", "change", "", "why"):
-        table.add_column(head, overflow="fold", justify="right" if head in ("before", "now", "change") else "left")
-    for row in found.rows:
-        judgement = row.judgement
-        change = "-" if judgement.change_ratio is None else f"{100.0 * judgement.change_ratio:+.1f} %"
-        numbers = [
-            _side_in_words(judgement.before, judgement.before_below),
-            _side_in_words(judgement.after, judgement.after_below),
-        ]
-        cells = (row.point.words, row.value, *numbers, change, judgement.outcome.value, judgement.why)
-        table.add_row(*(escape(clean(cell)) for cell in cells))
-    if found.rows:
-        console.print(table)
+    _print_rows(console, [tuple(escape(clean(cell)) for cell in _cells(row)) for row in found.rows])
     if found.new:
         console.print(escape(f"\nnot measured before: {clean('; '.join(point.words for point in found.new))}"))
     if changed and (counts[Outcome.WORSE] or counts[Outcome.BETTER] or counts[Outcome.DIFFERENT]):

@@ -60,4 +60,6 @@ def _demo(
     folder = RunFolder.create(runs_folder, bench.source, bench.title)
     say(f"bench file: {path}\nrun folder: {folder.path}")
     conduct(bench, folder, as_json=json, with_progress=not no_progress, wait_s=wait, with_report=not no_report)
-    say("next: `nicbench init` writes a bench file for ports of your own")
+    say(
+        "next: copy the bench file named above and change it; `nicbench init` writes a bench file for ports of your own"
+    )

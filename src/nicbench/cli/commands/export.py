@@ -26,6 +26,7 @@ Kind = Annotated[
     str,
     typer.Option(
         "--to",
+        "--format",
         metavar="KIND",
         help="badge, csv, json, junit, openmetrics, parquet or xlsx.",
         show_default=False,

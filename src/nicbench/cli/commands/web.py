@@ -47,7 +47,8 @@ def _web(
     from nicbench.web.serving import Place, serve  # imported here: no other command needs a server
 
     if not runs.is_dir():
-        raise UsageError("there is no such folder", place=str(runs), next_step="name the folder that holds the runs")
+        step = "name the folder that holds the runs; `nicbench run BENCH.yaml` or `nicbench demo` makes one"
+        raise UsageError("there is no such folder", place=str(runs), next_step=step)
     place = Place(host, port, tls_cert, tls_key, password_file, tuple(name or ()))
     if beside is not None:
         from nicbench.web.beside import step_aside
@@ -56,5 +57,5 @@ def _web(
         serve(runs, runs_under, place, partial(print, flush=True), until_eof=True)
         return
     opened = find_lake(runs, lake)
-    told = f"runs of {runs}" if opened is None else f"runs of {runs}, and of the lake {opened.address}"
+    told = f"the runs in {runs}" if opened is None else f"the runs in {runs}, and in the lake {opened.address}"
     serve(runs, runs_under, place, lambda at: say(f"{told}: {at}\nCtrl-C ends it"), lake=opened)

@@ -14,6 +14,7 @@ from nicbench.compare.objections import Objection, find_objections
 from nicbench.compare.opening import entries_of
 from nicbench.compare.settings import Settings, compare_settings
 from nicbench.core.errors import UsageError
+from nicbench.core.result import Result
 from nicbench.report.answer.of_entries import title_of
 from nicbench.report.beside.page import Page, page_of
 
@@ -54,17 +55,24 @@ def compare(
     return Comparison(found, against, known, page)
 
 
+def _measured_by(results: Sequence[Result]) -> str:
+    """Each test with its frame sizes, for a reader: "throughput (64, 1518 bytes), latency (64, 1518 bytes)"."""
+    sizes: dict[str, dict[str, None]] = {}
+    for result in results:
+        known = sizes.setdefault(result.test or result.method, {})
+        if (size := result.parameters.get("frame_bytes")) is not None:
+            known[str(size)] = None
+    return ", ".join(f"{test} ({', '.join(known)} bytes)" if known else test for test, known in sizes.items())
+
+
 def _refuse(found: MatchedEntries, against: Sequence[Objection], *, force: bool) -> None:
     """Raises UsageError with every reason; where nothing is in common also with ``--force``."""
     if not found.common:
-        tests = "; ".join(
-            f"{entry.name}: {', '.join(dict.fromkeys(result.test or result.method for result in entry.results))}"
-            for entry in found.entries[:4]
-        )
+        tests = "; ".join(f"{entry.name}: {_measured_by(entry.results)}" for entry in found.entries[:4])
         raise UsageError(
             f"they have no point in common: the same test at the same frame size or load ({tests})",
             place=", ".join(entry.run_id for entry in found.entries[:4]),
-            next_step="compare runs of the same bench file; `nicbench list` shows their methods",
+            next_step="compare runs that measured the same; `nicbench diff RUN RUN` shows what differs",
         )
     blocking = [one for one in against if one.blocks]
     if blocking and not force:

@@ -4,6 +4,7 @@ import { fill, h } from "../lib/dom.js";
 import { bits, count, percent, rate, time, words } from "../lib/text.js";
 
 const ROWS = 20;
+const HEADS = ["id", "what", "load", "lost", "latency 50 % / 99 %", "verdict"];
 const MOST_LINES = 500;
 
 /** Where the frames of these trials were lost, by place and counter, the most first. */
@@ -32,8 +33,7 @@ export class Trials {
   constructor() {
     this.first = 0;
     this.body = h("tbody");
-    const heads = ["id", "what", "load", "lost", "latency 50 % / 99 %", "verdict"];
-    const head = heads.map((text, index) =>
+    const head = HEADS.map((text, index) =>
       h("th", { scope: "col", class: [1, 5].includes(index) ? "words" : null }, text),
     );
     this.where = h("span", { class: "caption", role: "status" });
@@ -44,7 +44,7 @@ export class Trials {
       {},
       h(
         "div",
-        { class: "scroll", tabindex: "0", role: "region", "aria-label": "Trials and rounds" },
+        { class: "scroll trials", tabindex: "0", role: "region", "aria-label": "Trials and rounds" },
         h("table", {}, h("thead", {}, h("tr", {}, head)), this.body),
       ),
       h("p", { class: "buttons" }, this.newer, " ", this.older, " ", this.where),
@@ -90,9 +90,7 @@ export class Trials {
       { class: item.verdict === "invalid" ? "invalid" : null },
       h("th", { scope: "row" }, item.id),
       h("td", { class: "words" }, what),
-      h("td", {}, load),
-      h("td", {}, lost),
-      h("td", {}, latency),
+      ...[load, lost, latency].map((text, index) => h("td", { "data-label": HEADS[index + 2] }, text)),
       h("td", { class: "words" }, verdict),
     );
   }
