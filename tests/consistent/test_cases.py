@@ -74,6 +74,13 @@ def test_a_goal_has_the_same_name_with_and_without_the_options_of_its_test() -> 
     assert {goal.name for goal in goals_of(found, {})} == {"NDR", "half"}
 
 
+@pytest.mark.parametrize("written", ["inf", "\ufffdinf", 10**400, float("nan"), -1, [0.1], None])
+def test_a_loss_ratio_that_is_none_is_not_known(written: object) -> None:
+    found = [result(values={"ndr_frames_per_s": Bounded(value=1.0)})]
+    (goal,) = goals_of(found, {"search": {"goals": {"NDR": written}}})
+    assert (goal.name, goal.loss_ratio) == ("NDR", None)
+
+
 def test_a_sentence_of_a_disturbed_result_says_what_it_rests_on() -> None:
     values = {"maximum_forwarding_rate_frames_per_s": 1e6, "rate_at_maximum_load_frames_per_s": 1e6}
     found = result(method="maximum-forwarding-rate", values=values, verdict=ResultVerdict.DISTURBED)

@@ -13,7 +13,7 @@ from nicbench.core.errors import HostError, NotReadyError, UsageError
 from nicbench.hosts.base import Host
 from nicbench.hosts.fake import FakeHost
 from nicbench.hosts.kinds.local import LocalHost
-from nicbench.hosts.owner import Owner, start_ticks_of_stat, this_process
+from nicbench.hosts.owner import Owner, start_ticks, start_ticks_of_stat, this_process
 from nicbench.tuning.guards import folder_of
 from nicbench.tuning.record import RECORD_NAME, Entry, Record, record_path, save_record
 from nicbench.tuning.restore import find_kept_runs, find_unrestored_runs, restore, restore_stale
@@ -244,3 +244,8 @@ def test_a_start_time_is_found_behind_any_name_of_a_command() -> None:
     rest = " ".join(str(number) for number in range(4, 53))
     assert start_ticks_of_stat(f"7 (a) b) (c) S {rest}") == 22
     assert start_ticks_of_stat(f"7 (ended) Z {rest}") is None
+
+
+@pytest.mark.parametrize("pid", [10**400, 2**22, 0, -1], ids=["huge", "just too high", "none", "negative"])
+def test_no_process_has_a_pid_that_no_kernel_gives(pid: int) -> None:
+    assert start_ticks(pid) is None

@@ -10,6 +10,8 @@ from nicbench.core.base import Frozen
 
 MARK = "NICBENCH_OWNER"
 """Environment variable of every process that nicbench starts on a host, and so of what these start."""
+_MOST_PIDS = 2**22
+"""Pids are lower than this on every kernel (``PID_MAX_LIMIT``)."""
 _STATE_FIELD = 0  # fields are counted from behind the command's name, which may hold spaces and parentheses
 _START_TIME_FIELD = 19
 _NICE_FIELD = 16
@@ -50,6 +52,8 @@ def boot_id() -> str:
 
 def start_ticks(pid: int) -> int | None:
     """Returns the start time of a running process in clock ticks since boot; None where no such process runs."""
+    if not 0 < pid < _MOST_PIDS:  # of a damaged record: its path may be longer than the kernel takes
+        return None
     try:
         return start_ticks_of_stat(Path(f"/proc/{pid}/stat").read_text())
     except (FileNotFoundError, ProcessLookupError):

@@ -53,13 +53,18 @@ def goals_of(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goa
     search = options.get("search")
     written = search.get("goals") if isinstance(search, Mapping) else None
     ratios = written if isinstance(written, Mapping) else {}
-    known = {str(name).lower(): (str(name), float(ratio)) for name, ratio in ratios.items()}
+    known = {str(name).lower(): (str(name), _ratio_of(ratio)) for name, ratio in ratios.items()}
     goals = []
     for key in keys_of_goals(results):
         name, ratio = known.get(key, (_name_of(key), None))
         named = {"value": f"{key}{RATE}", "share": f"{key}_percent_of_line_rate", "unscaled": f"{key}{UNSCALED_CLOCK}"}
         goals.append(Goal(name=name, loss_ratio=ratio, **named))
     return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
+
+
+def _ratio_of(written: Any) -> float | None:
+    """Returns a loss ratio as a plan has it; None where the file was damaged, and holds something else there."""
+    return float(written) if isinstance(written, int | float) and 0 <= written <= 1 else None
 
 
 def _name_of(key: str) -> str:
