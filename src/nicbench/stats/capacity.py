@@ -19,7 +19,7 @@ and nearly so in the logarithm of the scatter, which makes the interval of uncen
 correction for small samples is built in. Two things keep the interval honest:
 
 - a share is known from a number of looks. It is calibrated (stats/capacity_shares.py), or the slope would come out too
-  flat; the variance that remains enters that of the trial, and each way in which the looks may be meant is integrated;
+  flat. The variance that remains enters that of the trial, and the likelihood is summed over all calibrations;
 
 - some trials lose frames for a reason of their own (``LAPSES``), and a trial far beyond the knee tells its critical
   load less exactly than one near it (``MISFITS``), by a share of the distance that is estimated as well.

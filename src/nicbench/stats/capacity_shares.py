@@ -18,11 +18,11 @@ Numbers = NDArray[np.float64]
 SPELL_S = 0.001
 """How long a core stays as it is, about: quiet spells last 7 to 20 ms on shared machines, and slow ones 1 to 3 ms."""
 APART = 3.0
-"""Shares between which none lies for so many deviations of the error of looks are of two groups."""
+"""A gap of more than so many standard errors of the looks separates two groups of shares."""
 LEVELS = (0.5, 0.1, 0.3, 0.7, 0.9)
 """The middles of five equally likely parts, the middle one first."""
 WORTH_TELLING = 0.05
-"""Calibrations that trust shares alike but for less than this are one."""
+"""Calibrations whose trust in the shares differs by less than this count as one."""
 
 _LEAST = 1e-12
 
@@ -49,9 +49,9 @@ def effective_looks(looks: int, duration_s: float) -> float:
 def calibrate_shares(shares: Numbers, looks: Numbers) -> tuple[Calibration, ...]:
     """Returns equally likely calibrations of the shares, the middle one first; one where looks leave nothing open.
 
-    As programs of others come and go shares lie in groups. That two groups differ says nothing of how exact shares are
-    within one: were all drawn to one mean, the error of looks would count as a difference of the core. How much shares
-    of a group differ in truth a few trials hardly tell, hence more than one calibration.
+    Shares lie in groups, because programs of others come and go. The distance between two groups does not tell how
+    exact the shares within one are, so each group is calibrated alone. A few trials hardly tell how much the shares of
+    a group truly differ, so there is more than one calibration.
 
     Args:
         shares: Of slow looks, of each trial.
