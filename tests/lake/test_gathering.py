@@ -21,6 +21,7 @@ from tests.web._history import make_collapse, make_history
 from nicbench.cli.options import describe_results
 from nicbench.core.errors import BusyError, HostError, UsageError
 from nicbench.lake import place, writing
+from nicbench.lake.figures import LakeFigures
 from nicbench.lake.gathering import gather
 from nicbench.lake.place import FIGURES, FILE, HEADLINE, TRIALS, Lake, Month, find_lake
 from nicbench.lake.searching import find_in_lake, find_run
@@ -149,10 +150,14 @@ def test_new_tags_and_a_new_place_replace_what_the_lake_says(runs: Path, tmp_pat
 
 
 def make_older(lake: Path) -> None:
-    """Makes a lake of format 1 of one of today: its figures have a value each, and checksums without the format."""
+    """Makes a lake of format 1 of one of today.
+
+    Its figures have a value each and no clocks, and checksums do not depend on the format.
+    """
     (lake / place.MARK).write_text('{"format": "1.0", "what": "a lake of nicbench runs"}\n')
     for file in lake.rglob(FILE):
         table = pq.ParquetFile(file).read().replace_schema_metadata({place.SIGNATURE: b"1.0"})
+        table = table.drop_columns([name for name in ("clock_hz", "is_unscaled") if name in table.column_names])
         for number, name in enumerate(table.column_names):
             if name == "digest":
                 table = table.set_column(number, table.schema.field(name), [["0123456789abcdef"] * table.num_rows])
@@ -172,6 +177,9 @@ def test_an_older_lake_is_read_and_its_runs_are_gathered_again_with_the_figures_
     make_older(lake)
     assert find_in_lake(Lake.open(lake), Search(), 1).every == 14
     assert rows(lake, FIGURES) == figures - 2
+    lake_figures = LakeFigures(Lake.open(lake))
+    found = list(lake_figures.figures(lake_figures.measures(), [path.name for path in runs.iterdir()]))
+    assert len(found) == figures - 2
     one = min(path for path in runs.iterdir() if path.name.endswith("collapse"))
     gather([one], lake)
     assert find_in_lake(Lake.open(lake), Search(), 1).every == 14

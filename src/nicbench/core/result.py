@@ -238,13 +238,24 @@ def number_of(value: Value) -> float | None:
     return None if value is None or isinstance(value, str) else float(value)
 
 
-RATE, AT_CLOCK = "_frames_per_s", "_at_clock_hz"
-"""Ends of the names of a rate, and of the clock for which a search by estimates states it."""
+RATE, AT_CLOCK, UNSCALED_CLOCK = "_frames_per_s", "_at_clock_hz", "_unscaled_clock_hz"
+"""Ends of the names of a rate, of the clock for which a search by estimates states it, and of the lowest clock of its
+trials where it is scaled to none.
+"""
 
 
 def stated_clock_of(result: Result, name: str) -> float | None:
     """Returns the clock for which an estimated rate is stated; None for a value that is not scaled to a clock."""
-    return number_of(result.values.get(f"{name.removesuffix(RATE)}{AT_CLOCK}")) if name.endswith(RATE) else None
+    return _clock_of(result, name, AT_CLOCK)
+
+
+def is_unscaled_rate(result: Result, name: str) -> bool:
+    """Whether a value is an estimated rate as the clock was, below the one for which other rates are stated."""
+    return _clock_of(result, name, UNSCALED_CLOCK) is not None
+
+
+def _clock_of(result: Result, name: str, end: str) -> float | None:
+    return number_of(result.values.get(f"{name.removesuffix(RATE)}{end}")) if name.endswith(RATE) else None
 
 
 def counted_number(value: Value) -> float | None:

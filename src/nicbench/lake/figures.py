@@ -23,6 +23,8 @@ _KEY: Final = ("test", "name", "configuration", "parameters_json", "method", "sc
 _TOLD: Final = ("label", "unit", "is_main", "higher_is_better")
 _TEXTS: Final = (*_KEY, "label", "unit", "verdict", "limited_by")
 _OF_FIGURE: Final = ("run_id", "place", "value", "verdict", "lower", "upper", "limited_by", "near_limit")
+_NEWER: Final = ("clock_hz", "is_unscaled")
+"""Columns since format 3."""
 
 
 class LakeFigures:
@@ -60,7 +62,7 @@ class LakeFigures:
         for month in self._lake.months_of(runs):
             for part in self._lake.parts(month, FIGURES, _TEXTS):
                 if _may_have(part, test, name):
-                    yield from _figures_of(part.read((*_KEY, *_OF_FIGURE)), numbers, runs)
+                    yield from _figures_of(part.read((*_KEY, *_OF_FIGURE), newer=_NEWER), numbers, runs)
 
     def settings(self, runs: Iterable[str]) -> tuple[dict[str, int], dict[int, dict[str, str]]]:
         """Returns the number of the settings of each of these runs, and the settings by number."""
@@ -130,15 +132,20 @@ def _figures_of(
         number = numbers.get(tuple(row[name] for name in _KEY))
         if number is not None:
             keep[begin:end], number_of[begin:end] = True, number
-    chosen = rows.select(_OF_FIGURE).filter(pa.array(keep))
+    chosen = rows.filter(pa.array(keep))
     columns = [
-        pc.cast(column, pa.string()).to_pylist() if pa.types.is_dictionary(column.type) else column.to_pylist()
-        for column in chosen.columns
+        _plain(chosen.column(name)) if name in chosen.column_names else [None] * chosen.num_rows
+        for name in (*_OF_FIGURE, *_NEWER)
     ]
     for number, run, place, *row in zip(number_of[keep].tolist(), *columns, strict=True):
         figure = figure_of(*row) if run in runs else None
         if figure is not None:
             yield number, run, place, figure
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    texts = pc.cast(column, pa.string()) if pa.types.is_dictionary(column.type) else column
+    return list(texts.to_pylist())
 
 
 def _settings(text: str) -> dict[str, str]:

@@ -25,11 +25,16 @@ class Part:
         """How many rows it has."""
         return int(self.file.metadata.row_group(self.number).num_rows)
 
-    def read(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """Reads these columns, or all. HostError where they are damaged, or the file lacks one."""
+    def read(self, columns: Sequence[str] | None = None, *, newer: Sequence[str] = ()) -> pa.Table:
+        """Reads these columns, or all, and those ``newer`` ones that the file has: one of an older format lacks some.
+
+        HostError where they are damaged, or the file lacks one of ``columns``.
+        """
+        if columns is not None:
+            columns = [*columns, *(name for name in newer if name in self.file.schema_arrow.names)]
         try:
             # By one thread, which takes less memory; the columns of a search are small.
-            rows = self.file.read_row_group(self.number, columns=columns and list(columns), use_threads=False)
+            rows = self.file.read_row_group(self.number, columns=columns, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise damaged_error(self.place, error) from error
         if lacking := [name for name in columns or () if name not in rows.column_names]:

@@ -33,8 +33,10 @@ TABLES: Final = (ROUNDS, TRIALS, FIGURES, SETTINGS, HEADLINE)
 """In the order in which they are written: a run is in the lake when its headline is."""
 FILE: Final = "runs.parquet"
 MARK: Final = "lake.json"
-FORMAT: Final = "2.0"
-"""In format 1 a rate of which only an upper bound is known was no figure. A lake of it is read as it is."""
+FORMAT: Final = "3.0"
+"""Lakes of older formats are read as they are. In format 1 a rate of which only an upper bound is known was no figure;
+format 2 does not have the clock for which an estimated rate is stated.
+"""
 SIGNATURE: Final = b"nicbench.lake"
 """Key of the metadata of our Parquet files; its value is the format."""
 _LOCK: Final = ".lock"

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, HEADLINE, SETTINGS, Lake, Month
-from nicbench.lake.tables import ORDERS, SCHEMAS
+from nicbench.lake.tables import ORDERS, SCHEMAS, fit
 
 _ROWS: Final = {HEADLINE: 65_536, SETTINGS: 4096, FIGURES: 131_072}
 _ROWS_OF_SAMPLES: Final = 65_536
@@ -59,9 +59,11 @@ def _rows_of(table: str, old: Sequence[Part], gone: pa.Array) -> Iterator[pa.Tab
 
 def _old_parts(table: str, old: Sequence[Part], gone: pa.Array) -> Iterator[tuple[pa.Table, str]]:
     """Yields the rows that stay, in parts, each with the last run of the part before anything was taken out of it."""
+    needed = [each.name for each in SCHEMAS[table] if not each.nullable]
+    others = [each.name for each in SCHEMAS[table] if each.nullable]
     for part in old:
-        # A file of an older format declares other columns as never null.
-        rows = part.read().cast(SCHEMAS[table].remove_metadata())
+        # A file of an older format lacks some columns, and declares others as never null.
+        rows = fit(part.read(needed, newer=others), table).replace_schema_metadata(None)
         if rows.num_rows:
             last = rows.column("run_id")[-1].as_py()
             yield (rows.filter(pc.invert(pc.is_in(rows.column("run_id"), gone))) if len(gone) else rows), last

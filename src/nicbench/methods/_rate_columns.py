@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nicbench.core.frame_size import label_of
-from nicbench.core.result import AT_CLOCK, RATE, Result, number_of
+from nicbench.core.result import AT_CLOCK, RATE, UNSCALED_CLOCK, Result, number_of
 from nicbench.core.table import Column, Condition, FurtherTable, Goal, RateBars, ResultTable
 
 ESTIMATED = (
@@ -15,7 +15,6 @@ ESTIMATED = (
 )
 BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
 FALL, CLOCK_SEEN = "_fall_percent", "_clock_seen"
-UNSCALED_CLOCK = "_unscaled_clock_hz"
 REFERENCE_CLOCK = (
     " Under Seen is the day on which this machine showed that clock, where it is from an earlier run: the core reached "
     "a lower one in this run, and the interval holds the error of that."

@@ -15,7 +15,17 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
-from nicbench.core.result import AT_CLOCK, RATE, Bounded, LimitedBy, Result, ResultVerdict, counted_number, number_of
+from nicbench.core.result import (
+    AT_CLOCK,
+    RATE,
+    UNSCALED_CLOCK,
+    Bounded,
+    LimitedBy,
+    Result,
+    ResultVerdict,
+    counted_number,
+    number_of,
+)
 from nicbench.core.table import (
     ImportColumn,
     ImportTable,
@@ -33,7 +43,6 @@ from nicbench.methods._rate_columns import (
     FALL,
     FRAME,
     LINE_RATE_COLUMN,
-    UNSCALED_CLOCK,
     as_the_machine_was,
     columns_of,
     conditions_of,

@@ -15,7 +15,17 @@ from nicbench.compare.regressions import RELIABLE
 from nicbench.compare.run_differences import index_by_name, read_settings
 from nicbench.core.redaction import is_redacted
 from nicbench.core.registry import find_one
-from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Result, ResultVerdict, Spread, Value
+from nicbench.core.result import (
+    PASSES_NOTHING,
+    Bounded,
+    LimitedBy,
+    Result,
+    ResultVerdict,
+    Spread,
+    Value,
+    is_unscaled_rate,
+    stated_clock_of,
+)
 from nicbench.methods.base import Method, main_values
 from nicbench.stats.sample import MOST
 from nicbench.store.folder import RunFolder
@@ -77,6 +87,8 @@ class Figure(NamedTuple):
 
     ``lower``, ``upper`` and ``limited_by`` are those of a rate that a search enclosed; ``number`` is 0 where the DUT
     passed nothing. It is None where every load that was tried failed: the rate is unknown, and lies below ``upper``.
+    ``clock_hz`` is the clock for which an estimated rate is stated; ``is_unscaled`` says that it stays as the clock of
+    the core was, below the one for which others are stated.
     """
 
     number: float | None
@@ -85,6 +97,8 @@ class Figure(NamedTuple):
     upper: float | None = None
     limited_by: str | None = None
     near: bool = False
+    clock_hz: float | None = None
+    is_unscaled: bool = False
 
     @property
     def is_reliable(self) -> bool:
@@ -135,16 +149,24 @@ def median_figure(figures: Sequence[Figure]) -> Figure:
 
 
 def figure_of(
-    number: object, verdict: object, lower: object, upper: object, limited_by: object, near: object
+    number: object,
+    verdict: object,
+    lower: object,
+    upper: object,
+    limited_by: object,
+    near: object,
+    clock_hz: object,
+    is_unscaled: object,
 ) -> Figure | None:
     """Makes a figure of what a file says of it, which may be damaged or anybody's; None where that is no figure."""
     if not (_is_number(upper if number is None else number) and isinstance(verdict, str) and verdict in _VERDICTS):
         return None
-    if not (_is_bound(lower) and _is_bound(upper)):
+    if not (_is_bound(lower) and _is_bound(upper) and _is_bound(clock_hz)):
         return None
     if limited_by is not None and not (isinstance(limited_by, str) and limited_by in _LIMITS):
         return None
-    return Figure(number, verdict, lower, upper, limited_by, bool(near))  # type: ignore[arg-type]  # as was just seen
+    told = (number, verdict, lower, upper, limited_by, bool(near), clock_hz, bool(is_unscaled))
+    return Figure(*told)  # type: ignore[arg-type]  # as was just seen
 
 
 def _is_number(value: object) -> bool:
@@ -185,7 +207,8 @@ class FigureReader:
                 continue
             measure = Measure(test, method, configuration, scope, point.given, told)
             bounds = (value.lower, value.upper, value.limited_by) if isinstance(value, Bounded) else (None, None, None)
-            figure = figure_of(number, result.verdict.value, *bounds, told.value in near)
+            clocks = (stated_clock_of(result, told.value), is_unscaled_rate(result, told.value))
+            figure = figure_of(number, result.verdict.value, *bounds, told.value in near, *clocks)
             if figure is not None:
                 yield measure, figure
 

@@ -95,7 +95,7 @@ export function svgOf(chart) {
   for (const row of chart.visible()) {
     const kind = shapeOf(row);
     const colour = colourOf(chart.series[row.series].colour);
-    if (kind !== "cross") inside.push(shape(kind, Number(x(row.x)), Number(y(row.y)), colour));
+    if (kind !== "cross") inside.push(shape(kind, Number(x(row.x)), Number(y(row.y)), colour, row.isUnscaled));
   }
   const size = `width="${plot.width}" height="${plot.height + head}"`;
   return [
@@ -109,9 +109,10 @@ export function svgOf(chart) {
 
 const dash = (lengths) => `stroke-dasharray="${lengths.join(" ")}"`;
 
-function shape(kind, x, y, colour) {
+function shape(kind, x, y, colour, isHollow = false) {
+  const look = isHollow || kind === "cross" ? `fill="none" stroke="${colour}" stroke-width="1.4"` : `fill="${colour}"`;
   const r = 3.4;
-  if (kind === "circle") return `<circle cx="${x}" cy="${y}" r="${r}" fill="${colour}"/>`;
+  if (kind === "circle") return `<circle cx="${x}" cy="${y}" r="${r}" ${look}/>`;
   const paths = {
     arrow: `M${x - r} ${y}h${2 * r}L${x} ${y + r * 2.2}z`,
     left: `M${x} ${y - r}v${2 * r}L${x - r * 2.2} ${y}z`,
@@ -120,6 +121,5 @@ function shape(kind, x, y, colour) {
     triangle: `M${x} ${y - r * 1.2}l${r * 1.1} ${r * 2.1}h${-2.2 * r}z`,
     cross: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}`,
   };
-  const look = kind === "cross" ? `fill="none" stroke="${colour}" stroke-width="1.4"` : `fill="${colour}"`;
   return `<path d="${paths[kind]}" ${look}/>`;
 }

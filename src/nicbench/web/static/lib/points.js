@@ -26,8 +26,9 @@ export function shapeOf({ verdict, below, xBelow }) {
 }
 
 /**
- * Chart of series {label, colour, points: {x, at, number, lower, upper, verdict, run}, levels, changes}. `open(point)` is called
- * for a point that is clicked, or chosen by Enter; `onwindow(bounds or null)` when a part of the x axis was chosen.
+ * Chart of series {label, colour, points: {x, at, number, lower, upper, verdict, run, clock_hz, is_unscaled}, levels,
+ * changes}. `open(point)` is called for a point that is clicked, or chosen by Enter; `onwindow(bounds or null)` when a
+ * part of the x axis was chosen. A rate that is scaled to no clock is hollow.
  */
 export class PointChart extends Chart {
   constructor(parent, options) {
@@ -67,6 +68,8 @@ export class PointChart extends Chart {
           upper: points.upper[index],
           verdict: points.verdict[index],
           run: points.run[index],
+          clock: points.clock_hz?.[index] ?? null,
+          isUnscaled: points.is_unscaled?.[index] ?? false,
           at: points.at[index],
         })),
       );
@@ -160,7 +163,7 @@ export class PointChart extends Chart {
       if (row.series !== number) continue;
       const shape = shapeOf(row);
       if (shape === "cross") continue; // a mark, in the colour of what is not relied on
-      for (const path of [outline, filled])
+      for (const path of row.isUnscaled ? [outline] : [outline, filled])
         SHAPES[shape](path, plot.valToPos(row.x, "x", true), plot.valToPos(row.y, "y", true), radius);
     }
     return { stroke: outline, fill: filled, clip: null, flags: 3 };
