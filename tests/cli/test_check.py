@@ -82,7 +82,7 @@ def test_a_load_of_100_percent_is_written_without_a_point(make: Make, nicbench: 
     at = {"parameters": {"frame_bytes": 64, "load_percent": 100.0}}
     make("01", result(64, 1e6, **at))
     make("02", result(64, 1e6, **at))
-    assert "load_percent 100 " in nicbench("check", "2026-01-02", "--against", "2026-01-01").stdout.replace("\n", " ")
+    assert "at a load of 100 %" in nicbench("check", "2026-01-02", "--against", "2026-01-01").stdout.replace("\n", " ")
 
 
 def test_a_narrow_terminal_breaks_no_name_apart(
@@ -93,8 +93,8 @@ def test_a_narrow_terminal_breaks_no_name_apart(
     monkeypatch.setattr("nicbench.cli.commands.check.results", lambda: Console(width=80))
     main(["check", "2026-01-02", "--against", "2026-01-01"])
     lines = capsys.readouterr().out.splitlines()
-    at = lines.index("throughput: frame_bytes 64")
-    assert lines[at + 1] == "  ndr_frames_per_s: 100.0 before, 80.00 now (-20.0 %): worse"
+    at = lines.index("throughput: with 64-byte frames")
+    assert lines[at + 1] == "  NDR [frames/s]: 100.0 before, 80.00 now (-20.0 %): worse"
 
 
 def test_a_run_in_which_every_load_failed_is_worse_and_shown_below_its_bound(make: Make, nicbench: Any) -> None:
@@ -114,7 +114,7 @@ def test_a_run_that_is_as_good_or_better_ends_with_0(make: Make, nicbench: Any) 
     ended = nicbench("check", "latest", "--against", "2026-01-01")
     assert ended.status == 0
     assert "1 better, 1 no difference shown" in ended.stdout
-    assert "not measured before: throughput: frame_bytes 256" in ended.stdout
+    assert "not measured before: throughput: with 256-byte frames" in ended.stdout
 
 
 def test_the_tolerance_is_the_users(make: Make, nicbench: Any) -> None:

@@ -42,7 +42,7 @@ def test_the_plan_as_json_names_points_and_duration(nicbench: Any) -> None:
 
 def test_a_plan_without_anything_to_put_in_the_duts_place_says_so(nicbench: Any) -> None:
     printed = nicbench("validate", "bench.yaml").stdout
-    assert "calibration: none: nothing can stand in the DUT's place here" in printed
+    assert "no calibration: here nothing can take the DUT's place" in printed
     assert json.loads(nicbench("validate", "bench.yaml", "--json").stdout)["calibration"]["estimate_s"] == 0.0
 
 

@@ -50,7 +50,7 @@ def test_whole_numbers_are_the_same_however_they_are_written() -> None:
 
 def test_a_point_of_one_alone_is_listed_and_in_no_table() -> None:
     found = match_points([entry("A", result(64), result(128)), entry("B", result(64))])
-    assert {point.words: names for point, names in found.lonely.items()} == {"throughput: frame_bytes 128": ("A",)}
+    assert {point.words: names for point, names in found.lonely.items()} == {"throughput: with 128-byte frames": ("A",)}
     assert {one.parameters["frame_bytes"] for one in merge_summaries(found, "t").results} == {64}
 
 

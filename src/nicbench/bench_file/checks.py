@@ -308,19 +308,19 @@ _COMMON_CHECKS: Final[_Checks] = (
     ("every management controller belongs to a host", _check_controllers),
 )
 _FRAME_CHECKS: Final[_Checks] = (
-    ("every rate that is referred to is looked for", _check_rates),
-    ("every search exists", _check_searches),
+    ("every rate that a load refers to is one that an earlier test searches for", _check_rates),
+    ("nicbench knows every search", _check_searches),
     ("every header field belongs to a header of its frames", check_traffic),
     ("every frame holds its signature and fits the links", check_frame_sizes),
     ("hosts, ports and links fit together, or a lab makes them", check_wiring),
-    ("there are ports for every way of the traffic, and the DUT has them", check_pattern),
+    ("there are ports for every direction of the traffic, and the DUT has them", check_pattern),
     ("the tester can do what the tests and the traffic need", check_tester),
-    ("no port lacks the time stamps that are asked for, as far as its kind tells", check_time_stamps),
-    ("a machine that is simulated has a meter where one is asked for", _check_power),
+    ("every port can take the time stamps that the tests ask for, as far as its kind tells", check_time_stamps),
+    ("a simulated machine has a power meter where a test asks for one", _check_power),
 )
 _ROUND_CHECKS: Final[_Checks] = (
     ("hosts, ports and links fit together, or a lab makes them", check_endpoints),
-    ("shares are of a kind that exists", check_shares),
+    ("nicbench knows the kind of every share", check_shares),
     ("nicbench knows every tool, and each can do what the tests ask of it", check_workloads),
 )
 _CHECKS: Final[Mapping[Measures, _Checks]] = MappingProxyType(

@@ -193,8 +193,7 @@ def _print_tests(console: Console, bench: BenchFile) -> None:
     console.print(table)
     if not sends_frames:
         return
-    calibration = plan_calibration(bench)
-    console.print(f"before the first test, calibration: {escape(str(calibration))}", soft_wrap=True)
+    console.print(escape(str(plan_calibration(bench))), soft_wrap=True)
 
 
 def tools_of(method: Any) -> list[str]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
 
-from nicbench.compare.importance import shorten
+from nicbench.compare.points import Point, point_of
 from nicbench.core.plan import Plan
-from nicbench.core.result import Result, Summary, name_of_test
+from nicbench.core.result import Result, Summary
 from nicbench.core.turn import DEFAULT
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import INVENTORY, machines_of
-
-_NOT_OF_A_POINT: Final = frozenset({"run"})
-"""Parameters that do not identify a point: imported results have the number of their run among the parameters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +29,18 @@ class FinishedRun:
         return self.folder.run_id
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """What two results must have in common to measure the same thing; ``parameters`` are JSON text with sorted keys."""
+class ConfiguredPoint(NamedTuple):
+    """What two results must have in common to measure the same thing: a configuration and a point of measurement."""
 
-    test: str
-    method: str
     configuration: str
-    scope: str
-    parameters: str
+    point: Point
 
     @property
     def words(self) -> str:
-        """The test and the parameters as text for a reader."""
-        given = ", ".join(f"{name} {shorten(value, name)}" for name, value in json.loads(self.parameters).items())
-        named = self.test if self.configuration == DEFAULT else f"{self.test} ({self.configuration})"
-        return f"{named}: {given}" if given else named
+        """The test and its circumstances as text for a reader: "throughput (nat): with 64-byte frames"."""
+        if self.configuration == DEFAULT:
+            return self.point.words
+        return replace(self.point, test=f"{self.point.test} ({self.configuration})").words
 
 
 def require_finished(folder: RunFolder) -> FinishedRun | str:
@@ -58,20 +51,12 @@ def require_finished(folder: RunFolder) -> FinishedRun | str:
     return FinishedRun(folder, summary, folder.plan())
 
 
-def group_by_point(runs: Sequence[FinishedRun]) -> dict[Point, list[Result]]:
-    """Groups the results of all these runs that count (no warm-up) by their points, in order."""
-    found: dict[Point, list[Result]] = {}
+def group_by_point(runs: Sequence[FinishedRun]) -> dict[ConfiguredPoint, list[Result]]:
+    """Groups the results of all these runs that count (no warm-up) by configuration and point, in order."""
+    found: dict[ConfiguredPoint, list[Result]] = {}
     for run in runs:
         for result in run.summary.counted:
-            given = {name: value for name, value in result.parameters.items() if name not in _NOT_OF_A_POINT}
-            point = Point(
-                name_of_test(result, {}),
-                result.method,
-                result.configuration,
-                result.scope,
-                json.dumps(given, sort_keys=True, default=str),
-            )
-            found.setdefault(point, []).append(result)
+            found.setdefault(ConfiguredPoint(result.configuration, point_of(result)), []).append(result)
     return found
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from nicbench.compare.entry import Entry
+from nicbench.compare.points import words_of
 from nicbench.core.frame_size import label_of
 from nicbench.core.result import Result, name_of_test
 
@@ -35,9 +36,8 @@ class Point:
 
     @property
     def words(self) -> str:
-        """The test and the parameters as text for a reader: "throughput: frame_bytes 64"."""
-        given = ", ".join(f"{name} {value}" for name, value in self.parameters if value is not None and name != "part")
-        return f"{self.test}: {given}" if given else self.test
+        """The test and its circumstances as text for a reader: "throughput: with 64-byte frames"."""
+        return words_of(self.test, self.method, dict(self.parameters))
 
 
 @dataclass(frozen=True, slots=True)

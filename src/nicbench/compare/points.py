@@ -56,11 +56,19 @@ class Point:
         return f"{self.test}: {self.circumstances}" if self.circumstances else self.test
 
 
+def words_of(test: str, method: str, parameters: Mapping[str, Any]) -> str:
+    """Returns a test and its circumstances as a point of these parameters tells them."""
+    return Point(test, method, "", _json_of(parameters)).words
+
+
+def _json_of(parameters: Mapping[str, Any]) -> str:
+    return json.dumps(parameters, sort_keys=True, default=str)
+
+
 def point_of(result: Result, tests: Mapping[str, str] | None = None) -> Point:
     """Returns the point of a result; ``tests`` maps ids of old results, which do not name their test, to test names."""
     given = {name: value for name, value in result.parameters.items() if name not in _NOT_OF_A_POINT}
-    text = json.dumps(given, sort_keys=True, default=str)
-    return Point(name_of_test(result, tests or {}), result.method, result.scope, text)
+    return Point(name_of_test(result, tests or {}), result.method, result.scope, _json_of(given))
 
 
 def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
@@ -106,6 +114,11 @@ class MainValue:
         """The number by which a value is divided to be in the unit of ``quantity``."""
         return 1.0 / SCALES[self.form].factor if self.form in SCALES else 1.0
 
+    @property
+    def base_unit(self) -> str:
+        """The unit of the value as results have it."""
+        return SCALES[self.form].base_unit if self.form in SCALES else self.quantity.unit
+
     def value_in(self, result: Result) -> Value:
         """Returns the value as the result has it; None for a printed value that its errata declare wrong."""
         errata = result.imported.errata if result.imported else ()
@@ -138,10 +151,15 @@ def comparable_number(value: Value) -> float | None:
 def main_values_of(result: Result) -> tuple[MainValue, ...]:
     """Returns the main values that the result has, in the order in which its method names them."""
     return tuple(
-        MainValue(name, quantity_of(result, name), _form(_column(result, name)))
+        main_value_of(result, name)
         for name in dict.fromkeys(main_values(result))
         if name in result.values and not isinstance(result.values[name], str)
     )
+
+
+def main_value_of(result: Result, name: str) -> MainValue:
+    """Returns one of the main values of a result, which may lack it."""
+    return MainValue(name, quantity_of(result, name), _form(_column(result, name)))
 
 
 def quantity_of(result: Result, name: str) -> Quantity:

@@ -10,8 +10,15 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from nicbench.compare.finished_runs import FinishedRun, Point, group_by_point
-from nicbench.compare.points import comparable_number, median_clock, quantity_of
+from nicbench.compare.finished_runs import ConfiguredPoint, FinishedRun, group_by_point
+from nicbench.compare.points import (
+    MainValue,
+    comparable_number,
+    hide_common_parameters,
+    main_value_of,
+    median_clock,
+    quantity_of,
+)
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
 from nicbench.methods.base import main_values
 from nicbench.stats.numerals import figures, probability
@@ -263,8 +270,8 @@ RELIABLE: Final = frozenset(verdict for verdict in ResultVerdict if verdict.is_r
 class Row:
     """The judgement of one value at one point."""
 
-    point: Point
-    value: str
+    point: ConfiguredPoint
+    value: MainValue
     judgement: Judgement
 
 
@@ -273,7 +280,7 @@ class Check:
     """A check: ``rows`` judge values of points that were measured before; ``new`` are points that were not."""
 
     rows: tuple[Row, ...]
-    new: tuple[Point, ...]
+    new: tuple[ConfiguredPoint, ...]
 
     def rows_with(self, outcome: Outcome) -> tuple[Row, ...]:
         """Returns the rows with this outcome."""
@@ -286,10 +293,16 @@ def check_regressions(run: FinishedRun, against: Sequence[FinishedRun], toleranc
     rows = [row for point, results in before.items() for row in _rows(point, results, now.get(point), tolerance_ratio)]
     order = list(Outcome)
     rows.sort(key=lambda row: order.index(row.judgement.outcome))
-    return Check(tuple(rows), tuple(point for point in now if point not in before))
+    told = hide_common_parameters(each.point for each in (*before, *now))
+    return Check(
+        tuple(replace(row, point=row.point._replace(point=told[row.point.point])) for row in rows),
+        tuple(each._replace(point=told[each.point]) for each in now if each not in before),
+    )
 
 
-def _rows(point: Point, before: Sequence[Result], now: Sequence[Result] | None, tolerance_ratio: float) -> list[Row]:
+def _rows(
+    point: ConfiguredPoint, before: Sequence[Result], now: Sequence[Result] | None, tolerance_ratio: float
+) -> list[Row]:
     names = dict.fromkeys(name for result in (*before, *(now or ())) for name in main_values(result))
     rows = []
     for name in names:
@@ -299,7 +312,7 @@ def _rows(point: Point, before: Sequence[Result], now: Sequence[Result] | None, 
             judgement = Judgement(Outcome.UNKNOWN, "this run did not measure it")
         else:
             judgement = _judge(name, before, now, tolerance_ratio)
-        rows.append(Row(point, name, judgement))
+        rows.append(Row(point, main_value_of(before[0], name), judgement))
     return rows
 
 

@@ -39,26 +39,30 @@ with three significant digits, ``trimmed`` with at most three decimals and no tr
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A form with its own unit: values whose name ends with ``suffix`` are multiplied by ``factor`` into ``unit``."""
+    """A form with its own unit: values whose name ends with ``suffix`` are multiplied by ``factor`` into ``unit``.
+
+    ``base_unit`` is that of the values themselves.
+    """
 
     suffix: str
     unit: str
     factor: float
+    base_unit: str
 
 
 SCALES: Final[Mapping[Form, Scale]] = MappingProxyType(
     {
-        "pps": Scale("_frames_per_s", "pps", 1.0),
-        "kpps": Scale("_frames_per_s", "kpps", 1e-3),
-        "mpps": Scale("_frames_per_s", "Mpps", 1e-6),
-        "megabits": Scale("_bits_per_s", "Mb/s", 1e-6),
-        "gigabits": Scale("_bits_per_s", "Gb/s", 1e-9),
-        "megabytes": Scale("bytes_per_s", "MB/s", 1e-6),
-        "gigahertz": Scale("_hz", "GHz", 1e-9),
-        "microseconds": Scale("_ns", "µs", 1e-3),
-        "milliseconds": Scale("_ns", "ms", 1e-6),
-        "seconds": Scale("_ns", "s", 1e-9),
-        "uncertainty": Scale("_ns", "µs", 1e-3),
+        "pps": Scale("_frames_per_s", "pps", 1.0, "frames/s"),
+        "kpps": Scale("_frames_per_s", "kpps", 1e-3, "frames/s"),
+        "mpps": Scale("_frames_per_s", "Mpps", 1e-6, "frames/s"),
+        "megabits": Scale("_bits_per_s", "Mb/s", 1e-6, "b/s"),
+        "gigabits": Scale("_bits_per_s", "Gb/s", 1e-9, "b/s"),
+        "megabytes": Scale("bytes_per_s", "MB/s", 1e-6, "B/s"),
+        "gigahertz": Scale("_hz", "GHz", 1e-9, "Hz"),
+        "microseconds": Scale("_ns", "µs", 1e-3, "ns"),
+        "milliseconds": Scale("_ns", "ms", 1e-6, "ns"),
+        "seconds": Scale("_ns", "s", 1e-9, "ns"),
+        "uncertainty": Scale("_ns", "µs", 1e-3, "ns"),
     }
 )
 

@@ -151,13 +151,15 @@ class Calibration:
         return calibration_s(len(self.sizes), ceilings=self.ceilings, latencies=self.latencies)
 
     def __str__(self) -> str:
+        """The plan as a line for the user."""
         if not self.ceilings and not self.latencies:
-            return "none: nothing can stand in the DUT's place here"
+            return "no calibration: here nothing can take the DUT's place, so the tester's own limits are not measured"
         what = " and ".join(
             name for name, is_measured in (("ceiling", self.ceilings), ("latency", self.latencies)) if is_measured
         )
         sizes = f"{len(self.sizes)} frame size{'' if len(self.sizes) == 1 else 's'}"
-        return f"the tester's own {what} at {sizes}, about {format_duration_s(float(round(self.estimate_s, 1)))}"
+        duration = format_duration_s(float(round(self.estimate_s, 1)))
+        return f"calibration before the first test: the tester's own {what} at {sizes}, about {duration}"
 
 
 def plan_calibration(bench: BenchFile) -> Calibration:

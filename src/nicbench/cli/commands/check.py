@@ -16,6 +16,7 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, in_lake, tagged_runs
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
+from nicbench.compare.importance import shorten
 from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_regressions
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
@@ -26,6 +27,7 @@ from nicbench.store.headline import clean
 from nicbench.store.listing import open_run, path_of
 
 _MOST_DIFFERENCES: Final = 12
+_LONGEST_VALUE: Final = 60
 _WIDE: Final = 132
 """So many characters a line has at least in which the table stands without breaking names apart."""
 
@@ -192,8 +194,14 @@ def _plain(row: Row) -> dict[str, Any]:
     change = judgement.change_ratio
     return {
         "point": row.point.words,
-        "method": row.point.method,
-        "value": row.value,
+        "test": row.point.point.test,
+        "method": row.point.point.method,
+        "configuration": row.point.configuration,
+        "scope": row.point.point.scope,
+        "parameters": row.point.point.parameters,
+        "value": row.value.name,
+        "label": row.value.quantity.name,
+        "unit": row.value.base_unit,
         "outcome": judgement.outcome,
         "before": judgement.before,
         "after": judgement.after,
@@ -215,7 +223,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     change = "-" if judgement.change_ratio is None else f"{100.0 * judgement.change_ratio:+.1f} %"
     before = _side_in_words(judgement.before, judgement.before_below)
     after = _side_in_words(judgement.after, judgement.after_below)
-    return row.point.words, row.value, before, after, change, judgement.outcome.value, judgement.why
+    unit = f" [{row.value.base_unit}]" if row.value.base_unit else ""
+    label = f"{row.value.quantity.name}{unit}"
+    return row.point.words, label, before, after, change, judgement.outcome.value, judgement.why
 
 
 def _print_rows(console: Console, rows: Sequence[tuple[str, ...]]) -> None:
@@ -250,6 +260,8 @@ def _print(
     if found.new:
         console.print(escape(f"\nnot measured before: {clean('; '.join(point.words for point in found.new))}"))
     if changed and (counts[Outcome.WORSE] or counts[Outcome.BETTER] or counts[Outcome.DIFFERENT]):
-        console.print(f"\nWhat differs between the runs and may explain it ({len(changed)} settings):")
+        many = "1 setting" if len(changed) == 1 else f"{len(changed)} settings"
+        console.print(f"\nWhat differs between the runs and may explain it ({many}):")
         for setting in changed[:_MOST_DIFFERENCES]:
-            console.print(escape(clean(f"  {setting.path}: {setting.why}")), soft_wrap=True)
+            old, new = (shorten(value, setting.path, _LONGEST_VALUE) for value in setting.values)
+            console.print(escape(clean(f"  {setting.path}: {old} before, {new} now ({setting.why})")), soft_wrap=True)
