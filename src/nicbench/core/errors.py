@@ -22,6 +22,7 @@ One that is wrong in a file that a user wrote has all its problems at once, each
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -187,9 +188,21 @@ def quote(value: object) -> str:
 
 
 def nearest_name(given: str, known: Sequence[str]) -> str | None:
-    """Returns the known name that is most similar to the given one; None where none is similar."""
-    close = get_close_matches(given, known, n=1, cutoff=0.6)
-    return close[0] if close else None
+    """Returns the known name that was probably meant; None where none is similar.
+
+    A name that is all but equal comes first, then one whose words the given name has among others
+    ("rfc2544-throughput"), then one that is spelt alike, then the only one with the words of the given name ("loss").
+    """
+    all_but_equal, alike = (get_close_matches(given, known, n=1, cutoff=cutoff) for cutoff in (0.9, 0.6))
+    words = _words(given)
+    fewer = [name for name in known if _words(name) and _words(name) <= words]
+    more = [name for name in known if words and words <= _words(name)]
+    found = (*all_but_equal, *sorted(fewer, key=len, reverse=True), *alike, *(more if len(more) == 1 else ()))
+    return found[0] if found else None
+
+
+def _words(name: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", name.casefold()))
 
 
 def plural(noun: str) -> str:
