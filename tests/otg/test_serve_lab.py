@@ -41,6 +41,7 @@ def namespaces() -> set[str]:
 
 
 @pytest.mark.lab
+@pytest.mark.sampled(2, of="served labs")
 def test_frames_pass_a_bridge_byte_for_byte_and_the_lab_is_gone_afterwards(tmp_path: Path) -> None:
     before = namespaces()
     with serving(tmp_path, text=EXAMPLE) as served:

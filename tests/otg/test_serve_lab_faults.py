@@ -13,7 +13,7 @@ import pytest
 from .served import Served, add_flow, configured, flow_metrics, serving, transmit, wait_for_stop, wait_until
 from .test_serve_lab import namespaces
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.sampled(2, of="served labs")]
 
 # A machine of two cores, on which tests run beside each other, is never quiet: only what a test does itself counts.
 BENCH = """

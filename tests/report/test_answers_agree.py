@@ -18,8 +18,8 @@ from nicbench.report.statistics.view import statistics_view
 from . import _editors
 
 NAMES = ("wide", "narrow")
-STUDIES = 25
-PAIRS = 60
+STUDIES = 15
+PAIRS = 30
 """At least: pairs are drawn until each basis was one's."""
 NO_CLAIM = "no difference can be claimed"
 NOTHING = "no difference is shown"

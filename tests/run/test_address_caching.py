@@ -17,7 +17,7 @@ from nicbench.run import run
 
 from .lab_bench import TOLERANT, make_folder, output_of, run_bench, trials_of
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(2, of="known truths")]
 
 BENCH = """
 nicbench: 1

@@ -21,7 +21,7 @@ from nicbench.stats.latency import counts_above
 
 from .lab_bench import make_folder, run_async
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(2, of="known truths")]
 
 HEAD = """
 nicbench: 1

@@ -12,7 +12,7 @@ from nicbench.core.result import Bounded, Result
 
 from .lab_bench import make_folder, run_async
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(2, of="known truths")]
 
 HEAD = """
 nicbench: 1

@@ -12,7 +12,7 @@ from nicbench.core.result import Bounded, Result
 
 from .lab_bench import TOLERANT, run_bench
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(2, of="known truths")]
 
 FRAME_BYTES = 512
 BENCH = """

@@ -14,7 +14,7 @@ from nicbench.tuning.changes import Changes
 
 from .lab_bench import TOLERANT, run_bench
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(2, of="known truths")]
 
 BENCH = """
 nicbench: 1

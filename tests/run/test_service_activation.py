@@ -11,7 +11,7 @@ from nicbench.core.result import Bounded, Summary
 
 from .lab_bench import run_bench
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.slow, pytest.mark.sampled(2, of="known truths")]
 
 FRAME_BITS = 512 * 8
 BENCH = """

@@ -15,7 +15,7 @@ from nicbench.core.result import Bounded, Result, ResultVerdict
 
 from .lab_bench import make_folder, run_async
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(2, of="known truths")]
 
 SERVER, MIDDLE, CLIENT = (f"nb-tcp-{end}-{os.getpid()}" for end in ("server", "middle", "client"))
 BENCH = f"""

@@ -13,7 +13,7 @@ from nicbench.core.trial import Trial
 
 from .lab_bench import machine_state, run_bench
 
-pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(3, of="known truths")]
+pytestmark = [pytest.mark.lab, pytest.mark.alone, pytest.mark.sampled(2, of="known truths")]
 
 NUMBER = os.getpid() % 100_000
 WIRES = ((f"nbta{NUMBER}", f"nbda{NUMBER}"), (f"nbtb{NUMBER}", f"nbdb{NUMBER}"))
