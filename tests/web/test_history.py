@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sqlite3
 import time
 from pathlib import Path
@@ -27,6 +28,7 @@ from tests.web._history import (
 )
 from tests.web.conftest import Client
 
+from nicbench.cli.main import main
 from nicbench.compare.history.figure_index import NAME, FigureIndex
 from nicbench.core.result import ResultVerdict
 from nicbench.store.index import list_indexed_runs
@@ -121,6 +123,26 @@ def test_a_value_is_told_against_parameters_settings_values_and_words(lab: Path,
     assert rings["x_kind"] == "number"
     split = client.get(f"/api/explore?{THROUGHPUT}&x=time&by=firmware").json()
     assert {"24.10", "22.41"} <= {word for each in split["series"] for word in each["name"].replace(",", "").split()}
+
+
+@pytest.mark.parametrize(("others", "series"), [({}, 1), ({"delay": "30 us"}, 2)], ids=["alone", "among others"])
+def test_configurations_stand_at_their_own_setting_in_one_series_where_they_differ_in_nothing_else(
+    others: dict[str, str], series: int, runs: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = {
+        "nicbench": 1,
+        "title": "Queues",
+        "lab": {"kind": "simulated", "capacity": "500 kpps"},
+        "dut": {"kind": "simulated"},
+        "tests": [{"name": "throughput", "method": "throughput", "frame_bytes": [64], "trial": {"duration": "100 ms"}}],
+        "configurations": {"long": {"lab": {"queue_frames": 1024, **others}}, "short": {"lab": {"queue_frames": 16}}},
+    }
+    monkeypatch.chdir(runs.parent)
+    Path("bench.yaml").write_text(json.dumps(bench))
+    assert main(["run", "bench.yaml", "--no-progress", "--no-report"]) == 0
+    answer = ask(client, "/api/explore?test=throughput&value=ndr_frames_per_s&x=setting:lab.queue_frames")
+    assert len(answer["series"]) == series
+    assert sorted(x for each in answer["series"] for x in each["x"]) == [16.0, 1024.0]
 
 
 def test_a_place_of_which_only_a_bound_is_known_is_told_as_one_and_what_has_none_is_counted(

@@ -6,7 +6,6 @@ negative numbers here: those of the index of a folder stand beside them.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nicbench.compare.history.figures import Figure, Measure, Told, figure_of
+from nicbench.compare.history.run_settings import RunSettings, settings_from
 from nicbench.lake.part import Part
 from nicbench.lake.place import FIGURES, SETTINGS, Lake, Month
 
@@ -64,7 +64,7 @@ class LakeFigures:
                 if _may_have(part, test, name):
                     yield from _figures_of(part.read((*_KEY, *_OF_FIGURE), newer=_NEWER), numbers, runs)
 
-    def settings(self, runs: Iterable[str]) -> tuple[dict[str, int], dict[int, dict[str, str]]]:
+    def settings(self, runs: Iterable[str]) -> tuple[dict[str, int], dict[int, RunSettings]]:
         """Returns the number of the settings of each of these runs, and the settings by number."""
         wanted = set(runs)
         known: dict[str, int] = {}
@@ -148,6 +148,6 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     return list(texts.to_pylist())
 
 
-def _settings(text: str) -> dict[str, str]:
-    found = json.loads(text)
-    return {name: value for name, value in found.items() if isinstance(value, str)}
+def _settings(text: str) -> RunSettings:
+    """Reads settings; those that cannot be ours are none."""
+    return settings_from(text) or RunSettings()

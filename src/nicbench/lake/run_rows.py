@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nicbench.compare.history.figures import FigureReader, settings_of
+from nicbench.compare.history.figures import FigureReader
+from nicbench.compare.history.run_settings import settings_of
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.core.events import MachinesUsed
 from nicbench.lake.place import FIGURES, FORMAT, HEADLINE, ROUNDS, SETTINGS, TRIALS, Month
@@ -84,7 +84,7 @@ def read_rows(path: Path, stamp: Stamp, tell: Tell, reader: FigureReader) -> Run
         "tags_digest": stamp.tags,
     }
     try:
-        settings = json.dumps(settings_of(folder), sort_keys=True, ensure_ascii=False)
+        settings = settings_of(folder).text
         tables = {
             HEADLINE: pa.Table.from_pylist([row], schema=SCHEMAS[HEADLINE]),
             SETTINGS: pa.Table.from_arrays(

@@ -6,13 +6,14 @@ import contextlib
 import gc
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nicbench.compare.history.figure_index import FigureIndex
-from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
+from nicbench.compare.history.figures import Figure, Measure
+from nicbench.compare.history.run_settings import FIRMWARE, RunSettings
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
 from nicbench.core.errors import BusyError, NicbenchError, UsageError
 from nicbench.lake.place import Lake
@@ -72,13 +73,21 @@ class Known:
     """What is known at one time. ``varying`` are the settings that differ among the runs."""
 
     measures: Mapping[int, Measure] = field(default_factory=dict)
-    settings: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    settings: Mapping[int, RunSettings] = field(default_factory=dict)
     of_run: Mapping[str, int] = field(default_factory=dict)
     varying: tuple[str, ...] = ()
 
-    def settings_of(self, run: str) -> Mapping[str, str]:
-        """Returns the settings of the run of this name; none where they are not known."""
-        return self.settings.get(self.of_run.get(run, -1), {})
+    def setting_of(self, entry: Entry, path: str) -> str | None:
+        """Returns a setting as it was in the run and the configuration of a figure; None where it is not known."""
+        settings = self.settings.get(self.of_run.get(entry.run.name, -1))
+        return None if settings is None else settings.get(path, entry.measure.configuration)
+
+    def tells_configurations(self, path: str, runs: Iterable[str]) -> bool:
+        """Whether the configurations of each of these runs differ in one setting only, which may have several paths."""
+        numbers = {self.of_run.get(run, -1) for run in runs}
+        every = [self.settings[number] for number in numbers if number in self.settings]
+        own = [each for settings in every for each in settings.own.values()]
+        return bool(own) and all(path in each and set(each.values()) == {each[path]} for each in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +135,7 @@ class History:
         self._first = threading.Event()
         self._runs: Sequence[RunHeadline] | None = None
         self._settings_for: Sequence[RunHeadline] | None = None
-        self._of_gathered: tuple[dict[str, int], dict[int, dict[str, str]]] = ({}, {})
+        self._of_gathered: tuple[dict[str, int], dict[int, RunSettings]] = ({}, {})
         self._wishes: dict[Wish, tuple[Sequence[RunHeadline], Mapping[str, tuple[RunHeadline, float | None]]]] = {}
         self._shown = 0.0
         self.known = Known()
@@ -246,9 +255,9 @@ class History:
         self._shown = time.monotonic()
 
 
-def _varying(settings: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    first = settings[0] if settings else {}
-    found: set[str] = set()
+def _varying(settings: Sequence[RunSettings]) -> tuple[str, ...]:
+    """Returns the paths of settings that differ between runs, or between configurations of one."""
+    found = {path for each in settings for own in each.own.values() for path in own}
     for each in settings[1:]:
-        found |= {path for path, _ in first.items() ^ each.items()}
+        found |= {path for path, _ in settings[0].every.items() ^ each.every.items()}
     return tuple(sorted(found - {FIRMWARE})[:_MOST_VARYING])

@@ -64,7 +64,7 @@ def keys_of(asked: Asked, choice: Choice) -> tuple[str, ...]:
 
 def series_of(selected: Selected, keys: Sequence[str]) -> list[Series]:
     """Divides what was selected."""
-    return divide(selected.entries, keys, selected.known.settings_of)
+    return divide(selected.entries, keys, selected.known.setting_of)
 
 
 def about(asked: Asked, selected: Selected) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from tests.web._history import FIRST, facts, make_finished, make_history, make_week, result
 
 from nicbench.compare.history.figure_index import NAME, FigureIndex
-from nicbench.compare.history.figures import FIRMWARE
+from nicbench.compare.history.run_settings import FIRMWARE, RunSettings
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, ResultVerdict
 from nicbench.store.index import list_indexed_runs
 from nicbench.store.own_database import OwnDatabase
@@ -49,8 +49,8 @@ def test_what_runs_measured_is_told_with_its_point_and_its_settings(lab: Path) -
     assert (measure.told.is_main, measure.told.higher_is_better) == (True, True)
     settings = index.settings({})
     (first,) = {number for name, number in index.settings_of_runs().items() if name.endswith("25g")}
-    assert settings[first][FIRMWARE] == "22.41"
-    assert settings[first]["inventory.rings.nic0.rx"] == "1024"
+    assert settings[first].every[FIRMWARE] == "22.41"
+    assert settings[first].every["inventory.rings.nic0.rx"] == "1024"
 
 
 def test_only_runs_that_are_new_or_changed_are_read_and_those_that_are_gone_are_forgotten(lab: Path) -> None:
@@ -155,13 +155,13 @@ def test_an_index_that_is_damaged_is_read_without_what_is_wrong_and_made_anew(da
     found = list(index.figures(index.measures()))
     assert {name for _, name, *_ in found} <= {name for name, *_ in everything}
     assert all(figure.number_or_bound > 0 and figure.value is not None for *_, figure in found)
-    assert all(isinstance(each, dict) for each in index.settings({}).values())
+    assert all(isinstance(each, RunSettings) for each in index.settings({}).values())
     assert set(index.settings_of_runs()) <= {name for name, *_ in everything}
     update(index)
     assert sorted((each[1:] for each in index.figures(index.measures())), key=str) == everything
     settings = index.settings({})
     assert len(index.settings_of_runs()) == 6
-    assert all(settings[number][FIRMWARE] for number in index.settings_of_runs().values())
+    assert all(settings[number].every[FIRMWARE] for number in index.settings_of_runs().values())
     assert not index.is_damaged
     assert update(FigureIndex(lab)) == [0], "what was made anew is kept"
 

@@ -24,8 +24,8 @@ def entry(of: Measure, number: float = 1.0, *, name: str = "run", **told: Any) -
     return Entry(Figure(number, "valid"), RunHeadline(name, f"/runs/{name}", **told), of, 0.0)
 
 
-def no_settings(_: str) -> dict[str, str]:
-    return {}
+def no_settings(_: Entry, __: str) -> None:
+    """Settings that nobody knows."""
 
 
 def test_a_parameter_that_is_not_asked_for_has_its_first_value_or_each() -> None:
@@ -81,7 +81,7 @@ def test_words_stand_in_the_order_of_the_numbers_in_them_and_what_is_unknown_las
 def test_a_setting_of_numbers_is_an_axis_of_numbers() -> None:
     entries = [entry(measure(), name=name) for name in ("a", "b", "c")]
     rings = {"a": {"rings": "1024"}, "b": {"rings": "256"}, "c": {}}
-    axis = axis_of("setting:rings", entries, lambda name: rings[name], lambda _: None)
+    axis = axis_of("setting:rings", entries, lambda one, path: rings[one.run.name].get(path), lambda _: None)
     assert (axis.kind, axis.places) == ("number", (1024.0, 256.0, None))
 
 

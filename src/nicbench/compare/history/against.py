@@ -15,7 +15,7 @@ from nicbench.compare.history.selection import (
     UNKNOWN,
     VALUE,
     Entry,
-    SettingsOf,
+    SettingOf,
     parameters_of,
     reader_of,
     text_of,
@@ -42,7 +42,7 @@ class Axis:
     below: tuple[bool, ...] = ()
 
 
-def axis_of(key: str, entries: Sequence[Entry], settings_of: SettingsOf, other_of: OtherOf) -> Axis:
+def axis_of(key: str, entries: Sequence[Entry], setting_of: SettingOf, other_of: OtherOf) -> Axis:
     """Returns the axis of a key; ``other_of`` gives the other value of the result where the key is one.
 
     UsageError where there are more words than can stand beside each other.
@@ -56,7 +56,7 @@ def axis_of(key: str, entries: Sequence[Entry], settings_of: SettingsOf, other_o
             tuple(None if other is None else other.number_or_bound for other in others),
             below=tuple(other is not None and other.is_only_below for other in others),
         )
-    texts = list(map(reader_of(key, settings_of), entries))
+    texts = list(map(reader_of(key, setting_of), entries))
     numbers = {} if key in RUN_KEYS else {text: _number(text) for text in set(texts) - {UNKNOWN}}
     if numbers and all(number is not None for number in numbers.values()):
         return Axis("number", tuple(numbers.get(text) for text in texts))

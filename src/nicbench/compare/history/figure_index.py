@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import sqlite3
@@ -21,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from nicbench.compare.history.figures import Figure, FigureReader, Measure, Told, figure_of, is_point, settings_of
+from nicbench.compare.history.figures import Figure, FigureReader, Measure, Told, figure_of, is_point
+from nicbench.compare.history.run_settings import RunSettings, settings_from, settings_of
 from nicbench.core.errors import HostError, NicbenchError
 from nicbench.store.files import SUMMARY
 from nicbench.store.folder import RunFolder
@@ -142,7 +142,7 @@ class FigureIndex:
         rows = self._ask("SELECT name, settings FROM runs")
         return dict(self._sound(row if list(map(type, row)) == [str, int] else None for row in rows))
 
-    def settings(self, known: Mapping[int, object]) -> dict[int, dict[str, str]]:
+    def settings(self, known: Mapping[int, object]) -> dict[int, RunSettings]:
         """Returns all settings by number, but for those that are ``known``."""
         rows = self._ask("SELECT id, content FROM settings")
         return dict(self._sound(_settings(*row) for row in rows if row[0] not in known))
@@ -232,7 +232,7 @@ class FigureIndex:
             figures = tuple(self._reader.figures_of(folder))
             return _Read(name, stamp, _pack(settings_of(folder)), figures)
         except (NicbenchError, OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
-            return _Read(name, stamp, _pack({}), ())  # a run that cannot be read: the list of runs says why
+            return _Read(name, stamp, _pack(RunSettings()), ())  # a run that cannot be read: the list of runs says why
 
     def _save(self, read: Sequence[_Read], gone: Sequence[str]) -> None:
         with self._database.open("rwc") as connection:
@@ -311,17 +311,16 @@ def _stamp(folder: Path) -> str | None:
     return f"{status.st_mtime_ns}.{status.st_size}"
 
 
-def _pack(settings: Mapping[str, str]) -> bytes:
-    text = json.dumps(settings, sort_keys=True).encode()
+def _pack(settings: RunSettings) -> bytes:
+    text = settings.text.encode()
     return zlib.compress(text if len(text) <= _LARGEST_SETTINGS else b"{}")
 
 
-def _settings(number: int, content: object) -> tuple[int, dict[str, str]] | None:
+def _settings(number: int, content: object) -> tuple[int, RunSettings] | None:
     """Reads packed settings; None where they cannot be ours."""
     try:
         text = zlib.decompressobj().decompress(content, _LARGEST_SETTINGS)  # type: ignore[arg-type]
-        found = json.loads(text)
-    except (zlib.error, ValueError, TypeError, RecursionError):
+    except (zlib.error, TypeError):
         return None
-    is_ours = isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
-    return (number, found) if is_ours else None
+    found = settings_from(text)
+    return None if found is None else (number, found)

@@ -1,19 +1,16 @@
-"""The figures of one run: every number that a table of its method shows, and the settings under which it was found."""
+"""The figures of one run: every number that a table of its method shows."""
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from nicbench.compare.importance import is_identity, is_volatile, shorten
 from nicbench.compare.points import comparable_number, point_of, quantity_of
 from nicbench.compare.regressions import RELIABLE
-from nicbench.compare.run_differences import index_by_name, read_settings
-from nicbench.core.redaction import is_redacted
 from nicbench.core.registry import find_one
 from nicbench.core.result import (
     PASSES_NOTHING,
@@ -31,12 +28,8 @@ from nicbench.stats.sample import MOST
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
 
-FIRMWARE: Final = "firmware"
-"""The name under which the firmware of all adapters under test stands among the settings of a run."""
 _MOST_RESULTS: Final = 2000
 _MOST_SHAPES: Final = 1000
-_MOST_SETTINGS: Final = 1000
-_LONGEST_SETTING: Final = 80
 _LONGEST_POINT: Final = 2000
 _LIMITS: Final = {limit.value: limit for limit in LimitedBy}
 _VERDICTS: Final = frozenset(verdict.value for verdict in ResultVerdict)
@@ -236,35 +229,3 @@ def _names_in_tables(result: Result) -> tuple[str, ...]:
         return ()
     columns = [column for table in method.tables() for column in method.table_for(table, (result,), {}).columns]
     return tuple(dict.fromkeys((*main_values(result), *(column.value for column in columns))))
-
-
-def settings_of(folder: RunFolder) -> dict[str, str]:
-    """Returns the settings that a run discloses, by their paths as `nicbench diff` names them, as short texts.
-
-    What differs at every reading, and what identifies one specimen, is left out. Where machines differ, the values of
-    all are given. NicbenchError where the run cannot be read.
-    """
-    found: dict[str, dict[str, None]] = {}
-    for settings in read_settings(folder).values():
-        for path, value in islice(_leaves(settings, ""), _MOST_SETTINGS):
-            text = clean(shorten(value, path, _LONGEST_SETTING))
-            if value is None or not _is_setting(path) or is_redacted(text):
-                continue
-            found.setdefault(path, {})[text] = None
-            if path.startswith("inventory.drivers.") and path.endswith(".firmware"):
-                found.setdefault(FIRMWARE, {})[text] = None
-    return {clean(path): " / ".join(texts) for path, texts in found.items()}
-
-
-@lru_cache(maxsize=16384)
-def _is_setting(path: str) -> bool:
-    return not is_volatile(path) and not is_identity(path)
-
-
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    members = value if isinstance(value, Mapping) else index_by_name(value)
-    if members is None:
-        yield path, value
-        return
-    for name, each in members.items():
-        yield from _leaves(each, f"{path}.{name}" if path else str(name))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from nicbench.compare.history.figures import FIRMWARE, Figure, Measure
+from nicbench.compare.history.figures import Figure, Measure
+from nicbench.compare.history.run_settings import FIRMWARE
 from nicbench.core.errors import UsageError
 from nicbench.stats.sample import MOST
 from nicbench.store.headline import RunHeadline, clean
@@ -168,11 +169,11 @@ def check_key(key: str, place: str, *, also: Sequence[str] = ()) -> str:
     raise UsageError(f"there is nothing named {key!r}", place=place, next_step=f"one of {known}")
 
 
-SettingsOf = Callable[[str], Mapping[str, str]]
-"""Returns the settings of the run of this name."""
+SettingOf = Callable[[Entry, str], str | None]
+"""Returns a setting by its path, as it was in the run and the configuration of a figure; None where it is not known."""
 
 
-def reader_of(key: str, settings_of: SettingsOf) -> Callable[[Entry], str]:
+def reader_of(key: str, setting_of: SettingOf) -> Callable[[Entry], str]:
     """Returns what tells the text that a figure has under a key; ``UNKNOWN`` where it has nothing."""
     if key in RUN_KEYS:
         of_run = RUN_KEYS[key]
@@ -183,7 +184,7 @@ def reader_of(key: str, settings_of: SettingsOf) -> Callable[[Entry], str]:
     if key.startswith(PARAMETER):
         return _parameter_reader(key.removeprefix(PARAMETER))
     path = key.removeprefix(SETTING)
-    return lambda entry: settings_of(entry.run.name).get(path) or UNKNOWN
+    return lambda entry: setting_of(entry, path) or UNKNOWN
 
 
 def _parameter_reader(name: str) -> Callable[[Entry], str]:
@@ -208,12 +209,12 @@ def seconds_of(run: RunHeadline) -> float | None:
         return None
 
 
-def divide(entries: Iterable[Entry], keys: Sequence[str], settings_of: SettingsOf) -> list[Series]:
+def divide(entries: Iterable[Entry], keys: Sequence[str], setting_of: SettingOf) -> list[Series]:
     """Divides figures into series by these keys, the longest first; each keeps the order of the figures.
 
     The name of a series has only what differs between them.
     """
-    readers = [reader_of(key, settings_of) for key in keys]
+    readers = [reader_of(key, setting_of) for key in keys]
     groups: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         groups.setdefault(tuple([read(entry) for read in readers]), []).append(entry)

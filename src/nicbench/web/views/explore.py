@@ -16,6 +16,7 @@ from nicbench.compare.history.selection import (
     CONFIGURATION,
     PARAMETER,
     SCOPE,
+    SETTING,
     TIME,
     VALUE,
     Entry,
@@ -152,19 +153,22 @@ class ExploreView(View):
         if not history.is_ready():
             return None
         selected = history.select(asked, first=False)
-        entries, settings_of = selected.entries, selected.known.settings_of
+        entries, setting_of = selected.entries, selected.known.setting_of
         if x is None:
             differ = [PARAMETER + name for name in parameters_of(selected.measures.values())]
             x = _FIRST if _FIRST in differ else next(iter(differ), TIME)
         others = history.figures_of(selected.choice.test, x.removeprefix(VALUE)) if x.startswith(VALUE) else {}
-        axis = axis_of(x, entries, settings_of, lambda entry: others.get((entry.run.name, entry.place)))
+        axis = axis_of(x, entries, setting_of, lambda entry: others.get((entry.run.name, entry.place)))
         if by is None:
             by = tuple(key for key in DEFAULT_KEYS if key != x)
-        apart = (*by, *divided_by(x, entries), CONFIGURATION, SCOPE)
+        apart = (*by, *divided_by(x, entries), SCOPE)
+        path = x.removeprefix(SETTING)
+        if path == x or not selected.known.tells_configurations(path, {entry.run.name for entry in entries}):
+            apart = (*apart, CONFIGURATION)
         keys = tuple(dict.fromkeys(key for key in apart if key != x))
         places = dict(zip(map(id, entries), axis.places, strict=True))
         below = frozenset(id(entry) for entry, is_below in zip(entries, axis.below, strict=False) if is_below)
-        return _Chart(asked, selected, x, axis, by, divide(entries, keys, settings_of), places, below)
+        return _Chart(asked, selected, x, axis, by, divide(entries, keys, setting_of), places, below)
 
 
 def _rows(chart: _Chart) -> Iterator[dict[str, Any]]:
