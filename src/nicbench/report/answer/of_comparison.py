@@ -203,11 +203,19 @@ def _compare_with_first(told: Sequence[PointComparison]) -> list[str]:
 
 
 def factor_words(above: Span, below: Span) -> str:
-    """Returns how many times the lower rate the higher one is, as two bounds or as the least: "1.10 to 1.12"."""
+    """Returns how many times the lower rate the higher one is, as two bounds or as the least: "1.10 to 1.12".
+
+    The least has as many decimals as show that it is more than 1: "1.002 to 1.038".
+    """
     least, most = above.times(below)
     if math.isinf(most):
         return f"at least {speak_number(least)}"
-    return " to ".join(dict.fromkeys((significant(least), significant(most))))
+    if round(least, 2) > 1.0:
+        bounds = [significant(least), significant(most)]
+    else:
+        decimals = next((digits for digits in range(3, 7) if round(least, digits) > 1.0), 6)
+        bounds = [f"{one:.{decimals}f}" for one in (least, most)]
+    return " to ".join(dict.fromkeys(bounds))
 
 
 def _compare_two(one: PointComparison) -> str:
