@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from nicbench.compare.entry import name_entries
+from nicbench.compare.entry import Entry
 from nicbench.compare.matching import match_points
 from nicbench.compare.merged_summary import divide_by_ports, merge_summaries, plan_of_all, unify_scopes
+from nicbench.compare.naming import name_entries
 from nicbench.core.imported import ImportedRow
 from nicbench.core.result import Bounded, Spread
 
@@ -107,6 +108,34 @@ def test_names_are_as_short_as_tells_entries_apart() -> None:
     assert [each.name for each in name_entries(configurations)] == ["x", "y"]
     twins = [entry("", title="T", run_id="r", moment="2026-01-01 10:00:07") for _ in range(2)]
     assert len({each.name for each in name_entries(twins)}) == 2
+
+
+def of_queue(frames: int, mtu: int = 1500, tuned: int | None = None) -> Entry:
+    """An entry whose run has a length of its queue, which the tuning may repeat."""
+    told = {"dut": {"mtu": mtu}, "lab": {"queue_frames": frames}}
+    more = {} if tuned is None else {"tuning": {"rings": tuned}}
+    return entry(
+        "",
+        title="T",
+        run_id=f"{frames}-{mtu}",
+        moment=f"2026-01-01 {frames % 24:02}:00:07",
+        told={"": {**told, **more}},
+    )
+
+
+def test_runs_of_one_title_are_named_by_the_only_setting_in_which_they_differ() -> None:
+    def names(*entries: Entry) -> list[str]:
+        return [each.name for each in name_entries(entries)]
+
+    assert names(of_queue(64), of_queue(512), of_queue(1024)) == [
+        "queue frames 64",
+        "queue frames 512",
+        "queue frames 1024",
+    ]
+    assert names(of_queue(64, tuned=64), of_queue(512, tuned=512)) == ["rings 64", "rings 512"]
+    for several in ((of_queue(64), of_queue(512, 9000)), (of_queue(64), of_queue(64), of_queue(512))):
+        assert all("2026-01-01" in name for name in names(*several)), "two settings, or one that two have alike"
+    assert names(of_queue(64), entry("", title="T", moment="2026-01-02 10:00:07"))[0] == "2026-01-01 16:00"
 
 
 def test_what_was_not_measured_here_says_so_in_its_name() -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nicbench.compare.conditions import conditions_of
-from nicbench.compare.entry import name_entries
 from nicbench.compare.matching import MatchedEntries, match_points
 from nicbench.compare.merged_summary import divide_by_ports
+from nicbench.compare.naming import name_entries
 from nicbench.compare.objections import Objection, find_objections
 from nicbench.compare.opening import entries_of
 from nicbench.compare.settings import Settings, compare_settings
