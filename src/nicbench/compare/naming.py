@@ -11,6 +11,7 @@ from nicbench.compare.entry import Entry
 from nicbench.compare.importance import shorten
 from nicbench.compare.settings import compare_settings
 from nicbench.core.turn import DEFAULT
+from nicbench.store.headline import clean
 
 LONGEST: Final = 40
 """Maximum length in characters of a title that serves as a name."""
@@ -63,10 +64,10 @@ def _only_setting(entry: Entry, entries: Sequence[Entry]) -> str | None:
     if not differing or any(one.values != differing[0].values for one in differing):
         return None
     first = differing[0]
-    texts = [shorten(value, first.path) for value in first.values if isinstance(value, str | int | float)]
+    texts = [clean(shorten(value, first.path)) for value in first.values if isinstance(value, str | int | float)]
     if len(set(texts)) < len(alike) or max(map(len, texts)) > _LONGEST_VALUE:
         return None
-    return f"{first.path.rpartition('.')[2].replace('_', ' ')} {texts[alike.index(entry)]}"
+    return f"{clean(first.path.rpartition('.')[2].replace('_', ' '))} {texts[alike.index(entry)]}"
 
 
 _MORE: tuple[Callable[[Entry], str | None], ...] = (
