@@ -78,6 +78,38 @@ def test_a_slower_run_ends_with_6_and_says_by_how_much_and_what_else_differs(mak
         assert text in ended.stdout
 
 
+def test_what_may_explain_a_change_is_told_where_it_is_and_where_long_values_differ(make: Make, nicbench: Any) -> None:
+    long = "console=ttyS0 " * 10
+    make("01", result(64, 100.0), kernel=f"{long}quiet", cpu="one")
+    add_tag(make("02", result(64, 100.0), kernel=f"{long}quiet").path, "good")
+    add_tag(make("03", result(64, 100.0), kernel=f"{long}quiet").path, "good")
+    make("04", result(64, 80.0), kernel=f"{long}nosmt")
+    asked = ("check", "2026-01-04", "--against", "good")
+    ended = nicbench(*asked)
+    assert "What differs from 2026-01-03, the newest of 2, and may explain it (1 setting):" in ended.stdout
+    (told,) = [line for line in ended.stdout.splitlines() if "inventory.kernel.release" in line]
+    assert told.startswith("  inventory.kernel.release (dut): …")
+    assert "quiet before" in told
+    assert "nosmt now" in told
+    (difference,) = json.loads(nicbench(*asked, "--json").stdout)["differences"]
+    assert (difference["before"], difference["after"]) == (f"{long}quiet", f"{long}nosmt")
+
+
+def test_results_of_others_are_compared_by_whatever_parameters_they_have(make: Make, nicbench: Any) -> None:
+    strange = [
+        {**result(64, 100.0), "id": f"x/{number}", "parameters": {"frame_bytes": 64, "sizes": [number]}}
+        for number in (1, 2)
+    ]
+    frames = {**result(64, 100.0), "id": "f", "method": "frames", "parameters": {"direction": [1]}}
+    unknown = {**result(64, 100.0), "id": "u", "method": "not-installed", "parameters": {"colour": "red"}}
+    make("01", *strange, frames, unknown)
+    make("02", *strange, frames, unknown)
+    ended = nicbench("check", "2026-01-02", "--against", "2026-01-01")
+    assert ended.status == 0
+    for words in ("sizes [1]", "sizes [2]"):
+        assert f"with 64-byte frames, {words}" in ended.stdout
+
+
 def test_a_load_of_100_percent_is_written_without_a_point(make: Make, nicbench: Any) -> None:
     at = {"parameters": {"frame_bytes": 64, "load_percent": 100.0}}
     make("01", result(64, 1e6, **at))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nicbench.compare.entry import Entry
 from nicbench.compare.matching import match_points
 from nicbench.compare.merged_summary import divide_by_ports, merge_summaries, plan_of_all, unify_scopes
@@ -110,17 +112,11 @@ def test_names_are_as_short_as_tells_entries_apart() -> None:
     assert len({each.name for each in name_entries(twins)}) == 2
 
 
-def of_queue(frames: int, mtu: int = 1500, tuned: int | None = None) -> Entry:
-    """An entry whose run has a length of its queue, which the tuning may repeat."""
-    told = {"dut": {"mtu": mtu}, "lab": {"queue_frames": frames}}
-    more = {} if tuned is None else {"tuning": {"rings": tuned}}
-    return entry(
-        "",
-        title="T",
-        run_id=f"{frames}-{mtu}",
-        moment=f"2026-01-01 {frames % 24:02}:00:07",
-        told={"": {**told, **more}},
-    )
+def of_queue(frames: int, mtu: int = 1500, **more: dict[str, object]) -> Entry:
+    """An entry whose run tells the length of its queue and its MTU, and more settings."""
+    told = {"dut": {"mtu": mtu}, "lab": {"queue_frames": frames}, **more}
+    moment = f"2026-01-01 {frames % 24:02}:00:07"
+    return entry("", title="T", run_id=f"{frames}-{mtu}", moment=moment, told={"": told})
 
 
 def test_runs_of_one_title_are_named_by_the_only_setting_in_which_they_differ() -> None:
@@ -132,10 +128,26 @@ def test_runs_of_one_title_are_named_by_the_only_setting_in_which_they_differ() 
         "queue frames 512",
         "queue frames 1024",
     ]
-    assert names(of_queue(64, tuned=64), of_queue(512, tuned=512)) == ["rings 64", "rings 512"]
-    for several in ((of_queue(64), of_queue(512, 9000)), (of_queue(64), of_queue(64), of_queue(512))):
-        assert not any("queue" in name for name in names(*several)), "two settings, or one that two have alike"
+    repeated = [of_queue(frames, testbed={"queue_frames": frames}) for frames in (64, 512)]
+    assert names(*repeated) == ["queue frames 64", "queue frames 512"]
+    of_a_fact = [of_queue(64, inventory={"smt": {"active": is_on}}) for is_on in (True, False)]
+    assert names(*of_a_fact) == ["smt active yes", "smt active no"]
     assert names(of_queue(64), entry("", title="T", moment="2026-01-02 10:00:07"))[0] == "2026-01-01 16:00"
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        (of_queue(64), of_queue(512, 9000)),
+        (of_queue(64), of_queue(64), of_queue(512)),
+        (of_queue(64, 64), of_queue(512, 512)),
+        (of_queue(64, software={"nicbench": "1"}), of_queue(512, software={"nicbench": "2"})),
+        (of_queue(64), of_queue(512, title=[1])),
+    ],
+    ids=["two differ", "two runs have it alike", "two have the same values", "another version", "no plain value"],
+)
+def test_runs_are_not_named_by_a_setting_that_is_not_all_that_differs(entries: tuple[Entry, ...]) -> None:
+    assert not any("queue" in each.name for each in name_entries(entries))
 
 
 def test_what_was_not_measured_here_says_so_in_its_name() -> None:

@@ -188,6 +188,15 @@ def test_an_older_lake_is_read_and_its_runs_are_gathered_again_with_the_figures_
     assert bytes_of(lake) == whole
 
 
+def test_a_copy_of_a_run_that_an_older_nicbench_gathered_is_the_same_run(runs: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    gather([runs], lake)
+    make_older(lake)
+    shutil.copytree(runs, tmp_path / "copy")
+    found = gather([tmp_path / "copy"], lake)
+    assert (len(found.updated), found.skipped) == (10, ())
+
+
 def test_another_run_of_a_known_name_is_named_and_left_out(runs: Path, tmp_path: Path) -> None:
     gather([runs], tmp_path / "lake")
     name = sorted(path.name for path in runs.iterdir() if path.is_dir())[1]

@@ -66,6 +66,7 @@ def test_intervals_that_do_not_overlap_are_a_difference() -> None:
     assert said.endswith("“fast” passes 1.90 to 2.05 times as much as “slow”; their intervals do not overlap.")
     assert "“slow” passes 1.90 to 2.05 times as much as “fast”" in sentence((0.20, 0.21), (0.40, 0.41))
     assert "“fast” passes 1.002 to 1.051 times as much as “slow”" in sentence((0.401, 0.41), (0.39, 0.40))
+    assert "“fast” passes at least 1.002 times as much as “slow”" in sentence((0.401, None), (0.39, 0.40))
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,13 @@ from tests.web.conftest import Client
 
 from nicbench.cli.main import main
 from nicbench.compare.history.figure_index import NAME, FigureIndex
+from nicbench.compare.history.figures import Figure, Measure, Told
+from nicbench.compare.history.run_settings import RunSettings
+from nicbench.compare.history.selection import Entry
 from nicbench.core.result import ResultVerdict
+from nicbench.store.headline import RunHeadline
 from nicbench.store.index import list_indexed_runs
+from nicbench.web.history import Known
 
 THROUGHPUT = "test=throughput&value=ndr_frames_per_s"
 
@@ -143,6 +148,21 @@ def test_configurations_stand_at_their_own_setting_in_one_series_where_they_diff
     answer = ask(client, "/api/explore?test=throughput&value=ndr_frames_per_s&x=setting:lab.queue_frames")
     assert len(answer["series"]) == series
     assert sorted(x for each in answer["series"] for x in each["x"]) == [16.0, 1024.0]
+
+
+def test_configurations_of_which_nothing_is_known_are_never_one_series() -> None:
+    """Of a lake of an older format, settings are those of all configurations together."""
+    told = Told("ndr_frames_per_s", "NDR", "Mpps", True, True)
+    measures = [Measure("throughput", "throughput", name, "per port", "{}", told) for name in ("long", "short")]
+    entries = [Entry(Figure(1.0, "valid"), RunHeadline("run", "/runs/run"), measure, 0.0) for measure in measures]
+    own = {"long": {"queue": "1024"}, "short": {"queue": "16"}}
+    for settings, is_one in (
+        (RunSettings({"queue": "1024 / 16"}), False),
+        (RunSettings({"queue": "1024 / 16"}, own), True),
+    ):
+        known = Known(settings={1: settings}, of_run={"run": 1})
+        assert known.tells_configurations("queue", entries) is is_one
+    assert not known.tells_configurations("queue", entries[:1]), "runs of one configuration stay apart by its name"
 
 
 def test_a_place_of_which_only_a_bound_is_known_is_told_as_one_and_what_has_none_is_counted(

@@ -12,7 +12,7 @@ from nicbench.compare.claims import Basis, SideClaim, claim_of, scale
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
 from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import Comparison, compare, compare_pairs, correct_by_holm
-from nicbench.stats.numerals import figures, probability
+from nicbench.stats.numerals import decimals_above_one, figures, probability
 from nicbench.stats.rank_tests import fewest_runs
 from nicbench.stats.wording import arithmetic, could_show, explain_no_claim, sentence
 
@@ -108,8 +108,9 @@ class PointComparison:
         assert claim.spans is not None  # noqa: S101 - the basis
         above, below = claim.spans if claim.higher == self.comparison.first.name else claim.spans[::-1]
         least, most = above.times(below)
-        bound = figures(least, 3)
-        factor = f"at least {bound}" if math.isinf(most) else f"{bound} to {figures(most, 3)}"
+        decimals = decimals_above_one(least)
+        ends = [figures(one, 3) if decimals is None else f"{one:.{decimals}f}" for one in (least, most)]
+        factor = f"at least {ends[0]}" if math.isinf(most) else " to ".join(dict.fromkeys(ends))
         text = f"“{claim.higher}” has {factor} times the {quantity.name} of “{claim.lower}”"
         verdict = f", and “{claim.lower}” is the better" if self.better == claim.lower else ""
         return f"{text}{verdict}: their intervals do not overlap"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cache
+from itertools import takewhile
 from typing import Any, Final
 
 NOT_RECORDED: Final = object()
@@ -24,6 +26,21 @@ def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     text = value if isinstance(value, str) else json.dumps(_without_point_zero(value), ensure_ascii=False)
+    return _cut(text, longest)
+
+
+def shorten_apart(values: Sequence[Any], path: str, longest: int = LONGEST) -> tuple[str, ...]:
+    """Returns values that differ as texts that do: of long ones that begin alike, the part around the difference."""
+    whole = [shorten(value, path, sys.maxsize) for value in values]
+    texts = tuple(_cut(text, longest) for text in whole)
+    if len(set(texts)) == len(set(whole)):
+        return texts
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*whole, strict=False))
+    begin = max(0, sum(1 for _ in alike) - longest // 4)
+    return tuple(_cut(f"…{text[begin:]}" if begin else text, longest) for text in whole)
+
+
+def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 

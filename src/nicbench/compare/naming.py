@@ -26,7 +26,11 @@ def name_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     the second where the minute is that of another; the run's id is added last, where names are still equal. The name of
     imported results says that they were not measured here, so that every table and figure shows it.
     """
-    names = [entry.name if entry.is_named else _base_name(entry, entries) for entry in entries]
+    settings = _settings_apart(entries)
+    names = [
+        entry.name if entry.is_named else _base_name(entry, entries, settings.get(place))
+        for place, entry in enumerate(entries)
+    ]
     for more in _MORE:
         counts = Counter(names)
         names = [
@@ -40,7 +44,7 @@ def name_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(replace(entry, name=name) for entry, name in zip(entries, _number_copies(marked), strict=True))
 
 
-def _base_name(entry: Entry, entries: Sequence[Entry]) -> str:
+def _base_name(entry: Entry, entries: Sequence[Entry], setting: str | None) -> str:
     if entry.configuration != DEFAULT:
         return entry.configuration
     if entry.imported is not None and entry.imported.device:
@@ -49,25 +53,44 @@ def _base_name(entry: Entry, entries: Sequence[Entry]) -> str:
     if alone and len(entry.title) <= LONGEST:
         return entry.title
     tags = [tag for tag in entry.tags if sum(tag in other.tags for other in entries) == 1]
-    return tags[0] if tags else _only_setting(entry, entries) or entry.minute or entry.title[:LONGEST]
+    return tags[0] if tags else setting or entry.minute or entry.title[:LONGEST]
 
 
-def _only_setting(entry: Entry, entries: Sequence[Entry]) -> str | None:
-    """Returns the one setting that tells an entry from all others of its title; None where there is none.
+def _settings_apart(entries: Sequence[Entry]) -> dict[int, str]:
+    """Returns for entries that differ from all others of their title in one setting only what that is, by place.
 
-    Settings that have the same values count as one: a driver tells again what it was told.
+    Paths with the same last name and the same values are one setting: a driver tells again what it was told.
     """
-    alike = [other for other in entries if other.title == entry.title and other.configuration == DEFAULT]
-    if entry not in alike or not all(other.told for other in alike):
-        return None
-    differing = compare_settings(alike).main
-    if not differing or any(one.values != differing[0].values for one in differing):
-        return None
-    first = differing[0]
-    texts = [clean(shorten(value, first.path)) for value in first.values if isinstance(value, str | int | float)]
-    if len(set(texts)) < len(alike) or max(map(len, texts)) > _LONGEST_VALUE:
-        return None
-    return f"{clean(first.path.rpartition('.')[2].replace('_', ' '))} {texts[alike.index(entry)]}"
+    of_title: dict[str, list[int]] = {}
+    for place, entry in enumerate(entries):
+        if entry.configuration == DEFAULT:
+            of_title.setdefault(entry.title, []).append(place)
+    found: dict[int, str] = {}
+    for places in of_title.values():
+        alike = [entries[place] for place in places]
+        if len(alike) < 2 or not all(entry.told for entry in alike):
+            continue
+        settings = compare_settings(alike)
+        differing = (*settings.main, *settings.others)
+        if not settings.main or len({(_last_of(one.path), repr(one.values)) for one in differing}) > 1:
+            continue
+        first = differing[0]
+        texts = [clean(shorten(value, first.path)) for value in first.values if isinstance(value, str | int | float)]
+        if len(set(texts)) == len(alike) and max(map(len, texts)) <= _LONGEST_VALUE:
+            label = clean(_label_of(first.path))
+            found |= {place: f"{label} {text}" for place, text in zip(places, texts, strict=True)}
+    return found
+
+
+def _last_of(path: str) -> str:
+    return path.rpartition(".")[2].rpartition("/")[2]
+
+
+def _label_of(path: str) -> str:
+    """Returns the last name of a path, for a fact or a tuned item behind what it is of: "smt active"."""
+    parts = path.split(".")
+    of = [parts[1]] if parts[0] in ("inventory", "tuning") and len(parts) > 2 and parts[1] != _last_of(path) else []
+    return " ".join((*of, _last_of(path))).replace("_", " ")
 
 
 _MORE: tuple[Callable[[Entry], str | None], ...] = (

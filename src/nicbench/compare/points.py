@@ -95,7 +95,7 @@ def hide_common_parameters(points: Iterable[Point]) -> dict[Point, Point]:
 def _circumstances(method: str, given: str, untold: tuple[str, ...]) -> str:
     known = find_one("nicbench.methods", Method, method)
     told = {name: value for name, value in json.loads(given).items() if name not in untold}
-    return "" if known is None else known.describe_circumstances(told)
+    return (known or Method).describe_circumstances(told)
 
 
 @dataclass(frozen=True, slots=True)

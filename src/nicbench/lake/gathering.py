@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nicbench.compare.history.figures import FigureReader
-from nicbench.core.errors import NicbenchError, UsageError
+from nicbench.core.errors import HostError, NicbenchError, UsageError
 from nicbench.lake.place import HEADLINE, TABLES, Lake, Month
 from nicbench.lake.run_rows import RunRows, Stamp, read_rows, stamp_of
 from nicbench.lake.writing import merge
@@ -103,9 +103,18 @@ def _why_not(path: Path, stamp: Stamp | None, found: KnownRun | None, *, again: 
     elsewhere = there != path and is_run_folder(there)
     if found.stamp == stamp:
         return "" if there == path or elsewhere else None  # it was moved: where it is now is kept
-    if elsewhere and found.stamp.digest != stamp.digest:
+    if elsewhere and found.stamp.digest != stamp.digest and not _is_copy(there, stamp):
         return f"has the name of another run, which was gathered from {found.path}"
     return None
+
+
+def _is_copy(there: Path, stamp: Stamp) -> bool:
+    """Whether a run that was gathered in an older format from another folder is the same, as it is now."""
+    try:
+        now = stamp_of(there)
+    except HostError:
+        return False
+    return now is not None and now.digest == stamp.digest
 
 
 def _write(lake: Lake, fresh: Iterable[RunRows]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ _TOLD: Final = frozenset({"part", "run", "frame_bytes", "mix", "size", "load_per
 def describe_circumstances(parameters: Mapping[str, Any]) -> str:
     """Describes the circumstances in the order frames, load, the rest by name; "" where there are none."""
     said = [text for text in (_describe_frames(parameters), _describe_load(parameters)) if text]
-    rest = [_words_of(name, value) for name, value in parameters.items() if name not in _TOLD and _is_plain(value)]
+    rest = [_words_of(name, value) for name, value in parameters.items() if name not in _TOLD and value is not None]
     return ", ".join((*([" ".join(said)] if said else []), *rest))
 
 
@@ -34,15 +35,16 @@ def _describe_load(parameters: Mapping[str, Any]) -> str:
     return f"at {percent:g} % of {article}{of}" if of else f"at a load of {percent:g} %"
 
 
-def _words_of(name: str, value: str | float) -> str:
+def _words_of(name: str, value: Any) -> str:
     if name == "mode":
         return str(value)
     if name == "ports":
         return f"{value} {'port' if value == 1 else 'ports'}"
     words = name.removesuffix("_percent").replace("_", " ")
-    told = format_digits(value, 6) if isinstance(value, float) else str(value)
+    told = format_digits(value, 6) if isinstance(value, float) else _text_of(value)
     return f"{words} {told}{' %' if name.endswith('_percent') else ''}"
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | float)
+def _text_of(value: Any) -> str:
+    """Returns a value as text: lists and mappings, which only results of others have, as JSON."""
+    return str(value) if isinstance(value, str | int) else json.dumps(value, default=str)

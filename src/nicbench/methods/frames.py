@@ -183,11 +183,11 @@ class Frames(RoundMethod):
     @classmethod
     def describe_circumstances(cls, parameters: Mapping[str, Any]) -> str:
         """Describes the circumstances, such as "reading, with 10 instances"."""
-        doing = {"read": "reading", "write": "writing"}.get(parameters.get("direction") or "", "")
-        instances = parameters["instances"]
-        many = f"with {instances} instance{'' if instances == 1 else 's'}"
-        one = f", instance {parameters['instance']}" if "instance" in parameters else ""
-        return f"{f'{doing}, ' if doing else ''}{many}{one}"
+        doing = {"read": "reading", "write": "writing"}.get(str(parameters.get("direction")))
+        instances = parameters.get("instances")
+        many = None if instances is None else f"with {instances} instance{'' if instances == 1 else 's'}"
+        one = f"instance {parameters['instance']}" if "instance" in parameters else None
+        return ", ".join(text for text in (doing, many, one) if text)
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:

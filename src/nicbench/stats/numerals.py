@@ -19,6 +19,13 @@ def figures(value: float, digits: int = 4) -> str:
     return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
+def decimals_above_one(factor: float) -> int | None:
+    """Returns the decimals that show that a factor is more than 1, where two do not: 3 for 1.002; else None."""
+    if round(factor, 2) != 1.0:
+        return None
+    return next((decimals for decimals in range(3, 7) if round(factor, decimals) > 1.0), 6)
+
+
 def round_up(value: float, digits: int = 4) -> float:
     """Rounds an upper bound above 0 up to this many significant digits, so that it stays one: 1.2431 to 1.244."""
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.15g}"))

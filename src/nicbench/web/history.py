@@ -6,7 +6,7 @@ import contextlib
 import gc
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -82,12 +82,23 @@ class Known:
         settings = self.settings.get(self.of_run.get(entry.run.name, -1))
         return None if settings is None else settings.get(path, entry.measure.configuration)
 
-    def tells_configurations(self, path: str, runs: Iterable[str]) -> bool:
-        """Whether the configurations of each of these runs differ in one setting only, which may have several paths."""
-        numbers = {self.of_run.get(run, -1) for run in runs}
-        every = [self.settings[number] for number in numbers if number in self.settings]
-        own = [each for settings in every for each in settings.own.values()]
-        return bool(own) and all(path in each and set(each.values()) == {each[path]} for each in own)
+    def tells_configurations(self, path: str, entries: Iterable[Entry]) -> bool:
+        """Whether a setting tells the configurations of each run apart, and they are known to differ in nothing else.
+
+        The setting may have several paths: a driver tells again what it was told.
+        """
+        of_run: dict[str, set[str]] = {}
+        for entry in entries:
+            of_run.setdefault(entry.run.name, set()).add(entry.measure.configuration)
+        return all(
+            len(names) > 1 and self._tells(self.settings.get(self.of_run.get(run, -1)), path, names)
+            for run, names in of_run.items()
+        )
+
+    def _tells(self, settings: RunSettings | None, path: str, names: Collection[str]) -> bool:
+        own = [] if settings is None else [settings.own.get(name, {}) for name in names]
+        values = [each[path] for each in own if path in each and set(each.values()) == {each[path]}]
+        return len(set(values)) == len(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, LakeOption, RunReference, RunsFolder, in_lake, tagged_runs
 from nicbench.cli.output import FORMAT, print_json, results, say
 from nicbench.compare.finished_runs import FinishedRun, find_objections, require_finished
-from nicbench.compare.importance import shorten
+from nicbench.compare.importance import NOT_RECORDED, shorten_apart
 from nicbench.compare.regressions import MOST_RUNS, Check, Outcome, Row, check_regressions
 from nicbench.compare.run_differences import Difference, find_differences
 from nicbench.core.errors import CannotTellError, NicbenchError, ThresholdError, UsageError
@@ -185,7 +185,16 @@ def _document(
         "not_comparable": list(reasons),
         "values": [_plain(row) for row in found.rows],
         "new": [point.words for point in found.new],
-        "differences": [{"path": row.path, "places": list(row.places), "why": row.why} for row in changed],
+        "differences": [
+            {
+                "path": row.path,
+                "places": list(row.places),
+                "before": None if row.values[0] is NOT_RECORDED else row.values[0],
+                "after": None if row.values[1] is NOT_RECORDED else row.values[1],
+                "why": row.why,
+            }
+            for row in changed
+        ],
     }
 
 
@@ -260,8 +269,11 @@ def _print(
     if found.new:
         console.print(escape(f"\nnot measured before: {clean('; '.join(point.words for point in found.new))}"))
     if changed and (counts[Outcome.WORSE] or counts[Outcome.BETTER] or counts[Outcome.DIFFERENT]):
-        many = "1 setting" if len(changed) == 1 else f"{len(changed)} settings"
-        console.print(f"\nWhat differs between the runs and may explain it ({many}):")
+        count = "1 setting" if len(changed) == 1 else f"{len(changed)} settings"
+        whom = "" if len(others) == 1 else f" from {others[-1].name}, the newest of {len(others)},"
+        console.print(f"\nWhat differs{whom} and may explain it ({count}):", soft_wrap=True)
         for setting in changed[:_MOST_DIFFERENCES]:
-            old, new = (shorten(value, setting.path, _LONGEST_VALUE) for value in setting.values)
-            console.print(escape(clean(f"  {setting.path}: {old} before, {new} now ({setting.why})")), soft_wrap=True)
+            old, new = shorten_apart(setting.values, setting.path, _LONGEST_VALUE)
+            where = f" ({', '.join(setting.places)})" if setting.places else ""
+            text = f"  {setting.path}{where}: {old} before, {new} now; {setting.why}"
+            console.print(escape(clean(text)), soft_wrap=True)

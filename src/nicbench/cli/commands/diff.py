@@ -13,7 +13,7 @@ from rich.console import Console
 from nicbench.cli import completion
 from nicbench.cli.options import DEFAULT_RUNS, Json, RunsFolder
 from nicbench.cli.output import FORMAT, print_json, results
-from nicbench.compare.importance import NOT_RECORDED, shorten
+from nicbench.compare.importance import NOT_RECORDED, shorten_apart
 from nicbench.compare.run_differences import Difference, Differences, find_differences
 from nicbench.core.errors import UsageError
 from nicbench.store.folder import RunFolder
@@ -140,7 +140,7 @@ def _print_kind(console: Console, rows: Sequence[Difference], *, every: bool) ->
     shown = rows if every or len(rows) <= _MOST_OF_KIND else (in_both or rows)[:_MOST_OF_KIND]
     for row in shown:
         path = f"  {row.path}{f' ({_list_words(row.places)})' if row.places else ''}"
-        texts = [shorten(value, row.path, _LONGEST if every else _VALUE) for value in row.values]
+        texts = shorten_apart(row.values, row.path, _LONGEST if every else _VALUE)
         if max(map(len, texts)) > _VALUE:
             _line(console, f"{path}\n    A: {texts[0]}\n    B: {texts[1]}")
         elif len(path) > _PATH:

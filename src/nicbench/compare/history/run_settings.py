@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
@@ -103,12 +105,20 @@ def _own(
 
 def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for path, value in _leaves(settings, ""):
-        text = clean(shorten(value, path, _LONGEST_SETTING))
+        text = _short(shorten(value, path, sys.maxsize))
         if value is None or not _is_setting(path) or is_redacted(text):
             continue
         yield clean(path), text
         if path.startswith("inventory.drivers.") and path.endswith(".firmware"):
             yield FIRMWARE, text
+
+
+def _short(text: str) -> str:
+    """Puts a text on one line and cuts a long one; its checksum tells it from others with the same beginning."""
+    if len(text) <= _LONGEST_SETTING:
+        return clean(text)
+    digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return f"{clean(text[:_LONGEST_SETTING])}… #{digest[:6]}"
 
 
 @lru_cache(maxsize=16384)

@@ -19,6 +19,7 @@ from nicbench.report.numbers import significant, speak_number
 from nicbench.report.rates import RateCell, RatesRow, RatesTable
 from nicbench.report.section import Row, Section
 from nicbench.report.tables import CONFIGURATION, configuration_of
+from nicbench.stats.numerals import decimals_above_one
 from nicbench.stats.sample import Span
 
 _SPOKEN_OUT: Final = 2
@@ -208,13 +209,10 @@ def factor_words(above: Span, below: Span) -> str:
     The least has as many decimals as show that it is more than 1: "1.002 to 1.038".
     """
     least, most = above.times(below)
+    decimals = decimals_above_one(least)
     if math.isinf(most):
-        return f"at least {speak_number(least)}"
-    if round(least, 2) > 1.0:
-        bounds = [significant(least), significant(most)]
-    else:
-        decimals = next((digits for digits in range(3, 7) if round(least, digits) > 1.0), 6)
-        bounds = [f"{one:.{decimals}f}" for one in (least, most)]
+        return f"at least {speak_number(least) if decimals is None else f'{least:.{decimals}f}'}"
+    bounds = (significant(one) if decimals is None else f"{one:.{decimals}f}" for one in (least, most))
     return " to ".join(dict.fromkeys(bounds))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nicbench.compare.entry import Entry, Origin
-from nicbench.compare.importance import shorten
+from nicbench.compare.importance import shorten_apart
 from nicbench.compare.settings import Setting
 from nicbench.core.turn import DEFAULT
 from nicbench.core.units import format_bits_per_s
@@ -94,7 +94,7 @@ def setting_rows(found: Sequence[Setting], names: Sequence[str]) -> tuple[Settin
     """Returns a row for each setting; ``names`` are those of the entries that disclose any settings."""
     rows = []
     for one in found:
-        texts = tuple(shorten(value, one.path, _LONGEST) for value in one.values)
+        texts = shorten_apart(one.values, one.path, _LONGEST)
         groups: dict[str, list[str]] = {}
         for text, name in zip(texts, names, strict=True):
             groups.setdefault(text, []).append(name)

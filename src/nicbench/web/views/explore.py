@@ -163,7 +163,7 @@ class ExploreView(View):
             by = tuple(key for key in DEFAULT_KEYS if key != x)
         apart = (*by, *divided_by(x, entries), SCOPE)
         path = x.removeprefix(SETTING)
-        if path == x or not selected.known.tells_configurations(path, {entry.run.name for entry in entries}):
+        if path == x or not selected.known.tells_configurations(path, entries):
             apart = (*apart, CONFIGURATION)
         keys = tuple(dict.fromkeys(key for key in apart if key != x))
         places = dict(zip(map(id, entries), axis.places, strict=True))

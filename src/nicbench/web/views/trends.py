@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from nicbench.compare.history.explaining import Explanation, explain
 from nicbench.compare.history.selection import Series
 from nicbench.compare.history.trends import TOLERANCE_RATIO, Change, find_trend
-from nicbench.compare.importance import shorten
+from nicbench.compare.importance import shorten_apart
 from nicbench.core.errors import UsageError
 from nicbench.web.answers import json_answer
 from nicbench.web.downloads import csv_download, json_download
@@ -160,11 +160,12 @@ class TrendsView(View):
             "differences": [
                 {
                     "path": row.path,
-                    "before": shorten(row.values[0], row.path, 60),
-                    "after": shorten(row.values[1], row.path, 60),
+                    "before": texts[0],
+                    "after": texts[1],
                     "why": row.why,
                 }
                 for row in why.settings[:_MOST_DIFFERENCES]
+                for texts in (shorten_apart(row.values, row.path, 60),)
             ],
             "more": max(0, len(why.settings) - _MOST_DIFFERENCES),
         }
