@@ -50,7 +50,7 @@ def _option(name: str, metavar: str, text: str, **more: Any) -> Any:
 ImportPaths = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...", help="Tables of results, recordings of nmon; several make one run.", show_default=False
+        metavar="FILE...", help="Tables of results and recordings of nmon; several make one run.", show_default=False
     ),
 ]
 MethodName = Annotated[
@@ -66,11 +66,11 @@ FormatName = Annotated[
     typer.Option(
         "--from",
         metavar="FORMAT",
-        help="plain, or the program that exported it.",
+        help="plain, or the program that exported the file.",
         autocompletion=completion.import_formats,
     ),
 ]
-Title = Annotated[str | None, _option("--title", "TEXT", "The run's title; the default is the file's name.")]
+Title = Annotated[str | None, _option("--title", "TEXT", "The run's title (default: the file's name).")]
 Source = Annotated[str | None, _option("--source", "TEXT", "Who published it, and where.")]
 Year = Annotated[int | None, _option("--year", "YEAR", "The year of publication.", min=1970, max=2200)]
 Device = Annotated[str | None, _option("--device", "TEXT", "What was measured.")]
@@ -95,10 +95,10 @@ ThousandsMark = Annotated[
     str | None, _option("--thousands", "MARK", f"The thousands separator: {', '.join(THOUSANDS)}.")
 ]
 Delimiter = Annotated[
-    str | None, _option("--delimiter", "MARK", f"{', '.join(DELIMITERS)}; by default found from the headings.")
+    str | None, _option("--delimiter", "MARK", f"{', '.join(DELIMITERS)} (default: found from the headings).")
 ]
 Encoding = Annotated[
-    str | None, _option("--encoding", "NAME", "cp1252, ...; the default is UTF-8, or UTF-16 by its mark.")
+    str | None, _option("--encoding", "NAME", "cp1252, ... (default: UTF-8, or UTF-16 by its byte order mark).")
 ]
 HeadingLine = Annotated[
     int, typer.Option("--heading-line", metavar="N", min=1, max=1000, help="The line of the headings.")

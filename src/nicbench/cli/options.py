@@ -58,18 +58,18 @@ RunsFolder = Annotated[
 TlsKey = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="Its private key (PEM).")]
 PasswordFile = Annotated[
     Path | None,
-    typer.Option("--password-file", metavar="FILE", help="A file with the password, which its owner alone may read."),
+    typer.Option("--password-file", metavar="FILE", help="A file with the password, which only its owner may read."),
 ]
 """Of the commands that serve others: `web` and `serve`."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and nothing else.")]
 NoProgress = Annotated[bool, typer.Option("--no-progress", help="Do not show progress.")]
 NoReport = Annotated[
-    bool, typer.Option("--no-report", help="Do not write a report; `nicbench report RUN` does at any time.")
+    bool, typer.Option("--no-report", help="Do not write a report; `nicbench report RUN` writes it later.")
 ]
 Live = Annotated[bool, typer.Option("--live", help="Serve a page of the run in the browser while it runs.")]
 Redact = Annotated[
     bool,
-    typer.Option("--redact", help="Replace serial numbers, MAC addresses, UUIDs and host names by tokens."),
+    typer.Option("--redact", help="Replace serial numbers, MAC addresses, UUIDs and host names with tokens."),
 ]
 
 Wait = Annotated[
@@ -79,13 +79,16 @@ Wait = Annotated[
         metavar="DURATION",
         parser=duration_s("--wait"),
         help="How long to wait for machines and ports that another run uses, e.g. 10min.",
+        show_default="no waiting",
     ),
 ]
 
 LakeOption = Annotated[
     str | None,
     typer.Option(
-        "--lake", metavar="PLACE", help="The lake of gathered runs, a folder or an address; else `lake` under --runs."
+        "--lake",
+        metavar="PLACE",
+        help="The lake of gathered runs: a folder or an address (default: `lake` under --runs).",
     ),
 ]
 DEFAULT_RUNS = Path("runs")

@@ -29,22 +29,22 @@ class Thresholds(Frozen):
     total_gap_share: float = _threshold(
         0.05,
         "share of the transmission",
-        "sum of the pauses over the gap floor: the offered load came in bursts rather than evenly",
+        "sum of the pauses above the gap floor: the load was offered in bursts and not evenly",
     )
     dut_foreign_cpu_share: float = _threshold(
         0.50,
         "share of the DUT core's time",
-        "time that other programs ran on the DUT's core, the interrupts that came meanwhile included",
+        "time that other programs ran on the DUT's core, including interrupts meanwhile",
     )
     dut_steal_share: float = _threshold(
         0.05,
         "share of the DUT core's time",
-        "time the hypervisor gave the DUT's core to somebody else",
+        "time for which the hypervisor gave the DUT's core to somebody else",
     )
     dut_waiting_share: float = _threshold(
         0.05,
         "share of the trial's time",
-        "time that a DUT in user space was ready to forward and did not run: other programs had its core",
+        "time that a DUT in user space was ready to forward but did not run, because other programs had its core",
     )
     dut_contended_share: float = _threshold(
         0.04,
@@ -54,116 +54,116 @@ class Thresholds(Frozen):
     dut_pause_ms: float = _threshold(
         5.0,
         "ms",
-        "longest time that the DUT's core stood still: an interrupt of its own timer came that much late",
+        "longest time that the DUT's core stood still: an interrupt of its own timer was that late",
     )
     clock_step_ms: float = _threshold(
         1.0,
         "ms",
-        "the monotonic clock moved against the time-stamp counter, by so much more than 20 ppm of the transmission, "
-        "which both may drift apart: rates and latencies of the trial are in doubt",
+        "drift between the monotonic clock and the time-stamp counter, beyond the 20 ppm of the transmission that is "
+        "allowed: rates and latencies of the trial are in doubt",
     )
     peer_clock_step_ms: float = _threshold(
         0.1,
         "ms",
-        "of a tester on two machines: by so much more than comparisons of their clocks allow they were apart from the "
-        "line that latencies were taken by: one was set, or its drift was not known",
+        "for a tester on two machines: distance of their clocks from the line that latencies were computed with, "
+        "beyond the uncertainty of the comparisons: a clock was set, or its drift was not known",
     )
     unsent_share: float = _threshold(
         0.001,
         "share of the intended frames",
-        "the tester fell short of the load it was asked for; what a lossless port refused is not counted here",
+        "frames that the tester failed to send; those that a lossless port refused are not counted here",
     )
     receive_overrun_share: float = _threshold(
         1e-6,
         "share of the intended frames",
-        "frames that arrived and that the tester itself dropped: they would be charged to the DUT as lost",
+        "frames that arrived but were dropped by the tester itself: they would be charged to the DUT as lost",
     )
 
     transmit_refused_share: float = _threshold(
         1e-6,
         "share of the intended frames",
-        "frames that the tester's kernel or card took and threw away before the wire: they would be charged to the DUT",
+        "frames that the tester's kernel or card took but dropped before the wire: they would be charged to the DUT",
     )
     unlearnt_flow_share: float = _threshold(
         1.0,
         "share of the flows",
-        "flows of which no learning frame came back before the trial; by default that is told and spoils no trial",
+        "flows of which no learning frame came back before the trial; by default this is reported and spoils no trial",
     )
 
     tester_cpu_share: float = _threshold(
         0.95,
         "share of the tester's cores' time",
-        "of a generator that tells it (TRex): its sending or receiving cores had hardly any time left",
+        "for a generator that reports it (TRex): its sending or receiving cores had hardly any time left",
     )
     tester_queue_full_share: float = _threshold(
         0.001,
         "share of the intended frames",
-        "of a generator that tells it (TRex): so often a transmit queue had no room, and frames left later than due",
+        "for a generator that reports it (TRex): how often a transmit queue had no room, so that frames left late",
     )
     tester_overtime_share: float = _threshold(
         0.005,
         "share of the asked time",
-        "of a generator that tells it (TRex): the transmission took more or less time, so that the load was another "
-        "than asked, or its time is not known so exactly",
+        "for a generator that reports it (TRex): the transmission took more or less time than asked, so that the load "
+        "was different, or its time is not known so exactly",
     )
 
     start_spread_share: float = _threshold(
         0.10,
         "share of the round's time",
-        "of workloads that run together: so much later than the first the last one began",
+        "for workloads that run together: how much later than the first the last one began",
     )
     machine_steal_share: float = _threshold(
         0.05,
         "share of a machine's CPU time",
-        "of a round of workloads: time the hypervisor gave the machine's CPUs to somebody else",
+        "for a round of workloads: time for which the hypervisor gave the machine's CPUs to somebody else",
     )
     stranger_cpu_share: float = _threshold(
         0.05,
         "share of a machine's CPU time",
-        "of a round of workloads: time that programs used which are not the test's, where CPUs were short: at most two "
+        "for a round of workloads: CPU time of programs that are not the test's, if CPUs were short: at most two "
         "CPUs, under three quarters of their time idle, or tasks that waited for a CPU",
     )
     stranger_pressure_share: float = _threshold(
         0.01,
         "share of the round's time",
-        "of a round of workloads, beside strangers on a machine that is mostly idle: some task was ready and waited "
-        "for a CPU (/proc/pressure)",
+        "for a round of workloads beside strangers, on a machine that is mostly idle: time that some task was ready "
+        "and waited for a CPU (/proc/pressure)",
     )
 
     pcie_uncorrected_share: float = _threshold(
         1e-6,
         "share of the intended frames",
-        "PCIe errors that were not corrected, of an adapter or the port of the bus it hangs on",
+        "PCIe errors that were not corrected, of an adapter or of the port above it",
     )
     pcie_corrected_share: float = _threshold(
         1e-3,
         "share of the intended frames",
-        "PCIe errors that were corrected, which costs time: a slot, riser or card that is not quite fit",
+        "PCIe errors that were corrected, which costs time: a slot, riser or card is not quite sound",
     )
     pcie_link_loss_share: float = _threshold(
         0.01,
         "share of the PCIe bandwidth",
-        "an adapter's PCIe link had become slower or narrower after the trial",
+        "an adapter's PCIe link was slower or narrower after the trial than before",
     )
     fec_uncorrected_share: float = _threshold(
         1e-6,
         "share of the intended frames",
-        "blocks that forward error correction could not correct: a cable or module lost frames, and no DUT",
+        "blocks that forward error correction could not correct: a cable or module lost frames, not the DUT",
     )
     symbol_error_share: float = _threshold(
         1e-6,
         "share of the intended frames",
-        "symbol and checksum errors on a link: a cable or module corrupted frames, and no DUT",
+        "symbol and checksum errors on a link: a cable or module corrupted frames, not the DUT",
     )
     throttled_share: float = _threshold(
         0.001,
         "share of the transmission",
-        "time in which processors were slowed down by heat, the sum of all cores",
+        "time for which processors were slowed down by heat, summed over all cores",
     )
     temperature_share: float = _threshold(
         1.0,
         "share of the part's own limit",
-        "a module, adapter or processor was hotter than it says it may be",
+        "a module, adapter or processor was hotter than its own limit",
     )
 
     def rows(self) -> tuple[ThresholdRow, ...]:

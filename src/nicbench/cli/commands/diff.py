@@ -40,7 +40,7 @@ _All = Annotated[bool, typer.Option("--all", help="Show every difference, with i
 def _diff(
     one: _One, other: _Other, runs_folder: RunsFolder = DEFAULT_RUNS, every: _All = False, json: Json = False
 ) -> None:
-    """Show what differs between two runs, the settings that change results most first."""
+    """Show which settings differ between two runs; those that change results most come first."""
     folders = [open_run(reference, runs_folder) for reference in (one, other)]
     if folders[0].path.resolve() == folders[1].path.resolve():
         raise UsageError(

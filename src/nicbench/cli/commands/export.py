@@ -35,14 +35,14 @@ Kind = Annotated[
 ]
 Target = Annotated[
     str | None,
-    typer.Option("--out", metavar="FILE", help="The file to write, `-` for stdout; else RUN-ID.KIND in this folder."),
+    typer.Option("--out", metavar="FILE", help="The file to write, or `-` for stdout (default: RUN-ID.KIND here)."),
 ]
 TableName = Annotated[
     str,
     typer.Option(
         "--table",
         metavar="NAME",
-        help="Of csv and parquet: results (a row each), values (a row each, long), trials or rounds.",
+        help="For csv and parquet: results (one row each), values (long form, one row each), trials or rounds.",
     ),
 ]
 

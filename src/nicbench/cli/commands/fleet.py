@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FleetOrFolder = Annotated[
     Path,
-    typer.Argument(metavar="FLEET.yaml", help="The fleet file; or the folder of a fleet, to submit what is missing."),
+    typer.Argument(metavar="FLEET.yaml", help="The fleet file, or the folder of a fleet to submit its missing runs."),
 ]
 _Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a fleet.", show_default=False)]
 _Into = Annotated[
@@ -34,7 +34,8 @@ _Cables = Annotated[
         "--cables",
         metavar="DURATION",
         parser=duration_s("--cables"),
-        help="Send test frames from free ports for so long, to find cables to machines that do the same. Needs root.",
+        help="Send test frames from free ports for this long, to find cables to machines that do the same. Needs root.",
+        show_default="no frames",
     ),
 ]
 _Number = Annotated[int, typer.Argument(metavar="NUMBER", min=0, help="The number of the run.", show_default=False)]
@@ -97,7 +98,7 @@ def _show_plan(manifest: Manifest, *, as_json: bool) -> None:
 
 
 def _status(folder: _Folder, json: Json = False) -> None:
-    """Show how many runs are done, wait, run, or failed, and why."""
+    """Show how many runs are done, waiting, running or failed, and why."""
     from nicbench.fleet import FleetFolder
     from nicbench.fleet.status import DONE, states_of
 
@@ -139,7 +140,7 @@ def _row(state: TaskState) -> dict[str, Any]:
 
 
 def _cancel(folder: _Folder) -> None:
-    """Cancel what waits or runs. A run undoes its changes, keeps what it measured, and may be submitted again."""
+    """Cancel the runs that wait or run. A run undoes its changes, keeps what it measured, and may be resubmitted."""
     from nicbench.fleet import FleetFolder, slurm
 
     slurm.cancel([array.name for array in FleetFolder.open(folder).manifest.arrays])
@@ -147,7 +148,7 @@ def _cancel(folder: _Folder) -> None:
 
 
 def _gather(folders: _Folders, into: _Lake, json: Json = False) -> None:
-    """Append the finished runs of fleets to a lake, from which list, check, compare and web read."""
+    """Append the finished runs of fleets to a lake, which list, check, compare and web can read."""
     from nicbench.cli.commands.gather import gather
     from nicbench.fleet import FleetFolder
 
@@ -155,7 +156,7 @@ def _gather(folders: _Folders, into: _Lake, json: Json = False) -> None:
 
 
 def _features(cables: _Cables = 0.0) -> None:
-    """Print what slurm.conf says of this machine: its cards, drivers, speeds, kernel, and cables."""
+    """Print this machine's line for slurm.conf: its cards, drivers, speeds, kernel, and cables."""
     from nicbench.fleet.features import collect_features
 
     name = socket.gethostname().partition(".")[0]
@@ -164,7 +165,7 @@ def _features(cables: _Cables = 0.0) -> None:
 
 
 def _execute(folder: _Folder, number: _Number) -> None:
-    """Make one run, on the machines of the job of Slurm that calls this; `submit` has jobs call it."""
+    """Make one run, on the machines of the Slurm job that calls this; the jobs of `submit` do."""
     from nicbench.fleet import FleetFolder
     from nicbench.fleet.execute import prepare, publish_finished, try_again
 

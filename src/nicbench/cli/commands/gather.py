@@ -21,7 +21,9 @@ _Runs = Annotated[
 ]
 _Into = Annotated[
     str | None,
-    typer.Option("--into", metavar="LAKE", help="A folder or an address like s3://bucket/lake; else `lake` in RUNS."),
+    typer.Option(
+        "--into", metavar="LAKE", help="A folder or an address like s3://bucket/lake (default: `lake` in RUNS)."
+    ),
 ]
 
 
@@ -31,7 +33,7 @@ def register(app: typer.Typer) -> None:
 
 
 def gather(runs: _Runs = None, into: _Into = None, json: Json = False) -> None:
-    """Gather finished runs into a lake, from which list, check, compare and web read."""
+    """Gather finished runs into a lake, which list, check, compare and web can read."""
     found = gather_runs(runs or [DEFAULT_RUNS], into)
     if json:
         print_json(

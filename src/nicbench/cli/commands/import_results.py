@@ -57,7 +57,7 @@ def _import(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Import results that somebody else measured, as a run that is marked as imported."""
+    """Import results that others measured, as a run that is marked as imported."""
     tables = [path for path in paths if not is_recording(path)]
     own_names = [(path, None) for path in paths if is_recording(path)]
     named = [*own_names, *read.recordings("--with-monitor", with_monitor or ())]

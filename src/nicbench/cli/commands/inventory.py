@@ -24,7 +24,9 @@ def register(app: typer.Typer) -> None:
 
 _Bench = Annotated[
     Path | None,
-    typer.Argument(metavar="BENCH.yaml", help="Show its hosts instead of this machine.", show_default=False),
+    typer.Argument(
+        metavar="BENCH.yaml", help="Show the hosts of this bench file instead of this machine.", show_default=False
+    ),
 ]
 
 

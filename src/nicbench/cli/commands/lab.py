@@ -24,7 +24,7 @@ from nicbench.tuning.stack import UndoStack
 PREFIX = "lab-"
 _SANDBOX = "vm"
 BenchToKeep = Annotated[
-    Path, typer.Argument(metavar="BENCH.yaml", help="The bench file; or `vm`, a virtual machine to try things in.")
+    Path, typer.Argument(metavar="BENCH.yaml", help="The bench file, or `vm` for a virtual machine to try things in.")
 ]
 LabName = Annotated[
     str | None,
@@ -33,7 +33,7 @@ LabName = Annotated[
 
 ConfigurationName = Annotated[
     str | None,
-    typer.Option("--configuration", metavar="NAME", help="The configuration, where the file has several."),
+    typer.Option("--configuration", metavar="NAME", help="The configuration, if the file has several."),
 ]
 
 
@@ -86,7 +86,7 @@ def _shell(
     ] = None,
     lab: Annotated[
         str | None,
-        typer.Option("--lab", metavar="NAME", help="The lab, where several are up.", autocompletion=completion.labs),
+        typer.Option("--lab", metavar="NAME", help="The lab, if several are up.", autocompletion=completion.labs),
     ] = None,
     host: Annotated[str | None, typer.Option("--host", metavar="HOST", help="One of its hosts.")] = None,
 ) -> None:

@@ -32,7 +32,9 @@ def register(app: typer.Typer) -> None:
 
 _Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="WORD...", help="Words to search for in title, id, tags, cards, kernel and methods."),
+    typer.Argument(
+        metavar="WORD...", help="Words in title, id, tags, cards, kernel, drivers, methods, configurations."
+    ),
 ]
 _Card = Annotated[
     list[str] | None,
@@ -61,7 +63,7 @@ _Since = Annotated[
 _Until = Annotated[str | None, typer.Option("--until", metavar="DATE", help="Only runs up to this date, inclusive.")]
 _Last = Annotated[
     int | None,
-    typer.Option("--last", metavar="NUMBER", min=1, help="Only the newest so many; 1000 where a lake is read."),
+    typer.Option("--last", metavar="NUMBER", min=1, help="Only the newest NUMBER runs (default for a lake: 1000)."),
 ]
 _Rebuild = Annotated[bool, typer.Option("--rebuild", help="Rebuild the index from the run folders.")]
 

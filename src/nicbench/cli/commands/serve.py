@@ -15,7 +15,7 @@ from nicbench.core.errors import InterruptedRunError, NotReadyError
 _Host = Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on with HTTPS.")]
 _Port = Annotated[
     int | None,
-    typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="The port of HTTPS, 8443 by default; 0: any."),
+    typer.Option("--port", metavar="NUMBER", min=0, max=65535, help="The port of HTTPS, 8443 by default; 0 for any."),
 ]
 _HttpPort = Annotated[
     int | None,
@@ -26,7 +26,7 @@ _GrpcPort = Annotated[
     typer.Option("--grpc-port", metavar="NUMBER", min=0, max=65535, help="The local port of gRPC, 40051 by default."),
 ]
 _Cert = Annotated[
-    Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate (PEM); without it one for localhost.")
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="A certificate (PEM); by default one for localhost.")
 ]
 _Names = Annotated[
     list[str] | None,
@@ -38,7 +38,7 @@ _Idle = Annotated[
         "--idle",
         metavar="DURATION",
         parser=duration_s("--idle"),
-        help="A session without a request for so long ends.",
+        help="End a session that had no request for this long.",
         show_default="1h",
     ),
 ]
@@ -62,7 +62,7 @@ def _serve(
     name: _Names = None,
     idle: _Idle = 3600.0,
 ) -> None:
-    """Let programs send traffic by the Open Traffic Generator API, as snappi does."""
+    """Let programs such as snappi send traffic through the Open Traffic Generator API."""
     from nicbench.bench_file import load  # imported here, as `--help` and completion need no parts of a run
     from nicbench.bench_file.served import has_tests
 

@@ -34,7 +34,7 @@ def _tag(
     runs_folder: RunsFolder = DEFAULT_RUNS,
     json: Json = False,
 ) -> None:
-    """Add a tag to a run, to find it by (`list --tag`, `check --against`), or remove one."""
+    """Add a tag to a run, or remove one. Tags find runs (`list --tag`, `check --against`)."""
     folder = open_run(run, runs_folder, damaged=remove)  # a damaged run may lose its tags, and gets no new ones
     if name is None:
         if remove:
