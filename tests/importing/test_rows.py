@@ -202,6 +202,14 @@ def test_what_cannot_be_is_refused_or_listed_as_it_is_printed(
     assert erratum.printed.startswith(result.imported.printed[name].text)
 
 
+def test_an_overload_of_several_ports_is_at_its_own_rate_and_no_higher(imported: Imported) -> None:
+    text = "size,load [% of line rate],load rate [kpps],returned [%]\n64,150,{},66.7\n"
+    (result,) = imported(text.format(22321), "load-sweep", link=LINK).results
+    assert result.values["load_frames_per_s"] == pytest.approx(22_321e3)
+    with pytest.raises(WrongFileError, match="the line carries no more"):
+        imported(text.format(22400), "load-sweep", link=LINK)
+
+
 def test_a_load_says_of_what(imported: Imported) -> None:
     text = "size,load [%],max [us]\n64,50,5\n"
     with pytest.raises(WrongFileError, match="it is not said what 100 % is"):

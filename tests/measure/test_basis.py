@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nicbench.core.headers.multicast import Groups
 from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result
@@ -50,6 +51,25 @@ def trial(number: int, load: float, lost: int) -> Trial:
         id=f"t{number:04d}", key="k", test="t", configuration="default", parameters={}, repeat=0, request=request,
         reading=reading, verdict=Verdict(),
     )  # fmt: skip
+
+
+def test_a_frame_to_a_group_was_offered_once_and_is_expected_at_each_member() -> None:
+    counts = Counts(intended=100, sent=100, received=99, lost=1)
+    alone = Counts(intended=30, sent=30, received=30, lost=0)
+    parts = [*((f"0->{port}", counts) for port in (1, 2)), ("0->1 unicast", alone)]
+    one = trial(1, 100.0, 0)
+    reading = one.reading.model_copy(
+        update={
+            "streams": tuple(StreamReading(name=name, counts=part) for name, part in parts),
+            "counts": Counts.sum_of(part for _, part in parts),
+        }
+    )
+    request = one.request.model_copy(update={"groups": Groups(groups=1, members=2)})
+    one = one.model_copy(update={"reading": reading, "request": request})
+    figures = add_ports(RESULT, ways_of(Pattern.ONE_TO_MANY, 3), [one]).by_port
+    assert figures is not None
+    assert [(port.offered_frames, port.expected_frames) for port in figures.ports] == [(130, 0), (0, 130), (0, 100)]
+    assert (figures.combined.offered_frames, figures.combined.lost_frames) == (130, 2)
 
 
 def test_between_two_ports_one_way_nothing_is_added() -> None:

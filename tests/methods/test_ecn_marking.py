@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nicbench.core.headers.pause import Codepoint
 from nicbench.core.reading import Counts, TrafficClasses
-from nicbench.core.result import Bounded, Result
+from nicbench.core.result import Bounded, LimitedBy, Result
 from nicbench.core.trial import Reading, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.lossless.ecn_marking import EcnMarking, marks_of
@@ -119,6 +119,14 @@ async def test_marks_at_the_lowest_load_and_none_at_all_have_their_reasons() -> 
     always, never = await marks(Bucket(100.0)), await marks(Bucket(5000.0))
     assert onset(always, "ECT(0)").reason_null == "frames were marked at the lowest load already"
     assert onset(never, "ECT(0)").at_least
+    (none,) = sections([one for one in never if one.parameters["part"] == "onset"][:1], {})
+    assert none.sentence == "marks nothing: no ECT(0) frame was marked at any load up to 2.000 kpps"
+
+
+async def test_no_load_is_claimed_that_the_tester_did_not_send() -> None:
+    results = await marks(Bucket(5000.0, sends=800.0))
+    found = onset(results, "ECT(0)")
+    assert (found.value, found.limited_by) == (pytest.approx(800.0), LimitedBy.TESTER)
 
 
 def test_an_ect_codepoint_that_becomes_another_is_altered() -> None:

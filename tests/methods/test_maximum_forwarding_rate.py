@@ -8,7 +8,7 @@ import pytest
 
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, Result, ResultVerdict
-from nicbench.core.trial import Reading, StreamReading, TrialRequest
+from nicbench.core.trial import Reading, StreamReading, Trial, TrialRequest
 from nicbench.methods.maximum_forwarding_rate import MaximumForwardingRate, rising
 from nicbench.report.tables import sections
 
@@ -50,6 +50,22 @@ async def test_the_maximum_offered_load_is_what_was_sent() -> None:
     assert result.values["load_of_maximum_frames_per_s"] == pytest.approx(CAPACITY)
     assert result.values["loads"] == 5
     assert result.values["lowered"] == "at 64 bytes the tester sent 892.9 kpps, not 967.3 kpps"
+
+
+async def test_a_tester_that_is_known_to_send_a_constant_share_reaches_every_load() -> None:
+    """More is asked of it, so that it sends the load but for the rounding of the division."""
+
+    class Short(PressedDut):
+        async def measure(self, point: dict[str, Any], request: TrialRequest) -> tuple[Trial, bool]:
+            assert request.load_frames_per_s is not None
+            asked = request.load_frames_per_s / 0.97
+            return await super().measure(
+                point, request.model_copy(update={"load_frames_per_s": asked, "sent_share": 0.97})
+            )
+
+    for step in range(20):
+        result = await measured(Short(throughput=0.45 * LINE + 137.0 * step))
+        assert result.values["load_of_maximum_frames_per_s"] == pytest.approx(CAPACITY, rel=0.04)
 
 
 async def test_its_column_is_in_the_report_in_a_unit_that_suits_its_magnitude() -> None:

@@ -52,6 +52,22 @@ async def test_the_shares_of_unequal_ports_are_found() -> None:
     assert [section.table.title for section in sections(results, {})] == ["Ports at once", "Share of each port"]
 
 
+async def test_frames_that_a_lossless_port_refuses_were_offered_and_are_lost_once() -> None:
+    class Refuses(Limited):
+        def way(self, transmit: int, receive: int, load: float) -> StreamReading:
+            offered, passed = round(load), self.limits[transmit // 2]
+            refused = max(0, offered - passed)
+            sent = offered - refused
+            counts = Counts(intended=offered, sent=sent, unsent_backpressure=refused, received=sent, lost=0)
+            return StreamReading(name=f"{transmit}->{receive}", counts=counts)
+
+    results = await run(PortShares("shares", OPTIONS), Refuses())
+    (three,) = (one.values for one in results if one.id == "shares/64/together/3")
+    assert (three["offered_frames_per_s"], three["loss_percent"]) == (1200.0, 50.0)
+    each = [one.values["loss_percent"] for one in results if one.id.startswith("shares/64/each/3/")]
+    assert each == [25.0, 50.0, 75.0]
+
+
 async def test_the_share_of_its_rate_alone_is_known_in_whatever_order_numbers_are_given() -> None:
     options = PortShares.Options(frame_bytes=(64,), rate=400.0, repetitions=1, at_once=(3, 1))
     results = await run(PortShares("shares", options), Limited())

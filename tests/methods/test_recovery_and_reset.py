@@ -102,7 +102,9 @@ async def test_the_recovery_time_ends_with_the_last_lost_frame() -> None:
 
 async def test_several_trials_are_averaged() -> None:
     readings = [(overload(), after(5, last_jump_ns=2_000_000_000 + ms * 1_000_000)) for ms in (100, 200, 600)]
-    time = value_of(await recovery(Known(*readings), repetitions=3), "recovery_time_ms")
+    result = await recovery(Known(*readings), repetitions=3)
+    assert (result.values["overload_lost_frames"], result.values["recovery_lost_frames"]) == (100.0, 5.0)
+    time = value_of(result, "recovery_time_ms")
     assert (time.value, time.n) == (pytest.approx(299.818, abs=0.001), 3)
     assert (time.lower, time.upper) == (pytest.approx(99.818, abs=0.001), pytest.approx(599.818, abs=0.001))
 

@@ -158,10 +158,27 @@ def test_loads_of_several_sequences_stand_highest_first() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (100.0, "100"), (1e-7, "< 0.001"), (99.99999, "> 99.999"), (0.0016, "0.002"), (26.5, "26.500")],
+    [
+        (0.0, "0"),
+        (100.0, "100"),
+        (1e-7, "< 0.001"),
+        (99.99999, "> 99.999"),
+        (0.0016, "0.002"),
+        (26.5, "26.500"),
+        (200.0, "200.000"),
+    ],
 )
 def test_one_frame_in_many_millions_is_never_rounded_away(value: float, text: str) -> None:
     assert numbers.of_frames(value) == text
+
+
+def test_a_table_of_a_few_lost_frames_in_millions_shows_how_few_at_most() -> None:
+    few = 100.0 * 3 / 60_000_000
+    section = section_of(result("64", 100.0, few), result("64", 90.0, 0.0))
+    assert section.sentence is not None
+    assert section.sentence.endswith("and loses < 0.001\u00a0% of 64-byte frames at 100\u00a0% of line rate")
+    (grid,) = section.grids
+    assert [cells[0].text for _, cells in grid.rows if cells[0] is not None] == ["< 0.001", "0"]
 
 
 def test_the_answer_names_loss_size_and_load() -> None:

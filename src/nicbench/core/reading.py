@@ -46,6 +46,11 @@ class Counts(Frozen):
         return self.unsent_tester + self.unsent_backpressure
 
     @property
+    def offered(self) -> int:
+        """The frames that were offered to the DUT: sent, or refused by a lossless port."""
+        return self.sent + self.unsent_backpressure
+
+    @property
     def failed(self) -> int:
         """The frames that the DUT is charged with: lost, corrupted (signature included), or refused by a lossless port.
 
@@ -56,8 +61,7 @@ class Counts(Frozen):
     @property
     def loss_ratio(self) -> float:
         """The share of the offered frames that failed, 0..1; 0 where nothing was offered (RFC 1242 section 3.6)."""
-        offered = self.sent + self.unsent_backpressure
-        return self.failed / offered if offered else 0.0
+        return self.failed / self.offered if self.offered else 0.0
 
     @classmethod
     def sum_of(cls, parts: Iterable[Counts]) -> Counts:
@@ -334,7 +338,7 @@ class PortFigures(Frozen):
     """Figures by port of the trial that represents a result.
 
     That is the trial at the highest load without a failed frame, or else the one with the fewest failed frames.
-    ``combined`` is the sum of all ways.
+    ``combined`` is the sum of all ways; a frame that is expected at several ports was offered once.
     """
 
     trial: str

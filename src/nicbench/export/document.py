@@ -10,7 +10,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.imported import Erratum
 from nicbench.core.reading import PortFigures
 
-FORMAT = "1.1"
+FORMAT = "1.2"
 """Of the document. A new key makes it 1.1; a key that is gone, or means something else, 2.0."""
 
 Number = Annotated[int | float, Field(allow_inf_nan=False)]
@@ -26,7 +26,7 @@ class ExportedValue(Frozen):
 
     name: str
     unit: str | None
-    kind: Literal["number", "rate", "spread", "text", "unknown"]
+    kind: Literal["number", "rate", "interval", "spread", "text", "unknown"]
     value: Number | None = None
     text: str | None = None
     lower: Number | None = None

@@ -110,7 +110,7 @@ def _figures(value: Value) -> dict[str, Any]:
     """What a value comes to, as it is: no arithmetic is done with it."""
     if isinstance(value, Bounded):
         return {
-            "kind": "rate",
+            "kind": "rate" if value.limited_by or value.value is None else "interval",
             "value": value.value,
             "lower": value.lower,
             "upper": value.upper,

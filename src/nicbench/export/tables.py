@@ -6,6 +6,7 @@ name them, then, of the wide table, the values likewise. Cells are the numbers o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast
@@ -49,10 +50,15 @@ _UNITS: Final = (
 )
 _INSIDE: Final = {"_percent_of_line_rate": "percent", "_joules_per_gigabit_above_idle": "joules_per_gigabit"}
 """Names that go on after their unit, to say what it is a share of, or counted from."""
+_BEHIND_THE_UNIT: Final = re.compile("_(lower|upper|interval|sum_of_ports)$")
 
 
 def unit_of(name: str) -> str | None:
-    """The unit that a name ends with, as it is written there; None where it has none."""
+    """The unit that a name ends with, as it is written there; None where it has none.
+
+    Behind the unit a name may say which figure of a value it is: ``watts_lower``, ``frames_per_s_sum_of_ports``.
+    """
+    name = _BEHIND_THE_UNIT.sub("", name)
     for end, unit in _INSIDE.items():
         if name.endswith(end) or name == end.removeprefix("_"):
             return unit

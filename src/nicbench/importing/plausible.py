@@ -98,6 +98,9 @@ def _check_rates(row: ReadRow, table: ImportTable) -> Iterator[Comparison]:
     if line is None:
         return
     most, rounding = line
+    if table.overload:  # several ports send to one: a load of 150 % is that of one line and a half
+        loads = [figure for figure in row.figures.values() if figure.quantity == "load"]
+        most *= max((1.0, *((load.value + load.rounding) / 100.0 for load in loads)))
     for value, figure in row.figures.items():
         if figure.quantity != "frame_rate" or value == table.line_rate:
             continue

@@ -349,7 +349,7 @@ def shortfall_rate_frames_per_s(trial: Trial) -> float | None:
     if unsent.value - paused_share <= unsent.limit:
         return None
     counts = reading.counts
-    return load * (counts.sent + counts.unsent_backpressure) / counts.intended
+    return load * (counts.offered) / counts.intended
 
 
 def _has_loads(request: TrialRequest) -> bool:

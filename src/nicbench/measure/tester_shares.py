@@ -45,5 +45,5 @@ class TesterShares:
             or not counts.intended
         ):
             return
-        sent = load * (counts.sent + counts.unsent_backpressure) / counts.intended
+        sent = load * (counts.offered) / counts.intended
         self._offers.setdefault(size_label(trial.request.size), []).append(Offer(load, sent, counts.intended))

@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 from nicbench.core.described import Unit, Words
 from nicbench.core.frame_size import Size, label_of, mean_bytes, size_label, words_of
 from nicbench.core.pattern import Pattern
-from nicbench.core.result import Bounded
+from nicbench.core.result import Bounded, LimitedBy
 from nicbench.core.trial import Trial
 from nicbench.core.units import Percent, format_bits_per_s, format_digits, format_rate, l1_bits_per_s, parse_rate
 from nicbench.methods.base import Context
@@ -88,6 +88,15 @@ class FullLoad:
         if sent is None or sent >= load_frames_per_s * (1.0 - _CLOSE):
             return self
         return replace(self, ceiling_frames_per_s=sent)
+
+    def limit_of(self, load_frames_per_s: float) -> LimitedBy:
+        """Returns what kept the highest load that was offered from being higher: line, tester, or who asked for it."""
+        if load_frames_per_s >= self.line_rate_frames_per_s * (1.0 - _CLOSE):
+            return LimitedBy.LINE_RATE
+        ceiling = self.ceiling_frames_per_s
+        if ceiling is not None and load_frames_per_s >= ceiling * (1.0 - _ROOM) * (1.0 - _CLOSE):
+            return LimitedBy.TESTER
+        return LimitedBy.MAXIMUM_LOAD
 
     @property
     def why_not_more(self) -> str:

@@ -161,7 +161,7 @@ def returned_values(trial: Trial, full: FullLoad) -> Values:
             place=f"trial {trial.id}",
             next_step="report it with the run folder",
         )
-    offered = counts.sent + counts.unsent_backpressure
+    offered = counts.offered
     checked = [stream.checked_bytes for stream in reading.streams if stream.checked_bytes is not None]
     return {
         "load_frames_per_s": load,
@@ -237,7 +237,7 @@ def _returned_by_way(reading: Reading) -> str | None:
         return None
     shares = []
     for stream in reading.streams:
-        offered = stream.counts.sent + stream.counts.unsent_backpressure
+        offered = stream.counts.offered
         # Rounded down: 100 is every frame.
         share = f"{math.floor(1e5 * stream.counts.received / offered) / 1e3:g}" if offered else "nothing offered"
         shares.append(f"{stream.name}: {share}")

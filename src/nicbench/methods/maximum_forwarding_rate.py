@@ -93,7 +93,7 @@ class MaximumForwardingRate(FrameMethod):
             rates.append((trial.reading.counts.received * 1e9 / trial.reading.offering_ns, sent * ports))
             trials.append(trial.id)
             disturbances += [finding.text for finding in trial.verdict.findings] if disturbed else []
-            if sent < load:
+            if sent < load * (1.0 - _CLOSE):
                 break  # higher loads cannot be sent either
         highest, load = max(rates, key=lambda found: (found[0], -found[1]))
         values: dict[str, Bounded | float | int | str | None] = {

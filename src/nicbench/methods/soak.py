@@ -299,7 +299,7 @@ class Soak(FrameMethod):
 
 def values_of(counts: Counts, latency: Latency | None) -> Values:
     """Returns the values of one interval, but for its load."""
-    offered = counts.sent + counts.unsent_backpressure
+    offered = counts.offered
     return {
         "offered_frames": offered,
         "lost_frames": counts.failed,

@@ -197,9 +197,9 @@ class SystemRecovery(FrameMethod):
                 Column(value="maximum_ms", head="Maximum", unit="ms", form="number"),
                 Column(value="resolution_ms", head="Resolution", unit="ms", form="number"),
                 Column(value="repetitions", head="Trials", form="whole"),
-                Column(value="overload_lost_frames", head="Lost in the overload", unit="frames", form="whole"),
-                Column(value="recovery_lost_frames", head="Lost afterwards", unit="frames", form="whole"),
-                Column(value="reordered_frames", head="Reordered afterwards", unit="frames", form="whole"),
+                Column(value="overload_lost_frames", head="Lost in the overload, average", unit="frames", form="whole"),
+                Column(value="recovery_lost_frames", head="Lost afterwards, average", unit="frames", form="whole"),
+                Column(value="reordered_frames", head="Reordered afterwards, average", unit="frames", form="whole"),
             ),
             sentences=(
                 "recovers from an overload of {size} frames in {recovery_time_ms} (average, to within {resolution_ms})",
@@ -258,19 +258,22 @@ def _lost_in_overload(reading: Reading) -> int:
 
 
 def _of_trials(readings: list[Reading], phases: tuple[Phase, Phase]) -> Values:
-    """Returns the frame counts of all trials together."""
+    """Returns the frame counts, on average of the trials."""
 
     def total(phase: int) -> Counts:
         return Counts.sum_of(
             stream.counts for reading in readings for stream in reading.streams if stream.phase == phase
         )
 
+    def mean(frames: int | None) -> float | None:
+        return None if frames is None else frames / len(readings)
+
     after = [stream for reading in readings for stream in reading.streams if stream.phase == 2]
     return {
         "resolution_ms": 1e3 * max(_turn_s(stream, phases[1]) for stream in after),
-        "overload_lost_frames": total(1).failed,
-        "recovery_lost_frames": total(2).failed,
-        "reordered_frames": total(2).reordered,
+        "overload_lost_frames": mean(total(1).failed),
+        "recovery_lost_frames": mean(total(2).failed),
+        "reordered_frames": mean(total(2).reordered),
     }
 
 

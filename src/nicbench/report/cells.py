@@ -15,7 +15,7 @@ from nicbench.core.table import Aspect, Column
 from nicbench.report.numbers import (
     UNKNOWN,
     Writer,
-    decimals_of,
+    decimals_of_frames,
     format_fixed,
     frame_rate_decimals,
     interval,
@@ -250,7 +250,7 @@ def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) 
         decimals = frame_rate_decimals(form, numbers, widths)
         return Writer(lambda number: format_fixed(number * factor, decimals), factor)
     if form == "of_frames":
-        decimals = decimals_of(numbers)
+        decimals = decimals_of_frames(numbers)
         return Writer(lambda number: of_frames(number, decimals))
     return Writer(_FORMS[form], factor)
 

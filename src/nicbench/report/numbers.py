@@ -146,6 +146,15 @@ def decimals_of(values: Iterable[float | None], most: int = 3) -> int:
     return max((len(text.partition(".")[2]) for text in texts), default=0)
 
 
+def decimals_of_frames(values: Iterable[float | None], most: int = 3) -> int:
+    """Returns the decimals for a column of ``of_frames``: all of them where a value is only nearly 0 or 100."""
+    known = [value for value in values if value is not None]
+    step = 10.0**-most
+    if any(0.0 < value < step / 2 or 100.0 - step / 2 < value < 100.0 for value in known):
+        return most
+    return decimals_of(known, most)
+
+
 def of_frames(value: float | None, decimals: int = 3) -> str:
     """Writes a percentage of frames: 0 means none and 100 means all, so one frame in many millions is
     not rounded away.
@@ -157,9 +166,9 @@ def of_frames(value: float | None, decimals: int = 3) -> str:
     step = 10.0**-decimals
     if value < step / 2:
         return f"< {_with_decimals(step, decimals)}"
-    return (
-        f"> {_with_decimals(100.0 - step, decimals)}" if value > 100.0 - step / 2 else _with_decimals(value, decimals)
-    )
+    if 100.0 - step / 2 < value < 100.0:
+        return f"> {_with_decimals(100.0 - step, decimals)}"
+    return _with_decimals(value, decimals)
 
 
 def format_fixed(value: float, decimals: int, thousands: str = "") -> str:

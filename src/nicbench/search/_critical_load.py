@@ -229,7 +229,7 @@ def find_inconsistent_loss(samples: Sequence[Sample]) -> str | None:
 
 def _update(posteriors: Mapping[str, Posterior], sample: Sample, goal: Goal, seconds: float, trials: int) -> Estimate:
     counts = sample.counts
-    offered = counts.sent + counts.unsent_backpressure
+    offered = counts.offered
     # The load that was offered, which may be a little below the load asked for.
     load = sample.load_frames_per_s * min(1.0, sample.sent_share)
     for posterior in posteriors.values():
@@ -270,7 +270,7 @@ def _is_dead(samples: Sequence[Sample], limits: Limits) -> bool:
 
 
 def _few_frames(samples: Sequence[Sample], goal: Goal) -> str | None:
-    offered = sum(sample.counts.sent + sample.counts.unsent_backpressure for sample in samples)
+    offered = sum(sample.counts.offered for sample in samples)
     if offered * goal.loss_ratio >= _FRAMES_WANTED:
         return None
     return (

@@ -93,7 +93,7 @@ def _count(samples: Sequence[Sample], scale: float, limits: Limits) -> _Counts:
 
     loads = np.array([sample.load_frames_per_s for sample in samples])
     lost = np.array([sample.counts.failed for sample in samples], dtype=float)
-    frames = np.array([sample.counts.sent + sample.counts.unsent_backpressure for sample in samples], dtype=float)
+    frames = np.array([sample.counts.offered for sample in samples], dtype=float)
     return _Counts((loads / scale - 1.0) / limits.precision, lost, frames)
 
 

@@ -122,7 +122,7 @@ def observe(sample: Sample, goal: Goal, clock: float = 1.0) -> Observation:
     A disturbed trial counts like others: half its likelihood would make the scatter look larger, and find no rate.
     """
     counts = sample.counts
-    offered = max(1, counts.sent + counts.unsent_backpressure)
+    offered = max(1, counts.offered)
     load = sample.load_frames_per_s * min(1.0, sample.sent_share)
     lost = counts.loss_ratio
     passed = goal.passed_by(sample)

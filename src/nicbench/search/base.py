@@ -56,12 +56,12 @@ class Sample(Frozen):
     @property
     def sent_share(self) -> float:
         """The share of the intended frames that the tester offered; frames that the DUT refused count as offered."""
-        offered = self.counts.sent + self.counts.unsent_backpressure
+        offered = self.counts.offered
         return offered / self.counts.intended if self.counts.intended else 0.0
 
     def count_at(self, load_frames_per_s: float) -> Self:
         """Returns this sample as one of the load that was offered: the tester intended no more than it sent."""
-        offered = self.counts.sent + self.counts.unsent_backpressure
+        offered = self.counts.offered
         counts = self.counts.model_copy(update={"intended": offered, "unsent_tester": 0})
         return self.model_copy(update={"load_frames_per_s": load_frames_per_s, "counts": counts})
 

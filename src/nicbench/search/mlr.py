@@ -165,7 +165,7 @@ def drop_unsent(sample: Sample, modesty: float = 0.0) -> Any:
     from MLRsearch import MeasurementResult
 
     counts = sample.counts
-    offered = counts.sent + counts.unsent_backpressure
+    offered = counts.offered
     return MeasurementResult(
         intended_duration=sample.duration_s,
         intended_load=sample.load_frames_per_s,

@@ -90,7 +90,7 @@ class Ended:
         }
         if isinstance(sample, Trial):
             counts = sample.reading.counts
-            offered = counts.sent + counts.unsent_backpressure
+            offered = counts.offered
             load = sample.request.load_frames_per_s
             return cls(**common, load_frames_per_s=load, failed=counts.failed, offered=offered)
         return cls(**common, moved_bits_per_s=moved_bits_per_s(sample) if isinstance(sample, Round) else None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nicbench.core.headers.multicast import UNICAST
 from nicbench.core.pattern import Way, way_of_stream
 from nicbench.core.reading import Counts, PassedFrames, PortFigures, PortFrames, WayFrames
 from nicbench.core.trial import Latency, Reading, StreamReading, Trial
@@ -28,16 +29,35 @@ def port_figures(trial: Trial) -> PortFigures | None:
             return None
         by_way.setdefault(way, []).append(stream)
     names = [port.name for port in reading.ports]
+    offered = _offered_by_port(trial, by_way)
     ways = {way: _way_figures(way, streams, names, reading) for way, streams in by_way.items()}
     return PortFigures(
         trial=trial.id,
         load_frames_per_s=trial.request.sent_frames_per_s,
         ways=tuple(ways.values()),
         ports=tuple(
-            _port_figures(number, ways, reading) for number in range(len(names)) if any(number in way for way in ways)
+            _port_figures(number, ways, offered.get(number, 0), reading)
+            for number in range(len(names))
+            if any(number in way for way in ways)
         ),
-        combined=PassedFrames(**_count_fields(reading.counts, reading.latency, reading.offering_ns)),
+        combined=PassedFrames(
+            **_count_fields(reading.counts, reading.latency, reading.offering_ns, sum(offered.values()))
+        ),
     )
+
+
+def _offered_by_port(trial: Trial, by_way: Mapping[Way, Sequence[StreamReading]]) -> dict[int, int]:
+    """Returns the frames that each port offered; those to groups once, though they are expected at several ports."""
+    found: dict[int, int] = {}
+    of_groups: dict[int, int] = {}
+    for (transmit, _), streams in by_way.items():
+        for stream in streams:
+            offered = stream.counts.offered
+            if trial.request.groups is not None and not stream.name.endswith(UNICAST):
+                of_groups[transmit] = max(of_groups.get(transmit, 0), offered)
+            else:
+                found[transmit] = found.get(transmit, 0) + offered
+    return {port: found.get(port, 0) + of_groups.get(port, 0) for port in (*found, *of_groups)}
 
 
 def _way_figures(way: Way, streams: Sequence[StreamReading], names: Sequence[str], reading: Reading) -> WayFrames:
@@ -51,11 +71,9 @@ def _way_figures(way: Way, streams: Sequence[StreamReading], names: Sequence[str
     )
 
 
-def _port_figures(number: int, ways: dict[Way, WayFrames], reading: Reading) -> PortFrames:
-    sends = [passed for (transmit, _), passed in ways.items() if transmit == number]
+def _port_figures(number: int, ways: dict[Way, WayFrames], offered: int, reading: Reading) -> PortFrames:
     gets = [passed for (_, receive), passed in ways.items() if receive == number]
     received = sum(passed.received_frames for passed in gets)
-    offered = sum(passed.offered_frames for passed in sends)
     return PortFrames(
         port=reading.ports[number].name,
         offered_frames=offered,
@@ -68,8 +86,11 @@ def _port_figures(number: int, ways: dict[Way, WayFrames], reading: Reading) -> 
     )
 
 
-def _count_fields(counts: Counts, latency: Latency | None, offering_ns: int) -> dict[str, Any]:
-    offered = counts.sent + counts.unsent_backpressure
+def _count_fields(
+    counts: Counts, latency: Latency | None, offering_ns: int, offered: int | None = None
+) -> dict[str, Any]:
+    """Returns the fields; ``offered`` where it is not what ``counts`` say, as these count the copies of a frame."""
+    offered = counts.offered if offered is None else offered
     timed: dict[str, Any] = {}
     if latency is not None:
         timed = {

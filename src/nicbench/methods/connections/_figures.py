@@ -126,11 +126,12 @@ class Outcome:
 def _percentiles(kind: str, known: Sequence[ConnectionTimes | None]) -> Values:
     complete = [each for each in known if each is not None]
     joined = add_histograms([each.histogram for each in complete]) if complete else None
-    found = percentiles_ns(joined) if joined is not None else {}
+    maximum_ns = max((each.maximum_ns for each in complete), default=None)
+    found = percentiles_ns(joined, maximum_ns=maximum_ns) if joined is not None else {}
     return {
         f"{kind}_p50_ns": found.get("50"),
         f"{kind}_p99_ns": found.get("99"),
-        f"{kind}_maximum_ns": max((each.maximum_ns for each in complete), default=None),
+        f"{kind}_maximum_ns": maximum_ns,
     }
 
 

@@ -25,6 +25,7 @@ from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.table import Column, Curve, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Purpose, StreamReading, Trial
+from nicbench.core.units import format_rate
 from nicbench.methods._loads import HIGHEST, FullLoad, FullRate, full_rate, full_rate_words
 from nicbench.methods._results import Values, bounded_unless, result_at, verdict_of
 from nicbench.methods._trial_times import TrialTimes
@@ -110,11 +111,11 @@ class _Onset:
         if self.marked is not None and self.unmarked >= self.marked:
             self.unmarked = 0.0  # marks came at a lower load than one without: no load is known to be without
 
-    def bounded(self) -> Bounded:
+    def bounded(self, full: FullLoad) -> Bounded:
         if not self.trials:
             return Bounded(value=None, reason_null="no frame arrived at any load")
         if self.marked is None:
-            return Bounded(value=self.highest, lower=self.highest, limited_by=LimitedBy.MAXIMUM_LOAD)
+            return Bounded(value=self.highest, lower=self.highest, limited_by=full.limit_of(self.highest))
         if not self.unmarked:
             reason = "frames were marked at the lowest load already"
             return Bounded(value=None, upper=self.marked, limited_by=LimitedBy.DUT, reason_null=reason)
@@ -123,8 +124,9 @@ class _Onset:
     def limit(self, codepoint: Codepoint) -> str | None:
         if self.marked is not None:
             return None
-        what = "was marked" if self.trials else "arrived"
-        return f"no {codepoint.words} frame {what} at any load"
+        if not self.trials:
+            return f"no {codepoint.words} frame arrived at any load"
+        return f"no {codepoint.words} frame was marked at any load up to {format_rate(self.highest)}"
 
 
 class EcnMarking(FrameMethod):
@@ -190,6 +192,7 @@ class EcnMarking(FrameMethod):
         codepoint, onset, results = _CODEPOINTS[name], _Onset(), list[Result]()
 
         async def at(share: float) -> None:
+            nonlocal full
             load = full.load_frames_per_s(min(100.0 * share, full.highest_percent))
             request = self.options.trial.request(size, load, Purpose.LOSS)
             request = request.model_copy(update={"codepoint": codepoint})
@@ -197,8 +200,9 @@ class EcnMarking(FrameMethod):
             trial, disturbed = await context.measure(point, request)
             every = marks_of(trial.reading.streams, codepoint)
             read.extend(trial.reading.streams)
+            full = full.lower_to_sent(load, trial)
             if every.counted:
-                onset.note(load, trial, disturbed, every.marked > 0)
+                onset.note(trial.request.sent_frames_per_s or load, trial, disturbed, every.marked > 0)
             results.extend(self._of_load(size, full, share, (name, codepoint), trial, disturbed))
 
         shares = sorted(dict.fromkeys(self.options.loads))
@@ -212,7 +216,7 @@ class EcnMarking(FrameMethod):
             await at((onset.unmarked + onset.marked) / 2.0 / full.load_frames_per_s(100.0))
         results.sort(key=lambda result: float(result.parameters["load_percent"]))
         values: Values = {
-            _FROM.value: bounded_unless(onset.marked not in onset.sound, onset.bounded()),
+            _FROM.value: bounded_unless(onset.marked not in onset.sound, onset.bounded(full)),
             "marked_from_frames_per_s": onset.marked if onset.marked in onset.sound else None,
             "limit": onset.limit(codepoint),
         }
@@ -300,7 +304,10 @@ class EcnMarking(FrameMethod):
                     _FROM.model_copy(update={"head": "Interval", "aspect": "interval", "is_main": False}),
                     Column(value="marked_from_frames_per_s", head="Least with marks"),
                 ),
-                sentences=("begins to mark {codepoint} frames at {unmarked_frames_per_s}",),
+                sentences=(
+                    "marks nothing: {limit}",
+                    "begins to mark {codepoint} frames at {unmarked_frames_per_s}",
+                ),
                 notes=(("limit", "Limit"),),
             ),
             ResultTable(

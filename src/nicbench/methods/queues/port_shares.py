@@ -267,13 +267,13 @@ def _counts_of(trial: Trial, port: int) -> Counts:
 
 
 def _offered(trial: Trial) -> float:
-    return trial.reading.counts.sent * 1e9 / trial.reading.offering_ns
+    return trial.reading.counts.offered * 1e9 / trial.reading.offering_ns
 
 
 def _loss_percent(trials: Sequence[Trial], port: int | None = None) -> float | None:
     every = [trial.reading.counts if port is None else _counts_of(trial, port) for trial in trials]
-    sent = sum(counts.sent for counts in every)
-    return 100.0 * sum(counts.failed for counts in every) / sent if sent else None
+    offered = sum(counts.offered for counts in every)
+    return 100.0 * sum(counts.failed for counts in every) / offered if offered else None
 
 
 def _bounded(values: Sequence[float]) -> Bounded:

@@ -69,7 +69,7 @@ def seen_of(trial: Trial, readings: Sequence[StreamReading], service: Service, l
     parts = [(load, own) for load in loads if load.stream in names and (own := _own(readings, load.stream)) is not None]
     rates = [l2_bits_per_s(own.counts.received / duration_s, mean_bytes(load.size)) for load, own in parts]
     load, own = parts[0]
-    latency, offered = own.latency, own.counts.sent + own.counts.unsent_backpressure
+    latency, offered = own.latency, own.counts.offered
     tail = latency.percentiles_ns.get("99.9") if latency is not None else None
     return Seen(
         loss_ratio=own.counts.loss_ratio if offered else None,
