@@ -29,10 +29,7 @@ class Counts(Frozen):
     corrupted_copies: int | None = 0
     """Frames that are not as they were sent, of sequences that came already: charged to nobody."""
     unattributed: int | None = 0
-    """Missing frames in whose place one with a broken signature came: neither lost nor received.
-
-    The frame with the broken signature came between the stream's addresses.
-    """
+    """Missing frames in whose place one with a broken signature, between the same addresses, came: not lost either."""
     corrupted_unattributed: int | None = 0
     foreign: int | None = 0
     misdirected: int | None = Field(default=None, exclude_if=lambda count: count is None)

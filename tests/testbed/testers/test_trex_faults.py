@@ -107,7 +107,8 @@ def test_an_end_that_is_told_late_is_no_frame_unsent(trex: Any, tmp_path: Path) 
     assert folder is not None
     trials = folder.journal.trials().values()
     assert {trial.reading.counts.unsent_tester for trial in trials} == {0}
-    assert all(trial.verdict.valid for trial in trials)
+    reasons = {finding.reason for trial in trials for finding in trial.verdict.findings}
+    assert Reason.UNSENT not in reasons, "a busy machine may disturb a trial in other ways"
 
 
 def test_a_call_that_takes_long_to_start_is_none_of_the_time_in_which_frames_were_sent(
