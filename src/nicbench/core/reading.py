@@ -286,7 +286,7 @@ class PassedFrames(Frozen):
     """Frames offered to the DUT and what became of them, with rates over the time of the transmission.
 
     ``failed_frames`` are all frames that the DUT is charged with (lost, altered, refused); ``loss_ratio`` is their
-    share of the offered frames.
+    share of the offered frames, each of which counts once for every port that was to get it.
     """
 
     offered_frames: int

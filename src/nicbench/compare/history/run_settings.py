@@ -105,9 +105,12 @@ def _own(
 
 def _texts(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for path, value in _leaves(settings, ""):
-        text = _short(shorten(value, path, sys.maxsize))
-        if value is None or not _is_setting(path) or is_redacted(text):
+        if value is None or not _is_setting(path):
             continue
+        whole = shorten(value, path, sys.maxsize)
+        if is_redacted(whole):
+            continue
+        text = _short(whole)
         yield clean(path), text
         if path.startswith("inventory.drivers.") and path.endswith(".firmware"):
             yield FIRMWARE, text

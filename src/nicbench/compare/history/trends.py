@@ -52,7 +52,7 @@ class Level:
 class Trend:
     """The levels of a series, oldest first, and the changes between them.
 
-    Between two levels there is none where the clocks for which their rates are stated may be all of the difference.
+    Two levels have no change between them where the clocks for which their rates are stated may explain the difference.
     ``recent`` are the last figures where they lie apart from those before, but are too few for a claim.
     """
 
@@ -92,8 +92,7 @@ def find_trend(
         )
         if judgement.outcome in _CLAIMED:
             changes.append(Change(levels[-1][-1], part[0], judgement))
-            levels.append(part)
-        elif judgement.is_by_clocks:
+        if judgement.outcome in _CLAIMED or judgement.is_by_clocks:
             levels.append(part)
         else:
             levels[-1] = [*levels[-1], *part]

@@ -20,7 +20,7 @@ const MARKS = {
   corner: "◣ below and left of its mark: no load that was tried passed",
   cross: "✕ disturbed or incomplete: shown, not relied on",
 };
-const HOLLOW = "○ hollow: not scaled to the clock of the others; its interval holds both cases";
+const HOLLOW = "○ hollow: measured at a lower clock of the core, and not scaled to that of the others";
 /** What the usual goals of a search mean; a run may allow them other losses, which its report has. */
 const GOALS = {
   ndr_: "NDR: the highest rate without loss",
