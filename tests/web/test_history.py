@@ -155,12 +155,10 @@ def test_configurations_of_which_nothing_is_known_are_never_one_series() -> None
     told = Told("ndr_frames_per_s", "NDR", "Mpps", True, True)
     measures = [Measure("throughput", "throughput", name, "per port", "{}", told) for name in ("long", "short")]
     entries = [Entry(Figure(1.0, "valid"), RunHeadline("run", "/runs/run"), measure, 0.0) for measure in measures]
-    own = {"long": {"queue": "1024"}, "short": {"queue": "16"}}
-    for settings, is_one in (
-        (RunSettings({"queue": "1024 / 16"}), False),
-        (RunSettings({"queue": "1024 / 16"}, own), True),
-    ):
-        known = Known(settings={1: settings}, of_run={"run": 1})
+    own = {"long": {"queue": "1024", "driver.queue": "1024"}, "short": {"queue": "16", "driver.queue": "16"}}
+    switched = {"long": {"queue": "on", "other": "on"}, "short": {"queue": "off", "other": "off"}}
+    for of_each, is_one in (({}, False), (own, True), (switched, False)):
+        known = Known(settings={1: RunSettings({"queue": "1024 / 16"}, of_each)}, of_run={"run": 1})
         assert known.tells_configurations("queue", entries) is is_one
     assert not known.tells_configurations("queue", entries[:1]), "runs of one configuration stay apart by its name"
 

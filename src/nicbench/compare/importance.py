@@ -17,6 +17,11 @@ NOT_RECORDED: Final = object()
 LONGEST: Final = 160
 
 
+def last_name_of(path: str) -> str:
+    """Returns the last name of a path: two paths that share it, and their values, tell of one setting."""
+    return path.rpartition(".")[2].rpartition("/")[2]
+
+
 def shorten(value: Any, path: str, longest: int = LONGEST) -> str:
     """Returns a value as one line of text, cut where it is longer than ``longest`` characters."""
     if value is NOT_RECORDED:

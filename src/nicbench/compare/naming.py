@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from nicbench.compare.entry import Entry
-from nicbench.compare.importance import shorten
+from nicbench.compare.importance import last_name_of, shorten
 from nicbench.compare.settings import compare_settings
 from nicbench.core.turn import DEFAULT
 from nicbench.store.headline import clean
@@ -72,7 +72,7 @@ def _settings_apart(entries: Sequence[Entry]) -> dict[int, str]:
             continue
         settings = compare_settings(alike)
         differing = (*settings.main, *settings.others)
-        if not settings.main or len({(_last_of(one.path), repr(one.values)) for one in differing}) > 1:
+        if not settings.main or len({(last_name_of(one.path), repr(one.values)) for one in differing}) > 1:
             continue
         first = differing[0]
         texts = [clean(shorten(value, first.path)) for value in first.values if isinstance(value, str | int | float)]
@@ -82,15 +82,11 @@ def _settings_apart(entries: Sequence[Entry]) -> dict[int, str]:
     return found
 
 
-def _last_of(path: str) -> str:
-    return path.rpartition(".")[2].rpartition("/")[2]
-
-
 def _label_of(path: str) -> str:
     """Returns the last name of a path, for a fact or a tuned item behind what it is of: "smt active"."""
     parts = path.split(".")
-    of = [parts[1]] if parts[0] in ("inventory", "tuning") and len(parts) > 2 and parts[1] != _last_of(path) else []
-    return " ".join((*of, _last_of(path))).replace("_", " ")
+    of = [parts[1]] if parts[0] in ("inventory", "tuning") and len(parts) > 2 and parts[1] != last_name_of(path) else []
+    return " ".join((*of, last_name_of(path))).replace("_", " ")
 
 
 _MORE: tuple[Callable[[Entry], str | None], ...] = (

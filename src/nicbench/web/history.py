@@ -15,6 +15,7 @@ from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.compare.history.figures import Figure, Measure
 from nicbench.compare.history.run_settings import FIRMWARE, RunSettings
 from nicbench.compare.history.selection import Choice, Entry, choose, seconds_of
+from nicbench.compare.importance import last_name_of
 from nicbench.core.errors import BusyError, NicbenchError, UsageError
 from nicbench.lake.place import Lake
 from nicbench.store.headline import RunHeadline
@@ -85,7 +86,7 @@ class Known:
     def tells_configurations(self, path: str, entries: Iterable[Entry]) -> bool:
         """Whether a setting tells the configurations of each run apart, and they are known to differ in nothing else.
 
-        The setting may have several paths: a driver tells again what it was told.
+        The setting may have several paths with the same last name: a driver tells again what it was told.
         """
         of_run: dict[str, set[str]] = {}
         for entry in entries:
@@ -97,7 +98,12 @@ class Known:
 
     def _tells(self, settings: RunSettings | None, path: str, names: Collection[str]) -> bool:
         own = [] if settings is None else [settings.own.get(name, {}) for name in names]
-        values = [each[path] for each in own if path in each and set(each.values()) == {each[path]}]
+        last = last_name_of(path)
+        values = [
+            each[path]
+            for each in own
+            if path in each and all((last_name_of(name), value) == (last, each[path]) for name, value in each.items())
+        ]
         return len(set(values)) == len(names)
 
 

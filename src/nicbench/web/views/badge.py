@@ -36,7 +36,10 @@ class BadgeView(View):
         asked, history = asked_of(query), self.site.history
         if not history.is_ready():
             raise still_reading()
-        entries = history.select(asked, first=True).entries
+        selected = history.select(asked, first=True)
+        entries = selected.entries
+        if not entries and selected.reading is not None:
+            raise still_reading()
         if not entries:
             raise UsageError(
                 "no run that meets the filters has it", place=path["value"], next_step="name other filters"
