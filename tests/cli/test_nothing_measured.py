@@ -1,4 +1,4 @@
-"""A run of workloads to its end without a figure: never status 0, and the tool's last words are told."""
+"""A run to its end without a figure: never status 0, and why, or the tool's last words, are told."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.methods.known import run
 from tests.methods.round_contexts import Laboratory, streamed
+from tests.methods.test_a_tester_that_sends_nothing import Nothing
 
 from nicbench.bench_file import load
 from nicbench.core.errors import HostError, NicbenchError, NothingMeasuredError, ToolsFailedError
 from nicbench.core.events import RoundFinished
+from nicbench.core.result import Bounded, ResultVerdict
 from nicbench.core.round import Figures, Job, JobOutcome
+from nicbench.methods.base import main_values
+from nicbench.methods.impairments import Impairments
 from nicbench.methods.stream import Stream
 from nicbench.stages.nothing_measured import find_nothing_measured
 
@@ -22,6 +27,13 @@ title: Streams
 lab: {kind: clients}
 dut: {kind: server}
 tests: [{name: all, method: stream}]
+"""
+FRAMES = """\
+nicbench: 1
+title: Frames
+lab: {kind: simulated}
+dut: {kind: simulated}
+tests: [{name: loss, method: impairments, rate: highest}]
 """
 Outcome = Callable[[int, Job], JobOutcome]
 
@@ -65,6 +77,20 @@ def test_tools_that_told_nothing_of_use_end_with_5(ended: Callable[[Outcome], Ni
     error = ended(lambda number, job: JobOutcome(figures=Figures(), began_s=0.0, took_s=1.0))
     assert isinstance(error, NothingMeasuredError)
     assert error.exit_status == 5
+
+
+def test_frames_of_which_no_result_has_a_figure_end_with_5_and_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "bench.yaml"
+    path.write_text(FRAMES)
+    method = Impairments("loss", Impairments.Options(rate="highest"))
+    results = asyncio.run(run(method, Nothing(ceiling=0.0, throughput=1e5)))
+    error = find_nothing_measured(load(path), results, {}, "runs/x")
+    assert isinstance(error, NothingMeasuredError)
+    assert error.exit_status == 5
+    assert "no result has a figure: the tester sends no more than 0 pps" in error.message
+    below = results[0].model_copy(update={"values": {main_values(results[0])[0]: Bounded(value=None, upper=5.0)}})
+    assert below.verdict is ResultVerdict.INCOMPLETE
+    assert find_nothing_measured(load(path), [below], {}, "runs/x") is None
 
 
 def test_one_figure_is_a_measurement(ended: Callable[[Outcome], NicbenchError | None]) -> None:

@@ -124,6 +124,7 @@ _TOOLS = (
             ("a fifth more", 1.2, _NAMED_OR_REFUSED),
             ("twice", 2.0, _NAMED_OR_REFUSED),
             ("half", 0.5, _NAMED),
+            ("seven tenths", 0.7, _NAMED),
         )
     ),
     # One client that says more than its link carries is refused at once; of two that share a port, one may say so much.

@@ -9,7 +9,7 @@ import pytest
 from nicbench.core.judging import Thresholds
 from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, RoundRequest
 from nicbench.core.verdict import Reason
-from nicbench.measure.port_bytes import Interface, find_contradicted_ports
+from nicbench.measure.port_bytes import Interface, find_contradicted_ports, find_lost_ports
 from nicbench.measure.round_verdict import judge_round
 
 LINK = 100e6
@@ -54,7 +54,7 @@ TRUTH = counters(TRUTH_BITS_PER_S * 10 / 8)
 def judge(told: JobOutcome, after: dict[str, Any] = TRUTH, asked: RoundRequest | None = None) -> list[str]:
     asked = asked or request()
     found = find_contradicted_ports(asked, (told, told), PORTS, BEFORE, after)
-    verdict = judge_round(asked, (told, told), (), Thresholds(), contradicted=found)
+    verdict = judge_round(asked, (told, told), (), Thresholds(), of_ports=found)
     assert verdict.valid is not bool(found)
     assert set(verdict.reasons) <= {Reason.CONTRADICTED}
     return [finding.text for finding in found]
@@ -85,6 +85,24 @@ def test_many_told_retransmissions_do_not_hide_half_of_the_truth() -> None:
     assert judge(told.model_copy(update={"figures": told.figures.model_copy(update={"mss_bytes": 1448})}))
 
 
+@pytest.mark.parametrize(("more", "ask", "is_found"), [
+    ({"retransmissions": 3}, {}, True),
+    ({"lost_datagrams": 0}, {"transport": "udp", "write_bytes": 1448}, True),
+    ({}, {}, False),
+])  # fmt: skip
+def test_seven_tenths_are_contradicted_where_the_tool_tells_what_it_sent_again(
+    more: dict[str, Any], ask: dict[str, Any], is_found: bool
+) -> None:
+    assert bool(judge(outcome(0.7 * TRUTH_BITS_PER_S, **more), asked=request(**ask))) is is_found
+
+
+def test_seconds_that_a_tool_leaves_out_may_have_carried_more() -> None:
+    asked = request()
+    jobs = tuple(job.model_copy(update={"options": {"omit_s": 1.0}}) for job in asked.jobs)
+    told = outcome(0.7 * TRUTH_BITS_PER_S, retransmissions=0)
+    assert judge(told, asked=asked.model_copy(update={"jobs": jobs})) == []
+
+
 def test_half_of_the_truth_says_what_passed() -> None:
     assert (
         "s0-device (s0) receiving: the tools say 58.75 MB, and 122.8 MB passed through it: more than headers and "
@@ -104,6 +122,15 @@ def test_half_of_the_truth_says_what_passed() -> None:
 )
 def test_what_is_no_lie_does_not_trip(told: JobOutcome, after: dict[str, Any], ask: dict[str, Any]) -> None:
     assert judge(told, after, request(**ask)) == []
+
+
+def test_an_interface_that_was_read_before_and_cannot_be_read_any_more_is_named() -> None:
+    gone = {name: counters for name, counters in TRUTH.items() if name != "c1"}
+    found = find_lost_ports(request(), PORTS, {*PORTS}, gone)
+    assert [(one.reason, one.text) for one in found] == [
+        (Reason.PEER_FAILED, "c1-device (c1) can no longer be read: the interface is gone, or its host does not answer")
+    ]
+    assert find_lost_ports(request(), PORTS, {"s0", "c0"}, gone) == ()  # it never could be
 
 
 def test_no_more_is_said_than_is_known() -> None:

@@ -14,6 +14,7 @@ from nicbench.core.round import Figures, Job, JobOutcome, JobSpec, Round, RoundR
 from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.hosts.fake import FakeHost
 from nicbench.measure.player import FakePlayer
+from nicbench.measure.port_bytes import Interface
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker, RoundRepeats
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.monitor.base import FakeMonitors
@@ -50,8 +51,17 @@ class Bench:
             for name, port in (("s0", None), ("c0", "s0"))
         ]
         testbed = EndpointTestbed(servers=(ends[0],), clients=(ends[1],), link_is_nominal=False)
-        maker = RoundMaker(self.player, self.monitors, Thresholds(), SampleLog(journaled or {}, bus))
+        self.link_changes_in: set[int] = set()
+        self.interface_is_there: Callable[[], bool] = lambda: True
+        self.player.counters = self._counters  # type: ignore[method-assign]
+        log = SampleLog(journaled or {}, bus)
+        maker = RoundMaker(self.player, self.monitors, Thresholds(), log, interfaces={"c0": Interface("c0", "c0")})
         self.context = LiveRoundContext(TestSetting("tcp", 1, budget_s), maker, testbed)
+
+    async def _counters(self) -> dict[str, dict[str, int]]:
+        changes = sum(number in self.link_changes_in for number in range(1, 1 + len(self.player.heard)))
+        found = {"carrier_changes of c0": changes, "tx_bytes": 0, "rx_bytes": 0}
+        return {"c0": found if self.interface_is_there() else {}}
 
     @property
     def rounds(self) -> list[Round]:
@@ -121,6 +131,33 @@ async def test_a_peer_that_stays_dead_is_given_one_more_round_in_a_test_and_not_
     for point in range(5):
         await bench.context.play({"point": point}, request())
     assert len(bench.rounds) == 6
+
+
+@pytest.mark.parametrize("budget_s", [1e6, 1.0])
+async def test_a_round_in_which_a_link_changed_is_no_figure_and_is_repeated_whatever_that_costs(
+    budget_s: float,
+) -> None:
+    bench = Bench(lambda number, job: DONE, budget_s=budget_s)
+    bench.link_changes_in = {1, 2}
+    one, marked = await bench.context.play({}, request())
+    assert (one.id, one.verdict.valid, marked) == ("r0003", True, False)
+
+
+async def test_where_a_link_changes_in_every_round_the_run_ends() -> None:
+    bench = Bench(lambda number, job: DONE, budget_s=1.0)
+    bench.link_changes_in = {*range(100)}
+    with pytest.raises(HostError, match=r"the link of c0 \(c0\) went down .* in each of 3 rounds"):
+        await bench.context.play({}, request())
+
+
+async def test_a_round_whose_interface_is_gone_behind_it_is_not_valid() -> None:
+    bench = Bench(lambda number, job: DONE, budget_s=1.0)
+    bench.interface_is_there = lambda: not bench.player.heard
+    one, marked = await bench.context.play({}, request())
+    assert marked
+    assert "c0 (c0) can no longer be read: the interface is gone, or its host does not answer" in [
+        finding.text for finding in one.verdict.findings
+    ]
 
 
 async def test_a_round_that_never_came_to_its_clients_ends_no_watch() -> None:

@@ -7,7 +7,7 @@ tool that says too little at both ends.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -23,8 +23,10 @@ _SLACK_BYTES: Final = 1024 * 1024
 """Neighbour discovery, control connections and the like; also what rounded figures of small transfers differ by."""
 _SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
 """What a sender's socket may hold at the end (tcp_wmem), for tools that only count what was sent."""
-_MOST_BEYOND: Final = 1.5
-"""So many times what payload and headers make: retransmissions that a tool does not tell, and the traffic of others."""
+_MOST_BEYOND: Final = 1.1
+"""So many times what payload and headers make: the traffic of others."""
+_MOST_BEYOND_UNTOLD: Final = 1.5
+"""The same where a tool does not tell its retransmissions, or leaves out how much passed in its first seconds."""
 _HEADER_BYTES: Final = 94
 """Ethernet with a VLAN tag, IPv6 without extensions, TCP with time stamps and selective acknowledgements."""
 _SEGMENT_BYTES: Final = 1000
@@ -56,6 +58,8 @@ class _Told:
     """At most: retransmissions that the tools tell, each of a whole segment."""
     from_s: float = float("inf")
     to_s: float = 0.0
+    tells_repeated: bool = True
+    """Whether every tool tells how much it sent again, and counts from its first byte."""
     tells_all: bool = True
     """Whether every byte that the test moves is accounted for: no job failed, and none is of another kind."""
 
@@ -89,6 +93,36 @@ def find_contradicted_ports(
         if passed is not None:
             findings += _compare(interface, way, said, passed)
     return tuple(findings)
+
+
+def has_bytes(counters: Mapping[str, int]) -> bool:
+    """Returns whether the counters of an endpoint say how much passed through its interface."""
+    return "tx_bytes" in counters and "rx_bytes" in counters
+
+
+def find_lost_ports(
+    request: RoundRequest,
+    interfaces: Mapping[str, Interface],
+    readable: Collection[str],
+    after: Mapping[str, Mapping[str, int]],
+) -> tuple[Finding, ...]:
+    """Returns a finding for each endpoint of the jobs whose counters were ``readable`` once and now cannot be read.
+
+    Such an interface is gone, or its host does not answer: whatever the tools say, nothing witnesses it.
+    """
+    ends = dict.fromkeys(name for job in request.jobs for name in (job.client, job.server) if name in interfaces)
+    return tuple(
+        Finding(
+            reason=Reason.PEER_FAILED,
+            threshold="the counters of a port can be read",
+            value=1.0,
+            limit=0.0,
+            text=f"{interfaces[name].device} ({name}) can no longer be read: the interface is gone, or its host does "
+            "not answer",
+        )
+        for name in ends
+        if name in readable and not has_bytes(after.get(name, {}))
+    )
 
 
 def _tell(
@@ -134,6 +168,7 @@ def _add(said: _Told, job: Job, flow: Flow, mss_bytes: int | None, *, is_data: b
     if job.ask.transport == "udp" and flow.sent_bytes is None and flow.lost_datagrams:
         crossed += flow.lost_datagrams * (job.ask.write_bytes or _LONGEST_SEGMENT_BYTES)
     omitted_s = float(job.options.get("omit_s") or 0.0)
+    said.tells_repeated &= not omitted_s and (job.ask.transport == "udp" or flow.retransmissions is not None)
     duration_s = flow.duration_s or job.ask.duration_s
     if omitted_s:
         said.tells_all &= bool(duration_s)
@@ -177,7 +212,8 @@ def _exceeds_link(interface: Interface, way: Way, said: _Told) -> Iterator[Findi
 
 def _compare(interface: Interface, way: Way, said: _Told, passed: int) -> Iterator[Finding]:
     fewest = said.payload_bytes * (1 - _MARGIN) - said.slack_bytes - _SLACK_BYTES
-    most = said.explained_bytes * _MOST_BEYOND + said.retransmitted_bytes + _SLACK_BYTES
+    beyond = _MOST_BEYOND if said.tells_repeated else _MOST_BEYOND_UNTOLD
+    most = said.explained_bytes * beyond + said.retransmitted_bytes + _SLACK_BYTES
     what = f"{_name(interface, way, said)}: the tools say {_megabytes(said.payload_bytes)}"
     if passed < fewest:
         text = f"{what} together, and only {_megabytes(passed)} passed through it"

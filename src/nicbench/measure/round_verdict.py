@@ -13,6 +13,8 @@ from nicbench.core.verdict import Finding, Reason, Verdict
 
 CARRIER_CHANGES: Final = "carrier_changes of "
 """The name of a counter, followed by the interface that it is of (``host_readings.py``)."""
+LINK_CHANGED: Final = "link_changed"
+"""The threshold of a link that went down or came up by itself."""
 _MEANT: Final = 2
 _MOSTLY_IDLE: Final = 0.75
 """With less idle time than this on average, more than half of the CPUs are busy in many a moment: then hyperthreads
@@ -31,19 +33,19 @@ def judge_round(
     failure: LinkFailureOutcome | None = None,
     server_failure: str | None = None,
     machines: Mapping[str, str] | None = None,
-    contradicted: Sequence[Finding] = (),
+    of_ports: Sequence[Finding] = (),
 ) -> Verdict:
     """Never looks at how much was moved: a slow card is no reason.
 
     ``counters`` are what rose of each endpoint's, ``failure`` the link that was taken down on purpose,
     ``server_failure`` how a server of the DUT's own ended in the midst, ``machines`` the machine of each endpoint,
-    ``contradicted`` the ports whose counters do not agree with the tools (``port_bytes.py``).
+    ``of_ports`` the ports whose counters are gone, or do not agree with the tools (``port_bytes.py``).
     """
     return Verdict(
         findings=(
             *_find_ended_servers(server_failure),
             *_find_failed_jobs(request, outcomes),
-            *contradicted,
+            *of_ports,
             *_late_starts(request, outcomes, thresholds),
             *_loads_that_ended_early(request, outcomes),
             *_find_stolen_cpu_time(cpu, thresholds),
@@ -130,7 +132,7 @@ def _link_changes(counters: Mapping[str, Mapping[str, int]], failure: LinkFailur
                 times = "once" if left == 1 else f"{left} times"
                 yield Finding(
                     reason=Reason.LINK_CHANGED,
-                    threshold="link_changed",
+                    threshold=LINK_CHANGED,
                     value=float(left),
                     limit=0.0,
                     text=f"the link of {device} ({endpoint}) went down or came up by itself, {times}",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nicbench.core.cpus import NumaNode
@@ -14,16 +14,19 @@ from nicbench.core.endpoint import Mount
 from nicbench.core.errors import NicbenchError
 from nicbench.core.events import RoundBegun, RoundFinished
 from nicbench.core.judging import REPEATS_OF_ROUNDS, Thresholds
-from nicbench.core.round import MachineCpu, Preparation, Round, RoundRequest
+from nicbench.core.round import JobOutcome, MachineCpu, Preparation, Round, RoundRequest
+from nicbench.core.verdict import Finding
 from nicbench.measure.host_readings import is_telling
 from nicbench.measure.player import Player
-from nicbench.measure.port_bytes import SETTLE_S, Interface, find_contradicted_ports
-from nicbench.measure.round_verdict import judge_round
+from nicbench.measure.port_bytes import SETTLE_S, Interface, find_contradicted_ports, find_lost_ports, has_bytes
+from nicbench.measure.round_verdict import LINK_CHANGED, judge_round
 from nicbench.measure.samples import LiveContext, Maker, RepeatRule, SampleLog, Slot, TestSetting
 from nicbench.measure.tool_cpu import add_cpu_notes
 from nicbench.monitor.base import Monitors
 from nicbench.stats.cpu_users import ENDED
 from nicbench.testbed.labs.base import EndpointTestbed
+
+Counters = Mapping[str, Mapping[str, int]]
 
 
 class RoundMaker(Maker[Round, RoundRequest]):
@@ -50,6 +53,8 @@ class RoundMaker(Maker[Round, RoundRequest]):
         self._thresholds = thresholds
         self._machines = machines or {}
         self._interfaces = interfaces or {}
+        self._readable: set[str] = set()
+        """Endpoints of which the bytes that passed were read before."""
 
     def request_in_turn(self, request: RoundRequest) -> RoundRequest:
         return request.model_copy(update={"warm_up": self.log.turn.warm_up})
@@ -82,12 +87,13 @@ class RoundMaker(Maker[Round, RoundRequest]):
             await watch.end()
         outcomes = add_cpu_notes(request, outcomes, watch.cpu, self._machines)
         cpu = tuple(name_ended_tools(each, request) for each in watch.cpu)
+        self._readable |= {name for name, counters in before.items() if has_bytes(counters)}
         after = await player.counters()
-        contradicted = find_contradicted_ports(request, outcomes, self._interfaces, before, after)
-        if contradicted:
+        of_ports = self._look_at_ports(request, outcomes, before, after)
+        if of_ports:
             await player.rest(SETTLE_S)
             after = await player.counters()
-            contradicted = find_contradicted_ports(request, outcomes, self._interfaces, before, after)
+            of_ports = self._look_at_ports(request, outcomes, before, after)
         counters = _differences(before, after)
         made = Round(
             id=Round.id_of(slot.number),
@@ -109,11 +115,19 @@ class RoundMaker(Maker[Round, RoundRequest]):
                 player.failure(),
                 player.server_failure(),
                 self._machines,
-                contradicted,
+                of_ports,
             ),
         )
         await player.keep(made)
         return made, None
+
+    def _look_at_ports(
+        self, request: RoundRequest, outcomes: Sequence[JobOutcome], before: Counters, after: Counters
+    ) -> tuple[Finding, ...]:
+        return (
+            *find_lost_ports(request, self._interfaces, self._readable, after),
+            *find_contradicted_ports(request, outcomes, self._interfaces, before, after),
+        )
 
 
 class RoundRepeats(RepeatRule[Round]):
@@ -137,6 +151,11 @@ class RoundRepeats(RepeatRule[Round]):
         """Not where every failure would come again: a tool is missing, or cannot do what was asked."""
         failed = [outcome for outcome in sample.outcomes if outcome.failure is not None]
         return not failed or any(outcome.repeatable for outcome in failed)
+
+    def useless(self, sample: Round) -> str | None:
+        """What did not pass while a link was down by itself is charged to nobody."""
+        told = (one.text for one in sample.verdict.findings if one.threshold == LINK_CHANGED)
+        return next(told, None)
 
     def is_owed(self, sample: Round) -> bool:
         """A test of few rounds has no time for repeats, and a peer that failed once must not cost it a whole round."""
@@ -221,9 +240,7 @@ def _mark_controller(cpu: MachineCpu, own_s: float, took_s: float) -> MachineCpu
     return cpu.model_copy(update={"controller": own_s / took_s / cpu.cpus})
 
 
-def _differences(
-    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
-) -> dict[str, dict[str, int]]:
+def _differences(before: Counters, after: Counters) -> dict[str, dict[str, int]]:
     """What rose, and of pauses, marks and drops also what did not; a counter that was reset meanwhile says nothing."""
     return {
         name: {

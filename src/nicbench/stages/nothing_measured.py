@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.errors import NicbenchError, NothingMeasuredError, ToolsFailedError
-from nicbench.core.result import Bounded, Result, ResultVerdict, number_of
+from nicbench.core.result import Bounded, Result, ResultVerdict, Value, number_of
 from nicbench.core.round import Round
 from nicbench.core.verdict import Sample
 from nicbench.methods.base import main_values
@@ -31,13 +31,12 @@ def find_nothing_measured(
     if not results:
         why = f"no test gave a result: {_what_tests_did(bench, samples.values())}"
         return NothingMeasuredError(why, place=place, next_step=_OPTIONS)
-    rounds = [sample for sample in samples.values() if isinstance(sample, Round)]
-    if not rounds or any(_has_figure(result) for result in results):
+    if any(_has_figure(result) for result in results):
         return None
-    outcomes = [outcome for one in rounds for outcome in one.outcomes]
+    outcomes = [outcome for one in samples.values() if isinstance(one, Round) for outcome in one.outcomes]
     failures = [outcome.failure for outcome in outcomes if outcome.failure is not None]
     if not failures or len(failures) < len(outcomes):
-        why = f"no result has a figure: {_reasons(results) or _what_tests_did(bench, rounds)}"
+        why = f"no result has a figure: {_reasons(results) or _what_tests_did(bench, samples.values())}"
         return NothingMeasuredError(why, place=place, next_step=_DISTURBANCES)
     last = failures[-1]
     why = (
@@ -50,7 +49,11 @@ def _has_figure(result: Result) -> bool:
     """Whether it stands, or one of its main values is known though another is missing."""
     if result.verdict is not ResultVerdict.INCOMPLETE:
         return True
-    return any(number_of(result.values.get(name)) is not None for name in main_values(result))
+    return any(_is_known(result.values.get(name)) for name in main_values(result))
+
+
+def _is_known(value: Value) -> bool:
+    return number_of(value) is not None or (isinstance(value, Bounded) and value.upper is not None)
 
 
 def _reasons(results: Iterable[Result]) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from tests.system.redfish._bmc import PASSWORD, USER, Bmc, resources, serving
@@ -166,6 +167,38 @@ async def test_the_password_is_in_no_log(
     assert (await bios_settings(bmc.controller(monkeypatch)))["attributes"]
     assert PASSWORD not in caplog.text
     assert base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode() not in caplog.text
+
+
+_AUTHORIZATION = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        PASSWORD,
+        f"you sent {PASSWORD}, thank you",
+        f"Basic {_AUTHORIZATION}",
+        base64.b64encode(f"Authorization: {USER}:{PASSWORD}".encode()).decode(),
+        _AUTHORIZATION.replace("+", "-").replace("/", "_").rstrip("="),
+        PASSWORD.encode().hex(),
+        PASSWORD.encode().hex().upper(),
+        quote(PASSWORD),
+        "\u200b".join(PASSWORD),
+    ],
+)
+async def test_a_controller_that_sends_the_password_back_gets_it_nowhere(
+    echo: str, bmc: Bmc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = json.loads(bmc.answers[BIOS])
+    content["Attributes"] |= {"SysProfile": echo, echo: "Enabled"}
+    bmc.answers[BIOS] = json.dumps(content)
+    facts = await collect_host(FakeHost(), (), controller=bmc.controller(monkeypatch))
+    told = json.dumps(facts)
+    assert "(redacted)" in told
+    hidden = _AUTHORIZATION.rstrip("=")[:-1]  # the last letter depends on what follows
+    assert not [form for form in (PASSWORD, quote(PASSWORD), hidden, PASSWORD.encode().hex()) if form in told]
+    assert PASSWORD.encode().hex().upper() not in told
+    assert echo not in told
 
 
 @pytest.mark.parametrize(
