@@ -71,7 +71,8 @@ def _needs(bench: BenchFile) -> Iterator[_Need]:
             path = ("tests", index, "frame_bytes" if ability in {Ability.MIX, Ability.CARRIED_MIX} else "method")
             yield _Need(ability, subject, "remove the test", partial(Node.position_of, path=path))
     for ability, own, key in _abilities_of_traffic(bench):
-        yield _Need(ability, "this traffic", "change the traffic", partial(_position, own=own, key=key))
+        step = "write `learning: {flows: few}`" if ability is Ability.LEARNING else "change the traffic"
+        yield _Need(ability, "this traffic", step, partial(_position, own=own, key=key))
     if _needs_neighbours(bench):
         step = "give the DUT static neighbours in place of `tester` and `answer_for_flows`"
         at_dut = partial(Node.position_of_key, path=("dut",))
@@ -115,6 +116,8 @@ def _abilities_of_traffic(bench: BenchFile) -> Iterator[tuple[Ability, tuple[Ste
         yield Ability.COPIES, ("traffic",), "broadcasts"
     if traffic.streams:
         yield Ability.STREAMS, ("traffic",), "streams"
+    if traffic.learning.flows == "all" and traffic.learning.model_fields_set:  # where nothing is said, any will do
+        yield Ability.LEARNING, ("traffic",), "learning"
     for index, stream in enumerate(traffic.port_streams()):
         own: tuple[Step, ...] = ("traffic", "streams", index) if traffic.streams else ("traffic",)
         for ability, key in _abilities_of_stream(stream):

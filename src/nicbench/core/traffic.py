@@ -313,6 +313,7 @@ class Ability(StrEnum):
     TRAFFIC_CLASSES = "the ECN marks of frames that arrive"
     WAY_LOADS = "a load of its own for each way"
     MANY_WAYS = "ports that send to, or receive from, several others"
+    LEARNING = "learning frames of every flow"
     NEIGHBOURS = "ports that answer ARP and neighbour discovery"
 
 

@@ -83,10 +83,70 @@ def test_flow_counters_that_do_not_work_are_no_loss(
     assert owners(trex) == [""] * 4
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning frames are not waited for so long."""
+    monkeypatch.setattr("nicbench.measure.learning.UNTIL_FRAMES_COME_BACK_S", (0.01, 0.01))
+    monkeypatch.setattr("nicbench.measure.learning._STUCK_S", 0.01)
+
+
+@pytest.mark.parametrize("strays", [0, 40])
+@pytest.mark.usefixtures("impatient")
+def test_a_dut_that_passes_nothing_has_no_loss_and_ends_the_run(
+    strays: int, trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor do frames that it sends by itself stand for those that it should forward."""
+    trex.SERVER.capacity, trex.SERVER.strays = 0.0, strays
+    status, folder = run(tmp_path, bench(LOSS))
+    assert status == 4
+    assert "nothing comes back from port trex0 to trex1" in capsys.readouterr().err
+    assert folder is not None
+    assert not folder.journal.trials()
+    assert owners(trex) == [""] * 4
+
+
+@pytest.mark.parametrize("comes_back", [True, False])
+@pytest.mark.usefixtures("impatient")
+def test_a_dut_that_dies_in_mid_trial_has_failed_and_lost_nothing(
+    comes_back: bool, trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(start: int) -> None:
+        # Learning frames, the trial, learning frames twice after it, and those of the next trial.
+        trex.SERVER.capacity = 0.0 if start in {2, 3, 4} or (start > 4 and not comes_back) else 10_000.0
+
+    trex.SERVER.at_start = fail
+    status, folder = run(tmp_path, bench(HALF_A_SECOND))
+    assert folder is not None
+    failed, *others = folder.journal.trials().values()
+    assert [finding.reason for finding in failed.verdict.findings] == [Reason.PEER_FAILED]
+    if comes_back:
+        assert status == 0
+        assert [(trial.verdict.valid, trial.reading.counts.lost) for trial in others] == [(True, 0)]
+    else:
+        assert status == 4
+        assert not others
+        assert "nothing comes back" in capsys.readouterr().err
+
+
+def test_frames_that_come_after_the_drain_are_late_and_the_next_trial_waits_for_them(trex: Any, tmp_path: Path) -> None:
+    trex.SERVER.held, trex.SERVER.held_s = 5, 0.6
+    status, folder = run(tmp_path, bench(HALF_A_SECOND.replace("settle: 0 s", "settle: 1.2 s")))
+    assert status == 0
+    assert folder is not None
+    late, waited = folder.journal.trials().values()
+    assert [finding.reason for finding in late.verdict.findings] == [Reason.LATE]
+    assert (late.reading.counts.late, late.reading.counts.lost) == (5, 0)
+    assert waited.verdict.valid
+    assert waited.reading.drain_s == pytest.approx(2.4)
+    assert (waited.reading.counts.late, waited.reading.counts.lost) == (0, 0)
+
+
 def test_what_was_measured_is_kept_where_the_server_dies_in_mid_trial(
     trex: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    trex.SERVER.dies_at = 6  # each trial starts twice: learning frames and the load
+    trex.SERVER.dies_at = (
+        8  # each trial starts three times: learning frames, the load, and learning frames after a loss
+    )
     status, folder = run(tmp_path, bench(LOSS))
     said = capsys.readouterr().err
     assert status == 4
@@ -144,6 +204,7 @@ def test_a_load_that_the_server_cannot_send_is_stopped_at_its_time(trex: Any, tm
     assert "stop" in trex.SERVER.calls
     counts = [trial.reading.counts for trial in folder.journal.trials().values()]
     assert all(each.unsent_tester > 0 and each.lost == 0 for each in counts)
+    assert {each.late for each in counts} == {None}, "the server counts no groups after a stop"
 
 
 def test_frames_that_a_full_queue_threw_away_never_left_the_tester(trex: Any, tmp_path: Path) -> None:

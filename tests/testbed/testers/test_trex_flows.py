@@ -31,7 +31,7 @@ def stream_of(traffic: Traffic, way: Addressing) -> Any:
         "program": flow_program(traffic, way),
         "frames_per_s": 1000.0,
         "frames": None,
-        "group": None,
+        "group": 1,
         "stamped": False,
     }
     return make_stream(api, asked)
@@ -108,3 +108,18 @@ def test_flows_that_trex_cannot_make_are_refused_where_they_are_written(
     assert f"`flows: {instead}`" in str(refused.value)
     line = next(number for number, each in enumerate(text.splitlines(), 1) if "flows:" in each)
     assert f"bench.yaml:{line}:" in str(refused.value)
+
+
+@pytest.mark.parametrize("learning", ["{rate: 1 kpps}", "{flows: all}", "{again_after: 0 s}"])
+def test_flows_that_are_to_be_taught_are_refused_where_that_is_written(learning: str) -> None:
+    text = bench(LOSS, traffic=f"learning: {learning}")
+    with pytest.raises(WrongBenchFileError) as refused:
+        parse(text.encode(), Path("bench.yaml"))
+    said = str(refused.value)
+    assert "this traffic needs learning frames of every flow, and the tester `trex` cannot" in said
+    assert "write `learning: {flows: few}`, or choose a tester that can: `tester: {kind: packets}`" in said
+
+
+@pytest.mark.parametrize("learning", ["{flows: few}", "{}"])
+def test_a_few_learning_frames_are_what_trex_sends(learning: str) -> None:
+    parse(bench(LOSS, traffic=f"learning: {learning}").encode(), Path("bench.yaml"))

@@ -17,6 +17,7 @@ from nicbench.testbed.testers._trex_traffic import (
     Way,
     flow_program,
     reading_of,
+    silent_ways,
     udp_frame,
 )
 
@@ -41,6 +42,7 @@ def told(sent: int, received: Any, sampled: dict[str, Any] | None = None, arrive
             "flow_stats": {1: flow(sent, received), 513: flow(in_sample, in_sample), "global": {}},
             "latency": {513: {"err_cntrs": errors, "latency": sampled or {}}, "global": {"bad_hdr": 0}},
         },
+        later=None,
         time=SendingTime(taken_ns=10**9, overtime_ns=0, uncertainty_ns=1000),
         cpu_share=None,
         links_changed=frozenset(),
@@ -73,6 +75,14 @@ def test_frames_of_groups_that_did_not_leave_the_port_are_unsent() -> None:
 def test_one_frame_more_than_intended_is_no_frame_too_many() -> None:
     counts = reading_of([WAY], told(1001, 1001), NAMES).counts
     assert (counts.intended, counts.sent, counts.unsent_tester) == (1001, 1001, 0)
+
+
+def test_what_comes_after_the_drain_is_late_and_not_lost() -> None:
+    first = told(1000, 900)
+    counts = reading_of([WAY], replace(first, later=told(1000, 940).groups), NAMES).counts
+    assert (counts.received, counts.late, counts.lost) == (900, 40, 60)
+    assert reading_of([WAY], replace(first, later=first.groups), NAMES).counts.late == 0
+    assert reading_of([WAY], first, NAMES).counts.late is None
 
 
 def test_copies_are_no_frames_received() -> None:
@@ -130,6 +140,26 @@ def test_a_way_that_passes_nothing_beside_one_that_passes_all_is_believed() -> N
     ways, statistics = both_ways({0: 1000, 1: 0})
     ports = {**statistics.ports, 1: {**statistics.ports[1], "ipackets": 3}}
     assert reading_of(ways, replace(statistics, ports=ports), NAMES).counts.lost == 1000
+
+
+@pytest.mark.parametrize(
+    ("received", "arrived", "silent", "unclear"),
+    [
+        (0, 1, {0}, set()),
+        (1, 9, set(), set()),
+        (0, 8, {0}, {0}),  # no group counts them, or these are others
+        (NOT_AVAILABLE, 8, set(), set()),
+    ],
+)
+def test_a_way_is_silent_where_its_learning_frames_did_not_come(
+    received: Any, arrived: int, silent: set[int], unclear: set[int]
+) -> None:
+    """Those of the other way do not stand for them."""
+    ways = [Way("0->1", 0, 1, 8, 1, None), Way("2->1", 2, 1, 8, 2, None)]
+    groups = {1: {"rx_pkts": {1: received}}, 2: {"rx_pkts": {1: 8}}}
+    ports = {1: {"ipackets": 8 + arrived}}
+    found = silent_ways(ways, ports, {"flow_stats": groups})
+    assert [{way.transmit for way in each} for each in found] == [silent, unclear]
 
 
 def blind_for_the_sample(arrived: int) -> TrexStatistics:

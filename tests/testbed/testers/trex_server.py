@@ -53,7 +53,8 @@ class Server:
     ``limit`` is what TRex itself can send: it then sends every frame, only later. ``dies_at`` is the number of the
     start at which it dies, ``start_takes_s`` how long that call takes, ``end_told_after_s`` how late its end is told.
     ``time_factor`` is by how much longer than asked it sends. ``at_start`` is called with the number of each start.
-    At ``blind_ports`` flow counters do not work.
+    At ``blind_ports`` flow counters do not work. ``strays`` frames of others come to each port in a transmission. The
+    DUT passes nothing where its ``capacity`` is 0, and of a trial ``held`` frames only ``held_s`` after its end.
     """
 
     ports: dict[int, Port] = field(default_factory=lambda: {n: Port(mac=f"00:00:00:aa:00:0{n}") for n in range(4)})
@@ -75,6 +76,9 @@ class Server:
     ierrors: int = 0
     copies: float = 0.0
     blind_ports: frozenset[int] = frozenset()
+    strays: int = 0
+    held: int = 0
+    held_s: float = 0.0
     dead: bool = False
     at_start: Any = None
     starts: list[dict[str, Any]] = field(default_factory=list)
@@ -111,11 +115,16 @@ class Sending:
         self._begun = time.monotonic() + truth.start_takes_s / 2
         self._told_after_s = truth.end_told_after_s
         self._stopped: float | None = None
+        self.uncounted_since: float | None = None
 
     def progress(self) -> float:
         """The share of its frames that were sent."""
         now = time.monotonic() if self._stopped is None else self._stopped
         return 1.0 if self.length_s == 0.0 else min(1.0, max(0.0, (now - self._begun) / self.length_s))
+
+    def is_over_for(self, seconds: float) -> bool:
+        """Whether it had ended so long before now, or before groups were counted no more."""
+        return (self.uncounted_since or time.monotonic()) >= self._begun + self.length_s + seconds
 
     def stop(self) -> None:
         self._stopped = time.monotonic() if self._stopped is None else self._stopped
@@ -261,6 +270,8 @@ class Session:
             if time.monotonic() > end:
                 raise TRexTimeoutError(f"Timeout: operation took more than '{timeout}' seconds")
             time.sleep(0.001)
+        if self._server.sending is not None:
+            self._server.sending.uncounted_since = time.monotonic()
 
     def stop(self, ports: list[int], rx_delay_ms: int | None = None) -> None:
         self._alive("stop")
@@ -278,6 +289,9 @@ class Session:
             left = sum(sent) - int(sum(sent) * truth.dropped_in_queue)
             lasted = sending.length_s * sending.progress()
             passes = left if sending.duration_s < 0 else min(left, int(truth.capacity * lasted) + truth.queue)
+            passes = passes if truth.capacity else 0
+            if sending.duration_s >= 0 and not sending.is_over_for(truth.held_s):
+                passes = max(0, passes - truth.held)
             lost = sum(sent) - passes
             parts = [round(lost * frames / sum(sent)) if sum(sent) else 0 for frames in sent]
             found[number] = list(
@@ -328,6 +342,7 @@ class Session:
             sent = sum(frames for _, frames, _ in streams)
             told[number]["opackets"] += sent - int(sent * truth.dropped_in_queue)
             told[number ^ 1]["ipackets"] += sum(passed for _, _, passed in streams)
+            told[number ^ 1]["ipackets"] += truth.strays
             told[number ^ 1]["ierrors"] += truth.ierrors
         told["global"] = {"cpu_util": truth.cpu_util, "rx_cpu_util": 3.0, "queue_full": truth.queue_full}
         return {name: told[name] for name in (*ports, "global")}

@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 Stream = Dict[str, Any]
 """Keys: ``transmit`` (port), ``packet`` (hexadecimal), ``program`` (see ``make_stream``), ``frames_per_s``, ``frames``
-(None: until the time is over), ``group`` (None: uncounted), ``stamped``."""
+(None: until the time is over), ``group``, ``stamped``."""
 
 # The places of the client in a release, in a clone of trex-core, and in the client package of a release.
 CLIENT_FOLDERS = (
@@ -88,9 +88,7 @@ def make_stream(api: Any, stream: Stream) -> Any:
     program: List[Any] = variables + writes
     program.append(api.STLVmFixIpv4(offset=_IP_OFFSET))
     frames, rate = stream["frames"], stream["frames_per_s"]
-    counted = None
-    if stream["group"] is not None:
-        counted = (api.STLFlowLatencyStats if stream["stamped"] else api.STLFlowStats)(pg_id=stream["group"])
+    counted = (api.STLFlowLatencyStats if stream["stamped"] else api.STLFlowStats)(pg_id=stream["group"])
     return api.STLStream(
         packet=api.STLPktBuilder(pkt_buffer=bytes.fromhex(stream["packet"]), vm=api.STLScVmRaw(program)),
         mode=api.STLTXCont(pps=rate) if frames is None else api.STLTXSingleBurst(pps=rate, total_pkts=frames),

@@ -88,24 +88,34 @@ class Session:
         self._watcher = self._connected("nicbench-watch")
         return {}
 
-    def do_learn(self, ports: List[int], streams: List[Stream], send_within_s: float) -> Fields:
-        """Sends the frames of the streams, which are uncounted."""
+    def do_learn(self, ports: List[int], streams: List[Stream], send_within_s: float, settle_s: float) -> Fields:
+        """Sends the frames of the streams; gives TRex's statistics of them ``settle_s`` later."""
+        client, senders = self._client, _senders(streams)
         self._load(ports, streams)
-        senders = _senders(streams)
-        self._client.start(senders, mult="1", duration=-1, force=True)
-        self._client.wait_on_traffic(senders, timeout=send_within_s, rx_delay_ms=0)
-        return {}
+        client.clear_stats(ports)
+        client.start(senders, mult="1", duration=-1, force=True)
+        self._has_ended(senders, send_within_s)
+        self._sleep(settle_s)
+        told = self._statistics(ports, streams)
+        client.wait_on_traffic(senders, timeout=_EVENT_WITHIN_S, rx_delay_ms=0)
+        return told
 
     def do_trial(
-        self, ports: List[int], streams: List[Stream], duration_s: float, allowance_s: float, drain_s: float
+        self,
+        ports: List[int],
+        streams: List[Stream],
+        duration_s: float,
+        allowance_s: float,
+        drain_s: float,
+        settle_s: float,
     ) -> Fields:
         """One transmission: gives TRex's statistics, when its ports sent, and what the server told meanwhile.
 
         One that has not ended ``allowance_s`` after its time is stopped. TRex sends every frame even where its queues
         are full, only later, so that the load falls silently (trex-core 442). Frames are counted until ``drain_s``
-        after the end.
+        after the end, and once more ``settle_s`` later (``later``).
         """
-        client, senders, drain_ms = self._client, _senders(streams), round(1000 * drain_s)
+        client, senders = self._client, _senders(streams)
         self._load(ports, streams)
         client.clear_stats(ports)
         client.clear_events()
@@ -121,13 +131,11 @@ class Session:
             cpu_shares, stopped = self._follow(watch, senders, duration_s, allowance_s)
         finally:
             watch.end()
-        stopped = not self._wait_for_last(senders, drain_ms, stopped)
+        told = self._wait_for_last(ports, streams, drain_s, settle_s, stopped)
         changed, takers = self._told(ports)
         return {
-            "statistics": plain(client.get_stats(ports)),
-            "groups": plain(client.get_pgid_stats([stream["group"] for stream in streams])),
+            **told,
             "sent": {port: readings.plain() for port, readings in watch.readings.items()},
-            "stopped": stopped,
             "cpu_shares": cpu_shares,
             "links_changed": sorted(down | changed | self._down(ports)),
             "takers": takers,
@@ -204,16 +212,41 @@ class Session:
             self._sleep(STEP_S)
         return shares, False
 
-    def _wait_for_last(self, senders: List[int], drain_ms: int, stop: bool) -> bool:
-        """Waits for the event of the end and for the drain, or stops; whether the transmission ended by itself."""
-        if not stop:
-            try:
-                self._client.wait_on_traffic(senders, timeout=_EVENT_WITHIN_S, rx_delay_ms=drain_ms)
-            except self._api.TRexTimeoutError:
-                stop = True
-        if stop:
-            self._client.stop(senders, rx_delay_ms=drain_ms)
-        return not stop
+    def _wait_for_last(
+        self, ports: List[int], streams: List[Stream], drain_s: float, settle_s: float, stop: bool
+    ) -> Fields:
+        """Waits for the end, or stops, and for the last frames; gives the statistics, and whether it was stopped.
+
+        With ``wait_on_traffic`` and ``stop`` the server ceases to count by groups. So ``later``, what they have after
+        the settle time, is read before, and is None where the transmission was stopped.
+        """
+        client, senders = self._client, _senders(streams)
+        if stop or not self._has_ended(senders, _EVENT_WITHIN_S):
+            client.stop(senders, rx_delay_ms=round(1000 * drain_s))
+            told = {**self._statistics(ports, streams), "later": None, "stopped": True}
+            self._sleep(settle_s)
+            return told
+        self._sleep(drain_s)
+        told = self._statistics(ports, streams)
+        self._sleep(settle_s)
+        later = self._groups(streams)
+        client.wait_on_traffic(senders, timeout=_EVENT_WITHIN_S, rx_delay_ms=0)
+        return {**told, "later": later, "stopped": False}
+
+    def _has_ended(self, senders: List[int], within_s: float) -> bool:
+        """Waits for the event of the end; whether it came in time."""
+        latest = time.monotonic() + within_s
+        while self._is_active(senders):
+            if time.monotonic() >= latest:
+                return False
+            self._sleep(STEP_S)
+        return True
+
+    def _statistics(self, ports: List[int], streams: List[Stream]) -> Fields:
+        return {"statistics": plain(self._client.get_stats(ports)), "groups": self._groups(streams)}
+
+    def _groups(self, streams: List[Stream]) -> Any:
+        return plain(self._client.get_pgid_stats([stream["group"] for stream in streams]))
 
     def _sleep(self, seconds: float) -> None:
         if self._interrupted.wait(max(0.0, seconds)):

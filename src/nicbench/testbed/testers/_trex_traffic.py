@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -133,10 +134,14 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class TrexStatistics:
-    """The statistics of one trial. ``links_changed`` are ports whose link was down before or after it, or changed."""
+    """The statistics of one trial. ``later`` are the groups once more after the settle time, where they are known.
+
+    ``links_changed`` are ports whose link was down before or after it, or changed.
+    """
 
     ports: Mapping[Any, Any]
     groups: Mapping[str, Any]
+    later: Mapping[str, Any] | None
     time: SendingTime
     cpu_share: float | None
     links_changed: frozenset[int]
@@ -144,7 +149,7 @@ class TrexStatistics:
 
 def reading_of(ways: Sequence[Way], statistics: TrexStatistics, names: Mapping[int, str]) -> Reading:
     """The reading of a trial; ``names`` are the names of the ports by TRex's numbers, in the testbed's order."""
-    streams = tuple(_stream(way, statistics.groups, share) for way, share in _with_shares(ways, statistics))
+    streams = tuple(_stream(way, statistics, share) for way, share in _with_shares(ways, statistics))
     total = Counts.sum_of(stream.counts for stream in streams)
     for number in dict.fromkeys(way.receive for way in ways):
         _require_plausible(number, names[number], ways, statistics)
@@ -188,20 +193,25 @@ def _groups_of(way: Way) -> tuple[int, ...]:
     return (way.group,) if way.latency_group is None else (way.group, way.latency_group)
 
 
-def _stream(way: Way, groups: Mapping[str, Any], share_that_left: float) -> StreamReading:
+def _received(way: Way, groups: Mapping[str, Any], sent: int) -> int:
+    """The frames of a way that arrived: more than sent are copies, or frames that look like these (trex-core 650)."""
+    return min(sent, sum(_flow_count(groups, number, "rx_pkts", way.receive) for number in _groups_of(way)))
+
+
+def _stream(way: Way, statistics: TrexStatistics, share_that_left: float) -> StreamReading:
     """The reading of a way from its packet groups: the load and, where there is one, the latency sample within it."""
-    numbers = _groups_of(way)
+    groups, later = statistics.groups, statistics.later
     sent = round(_sent(way, groups) * share_that_left)
-    arrived = sum(_flow_count(groups, number, "rx_pkts", way.receive) for number in numbers)
-    received = min(sent, arrived)  # more than sent are copies, or frames that look like these (trex-core 650)
+    received = _received(way, groups, sent)
+    late = None if later is None else max(0, _received(way, later, sent) - received)
     counts = Counts(
         # TRex rounds the end of a transmission to a whole frame, so that it may send one more than intended.
         intended=max(way.intended, sent),
         sent=sent,
         unsent_tester=max(0, way.intended - sent),
         received=received,
-        lost=sent - received,
-        late=None,
+        lost=sent - received - (late or 0),
+        late=late,
         duplicated=None,
         reordered=None,
         corrupted=None,
@@ -302,7 +312,8 @@ def _port(number: int, name: str, ways: Sequence[Way], statistics: TrexStatistic
     of_groups = statistics.groups.get("flow_stats", {}).items()
     return PortReading(
         name=name,
-        foreign=_arrived_in_no_group(number, statistics),  # late frames are among them
+        # Late frames of earlier trials are among them.
+        foreign=_arrived_in_no_group(number, statistics.ports, statistics.groups),
         misdirected=sum(_arrived_at(number, group) for one, group in of_groups if one not in expected),
         receive_overrun=counters.get("ierrors"),
         counters=counters,
@@ -323,7 +334,7 @@ def _require_plausible(number: int, name: str, ways: Sequence[Way], statistics: 
         if way.receive == number and not _flow_count(statistics.groups, group, "rx_pkts", number)
     ]
     missing = sum(sent for _, sent in silent)
-    arrived = _arrived_in_no_group(number, statistics) or 0
+    arrived = _arrived_in_no_group(number, statistics.ports, statistics.groups) or 0
     if not missing or arrived < _MISCOUNTED * missing:
         return
     latency_groups = {way.latency_group for way in ways}
@@ -334,13 +345,33 @@ def _require_plausible(number: int, name: str, ways: Sequence[Way], statistics: 
     )
 
 
-def _arrived_in_no_group(number: int, statistics: TrexStatistics) -> int | None:
+def silent_ways(
+    ways: Sequence[Way], ports: Mapping[Any, Any], groups: Mapping[str, Any]
+) -> tuple[frozenset[Way], frozenset[Way]]:
+    """The ways of whose learning frames no group counted any, and those among them that may not be silent all the same.
+
+    Those end at a port at which so many frames arrived in no group that they may be these: see ``_require_plausible``.
+    """
+    flows = groups.get("flow_stats", {})
+    # A count that TRex does not give says nothing.
+    silent = [way for way in ways if _number(flows.get(way.group, {}).get("rx_pkts", {}).get(way.receive)) == 0]
+    missing = Counter[int]()
+    for way in silent:
+        missing[way.receive] += way.intended
+    unclear = {
+        number
+        for number, frames in missing.items()
+        if (_arrived_in_no_group(number, ports, groups) or 0) >= _MISCOUNTED * frames
+    }
+    return frozenset(silent), frozenset(way for way in silent if way.receive in unclear)
+
+
+def _arrived_in_no_group(number: int, ports: Mapping[Any, Any], groups: Mapping[str, Any]) -> int | None:
     """The frames that arrived at a port and belong to no packet group; None where arrivals are unknown."""
-    arrived = _number(statistics.ports.get(number, {}).get("ipackets"))
+    arrived = _number(ports.get(number, {}).get("ipackets"))
     if arrived is None:
         return None
-    groups = statistics.groups.get("flow_stats", {}).values()
-    return max(0, arrived - sum(_arrived_at(number, group) for group in groups))
+    return max(0, arrived - sum(_arrived_at(number, group) for group in groups.get("flow_stats", {}).values()))
 
 
 def _arrived_at(number: int, group: Mapping[str, Any]) -> int:

@@ -66,7 +66,7 @@ class Tester(ABC):
         """Sends the learning frames of trial ``number``, waits the settle time, and gives the ways they did not pass.
 
         Between this and ``trial`` no frames are on their way, and the counters of the path are read, so that learning
-        frames are in none of the differences. A tester that sends them in ``trial`` does not override this.
+        frames are in none of the differences. Of a tester that does not override this no dead path is found.
         """
         return frozenset()
 

@@ -18,7 +18,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.errors import EngineError, UsageError
-from nicbench.core.pattern import forward_of, frames_of_ways, share_of_load
+from nicbench.core.pattern import Way, forward_of, frames_of_ways, share_of_load
 from nicbench.core.quantity import FramesPerSecond
 from nicbench.core.traffic import Ability, Frames, Traffic
 from nicbench.core.trial import Purpose, Reading, TrialRequest
@@ -29,12 +29,13 @@ from nicbench.testbed.testers._trex_time import SendingTime, sending_time, worst
 from nicbench.testbed.testers._trex_traffic import (
     TrexStatistics,
     UnknownCountError,
-    Way,
     flow_program,
     reading_of,
     refuse_flows,
+    silent_ways,
     udp_frame,
 )
+from nicbench.testbed.testers._trex_traffic import Way as CountedWay
 from nicbench.testbed.testers.base import During, Setting, Tester, TesterFacts, TesterKind
 from nicbench.tuning.undo.base import Undo
 
@@ -43,12 +44,15 @@ Mac = Annotated[str, StringConstraints(pattern=r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}
 # RFC 2544 section 23: learning frames before the transmission.
 LEARNING_FRAMES: Final = 8
 LEARNING_FRAMES_PER_S: Final = 1000.0
+_FRAMES_IN_DOUBT: Final = 400
+"""So many are more than a DUT sends by itself meanwhile, also if it asks for each neighbour that it does not know."""
 GRACE_S: Final = 15.0
 # A transmission that goes on for longer than this beyond its time is stopped.
 ALLOWANCE_S: Final = 0.1
 ALLOWANCE_SHARE: Final = 0.01
 _SHARE_OF_SAMPLE: Final = 0.1
 _FIRST_LATENCY_GROUP: Final = 513
+_FIRST_LEARNING_GROUP: Final = 1025
 _SAMPLED: Final = frozenset({Purpose.LATENCY, Purpose.SOAK})
 _PLAIN: Final = "nicbench has it send plain Ethernet, IPv4 and UDP"
 
@@ -119,6 +123,7 @@ class Trex(TesterKind):
             Ability.TRAFFIC_CLASSES: _PLAIN,
             Ability.IPV6: _PLAIN,
             Ability.STREAM_BURSTS: "it is given one steady stream for each way",
+            Ability.LEARNING: f"it sends {LEARNING_FRAMES} on each way",
             Ability.NEIGHBOURS: "a TRex port that sends a load answers no requests",
         }
     )
@@ -136,8 +141,8 @@ class Trex(TesterKind):
         return (
             (
                 "The tester is TRex. It counts every frame and compares no payload: a frame that was altered counts as "
-                "returned where its headers are whole. Late, duplicated, reordered and corrupted frames of the load "
-                "are not measured by this tester."
+                "returned where its headers are whole. Duplicated, reordered and corrupted frames of the load are not "
+                "measured by this tester."
             ),
             (
                 "TRex stamps only frames of latency streams, in software on one core: latencies are of this sample, "
@@ -173,8 +178,8 @@ class _TrexStream:
     packet: str
     program: tuple[tuple[int, int, int], ...]
     frames_per_s: float
-    frames: int | None = None
-    group: int | None = None
+    frames: int | None
+    group: int
     stamped: bool = False
 
 
@@ -194,6 +199,15 @@ class _TrexTester(Tester):
     async def start(self) -> TesterFacts:
         return await self._server.take()
 
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        silent, unclear = await self._learn(request, addressing, LEARNING_FRAMES)
+        if unclear:
+            # Groups are not counted at a port, which the trial says, or the DUT sends frames of its own. Of one flow,
+            # for it may ask for the neighbour of each.
+            one_flow = self._traffic.model_copy(update={"flows": 1})
+            silent, unclear = await self._learn(request, addressing, _FRAMES_IN_DOUBT, one_flow)
+        return silent - unclear
+
     async def trial(
         self,
         number: int,
@@ -201,8 +215,6 @@ class _TrexTester(Tester):
         addressing: tuple[Addressing, ...],
         during: During | None = None,
     ) -> Reading:
-        await self._send_learning_frames(request, addressing)
-        await asyncio.sleep(request.settle_s)
         forward = set(forward_of([(way.transmit, way.receive) for way in addressing]))
         loaded = tuple(way for way in addressing if request.bidirectional or (way.transmit, way.receive) in forward)
         planned, ways = self._plan_streams(loaded, request)
@@ -215,18 +227,18 @@ class _TrexTester(Tester):
         try:
             told = await self._server.ask(
                 "trial",
-                within_s=request.duration_s + request.drain_s + 2 * GRACE_S,
+                within_s=request.duration_s + request.drain_s + request.settle_s + 2 * GRACE_S,
                 on_event=has_begun,
                 streams=[asdict(stream) for stream in planned],
                 duration_s=request.duration_s,
                 allowance_s=max(ALLOWANCE_S, ALLOWANCE_SHARE * request.duration_s),
                 drain_s=request.drain_s,
+                settle_s=request.settle_s,
             )
             await asyncio.gather(*beside)
         finally:
             for each in beside:
                 each.cancel()
-        await asyncio.sleep(request.settle_s)
         time = _time_of(planned, request.duration_s, told["sent"])
         if told["stopped"] and request.frames is None:
             # The frames that should have been sent in the time that the transmission took until it was stopped.
@@ -235,6 +247,7 @@ class _TrexTester(Tester):
         statistics = TrexStatistics(
             ports=told["statistics"],
             groups=told["groups"],
+            later=told["later"],
             time=time,
             cpu_share=max(told["cpu_shares"], default=None),
             links_changed=frozenset(told["links_changed"]),
@@ -248,14 +261,31 @@ class _TrexTester(Tester):
     async def close(self) -> None:
         await self._server.give_back()
 
-    async def _send_learning_frames(self, request: TrialRequest, addressing: Sequence[Addressing]) -> None:
-        """Sends a few uncounted frames on every way and its reverse."""
-        streams = [self._stream(way, request, LEARNING_FRAMES_PER_S, LEARNING_FRAMES) for way in addressing]
-        await self._server.ask(
-            "learn", within_s=2 * GRACE_S, streams=[asdict(stream) for stream in streams], send_within_s=GRACE_S
+    async def _learn(
+        self, request: TrialRequest, addressing: Sequence[Addressing], frames: int, traffic: Frames | None = None
+    ) -> tuple[frozenset[Way], frozenset[Way]]:
+        """Sends frames on every way and its reverse; gives the silent ways, and those of which that is not clear."""
+        streams, ways = [], {}
+        for group, way in enumerate(addressing, _FIRST_LEARNING_GROUP):
+            streams.append(self._stream(way, request, LEARNING_FRAMES_PER_S, frames, group, traffic=traffic))
+            ways[self._way(way, frames, group)] = (way.transmit, way.receive)
+        told = await self._server.ask(
+            "learn",
+            within_s=request.settle_s + 2 * GRACE_S,
+            streams=[asdict(stream) for stream in streams],
+            send_within_s=GRACE_S,
+            settle_s=request.settle_s,
         )
+        silent, unclear = silent_ways(list(ways), told["statistics"], told["groups"])
+        return frozenset(map(ways.__getitem__, silent)), frozenset(map(ways.__getitem__, unclear))
 
-    def _plan_streams(self, loaded: Sequence[Addressing], request: TrialRequest) -> tuple[list[_TrexStream], list[Way]]:
+    def _way(self, way: Addressing, intended: int, group: int, latency_group: int | None = None) -> CountedWay:
+        transmit, receive = self._ports[way.transmit], self._ports[way.receive]
+        return CountedWay(f"{way.transmit}->{way.receive}", transmit, receive, intended, group, latency_group)
+
+    def _plan_streams(
+        self, loaded: Sequence[Addressing], request: TrialRequest
+    ) -> tuple[list[_TrexStream], list[CountedWay]]:
         """The streams of a trial: a packet group for each way, and one for its sample where latency is measured."""
         ends = [(way.transmit, way.receive) for way in loaded]
         rate = share_of_load(ends) * (request.load_frames_per_s or 0.0)
@@ -275,17 +305,9 @@ class _TrexTester(Tester):
             own = [self._stream(way, request, rate - (sampled if latency_group else 0.0), rest, 1 + index)]
             if latency_group is not None:
                 own.append(self._stream(way, request, sampled, in_sample, latency_group, stamped=True))
-            ways.append(
-                Way(
-                    name=f"{way.transmit}->{way.receive}",
-                    transmit=self._ports[way.transmit],
-                    receive=self._ports[way.receive],
-                    # Each stream begins and ends with a whole frame.
-                    intended=sum(int(one.frames_per_s * request.duration_s) for one in own) if part is None else part,
-                    group=1 + index,
-                    latency_group=latency_group,
-                )
-            )
+            # Each stream begins and ends with a whole frame.
+            intended = sum(int(one.frames_per_s * request.duration_s) for one in own) if part is None else part
+            ways.append(self._way(way, intended, 1 + index, latency_group))
             planned += own
         return planned, ways
 
@@ -295,12 +317,13 @@ class _TrexTester(Tester):
         request: TrialRequest,
         frames_per_s: float,
         frames: int | None,
-        group: int | None = None,
+        group: int,
         *,
         stamped: bool = False,
+        traffic: Frames | None = None,
     ) -> _TrexStream:
         packet = udp_frame(self._traffic, way, int(request.frame_bytes))
-        program = flow_program(self._traffic, way)
+        program = flow_program(traffic or self._traffic, way)
         return _TrexStream(self._ports[way.transmit], packet.hex(), program, frames_per_s, frames, group, stamped)
 
 
