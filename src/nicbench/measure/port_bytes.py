@@ -110,7 +110,7 @@ def find_lost_ports(
 
     Such an interface is gone, or its host does not answer: whatever the tools say, nothing witnesses it.
     """
-    ends = dict.fromkeys(name for job in request.jobs for name in (job.client, job.server) if name in interfaces)
+    names = dict.fromkeys(name for job in request.jobs for name in (job.client, job.server) if name is not None)
     return tuple(
         Finding(
             reason=Reason.PEER_FAILED,
@@ -120,8 +120,8 @@ def find_lost_ports(
             text=f"{interfaces[name].device} ({name}) can no longer be read: the interface is gone, or its host does "
             "not answer",
         )
-        for name in ends
-        if name in readable and not has_bytes(after.get(name, {}))
+        for name in names
+        if name in interfaces and name in readable and not has_bytes(after.get(name, {}))
     )
 
 
