@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import asyncssh
 import pytest
 from pydantic import ValidationError
 
@@ -88,6 +89,48 @@ async def test_a_key_that_the_host_does_not_know_is_refused(sshd: Server) -> Non
     assert "ssh-copy-id" in str(error.next_step)
 
 
+class _AsksForPasswords(asyncssh.SSHServer):
+    """A server that takes no key, and keeps what it is told in its place."""
+
+    def __init__(self, told: list[str]) -> None:
+        self._told = told
+
+    def password_auth_supported(self) -> bool:
+        return True
+
+    def validate_password(self, username: str, password: str) -> bool:
+        self._told.append(password)
+        return False
+
+    def kbdint_auth_supported(self) -> bool:
+        return True
+
+    def get_kbdint_challenge(self, username: str, lang: str, submethods: str) -> bool:
+        self._told.append(submethods)
+        return False
+
+
+async def test_no_password_is_sent_whatever_the_ssh_configuration_says(sshd: Server, tmp_path: Path) -> None:
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(
+        "Host *\nPasswordAuthentication yes\nKbdInteractiveAuthentication yes\n"
+        "PreferredAuthentications keyboard-interactive,password\n"
+    )
+    told: list[str] = []
+    keys = [str(sshd.folder / "host")]
+    async with asyncssh.listen(
+        "127.0.0.1", 0, server_host_keys=keys, server_factory=lambda: _AsksForPasswords(told)
+    ) as (listening):
+        known = tmp_path / "known"
+        known.write_text(f"[127.0.0.1]:{listening.get_port()} {(sshd.folder / 'host.pub').read_text()}")
+        error = await _refusal(
+            sshd.host(address="127.0.0.1", port=listening.get_port(), proxy_command=None, known_hosts=str(known))
+        )
+
+    assert "refused every key" in error.message
+    assert told == []
+
+
 async def test_a_key_file_that_is_not_there_is_named(sshd: Server, tmp_path: Path) -> None:
     assert "no-such-key" in (await _refusal(sshd.host(key=str(tmp_path / "no-such-key")))).message
 
@@ -139,7 +182,7 @@ def test_options_that_cannot_be_are_refused(options: dict[str, object], said: st
         SshOptions.model_validate(options)
 
 
-async def test_a_key_that_the_agent_holds_is_enough(
+async def test_a_key_that_the_agent_holds_is_enough_and_the_agent_stays_here(
     sshd: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     socket = str(tmp_path / "agent")
@@ -150,6 +193,11 @@ async def test_a_key_that_the_agent_holds_is_enough(
         while subprocess.run(adding, check=False, stderr=subprocess.DEVNULL).returncode:
             assert agent.poll() is None
         assert (await sshd.host(key=None).run(("echo", "there"))).stdout == "there\n"
+        await close_connections()
+        (tmp_path / ".ssh").mkdir()
+        (tmp_path / ".ssh" / "config").write_text("Host *\nForwardAgent yes\n")
+        asking = ("sh", "-c", 'echo "agent: $SSH_AUTH_SOCK"')
+        assert (await sshd.host(key=None).run(asking)).stdout == "agent: \n", "the host must not use our keys"
         await close_connections()
     finally:
         agent.terminate()
