@@ -160,7 +160,7 @@ impl Trial {
         let changes: Vec<PortCounters> =
             counters.iter().zip(&self.baselines).map(|(after, before)| difference(before, after)).collect();
         let elsewhere = |stream: usize| self.sent_elsewhere.get(stream).copied().flatten();
-        let sent = |stream| elsewhere(stream).unwrap_or_else(|| self.sent(stream, &changes));
+        let sent = |stream| elsewhere(stream).unwrap_or_else(|| self.sent(stream, &changes).max(self.arrived(stream)));
         let sent: Vec<u64> = (0..self.names.len()).map(sent).collect();
         let analyser = &self.parts[0].analyser;
         let losses = analyser.losses(&sent);
@@ -237,6 +237,13 @@ impl Trial {
         let of_port: u64 = self.parts.iter().map(|part| part.accepted(port)).sum();
         let missing = of_port.saturating_sub(changes[port].completed);
         accepted - (u128::from(missing) * u128::from(accepted)).div_ceil(u128::from(of_port.max(1))) as u64
+    }
+
+    /// Frames of a stream, or of a copy of it, that came back: they were sent, whatever share of its port's it is given.
+    fn arrived(&self, stream: usize) -> u64 {
+        let tallies = self.parts[0].analyser.streams().iter().zip(&self.senders_of);
+        let same_sender = tallies.filter(|(_, sending)| **sending == self.senders_of[stream]);
+        same_sender.map(|(tally, _)| tally.received + tally.late + tally.corrupted).max().unwrap_or(0)
     }
 
     fn stream_reading(

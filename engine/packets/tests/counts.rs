@@ -71,6 +71,30 @@ fn what_the_tester_cannot_send_is_unsent_by_the_tester_and_not_lost() {
 }
 
 #[test]
+fn frames_that_came_back_were_sent_though_most_of_their_port_never_left_it() {
+    let mut first = port("t0", 1, json!({}));
+    first["link_bits_per_s"] = 10_000.into(); // three frames of 64 bytes until the end of the drain
+    let mut engine = Engine::with_ports("virtual", json!([first, port("t1", 0, json!({}))]));
+    let mut start = start(1, 1000.0, 64);
+    let mut second = start["streams"][0].clone();
+    (second["name"], second["rate_frames_per_s"]) = ("second".into(), 700.into());
+    start["streams"].as_array_mut().unwrap().push(second);
+    let (reading, _) = engine.trial(start);
+    let of = |stream: &Value, names: &[&str]| names.iter().map(|name| stream[*name].as_u64().unwrap()).sum::<u64>();
+    let streams = reading["streams"].as_array().unwrap();
+    assert!(streams.iter().all(|stream| stream["received"].as_u64().unwrap() > 0), "{reading}");
+    for stream in streams {
+        let fates = ["received", "late", "corrupted", "unattributed", "lost"];
+        assert_eq!(of(stream, &["sent"]), of(stream, &fates), "{stream}");
+        assert_eq!(
+            of(stream, &["intended"]),
+            of(stream, &["sent", "unsent_tester", "unsent_backpressure"]),
+            "{stream}"
+        );
+    }
+}
+
+#[test]
 fn what_a_lossless_port_refuses_is_backpressure() {
     let mut first = port("t0", 1, json!({"tester_ceiling_frames_per_s": 50_000}));
     first["lossless"] = true.into();

@@ -1,6 +1,8 @@
 //! Any lines as a controller's: each is refused with a reason or obeyed, over simulated ports, and what a trial counts
 //! adds up. What would open real ports or files stays out.
 
+use std::collections::HashSet;
+
 use nicbench_packets::error::EngineError;
 use nicbench_packets::generator::{Bench, Generator};
 use nicbench_packets::orders::{Order, Orders};
@@ -32,6 +34,8 @@ struct Lab {
     tester: Option<Box<dyn Tester>>,
     snapshot: Snapshot,
     generator: Option<Generator>,
+    /// A session refuses a number that it had: frames on their way would be those of the new trial.
+    used_trials: HashSet<u32>,
 }
 
 /// Ends a loop after many turns.
@@ -107,6 +111,9 @@ impl Lab {
         start.streams.iter_mut().filter_map(|stream| stream.pcap.as_mut()).for_each(|path| *path = CAPTURE.into());
         if start.streams.len() > MOST_STREAMS || start.streams.iter().any(|stream| stream.flows > 1 << 16) {
             return Ok(());
+        }
+        while !self.used_trials.insert(start.trial) {
+            start.trial = start.trial.wrapping_add(1);
         }
         check_streams(&plan::check(&start, &ports())?);
         let Some(tester) = &mut self.tester else { return Ok(()) };
