@@ -69,9 +69,9 @@ def test_sizes(size: dict[str, Any] | None, program: dict[str, Any]) -> None:
 
 def test_frames_are_as_large_as_their_headers_where_no_size_is_given() -> None:
     packet = [*UDP, header("vxlan"), header("ethernet"), header("ipv6")]
-    assert program_of(packet)["sizes"] == {"fixed": 14 + 20 + 8 + 8 + 14 + 40 + 4}
+    assert program_of(packet)["sizes"] == {"fixed": 14 + 20 + 8 + 8 + 14 + 40 + 4 + 4}  # the inner frame has an FCS too
     with pytest.raises(
-        OtgError, match=r"flows\[0\].size.fixed: 100 bytes have no room for the headers, which need 108"
+        OtgError, match=r"flows\[0\].size.fixed: 100 bytes have no room for the headers, which need 112"
     ):
         program_of(packet, size={"fixed": 100})
 

@@ -55,7 +55,7 @@ def read_flow(
         if flow.get(key):
             problems.not_implemented(f"{path}.{key}", why)
     draft = encode_packet(flow.get("packet") or (), f"{path}.packet", problems)
-    sizes = read_sizes(flow.get("size"), draft.at, seed, f"{path}.size", problems)
+    sizes = read_sizes(flow.get("size"), draft.at + draft.trailer_bytes, seed, f"{path}.size", problems)
     endpoints = (flow.get("tx_rx") or {}).get("port") or {}
     transmit, receive = str(endpoints.get("tx_name", "")), receivers(flow)
     port = ports[transmit]
