@@ -40,13 +40,40 @@ PASSES_NOTHING = "passes nothing"
 """The beginning of the reason where no frame came back at any load that was tried."""
 
 
-class Bounded(Frozen):
-    """A value with the interval known to contain it.
+class LossFloor(Frozen):
+    """A share of the frames that is lost at any load, with its 95 % interval (Poisson, over all trials below the knee).
 
-    ``lower`` is the highest load that passed, ``upper`` the lowest that failed; ``upper`` is ``None`` where the DUT
-    passed the maximum load (then it has *at least* ``value``), ``lower`` and ``value`` are ``None`` where nothing
-    passed (``reason_null`` says so). A bare value, without bounds and limit, was measured by others, and its source
-    does not state its precision.
+    A rate without loss then depends on the length of a trial alone: ``trials`` of ``trial_s`` seconds were counted.
+    """
+
+    ratio: float
+    lower: float
+    upper: float
+    trials: int
+    trial_s: float
+
+
+class Queue(Frozen):
+    """Frames that a DUT held back while a trial was sent: it took them faster than it forwards.
+
+    ``frames`` is the most that came back after the sending had ended, ``burst_frames_per_s`` the highest load of which
+    nothing was lost in ``trial_s`` (RFC 2544 section 26.1), although no queue bears it for long.
+    """
+
+    frames: float
+    burst_frames_per_s: float
+    trial_s: float
+
+
+class Bounded(Frozen):
+    """A value between two bounds that trials showed.
+
+    ``lower`` is the highest load up to which every trial passed, ``upper`` the lowest load from which on none did;
+    ``upper`` is ``None`` where the DUT passed the maximum load (then it has *at least* ``value``), ``lower`` and
+    ``value`` are ``None`` where nothing passed (``reason_null`` says so). Where trials of the same load disagreed,
+    ``some`` is the highest load that passed at all, and ``half`` the load that half of the trials passed; both are None
+    where every trial up to ``value`` passed and none above it. A bare value, without bounds and limit, was measured by
+    others, and its source does not state its precision.
     """
 
     value: float | None
@@ -55,11 +82,24 @@ class Bounded(Frozen):
     limited_by: LimitedBy | None = None
     n: int | None = None
     reason_null: str | None = None
+    some: float | None = Field(default=None, exclude_if=lambda known: known is None)
+    half: float | None = Field(default=None, exclude_if=lambda known: known is None)
+    shared_core: bool = Field(default=False, exclude_if=lambda is_set: not is_set)
+    """Whether other programs used the DUT's core in the trials that disagreed. The last five are since format 1.7."""
+    loss_floor: LossFloor | None = Field(default=None, exclude_if=lambda known: known is None)
+    """The loss at any load, where there is one: ``value`` is then the load at which half of the trials lose nothing."""
+    queue: Queue | None = Field(default=None, exclude_if=lambda known: known is None)
+    """The queue that was filled at loads above ``value``, which passed a trial without loss all the same."""
 
     @property
     def at_least(self) -> bool:
         """Whether the true value may be higher than any load that was tried."""
         return self.value is not None and self.upper is None and not self.is_bare
+
+    @property
+    def is_zone(self) -> bool:
+        """Whether trials between ``lower`` and ``upper`` disagreed: some passed, some failed."""
+        return self.some is not None
 
     @property
     def is_bare(self) -> bool:
@@ -337,7 +377,7 @@ def title_of_test(result: Result, tests: Mapping[str, str]) -> str:
 class Summary(Frozen):
     """The content of summary.json."""
 
-    format: str = "1.6"
+    format: str = "1.7"
     title: str
     verdict: ResultVerdict
     results: tuple[Result, ...] = Field(default_factory=tuple)
