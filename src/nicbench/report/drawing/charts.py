@@ -24,7 +24,6 @@ from nicbench.report.drawing.behind import units_of
 from nicbench.report.drawing.cutting import CUT_CAPTION, cut_intervals, cut_marks
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline
 from nicbench.report.glyphs import width, wrap
-from nicbench.report.numbers import only_below
 from nicbench.report.section import Section
 
 LINE_RATE = "line rate"
@@ -76,7 +75,7 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
             value = row.result.values.get(goal.value)
             rate = value if isinstance(value, Bounded) else Bounded(value=number_of(value))
             point = {"size": size, "goal": goal.name, "note": note_of([row.result], goal)}
-            if only_below(rate) and rate.upper is not None:
+            if rate.is_only_below and rate.upper is not None:
                 words = f"below {writer(columns[goal.value], [rate]).up(rate.upper)}"
                 below.append({**point, "rate": rate.upper * factor, "words": words})
             elif rate.value is not None:
