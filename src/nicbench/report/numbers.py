@@ -39,17 +39,18 @@ def frame_rate_decimals(form: Form, rates: Iterable[float]) -> int:
     return min(most, max(least, *wanted)) if wanted else least
 
 
-_MOST_DECIMALS = 6
+_MOST_DIGITS = 6
 
 
 def interval_decimals(lower: float, upper: float) -> int:
     """Returns the decimals of the ends of an interval, below 0 for tens: their last digit is worth half its width or
     less, so that an interval that is known to 20 % has two digits. The upper end has two at least.
     """
-    wanted = [1 - math.floor(math.log10(upper))] if upper > 0 else [0]
+    first = math.floor(math.log10(upper)) if upper > 0 else 0
+    wanted = [1 - first] if upper > lower else [_SIGNIFICANT_DIGITS - 1 - first]
     wanted += [-math.floor(math.log10(lower))] if lower > 0 else []
-    wanted += [-math.floor(math.log10((upper - lower) / 2.0))] if upper > lower else [2 + wanted[0]]
-    return min(_MOST_DECIMALS, max(wanted))
+    wanted += [-math.floor(math.log10((upper - lower) / 2.0))] if upper > lower else []
+    return min(_MOST_DIGITS - 1 - first, max(wanted))
 
 
 def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
