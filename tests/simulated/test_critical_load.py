@@ -9,8 +9,8 @@ import pytest
 
 from nicbench.core.result import LimitedBy
 from nicbench.search._critical_load import Course, CriticalLoadSearch
-from nicbench.search._simulated import SimulatedDut, SimulatedMachine
-from nicbench.search.base import CeilingReached, Goal, Limits, Outcome, Sample
+from nicbench.search.base import Goal, Limits, Outcome, Sample
+from tests.simulated.worlds import Dut, World
 
 COURSE = Course(total_s=140.0, first_trial_s=5.1, longer_by_s=0.1, pause_s=0.5)
 MAXIMUM = 1e6
@@ -30,35 +30,35 @@ def goal(loss_ratio: float = 1e-6) -> Goal:
     return Goal(name="critical", loss_ratio=loss_ratio)
 
 
-def searched(machine: SimulatedMachine, maximum: float = MAXIMUM, loss_ratio: float = 1e-6) -> Outcome:
+def searched(machine: World, maximum: float = MAXIMUM, loss_ratio: float = 1e-6) -> Outcome:
     return CriticalLoadSearch(COURSE, 1).run(machine.measure, [goal(loss_ratio)], limits(maximum))["critical"]
 
 
-def truth(dut: SimulatedDut, loss_ratio: float) -> float:
+def truth(dut: Dut, loss_ratio: float) -> float:
     """The load at which a frame is lost with this probability."""
     low, high = 0.0, 1e9
     for _ in range(80):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if dut.loss_probability(middle) < loss_ratio else (low, middle)
+        low, high = (middle, high) if dut.expected_ratio(middle) < loss_ratio else (low, middle)
     return low
 
 
-def sharp(_: random.Random, capacity: float) -> SimulatedDut:
+def sharp(_: random.Random, capacity: float) -> Dut:
     """Nothing is lost up to the capacity, and above it all that exceeds it."""
-    return SimulatedDut(capacity)
+    return Dut(capacity)
 
 
-def fast(draw: random.Random, capacity: float) -> SimulatedDut:
+def fast(draw: random.Random, capacity: float) -> Dut:
     """The loss falls by e with 0.1 to 1 % of the capacity."""
-    return SimulatedDut(capacity, early=10.0 ** draw.uniform(-5, -2), knee_width=10.0 ** draw.uniform(-3, -2))
+    return Dut(capacity, early=10.0 ** draw.uniform(-5, -2), knee_width=10.0 ** draw.uniform(-3, -2))
 
 
-def slow(draw: random.Random, capacity: float) -> SimulatedDut:
+def slow(draw: random.Random, capacity: float) -> Dut:
     """With 1 to 3 %: at the target the load is far below the capacity."""
-    return SimulatedDut(capacity, early=10.0 ** draw.uniform(-4, -2), knee_width=draw.uniform(0.01, 0.03))
+    return Dut(capacity, early=10.0 ** draw.uniform(-4, -2), knee_width=draw.uniform(0.01, 0.03))
 
 
-DROP_OFFS: tuple[Callable[[random.Random, float], SimulatedDut], ...] = (sharp, fast, slow)
+DROP_OFFS: tuple[Callable[[random.Random, float], Dut], ...] = (sharp, fast, slow)
 
 
 @pytest.mark.parametrize("cases", [9, pytest.param(60, marks=pytest.mark.acceptance)])
@@ -69,7 +69,7 @@ def test_the_true_critical_load_lies_in_the_interval_of_95_percent_of_the_duts(c
         maximum = 10.0 ** draw.uniform(5, 7)
         loss_ratio = 10.0 ** draw.uniform(-7, -5)
         dut = DROP_OFFS[number % len(DROP_OFFS)](draw, maximum * draw.uniform(0.1, 0.95))
-        rate = searched(SimulatedMachine(dut, number), maximum, loss_ratio).rate
+        rate = searched(World(dut, maximum, number), maximum, loss_ratio).rate
         expected = truth(dut, loss_ratio)
         assert rate.lower is not None
         assert rate.upper is not None, (number, rate)
@@ -84,7 +84,7 @@ def test_the_true_critical_load_lies_in_the_interval_of_95_percent_of_the_duts(c
 
 def test_the_interval_narrows_and_the_time_is_kept() -> None:
     search = CriticalLoadSearch(COURSE, 3)
-    machine = SimulatedMachine(SimulatedDut(4e5, early=1e-3, knee_width=0.01), 3)
+    machine = World(Dut(4e5, early=1e-3, knee_width=0.01), MAXIMUM, 3)
     outcome = search.run(machine.measure, [goal()], limits())["critical"]
     widths = [one.upper_frames_per_s - one.lower_frames_per_s for one in search.estimates]
     assert widths[-1] < widths[len(widths) // 2] < widths[2]
@@ -96,29 +96,27 @@ def test_the_interval_narrows_and_the_time_is_kept() -> None:
 
 
 def test_the_same_samples_lead_to_the_same_loads_and_the_same_answer() -> None:
-    machines = [SimulatedMachine(SimulatedDut(4e5, early=1e-3), 3) for _ in range(2)]
+    machines = [World(Dut(4e5, early=1e-3), MAXIMUM, 3) for _ in range(2)]
     one, other = (searched(machine) for machine in machines)
     assert one == other
     assert machines[0].trials == machines[1].trials
 
 
 def test_a_dut_that_carries_the_line_rate_has_at_least_that() -> None:
-    rate = searched(SimulatedMachine(SimulatedDut(2e7), 1), 1e7, 1e-6).rate
+    rate = searched(World(Dut(2e7), 1e7, 1), 1e7, 1e-6).rate
     assert rate.is_line_rate
     assert rate.value == 1e7
 
 
 def test_a_testers_ceiling_below_the_critical_load_is_told_as_the_limit() -> None:
-    for says in (True, False):
-        machine = SimulatedMachine(SimulatedDut(2e7), 1, ceiling_frames_per_s=6e6, says_ceiling=says)
-        rate = searched(machine, 1e7, 1e-6).rate
-        assert rate.at_least
-        assert rate.limited_by is LimitedBy.TESTER
-        assert rate.value == pytest.approx(6e6, rel=0.02)
+    rate = searched(World(Dut(2e7), 1e7, 1, ceiling=6e6), 1e7, 1e-6).rate
+    assert rate.at_least
+    assert rate.limited_by is LimitedBy.TESTER
+    assert rate.value == pytest.approx(6e6, rel=0.02)
 
 
 def test_a_dead_dut_passes_nothing_and_the_time_is_not_spent_on_it() -> None:
-    machine = SimulatedMachine(SimulatedDut(0.0), 1)
+    machine = World(Dut(1e-3), MAXIMUM, 1)
     outcome = searched(machine)
     assert outcome.rate.passes_nothing
     assert "the lowest load tried" in str(outcome.rate.reason_null)
@@ -126,7 +124,7 @@ def test_a_dead_dut_passes_nothing_and_the_time_is_not_spent_on_it() -> None:
 
 
 def test_a_dut_that_loses_at_any_load_has_no_critical_load_and_says_so() -> None:
-    rate = searched(SimulatedMachine(SimulatedDut(5e5, floor=0.01), 1)).rate
+    rate = searched(World(Dut(5e5, floor=0.01), MAXIMUM, 1)).rate
     assert rate.value is None
     assert "below 1000 frames/s" in str(rate.reason_null)
 
@@ -135,8 +133,9 @@ def test_a_bistable_dut_is_found_at_its_slow_state_or_named() -> None:
     """In the long run it is the slow state that loses: its capacity is the critical load."""
     named = 0
     for seed in range(4):
-        outcome = searched(SimulatedMachine(SimulatedDut(5e5, slow=0.8, dwell_s=10.0), seed))
-        is_named = any("the DUT does not lose frames alike at all times" in note for note in outcome.notes)
+        search, machine = CriticalLoadSearch(COURSE, 1), World(Dut(5e5, slow=0.8, dwell_s=10.0), MAXIMUM, seed)
+        outcome = search.run(machine.measure, [goal()], limits())["critical"]
+        is_named = any("the DUT does not lose frames alike at all times" in note for note in search.notes)
         named += is_named
         assert outcome.rate.value is not None
         assert is_named or outcome.rate.value == pytest.approx(4e5, rel=0.01)
@@ -145,74 +144,29 @@ def test_a_bistable_dut_is_found_at_its_slow_state_or_named() -> None:
 
 
 def test_too_few_frames_for_the_target_are_named() -> None:
-    outcome = searched(SimulatedMachine(SimulatedDut(4e3), 1), 1e4, 1e-7)
-    assert any("too few to see a loss ratio of 0.0000001" in note for note in outcome.notes)
+    search, machine = CriticalLoadSearch(COURSE, 1), World(Dut(4e3), 1e4, 1)
+    search.run(machine.measure, [goal(1e-7)], limits(1e4))
+    assert any("too few to see a loss ratio of 0.0000001" in note for note in search.notes)
 
 
 def test_disturbed_trials_count_half_and_mark_the_answer() -> None:
-    machine = SimulatedMachine(SimulatedDut(4e5), 1)
+    machine = World(Dut(4e5), MAXIMUM, 1)
     search = CriticalLoadSearch(COURSE, 1)
-    disturbed = lambda load, time: machine.measure(load, time).model_copy(update={"valid": False})  # noqa: E731
+    disturbed = lambda load, time: machine.measure(load, time).model_copy(update={"is_even": False})  # noqa: E731
     outcome = search.run(disturbed, [goal()], limits())["critical"]
     assert outcome.disturbed
-    assert outcome.notes[0] == f"{outcome.trials} of {outcome.trials} trials were disturbed and count half"
+    assert search.notes[0] == f"{outcome.trials} of {outcome.trials} trials were disturbed and count half"
 
 
-@pytest.mark.parametrize("says", [True, False], ids=["it is told so", "the trial shows it"])
-@pytest.mark.parametrize("first", [1, 3, 6, 10])
-def test_a_tester_that_falls_short_for_a_while_moves_the_critical_load_no_lower(first: int, says: bool) -> None:
-    """From the `first` trial on a tester of 1 Mpps sends 100 kpps in two trials, without a frame lost."""
-    machine, made = SimulatedMachine(SimulatedDut(4e5), 1), list[float]()
+def test_a_tester_that_falls_short_for_a_while_moves_the_critical_load_no_lower() -> None:
+    """In two trials a tester of 1 Mpps sends 100 kpps, without a frame lost: they count at what was sent."""
+    machine = World(Dut(4e5), MAXIMUM, 1)
 
     def measure(load: float, duration_s: float) -> Sample:
-        made.append(load)
-        if load <= 1e5 or not first <= len(made) < first + 2:
-            return machine.measure(load, duration_s)
-        if says and first > 1:
-            raise CeilingReached(1e5)
-        short = machine.measure(1e5, duration_s)
-        intended = int(load * duration_s)
-        counts = {"intended": intended, "unsent_tester": intended - short.counts.sent}
-        update = {"load_frames_per_s": load, "valid": False, "counts": short.counts.model_copy(update=counts)}
-        return short.model_copy(update=update)
-
-    outcome = CriticalLoadSearch(COURSE, 1).run(measure, [goal()], limits())["critical"]
-    rate = outcome.rate
-    assert rate.lower is not None
-    assert rate.upper is not None, rate
-    assert rate.lower <= 4e5 * 1.001
-    assert rate.upper >= 4e5
-    assert rate.limited_by is LimitedBy.DUT
-
-
-def test_a_tester_that_sends_less_from_some_trial_on_is_said_to_and_no_ceiling() -> None:
-    """A DUT of 400 kpps; from the fifth trial on the tester sends no more than 300 kpps."""
-    whole = SimulatedMachine(SimulatedDut(4e5), 1)
-    slow = SimulatedMachine(SimulatedDut(4e5), 1, ceiling_frames_per_s=3e5, says_ceiling=False)
-
-    def measure(load: float, duration_s: float) -> Sample:
-        return (whole if len(whole.trials) < 4 else slow).measure(load, duration_s)
-
-    outcome = CriticalLoadSearch(COURSE, 1).run(measure, [goal()], limits())["critical"]
-    assert outcome.rate.limited_by is not LimitedBy.TESTER
-    assert outcome.rate.lower is not None
-    assert outcome.rate.lower <= 4e5 * 1.001
-    assert outcome.rate.upper is None or outcome.rate.upper >= 4e5
-    assert any("which is a disturbance and no ceiling: at last none above" in note for note in outcome.notes)
-
-
-def test_what_was_measured_before_the_tester_sent_less_than_the_minimum_stands() -> None:
-    machine = SimulatedMachine(SimulatedDut(4e5), 1)
-
-    def measure(load: float, duration_s: float) -> Sample:
-        if len(machine.trials) >= 8:
-            raise CeilingReached(500.0)
+        machine.ceiling = 1e5 if 3 <= len(machine.trials) < 5 else None
         return machine.measure(load, duration_s)
 
-    outcome = CriticalLoadSearch(COURSE, 1).run(measure, [goal()], limits())["critical"]
-    assert outcome.rate.lower is not None
-    assert outcome.rate.lower <= 4e5 <= (outcome.rate.upper or 1e9)
-    most = max(trial.load_frames_per_s for trial in machine.trials)
-    said = f"the tester sent 500 frames/s at last, less than the minimum load, and {most:.0f} frames/s in an earlier"
-    assert any(note.startswith(said) for note in outcome.notes)
-    assert not outcome.converged
+    rate = CriticalLoadSearch(COURSE, 1).run(measure, [goal()], limits())["critical"].rate
+    assert rate.lower is not None
+    assert rate.lower <= 4e5 * 1.001
+    assert rate.upper is None or rate.upper >= 4e5

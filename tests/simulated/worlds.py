@@ -181,7 +181,7 @@ class World:
         return low
 
     def truths(self, goal: Goal) -> tuple[float, float]:
-        """The lowest and the highest rate that may be called true: with the shares as a whole, or in the trials made."""
+        """The lowest and the highest rate that may be called true, by the model or in the trials made."""
         dut = self.dut
         if not (dut.noise or dut.drift_per_s or dut.slope or dut.slow < 1.0):
             truth = self.truth(goal)
@@ -243,6 +243,8 @@ def _bistable(draw: random.Random, capacity: float) -> Dut:
     return Dut(capacity, slow=draw.uniform(0.6, 0.97), dwell_s=draw.uniform(2.0, 60.0))
 
 
+HELD = 0.9
+"""So many intervals of a class hold the rate; docs/searches.md has the shares of a thousand of each."""
 CLASSES: dict[str, Callable[[random.Random, float], Dut]] = {
     "sharp": _sharp,
     "soft": _soft,

@@ -52,9 +52,13 @@ def _cases(size: int | str, traffic: Traffic) -> Iterator[tuple[int, tuple[Strea
         yield from ((one.frame_bytes, every) for one in found.sizes)
 
 
-def list_frame_sizes(bench: BenchFile) -> tuple[Size, ...]:
-    """Every frame size and mix of the tests, each once, in the order in which the tests send them."""
-    written = dict.fromkeys(size for test in bench.tests for size in test.build().frame_sizes())
+def list_frame_sizes(bench: BenchFile, *, calibrated: bool = False) -> tuple[Size, ...]:
+    """Every frame size and mix of the tests, each once, in the order in which the tests send them; ``calibrated`` are
+    those at which the tester's own limits are measured before the first test.
+    """
+    methods = [test.build() for test in bench.tests]
+    wanted = [one for one in methods if not calibrated or getattr(one, "needs_calibration", False)]
+    written = dict.fromkeys(size for one in wanted for size in one.frame_sizes())
     sizes = (size if isinstance(size, int) else bench.traffic.mix(size) for size in written)
     return tuple(size for size in sizes if size is not None)
 

@@ -56,7 +56,7 @@ class Verdict(Frozen):
 
     findings: tuple[Finding, ...] = ()
     adjusted: bool = Field(default=False, exclude_if=lambda adjusted: not adjusted)
-    """Others used the DUT's core, and nothing else was found: an estimating search accounts for that."""
+    """Others used the DUT's core, and nothing else was found: the zones of a search account for that."""
 
     @property
     def valid(self) -> bool:
@@ -97,6 +97,8 @@ class Sample(Frozen):
     """Whether the sample belongs to a warm-up run: nothing is concluded from it."""
     verdict: Verdict
     at_s: float | None = None
+    took_s: float | None = Field(default=None, exclude_if=lambda known: known is None)
+    """The time from its request to its verdict, everything around it included; None in older journals."""
 
     @classmethod
     def id_of(cls, number: int) -> str:

@@ -98,6 +98,14 @@ def _number(result: Result, name: str) -> float | None:
 CEILING_ROOM = 0.01
 
 
+class CeilingReached(Exception):  # noqa: N818 - a finding, no error
+    """The tester repeatedly could not send what was asked; ``rate_frames_per_s`` is what it sent."""
+
+    def __init__(self, rate_frames_per_s: float) -> None:
+        super().__init__(f"the tester sends no more than {rate_frames_per_s:.0f} frames/s")
+        self.rate_frames_per_s = rate_frames_per_s
+
+
 class TrialRepeats(RepeatRule[Trial]):
     """Of invalid trials the least disturbed is used; a shortfall of the tester that comes twice is its ceiling."""
 
@@ -238,8 +246,8 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
 
         async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
             nonlocal traffic_ns
-            update = {"load_frames_per_s": load_frames_per_s, "duration_s": duration_s}
-            update["bidirectional"] = self._offered.ways.bidirectional
+            update: dict[str, Any] = {"load_frames_per_s": load_frames_per_s, "duration_s": duration_s}
+            update |= {"bidirectional": self._offered.ways.bidirectional, "adjusts": True}
             trial, _ = await self.sample(point, request.model_copy(update=update), repeats=False)
             self._shares.note_trial(trial)
             self._trials[trial.id] = trial
@@ -376,13 +384,18 @@ def queued_s(reading: Reading) -> float | None:
     latency exceeds the least by half of that time. A pause of the DUT at the end delays the last frames, and one in the
     middle all that follow, so that the smaller of both times counts.
     """
-    streams = [stream for stream in reading.streams if stream.counts.received]
-    if not streams or any(stream.arrivals is None or stream.latency is None for stream in streams):
+    came = [stream for stream in reading.streams if stream.counts.received]
+    timed = [(one.arrivals, one.latency) for one in came if one.arrivals is not None and one.latency is not None]
+    if not timed or len(timed) < len(came):
         return None
-    late_s = []
-    for stream in streams:
-        arrivals, latency = stream.arrivals, stream.latency
-        assert arrivals is not None and latency is not None  # noqa: S101 - as found above
-        tail_ns = arrivals.last_ns - reading.offering_ns - latency.minimum_ns
-        late_s.append(min(tail_ns, 2.0 * (latency.mean_ns - latency.minimum_ns)) / 1e9)
-    return max(0.0, *late_s)
+    return max(
+        0.0,
+        *(
+            min(
+                arrivals.last_ns - reading.offering_ns - latency.minimum_ns,
+                2.0 * (latency.mean_ns - latency.minimum_ns),
+            )
+            / 1e9
+            for arrivals, latency in timed
+        ),
+    )

@@ -259,9 +259,7 @@ class LiveContext(ABC, Generic[SampleT, RequestT]):
         self._repeats = Repeats(test.estimate_s, rule)
         self._points_measured = 0
 
-    async def sample(
-        self, point: dict[str, Any], request: RequestT, *, repeats: bool = True
-    ) -> tuple[SampleT, bool]:
+    async def sample(self, point: dict[str, Any], request: RequestT, *, repeats: bool = True) -> tuple[SampleT, bool]:
         """One judged sample, repeated where invalid; True where the least disturbed of several had to be used."""
         sequence, self._points_measured = self._points_measured, self._points_measured + 1
         name = self._test.name

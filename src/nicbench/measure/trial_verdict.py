@@ -128,10 +128,11 @@ class Evidence(Frozen):
 def judge(evidence: Evidence, thresholds: Thresholds, *, adjusts: bool = False) -> Verdict:
     """Every threshold that was passed, in the order of the table.
 
-    Where whoever asked for the trial ``adjusts`` for a core that others use too, that alone does not make it invalid.
+    Where whoever asked for the trial ``adjusts`` for a core that others use too, as the zones of a search do, that
+    alone does not make it invalid.
     """
     findings = tuple(_findings(evidence, thresholds))
-    shared = bool(findings) and all(finding.threshold == SHARED_CORE for finding in findings)
+    shared = bool(findings) and all(finding.reason is Reason.DUT_DISTURBED for finding in findings)
     return Verdict(findings=findings, adjusted=adjusts and shared)
 
 

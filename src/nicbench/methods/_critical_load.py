@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, model_validator
@@ -106,10 +107,10 @@ async def search_critical_load(
                 "limited_by": outcome.rate.limited_by.words if outcome.rate.limited_by else None,
                 "search_trials": len(found.trial_ids),
                 "search_traffic_s": found.traffic_s,
-                "limit": _limit_words(outcome),
+                "limit": _limit_words(outcome, search.notes),
             },
             verdict=_verdict(outcome),
-            disturbances=outcome.notes[:1] if outcome.disturbed else (),
+            disturbances=search.notes[:1] if outcome.disturbed else (),
             trials=found.trial_ids,
         )
     )
@@ -231,10 +232,10 @@ def _model_values(estimate: Estimate | None) -> Values:
     return values
 
 
-def _limit_words(outcome: Outcome) -> str | None:
+def _limit_words(outcome: Outcome, notes: Sequence[str]) -> str | None:
     """Describes in words what restricts the figure; None where nothing does."""
     rate = outcome.rate
-    said = [rate.reason_null] if rate.reason_null else list(outcome.notes)
+    said = [rate.reason_null] if rate.reason_null else list(notes)
     if rate.at_least:
         said.insert(0, _OPEN_ABOVE.get(rate.limited_by, _OPEN))
     return "; ".join(said) or None

@@ -10,15 +10,20 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from nicbench.core.base import Frozen
 from nicbench.core.described import OneLine
 from nicbench.core.frame_size import Size, words_of
-from nicbench.core.quantity import FramesPerSecond, Ratio
+from nicbench.core.quantity import FramesPerSecond, Ratio, Seconds
 from nicbench.core.registry import find
 from nicbench.core.result import Bounded, number_of
-from nicbench.core.units import format_rate
-from nicbench.methods._trial_times import Validation
+from nicbench.core.units import format_digits, format_rate
+from nicbench.methods._trial_times import TrialTimes, Validation
 from nicbench.methods.base import Context, Values
-from nicbench.search.base import Outcome, Search, check_loads
+from nicbench.search.base import Ended, Limits, Outcome, Search, check_loads
 from nicbench.stats.intervals import Agreement
 
+TRIALS_IN_TIME: Final = 12
+BESIDE_S: Final = 0.3
+"""What a trial takes beside its traffic and pauses."""
+NEAR_CEILING: Final = 0.95
+"""A rate that comes so near what the tester sent may be the tester's."""
 NDR_AND_PDR = {"NDR": 0.0, "PDR": 0.005}
 # RFC 2544 section 24: a search may use shorter trials, "but the final determination SHOULD be made with full length".
 FULL_TRIAL_S = 60.0
@@ -38,17 +43,19 @@ class SearchChoice(Frozen):
 
     plugins: ClassVar[str] = "nicbench.search"
 
-    kind: str = "mlr"
-    """The search: `mlr` (MLRsearch), `bisect`, `estimate` or `step-down`."""
+    kind: str = "guided"
+    """The search: `guided`, `mlr` (MLRsearch, RFC 9971) or `step-down` (RFC 2544)."""
     goals: Annotated[dict[str, GoalRatio], OneLine()] = Field(default_factory=lambda: dict(NDR_AND_PDR), min_length=1)
     """The share of frames that may be lost, by name."""
     precision: Ratio = Field(default=0.005, gt=0.0, lt=0.5)
     """Relative width of the reported interval."""
     maximum_trials: int = Field(default=60, ge=2)
-    """Most trials for each frame size, without repeats and without the first trial that shows what the tester cannot
-    send. A search that ends early reports a wider interval.
+    """Most trials for each frame size. A search that ends early reports a wider interval."""
+    time: Annotated[Seconds, Field(gt=0.0)] | None = None
+    """The time for all frame sizes of the test. A search that runs out of it ends with what its trials showed. Without
+    it, `guided` takes at most the time of twelve trials at each size, the others as many trials as they need.
     """
-    minimum_load: Annotated[FramesPerSecond, Field(gt=0.0)] = 1000.0
+    minimum_load: Annotated[FramesPerSecond, Field(gt=0.0)] = 1.0
     """Below this load the search gives up."""
     maximum_load: FramesPerSecond | None = None
     """The highest load that is tried; without it the line rate, or what the tester can send. For a device that is
@@ -65,7 +72,7 @@ class SearchChoice(Frozen):
         """Reads the search's own keys; an unknown kind is left to the bench file's checks, which know its position."""
         if not isinstance(written, dict):
             return written
-        kind = written.get("kind", "mlr")
+        kind = written.get("kind", "guided")
         search = find("nicbench.search", Search).get(kind) if isinstance(kind, str) else None
         if search is None:
             return written
@@ -104,6 +111,14 @@ class SearchChoice(Frozen):
         """Returns the search."""
         kind = find("nicbench.search", Search)[self.kind]
         return kind(kind.Options.model_validate(self.model_extra or {}))
+
+    def time_s(self, times: TrialTimes, sizes: int) -> float | None:
+        """Returns the time for so many frame sizes together; ``None`` where there is no limit."""
+        if self.time is not None or self.kind != "guided":
+            return self.time
+        of_trial_s = times.estimate_s(1) + BESIDE_S
+        validations_s = len(self.goals) * (self.validation_s(times.duration) or 0.0)
+        return sizes * (TRIALS_IN_TIME * of_trial_s + validations_s)
 
     def validation_s(self, trial_s: float) -> float | None:
         """Returns the length of the trial that confirms the answer; ``None`` if all are as long or none is wanted."""
@@ -151,3 +166,31 @@ def _span(rate: Bounded) -> str:
     if len(known) < 2:
         return f"{'at least' if rate.lower is not None else 'less than'} {known[0]}" if known else "no rate"
     return " to ".join(known)
+
+
+_ENDED: Final = {
+    Ended.TRIALS: "the trials were spent",
+    Ended.TIME: "the time was spent",
+    Ended.STOPPED: "the run was interrupted",
+}
+
+
+def say_notes(outcome: Outcome, limits: Limits) -> tuple[str, ...]:
+    """Returns in words what a search left open, and what was misleading."""
+    said = []
+    rate, why = outcome.rate, _ENDED.get(outcome.ended, "the search ended")
+    if outcome.disturbed:
+        said.append("in the trials that failed the tester was disturbed: their losses may be due to it")
+    if not outcome.is_settled and rate.lower is not None and rate.upper is not None:
+        width = format_digits(100.0 * (1.0 - rate.lower / rate.upper))
+        said.append(f"{why} after {outcome.trials} trials: the ends are {width} % apart")
+    elif not outcome.is_settled and outcome.wanted_validation_s is None:
+        said.append(f"{why} after {outcome.trials} trials")
+    if outcome.wanted_validation_s is not None:
+        said.append(f"{why} before a trial of {outcome.wanted_validation_s:g} s could confirm the rate")
+    if outcome.misleading_frames_per_s is not None:
+        said.append(
+            f"at {format_rate(outcome.misleading_frames_per_s)} shorter trials met the goal and one of "
+            f"{limits.longest_trial_s:g} s did not: below it only trials of that length count"
+        )
+    return tuple(said)

@@ -25,7 +25,7 @@ from nicbench.core.table import Column, ImportTable, ResultTable
 from nicbench.core.traffic import Ability
 from nicbench.core.trial import Latency, Trial, TrialRequest
 from nicbench.methods._circumstances import describe_circumstances
-from nicbench.search.base import Goal, Limits, Outcome, Search
+from nicbench.search.base import Ended, Goal, Limits, Outcome, Search
 from nicbench.stats.sample import Series
 
 _OF_THIS_PROJECT = re.compile(r"(?<=\?) \(methods\.md [^)]*\)\.| \(methods\.md [^)]*\)|, search/\w+\.py")
@@ -38,12 +38,18 @@ Values = dict[str, Value]
 
 
 class SearchResult(Frozen):
-    """The outcomes of a search by goal, its cost, and the lowest limit that the tester showed (None: it had none)."""
+    """The outcomes of a search by goal, its cost, and the highest load that the tester sent."""
 
     outcomes: dict[str, Outcome]
     trial_ids: tuple[str, ...]
     traffic_s: float
-    ceiling_frames_per_s: float | None = None
+    took_s: float
+    most_sent_frames_per_s: float
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the run was interrupted."""
+        return any(outcome.ended is Ended.STOPPED for outcome in self.outcomes.values())
 
 
 class Promise(Frozen):
@@ -325,6 +331,8 @@ class FrameMethod(Method):
 
     measures = "frames"
     gives_points = True
+    needs_calibration: ClassVar[bool] = True
+    """Whether the tester's own limits are measured at its frame sizes before the first test."""
     chooses_ways: ClassVar[bool] = False
     """Whether its trials load other ways than all of the pattern alike."""
     takes_broadcasts: ClassVar[bool] = False

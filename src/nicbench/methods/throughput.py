@@ -1,9 +1,9 @@
 """Throughput (RFC 2544 section 26.1): the highest rate at which the DUT loses no frame (NDR), or only a share (PDR).
 
-Steps, for each frame size: the tester's own ceiling is known, measured without a DUT; a search looks, between a minimum
-load and min(line rate, ceiling), for the highest load that meets each goal; every load is one judged trial, and one of
-full length confirms the answer (section 24). Verified: each frame is recognised by its signature, its payload compared,
-and a trial that the tester made invalid is not the DUT's.
+Steps, for each frame size: a search looks, between a minimum load and the line rate, for the highest load that meets
+each goal; every load is one judged trial, and one of full length confirms the answer (section 24). Where a rate comes
+near what the tester sends, its ceiling is measured without a DUT. Verified: each frame is recognised by its signature,
+its payload compared; losses that the tester may have caused are not charged to the DUT.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from nicbench.methods._rate_columns import (
     zero_loss,
 )
 from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
-from nicbench.methods._throughput import SELF_CHECK, SearchChoice, known_rate_values
+from nicbench.methods._throughput import NEAR_CEILING, SELF_CHECK, SearchChoice, known_rate_values, say_notes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
 from nicbench.search.base import Goal as SearchGoal
-from nicbench.search.base import Limits, Outcome, highest_load, lowest_load
+from nicbench.search.base import Ended, Limits, Outcome, highest_load, lowest_load
 
 _NDR = ImportColumn(
     value="ndr_frames_per_s",
@@ -76,6 +76,7 @@ class Throughput(FrameMethod):
 
     kind: ClassVar[str] = "throughput"
     takes_broadcasts: ClassVar[bool] = True
+    needs_calibration: ClassVar[bool] = False
     question: ClassVar[str] = "How many frames a second does {subject} pass without loss, by frame size?"
 
     class Options(Frozen):
@@ -209,16 +210,20 @@ class Throughput(FrameMethod):
         )
 
     async def run(self, context: Context) -> tuple[Result, ...]:
+        self._time_left_s, self._sizes_left = (
+            self.options.search.time_s(self.options.trial, self.points()),
+            self.points(),
+        )
         return await measure_sizes(context, self.options.frame_bytes, self._measure_size)
 
     async def _measure_size(self, context: Context, size: Size) -> Result:
-        options = self.options.search
-        times = self.options.trial
+        """Searches at one frame size, in its part of the time that is left for the test.
+
+        The tester's ceiling is measured without a DUT only where a rate comes near what the tester sent.
+        """
+        options, times = self.options.search, self.options.trial
         line_rate = context.line_rate_frames_per_s(size)
-        ceiling = await context.ceiling_frames_per_s(size)
-        if ceiling is not None and ceiling <= 0.0:
-            return self._without_tester(size, line_rate)
-        maximum, limited_by = highest_load(line_rate, ceiling, options.maximum_load)
+        maximum, limited_by = highest_load(line_rate, None, options.maximum_load)
         limits = Limits(
             minimum_load_frames_per_s=lowest_load(options.minimum_load, maximum),
             maximum_load_frames_per_s=maximum,
@@ -227,13 +232,19 @@ class Throughput(FrameMethod):
             trial_duration_s=times.duration,
             validation_duration_s=options.validation_s(times.duration),
             maximum_trials=options.maximum_trials,
+            time_s=None if self._time_left_s is None else max(1e-3, self._time_left_s / self._sizes_left),
         )
         goals = tuple(SearchGoal(name=name, loss_ratio=ratio) for name, ratio in options.goals.items())
         request = self._request(size)
         found = await context.search(options.build(), size_parameters(size), request, goals, limits)
-        if found.ceiling_frames_per_s is not None:  # the ceiling as learnt in the search, which the report uses
-            ceiling = found.ceiling_frames_per_s
+        self._sizes_left -= 1
+        if self._time_left_s is not None:
+            self._time_left_s -= found.took_s
+        if not found.most_sent_frames_per_s:
+            return self._without_tester(size, line_rate)
         rates = {name.lower(): outcome.rate for name, outcome in found.outcomes.items()}
+        is_near = any((rate.value or 0.0) >= NEAR_CEILING * found.most_sent_frames_per_s for rate in rates.values())
+        ceiling = await context.ceiling_frames_per_s(size) if is_near and not found.is_stopped else None
         return Result(
             id=f"{self.name}/{size_label(size)}",
             method=self.kind,
@@ -250,7 +261,9 @@ class Throughput(FrameMethod):
                 "search_traffic_s": found.traffic_s,
             },
             verdict=_verdict(found.outcomes),
-            disturbances=_notes(found.outcomes),
+            disturbances=tuple(
+                f"{name}: {note}" for name, outcome in found.outcomes.items() for note in say_notes(outcome, limits)
+            ),
             trials=found.trial_ids,
         )
 
@@ -260,7 +273,7 @@ class Throughput(FrameMethod):
 
     def _without_tester(self, size: Size, line_rate: float) -> Result:
         """Returns the result of a tester that can send nothing: no trial is made."""
-        reason = "the tester sends nothing, not even without a DUT: its ceiling is 0"
+        reason = "the tester sent nothing"
         nothing = Bounded(value=None, limited_by=LimitedBy.TESTER, n=0, reason_null=reason)
         names = [name.lower() for name in self.options.search.goals]
         return Result(
@@ -291,13 +304,11 @@ def _percent(rate: Bounded, line_rate: float) -> float | None:
 
 
 def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:
-    """Returns the verdict; incomplete without a usable trial, which is not the same as a DUT that passes nothing."""
-    if any(outcome.trials == 0 for outcome in outcomes.values()):
+    """Returns the verdict; incomplete without a usable trial, which is not the same as a DUT that passes nothing, and
+    where the run was interrupted.
+    """
+    if any(outcome.trials == 0 or outcome.ended is Ended.STOPPED for outcome in outcomes.values()):
         return ResultVerdict.INCOMPLETE
     if any(outcome.disturbed for outcome in outcomes.values()):
         return ResultVerdict.DISTURBED
     return ResultVerdict.VALID
-
-
-def _notes(outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:
-    return tuple(f"{name}: {note}" for name, outcome in outcomes.items() for note in outcome.notes)

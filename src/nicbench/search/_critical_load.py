@@ -20,8 +20,8 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
 from nicbench.core.units import format_digits
-from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.search._zones import reachable_frames_per_s
+from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.critical_load import MODELS, CriticalLoad, Posterior
 
 COVERAGE = 0.99
@@ -93,7 +93,7 @@ class CriticalLoadSearch(Search):
         self._seed = seed
 
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
-        """Measures until the time is over, or no load brings a frame back; ``notes`` says what speaks against the answer.
+        """Measures until the time is over, or no load brings a frame back; ``notes`` then says what speaks against it.
 
         A trial counts at the load that was sent. No more is asked for than the tester is known to send.
         """

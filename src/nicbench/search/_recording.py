@@ -11,37 +11,33 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nicbench.core.result import LossFloor
-from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.search._zones import (
+    CERTAINLY,
     FLOOR_LOW,
     Decision,
-    Vote,
     Zones,
     find_floor,
+    forwarded_rate,
     is_validated,
     open_gaps,
     outcomes_of,
     read,
 )
+from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
 from nicbench.stats.shortfalls import Offer, find_constant_share
 
 FRAMES_WANTED = 1.0
 """A trial offers this many frames over the precision, where a longer one can: fewer do not resolve it."""
 LONGEST_S = 10.0
-"""No trial is made longer than this for the sake of its frames."""
+LONGEST_SHARE = 1.0 / 12.0
+"""No trial is made longer than this, or than this share of a search's time, for the sake of its frames."""
 FLOOR_ENOUGH = 0.4
 """The ratio of a floor is known where its interval is no wider than this part of it,"""
 FLOOR_TRIALS = 16
 """or as well as so many trials tell."""
-CERTAINLY = 8
-"""A DUT that lost so many frames more than the goal allows did not fail by chance."""
-FAR = 1.1
-"""A trial at a load of so many times the upper end shows what a DUT does under overload, and not its limit."""
 AGREEING = 3
 CHANCE = 0.04
 """A sign test leaves this much to chance."""
-TELLS_RATE = 0.25
-"""A trial tells the rate that a DUT forwards where it lost, or held back, more than this part of the precision."""
 
 
 class Spent(Exception):  # noqa: N818 - it ends a search, it is no error
@@ -158,13 +154,13 @@ class DrivenSearch(Search):
                 load = max(limits.minimum_load_frames_per_s, min(load, limits.maximum_load_frames_per_s))
                 return TrialRequest(load, duration_at(load, limits))
         for floor in floors.values():
-            if floor is not None and (load := choose_for_floor(floor, samples, limits)) is not None:
-                return TrialRequest(load, duration_at(load, limits))
+            telling = None if floor is None else choose_for_floor(floor, samples, limits)
+            if telling is not None:
+                return TrialRequest(telling, duration_at(telling, limits))
         for zones in settled:
             unsure = find_unconfirmed(zones, self.options.trials_per_bound, limits)
             if unsure is not None:
-                duration_s = max(unsure.sample.duration_s, duration_at(unsure.load_frames_per_s, limits))
-                return TrialRequest(unsure.load_frames_per_s, duration_s)
+                return TrialRequest(unsure, duration_at(unsure, limits))
         if unvalidated:
             return TrialRequest(unvalidated[0].load_frames_per_s, limits.longest_trial_s)
         return None
@@ -178,82 +174,62 @@ class DrivenSearch(Search):
 def duration_at(load_frames_per_s: float, limits: Limits) -> float:
     """Returns how long a trial lasts at this load: as asked for, or longer where it offers too few frames."""
     wanted_s = FRAMES_WANTED / limits.precision / load_frames_per_s
-    return max(limits.trial_duration_s, min(wanted_s, LONGEST_S))
+    return max(limits.trial_duration_s, min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf)))
 
 
-def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> Vote | None:
-    """Returns an end of the zones that too few trials confirm; the lower end comes first.
+def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
+    """Returns a load at which an end of the zones wants a further trial; None where both ends are confirmed.
 
-    Each trial tells of the highest load that it would have passed: no less than its load where it passed, less where it
-    failed, and the rate itself where it was too much for the DUT. An end is confirmed by ``wanted`` trials at it, and by
-    a sign test over all trials at its load or above: that half of the trials would pass the lower end, or fail the upper
-    one, is no chance (``CHANCE``). Where the rates that were told agree, they do in place of that test.
+    Each trial tells what the DUT carried: no less than the load where it passed, less where it failed, and the rate
+    itself where it was too much. An end is confirmed by ``wanted`` trials, and by a sign test over the trials at its
+    load or above: that half of them carry the lower end, or fail at the upper one, is no chance (``CHANCE``). Rates that
+    were told and agree, failures that repeat, and a longer trial that validates make that test superfluous.
     """
-    step, room = zones.step(limits), 0.25 * limits.precision
-    far = FAR * (zones.none or zones.votes[-1]).load_frames_per_s
-    told = [_tell(vote, zones.goal, limits) for vote in zones.votes]
-    if any(vote.decision is Decision.FAIL and rate is None for vote, rate in zip(zones.votes, told, strict=True)):
-        told = [None] * len(told)  # losses begin below the rate that is forwarded, which then says nothing of the goal
-    known = [
-        (vote, rate)
-        for vote, rate in zip(zones.votes, told, strict=True)
-        if _is_full(vote, limits) and vote.load_frames_per_s <= far
-    ]
-    is_sharp = _agree(zones, [rate for rate in told if rate is not None], limits) or _repeats(zones, limits)
-    for end, decision in ((zones.none, Decision.FAIL), (zones.every, Decision.PASS)):
-        if end is None:
-            continue
-        load = end.load_frames_per_s
-        at_or_above = [(vote, rate) for vote, rate in known if vote.load_frames_per_s >= load * (1.0 - CLOSE)]
-        low, high = (load - step, load) if decision is Decision.PASS else (load, load + step)
-        near = sum(
-            vote.decision is decision and low * (1.0 - CLOSE) <= vote.load_frames_per_s <= high * (1.0 + CLOSE)
-            for vote, _ in known
-        )
-        if near < (wanted if decision is Decision.PASS and not zones.goal.loss_ratio else 1):
-            return end
-        bears = sum(
-            vote.decision is Decision.PASS or (rate or 0.0) >= load * (1.0 - room) for vote, rate in at_or_above
-        )
-        exceeds = sum(
-            vote.decision is Decision.PASS or (rate or 0.0) > load * (1.0 + room) for vote, rate in at_or_above
-        )
-        lacks = sum(rate is not None and rate < load * (1.0 - room) for _, rate in at_or_above)
-        fails = sum(
-            vote.decision is Decision.FAIL
-            and (rate <= load * (1.0 + room) if rate is not None else vote.load_frames_per_s <= load + step)
-            for vote, rate in at_or_above
-        )
-        # Trials between the ends that tell no rate speak against either end, each by half.
-        between = [
-            vote.decision
-            for vote, rate in known
-            if rate is None and load - step < vote.load_frames_per_s < load + step and vote.load_frames_per_s != load
-        ]
-        if decision is Decision.PASS:
-            chance = _chance(bears, lacks + between.count(Decision.FAIL) // 2)
-        else:
-            chance = _chance(fails, exceeds + between.count(Decision.PASS) // 2)
-        if chance > CHANCE and not is_sharp:
-            return end
+    if zones.lower is None or zones.every is None or limits.validation_duration_s is not None:
+        return None
+    told = {id(vote): rate for vote, rate in zones.told}
+    full = [vote for vote in zones.votes if vote.sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)]
+    step = zones.step(limits)
+    is_sharp = _agree(zones, limits) or _repeats(zones, limits)
+    if zones.none is not None and zones.upper is not None:
+        load = zones.none.load_frames_per_s
+        near = [vote for vote in full if load * (1.0 - CLOSE) <= vote.load_frames_per_s <= load + step]
+        fails = sum(vote.decision is Decision.FAIL and told.get(id(vote), 0.0) <= zones.upper for vote in near)
+        passes = sum(vote.decision is Decision.PASS and load - step < vote.load_frames_per_s for vote in full)
+        if not is_sharp and _chance(fails, 0 if zones.told else passes // 2) > CHANCE:
+            return load
+    load = zones.every.load_frames_per_s
+    near = [vote for vote in full if vote.load_frames_per_s >= load - step]
+    passes = sum(vote.decision is Decision.PASS for vote in near)
+    if passes < (wanted if not zones.goal.loss_ratio and not zones.some else 1):
+        return load
+    bears = sum(
+        (vote.decision is Decision.PASS and vote.load_frames_per_s >= zones.lower * (1.0 - CLOSE)) or id(vote) in told
+        for vote in full
+    )
+    fails = sum(vote.decision is Decision.FAIL and vote.load_frames_per_s < load + step for vote in full)
+    if not is_sharp and _chance(bears, 0 if zones.told else fails // 2) > CHANCE:
+        return load
     return None
 
 
-def _agree(zones: Zones, told: Sequence[float], limits: Limits) -> bool:
+def _agree(zones: Zones, limits: Limits) -> bool:
     """Returns whether most of the rates that were forwarded are one rate, between a load that passed and one that
     failed; a flood may have brought another to light.
     """
-    if zones.some is not None or zones.every is None or zones.none is None:
+    if zones.disagree or zones.every is None or zones.none is None or not zones.told:
         return False
     low, high = zones.every.load_frames_per_s, zones.none.load_frames_per_s
     room = max(0.5 * limits.precision * high, 1.5 / zones.none.sample.duration_s)
-    agreeing = [rate for rate in told if low - room <= rate <= high + room]
-    return len(agreeing) >= max(AGREEING, len(told) - 1) and max(agreeing) - min(agreeing) <= room
+    rates = [forwarded_rate(vote.sample, zones.goal, limits) for vote in zones.votes if vote.decision is Decision.FAIL]
+    known = [rate for rate in rates if rate is not None]
+    agreeing = [rate for rate in known if low - room <= rate <= high + room]
+    return len(agreeing) >= max(AGREEING, len(known) - 1) and max(agreeing) - min(agreeing) <= room
 
 
 def _repeats(zones: Zones, limits: Limits) -> bool:
     """Returns whether trials at the upper end lost alike, and so much that none passes by chance."""
-    if zones.some is not None or zones.none is None:
+    if zones.disagree or zones.none is None:
         return False
     load, near = zones.none.load_frames_per_s, 0.1 * limits.precision
     there = [one.sample.counts for one in zones.votes if abs(one.load_frames_per_s - load) <= near * load]
@@ -264,29 +240,10 @@ def _repeats(zones: Zones, limits: Limits) -> bool:
     return len(there) > 1 and lost >= CERTAINLY and max(ratios) - min(ratios) <= room
 
 
-def _tell(vote: Vote, goal: Goal, limits: Limits) -> float | None:
-    """Returns the rate that a failed trial forwarded; of one beyond twice the rate it is another matter (livelock)."""
-    return None if vote.decision is not Decision.FAIL else forwarded_rate(vote.sample, goal, limits)
-
-
-def _is_full(vote: Vote, limits: Limits) -> bool:
-    return vote.sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)
-
-
 def _chance(agreeing: int, contradicting: int) -> float:
     """Returns the probability that as many trials agree, or more, where half of them do."""
     trials = agreeing + contradicting
     return sum(math.comb(trials, count) for count in range(agreeing, trials + 1)) / 2.0**trials
-
-
-def forwarded_rate(sample: Sample, goal: Goal, limits: Limits) -> float | None:
-    """Returns the load at which the goal would just be met if the DUT forwarded as much as it did in a trial that was
-    too much for it; None of any other trial.
-    """
-    least = TELLS_RATE * limits.precision
-    if not sample.counts.received or max(sample.counts.loss_ratio, sample.queued_share) < least:
-        return None
-    return sample.forwarded_frames_per_s / (1.0 - goal.loss_ratio)
 
 
 def _is_dead(samples: Sequence[Sample], limits: Limits) -> bool:

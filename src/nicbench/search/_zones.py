@@ -1,11 +1,11 @@
 """From trials to an answer of three zones: every trial passed up to A, some did up to B, none above.
 
-Each trial first decides for itself (``decide``): its load was passed, was failed, or the trial leaves that open. An open
-trial still guides a search. The same rule serves every search, so that they differ in the loads they choose alone.
+Each trial first decides for itself (``decide``): its load was passed, was failed, or the trial leaves that open. An
+open trial still guides a search. The rule is one for every search, so that they differ in the loads they choose alone.
 
 - A trial passes at the load that was *sent*, however unevenly: the DUT forwarded that many frames in that time.
-- A trial fails where the DUT lost more than the goal allows, or held back a growing queue: a load that it takes and does
-  not forward in time is not sustained. The losses must be more than a tester's pauses explain: frames that were due
+- A trial fails where the DUT lost more than the goal allows, or held back a growing queue: a load that it takes and
+  does not forward in time is not sustained. The losses must be more than a tester's pauses explain: frames that were due
   while it paused leave in a burst, and a DUT may lose as many of them as it would carry evenly. Where they are not, an
   even trial fails at the load raised by the longest pause, and an uneven one is open.
 - Where a validation trial failed, shorter passes at its load or above misled and do not count.
@@ -25,6 +25,17 @@ from nicbench.search.base import CLOSE, Ended, Goal, Limits, Outcome, Sample
 
 SUSTAINED = 0.5
 """A queue that grows by more than this part of the precision, as a share of the load, is not sustained."""
+TELLS_RATE = 0.25
+"""A trial tells the rate that a DUT forwards where it lost, or held back, more than this part of the precision."""
+NEAR = 10.0
+"""Trials within so many precisions above the upper end tell of the DUT's limit, and not of what overload does to it."""
+CERTAINLY = 8
+"""A DUT that lost so many frames more than the goal allows did not fail by chance."""
+SLIGHT = 1e-3
+ENOUGH = 4
+"""So many trials at one load that pass, or fail by few frames, are no chance."""
+APART = 0.0025
+"""Loads that differ relatively by more are others."""
 ZONE_RESOLUTION = 0.34
 """Where trials disagree over a zone, its ends need no narrower steps than this part of it."""
 FLOOR_LOSSES = 5
@@ -84,6 +95,16 @@ def decide(sample: Sample, goal: Goal, limits: Limits) -> Vote:
     return Vote(Decision.FAIL if sample.is_even else Decision.OPEN, raised, sample)
 
 
+def forwarded_rate(sample: Sample, goal: Goal, limits: Limits) -> float | None:
+    """Returns the load at which the goal would just be met if the DUT forwarded as much as it did in a trial that was
+    too much for it; None of any other trial.
+    """
+    least = TELLS_RATE * limits.precision
+    if not sample.counts.received or max(sample.counts.loss_ratio, sample.queued_share) < least:
+        return None
+    return sample.forwarded_frames_per_s / (1.0 - goal.loss_ratio)
+
+
 @dataclass(frozen=True)
 class Zones:
     """All trials of a search, read for one goal; ``every``, ``lowest_fail``, ``highest_pass`` and ``none`` are in
@@ -99,6 +120,49 @@ class Zones:
     none: Vote | None
     """The lowest load from which on no trial passed."""
     misleading_frames_per_s: float | None
+    told: tuple[tuple[Vote, float], ...]
+    """Failed trials near the upper end with the rate that each forwarded; empty where losses begin below that rate."""
+
+    @property
+    def lower(self) -> float | None:
+        """The rate that every trial carried: ``every``, or less where a failed trial near it forwarded less.
+
+        Where losses begin slowly a few passes are chance: until there are more of them, that is the next lower load that
+        passed.
+        """
+        if self.every is None:
+            return None
+        load = self.every.load_frames_per_s
+        if self.lowest_fail is not None and _is_slight(self.lowest_fail, self.goal):
+            there = [one for one in self._decided(Decision.PASS) if one <= load * (1.0 + CLOSE)]
+            if sum(one > load * (1.0 - APART) for one in there) < ENOUGH:
+                load = max((one for one in there if one <= load * (1.0 - APART)), default=load)
+        return min(load, *(rate for _, rate in self.told), math.inf)
+
+    @property
+    def upper(self) -> float | None:
+        """The rate that no trial carried: ``none``, or more where a failed trial forwarded more.
+
+        Where losses begin slowly a few failures by few frames are chance: until there are more of them, that is the next
+        higher load that failed.
+        """
+        if self.none is None:
+            return None
+        load = self.none.load_frames_per_s
+        if _is_slight(self.none, self.goal):
+            there = [one for one in self._decided(Decision.FAIL) if one >= load * (1.0 - CLOSE)]
+            if sum(one < load * (1.0 + APART) for one in there) < ENOUGH:
+                load = min((one for one in there if one >= load * (1.0 + APART)), default=load)
+        return max(load, *(rate for _, rate in self.told), 0.0)
+
+    def _decided(self, decision: Decision) -> list[float]:
+        return [vote.load_frames_per_s for vote in self.votes if vote.decision is decision]
+
+    @property
+    def disagree(self) -> bool:
+        """Whether some trials carried what others did not."""
+        told = min((rate for _, rate in self.told), default=math.inf)
+        return self.some is not None or (self.every is not None and told < self.every.load_frames_per_s)
 
     @property
     def some(self) -> Vote | None:
@@ -109,9 +173,15 @@ class Zones:
         """Returns how near two loads have to be, in frames per second, so that nothing is left to find between them."""
         top = (self.none or self.highest_pass or self.votes[-1]).load_frames_per_s
         step = max(limits.precision * top, limits.step_frames_per_s)
-        if self.some is None or self.none is None or self.every is None:
+        if not self.disagree or self.lower is None or self.upper is None:
             return step
-        return max(step, ZONE_RESOLUTION * (self.none.load_frames_per_s - self.every.load_frames_per_s))
+        return max(step, ZONE_RESOLUTION * (self.upper - self.lower))
+
+
+def _is_slight(vote: Vote, goal: Goal) -> bool:
+    """Returns whether a trial failed by so few of many frames that the next may pass."""
+    counts = vote.sample.counts
+    return 0.0 < counts.failed - goal.loss_ratio * counts.offered < min(CERTAINLY, SLIGHT * counts.offered)
 
 
 def read(samples: Iterable[Sample], goal: Goal, limits: Limits, *, open_fails: bool = False) -> Zones:
@@ -133,7 +203,38 @@ def read(samples: Iterable[Sample], goal: Goal, limits: Limits, *, open_fails: b
     highest_pass = passes[-1] if passes else None
     every = next((one for one in reversed(passes) if lowest_fail is None or _is_below(one, lowest_fail)), None)
     none = next((one for one in fails if highest_pass is None or _is_below(highest_pass, one)), None)
-    return Zones(goal, tuple(votes), every, lowest_fail, highest_pass, none, misleading)
+    told = _find_told(votes, every, none, goal, limits)
+    return Zones(goal, tuple(votes), every, lowest_fail, highest_pass, none, misleading, told)
+
+
+def _find_told(
+    votes: Sequence[Vote], every: Vote | None, none: Vote | None, goal: Goal, limits: Limits
+) -> tuple[tuple[Vote, float], ...]:
+    """Returns the failed trials near the upper end with the rate that each forwarded.
+
+    Further up a DUT may forward less because it is overloaded. Where some trial failed without telling a rate losses
+    begin below it, and it says nothing of the goal; a rate above a lower end that differs by less than a rest of the
+    precision from it is that end.
+    """
+    if every is None or none is None:
+        return ()
+    low, high = every.load_frames_per_s, none.load_frames_per_s
+    fails = [
+        vote
+        for vote in votes
+        if vote.decision is Decision.FAIL
+        and vote.load_frames_per_s <= high * (1.0 + NEAR * limits.precision)
+        and vote.sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)
+    ]
+    rates = [forwarded_rate(vote.sample, goal, limits) for vote in fails]
+    if any(rate is None for rate in rates):
+        return ()
+    room = TELLS_RATE * limits.precision
+    return tuple(
+        (vote, low if low * (1.0 - room) <= rate < low else high if high < rate <= high * (1.0 + room) else rate)
+        for vote, rate in zip(fails, rates, strict=True)
+        if rate is not None
+    )
 
 
 def _is_below(one: Vote, other: Vote) -> bool:
@@ -174,18 +275,26 @@ def _counts(vote: Vote, votes: Sequence[Vote], misleading: float | None, limits:
     )
 
 
-def find_half(zones: Zones) -> float | None:
-    """Returns the load that half of the trials passed: below it as many failed as passed above it. None where no trial
-    contradicts another.
-    """
-    if zones.some is None:
+def _find_some(zones: Zones) -> float | None:
+    """Returns the highest rate that some trials carried, where others did not."""
+    if not zones.disagree or zones.highest_pass is None:
         return None
-    counted = [vote for vote in zones.votes if vote.decision is not Decision.OPEN]
-    loads = sorted({vote.load_frames_per_s for vote in counted})
+    return max(zones.highest_pass.load_frames_per_s, *(rate for _, rate in zones.told), 0.0)
+
+
+def find_half(zones: Zones) -> float | None:
+    """Returns the load that half of the trials carried: below it as many carried less as carried more above it. None
+    where no trial contradicts another.
+    """
+    if not zones.disagree:
+        return None
+    told = dict((id(vote), rate) for vote, rate in zones.told)
+    passed = [vote.load_frames_per_s for vote in zones.votes if vote.decision is Decision.PASS]
+    failed = [told.get(id(vote), vote.load_frames_per_s) for vote in zones.votes if vote.decision is Decision.FAIL]
+    loads = sorted({*passed, *failed})
 
     def balance(load: float) -> int:
-        fails = sum(one.decision is Decision.FAIL and one.load_frames_per_s <= load for one in counted)
-        return fails - sum(one.decision is Decision.PASS and one.load_frames_per_s >= load for one in counted)
+        return sum(one <= load for one in failed) - sum(one >= load for one in passed)
 
     below = max((load for load in loads if balance(load) <= 0), default=loads[0])
     above = min((load for load in loads if balance(load) >= 0), default=loads[-1])
@@ -222,7 +331,7 @@ def find_floor(samples: Sequence[Sample], goal: Goal) -> LossFloor | None:
 
 
 def _share_one_ratio(trials: Sequence[Sample], ratio: float) -> bool:
-    """Returns whether losses differ from one share of the frames by chance alone: in sum, and each half of the loads."""
+    """Returns whether losses differ from one share of the frames by chance alone, and do not grow with the load."""
     expected = [ratio * one.counts.offered for one in trials]
     lost = [one.counts.failed for one in trials]
     distance = sum((seen - mean) ** 2 / mean for seen, mean in zip(lost, expected, strict=True))
@@ -273,21 +382,20 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: End
     floor = find_floor(samples, goal)
     if floor is not None and (goal.loss_ratio > 0.0 or _explains(floor, zones)):
         return _outcome_of_floor(samples, goal, floor, zones, ended)
-    lower, upper = zones.every, zones.none
-    validated = lower is None or is_validated(zones, limits)
+    validated = is_validated(zones, limits)
     rate = Bounded(
-        value=lower.load_frames_per_s if lower else None,
-        lower=lower.load_frames_per_s if lower else None,
-        upper=upper.load_frames_per_s if upper else None,
+        value=zones.lower,
+        lower=zones.lower,
+        upper=zones.upper,
         limited_by=_find_limit(zones, limits),
         n=len(samples),
-        reason_null=None if lower else _explain_none(samples, zones, goal, limits),
-        some=zones.some.load_frames_per_s if zones.some else None,
-        half=find_half(zones) if lower else None,
-        shared_core=lower is not None and _is_core_shared(zones),
-        queue=find_queue(samples, goal, limits) if lower else None,
+        reason_null=_explain_none(samples, zones, goal, limits) if zones.every is None else None,
+        some=_find_some(zones),
+        half=find_half(zones) if zones.every else None,
+        shared_core=_is_core_shared(zones),
+        queue=find_queue(samples, goal, limits) if zones.every else None,
     )
-    deciding = [one.sample for one in (lower, zones.some, upper) if one is not None]
+    deciding = [one.sample for one in (zones.every, zones.some, zones.none) if one is not None]
     return Outcome(
         goal=goal.name,
         rate=rate,
@@ -378,8 +486,7 @@ def bounds_so_far(samples: Iterable[Sample], goal: Goal, limits: Limits) -> tupl
     second; None where none is known.
     """
     zones = read(samples, goal, limits)
-    every, none = zones.every, zones.none
-    return every and every.load_frames_per_s, none and none.load_frames_per_s
+    return zones.lower, zones.upper
 
 
 def _explains(floor: LossFloor, zones: Zones) -> bool:
@@ -421,9 +528,9 @@ def _passed_for_s(zones: Zones) -> float | None:
 
 def _is_core_shared(zones: Zones) -> bool:
     """Returns whether somebody used the DUT's core in the trials that disagree."""
-    if zones.some is None or zones.every is None or zones.none is None:
+    low, high = zones.lower, zones.upper
+    if not zones.disagree or low is None or high is None:
         return False
-    low, high = zones.every.load_frames_per_s, zones.none.load_frames_per_s
     return any(vote.sample.core_shared for vote in zones.votes if low <= vote.load_frames_per_s <= high)
 
 

@@ -12,9 +12,9 @@ import math
 from collections.abc import Sequence
 
 from nicbench.search._curve import NEAR_THE_KNEE, guess_knee
+from nicbench.search._recording import DrivenSearch, dead_probe
+from nicbench.search._zones import Zones, forwarded_rate
 from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample
-from nicbench.search._recording import DrivenSearch, dead_probe, forwarded_rate
-from nicbench.search._zones import Zones
 
 FLOOD_S = 0.3
 BELOW, ABOVE = 0.25, 0.7

@@ -20,10 +20,10 @@ from typing import Any
 
 from pydantic import Field
 
-from nicbench.search.base import CLOSE, Goal, Limits, Sample, SearchOptions
-from nicbench.search.guided import Guided
 from nicbench.search._recording import Recorder
 from nicbench.search._zones import Decision, decide, reachable_frames_per_s, read
+from nicbench.search.base import CLOSE, Goal, Limits, Sample, SearchOptions
+from nicbench.search.guided import Guided
 
 BEYOND_ANY_RUN_S = 1e12
 

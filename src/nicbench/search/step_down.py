@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from nicbench.core.quantity import Ratio
-from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
 from nicbench.search._recording import DrivenSearch, Recorder
 from nicbench.search._zones import Zones
+from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
 
 REFINEMENT_DIVISOR = 10.0
 """Each refinement divides the step by this."""

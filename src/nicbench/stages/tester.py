@@ -152,6 +152,8 @@ class Calibration:
 
     def __str__(self) -> str:
         """The plan as a line for the user."""
+        if not self.sizes:
+            return "calibration: only where a rate comes near what the tester sends"
         if not self.ceilings and not self.latencies:
             return "no calibration: here nothing can take the DUT's place, so the tester's own limits are not measured"
         what = " and ".join(
@@ -165,10 +167,11 @@ class Calibration:
 def plan_calibration(bench: BenchFile) -> Calibration:
     """What ``calibrate`` will do."""
     lab = bench.lab.plugin if bench.lab and bench.measures == "frames" else None
+    sizes = list_frame_sizes(bench, calibrated=True)
     return Calibration(
-        sizes=list_frame_sizes(bench),
-        ceilings=lab is not None and (lab.has_sink or bench.dut.plugin.can_be_sink),
-        latencies=lab is not None and lab.has_cable,
+        sizes=sizes,
+        ceilings=lab is not None and bool(sizes) and (lab.has_sink or bench.dut.plugin.can_be_sink),
+        latencies=lab is not None and bool(sizes) and lab.has_cable,
     )
 
 
