@@ -56,7 +56,7 @@ class Verdict(Frozen):
 
     findings: tuple[Finding, ...] = ()
     adjusted: bool = Field(default=False, exclude_if=lambda adjusted: not adjusted)
-    """Others used the DUT's core, and nothing else was found: an estimating search accounts for that."""
+    """Others used the DUT's core, and nothing else was found: the zones of a search account for that."""
 
     @property
     def valid(self) -> bool:
