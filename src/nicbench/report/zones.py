@@ -47,7 +47,7 @@ def interval_cell(rate: Bounded, write: Writer) -> str:
         return _inside(rate, write)
     found = interval(rate, write)
     if rate.loss_floor is not None:
-        return f"{found}; {_lost(rate.loss_floor)} lost at any load"
+        return f"{found}; {_ratio(rate.loss_floor, rate.loss_floor.ratio)} lost"
     if rate.queue is not None:
         return f"{found}; {write.down(rate.queue.burst_frames_per_s)} for {format_duration_s(rate.queue.trial_s)}"
     return found
@@ -133,7 +133,11 @@ def _of_the(what: str) -> str:
 
 def _lost(floor: LossFloor) -> str:
     """Returns a loss with its interval: "0.0100 % (0.0097 to 0.0103 %)"."""
-    ratio, lower, upper = (100.0 * share for share in (floor.ratio, floor.lower, floor.upper))
-    decimals = interval_decimals(lower, upper)
-    least, most, lost = (format_fixed(percent, max(0, decimals)) for percent in (lower, upper, ratio))
-    return f"{lost}{THIN_SPACE}% ({least} to {most}{THIN_SPACE}%)"
+    lower = _ratio(floor, floor.lower).removesuffix(f"{THIN_SPACE}%")
+    return f"{_ratio(floor, floor.ratio)} ({lower} to {_ratio(floor, floor.upper)})"
+
+
+def _ratio(floor: LossFloor, ratio: float) -> str:
+    """Returns a share in percent with the digits that its interval gives."""
+    decimals = interval_decimals(100.0 * floor.lower, 100.0 * floor.upper)
+    return f"{format_fixed(100.0 * ratio, max(0, decimals))}{THIN_SPACE}%"
