@@ -59,7 +59,7 @@ def test_every_kind_stands_on_a_page_and_each_of_its_keys_has_a_meaning(kind: st
         assert not [key.name for key in keys_of(each) if not key.meaning], each
 
 
-SAME_KEYS = {"testbed.duts/xdp-tx": "testbed.duts/xdp-forward", "search/bisect": "search.base:SearchOptions"}
+SAME_KEYS = {"testbed.duts/xdp-tx": "testbed.duts/xdp-forward", "search/guided": "search.base:SearchOptions"}
 """Kinds without keys of their own, whose page refers to the table of another."""
 
 

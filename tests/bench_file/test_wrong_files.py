@@ -193,8 +193,8 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         [(7, 43, "finds no rate named `PDX`", "did you mean `PDR`?")],
     ),
     "a search that does not exist": (
-        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisekt}}\n",
-        [(6, 50, "unknown search `bisekt`", "did you mean `bisect`?")],
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: step-dwn}}\n",
+        [(6, 50, "unknown search `step-dwn`", "did you mean `step-down`?")],
     ),
     "a search whose kind is no text": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: {0: mlr}}}\n",
@@ -205,8 +205,8 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         [(6, 61, "unknown key `tests[0].search.stepp`", "did you mean `step`?")],
     ),
     "a key of another search": (
-        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: bisect, start: 50 %}}\n",
-        [(6, 58, "unknown key `tests[0].search.start`", None)],
+        HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {start: 50 %}}\n",
+        [(6, 44, "unknown key `tests[0].search.start`", None)],
     ),
     "a step of nothing": (
         HEAD + LAB + "tests:\n  - {name: t, method: throughput, search: {kind: step-down, step: 0 %}}\n",

@@ -18,7 +18,7 @@ ALONE = (
     "service-activation",
 )
 METHODS = ("throughput", *dict.fromkeys((*AFTER_THROUGHPUT, *ALONE)))
-SEARCHES = ("mlr", "bisect", "estimate", "step-down")
+SEARCHES = ("guided", "mlr", "step-down")
 
 
 def frame_bench(draw: random.Random, method: str) -> tuple[dict[str, object], str]:

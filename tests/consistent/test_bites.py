@@ -38,7 +38,7 @@ BENCH = {
             "name": "throughput",
             "method": "throughput",
             "frame_bytes": [64, 512],
-            "search": {"kind": "bisect", "goals": {"NDR": "0 %"}, "precision": "5 %", "maximum_trials": 12},
+            "search": {"goals": {"NDR": "0 %"}, "precision": "5 %", "maximum_trials": 12},
             "trial": TIMES,
         },
         {

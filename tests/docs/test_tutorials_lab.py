@@ -22,7 +22,7 @@ TUTORIALS = ROOT / "docs/tutorials"
 SHORTER = {
     r"frame_bytes: .*": "frame_bytes: [512]",
     r"loads: .*": "loads: [50 %]",
-    r"kind: estimate,": "kind: estimate, maximum_trials: 5,",
+    r"precision: 5 %,": "precision: 5 %, maximum_trials: 5,",
     r"drain: 200 ms, settle: 100 ms": "drain: 50 ms, settle: 20 ms",
     r"duration: [13] s": "duration: 500 ms",
     r"direction: .*": "direction: [read]",

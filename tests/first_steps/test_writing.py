@@ -56,14 +56,14 @@ def test_the_answers_are_in_the_file(tmp_path: Path) -> None:
     assert bench.tests[0].options.model_dump()["trial"]["duration"] == 60.0  # RFC 2544 section 24
 
 
-def test_virtual_ports_get_a_search_and_a_threshold_for_a_tester_that_shares_its_machine() -> None:
+def test_virtual_ports_get_a_coarse_search_and_a_threshold_for_a_tester_that_shares_its_machine() -> None:
     virtual = parse(text_of(Frames(PORTS, are_virtual=True), "a.yaml").encode(), Path("a.yaml"))
     cards = parse(text_of(Frames(PORTS), "a.yaml").encode(), Path("a.yaml"))
-    assert (dict(virtual.thresholds), virtual.tests[0].options.model_dump()["search"]["kind"]) == (
+    assert (dict(virtual.thresholds), virtual.tests[0].options.model_dump()["search"]["precision"]) == (
         {"unsent_share": 0.01},
-        "estimate",
+        0.05,
     )
-    assert (dict(cards.thresholds), cards.tests[0].options.model_dump()["search"]["kind"]) == ({}, "mlr")
+    assert (dict(cards.thresholds), cards.tests[0].options.model_dump()["search"]["precision"]) == ({}, 0.005)
 
 
 def test_each_editor_has_a_folder_and_the_file_names_them_all(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [256]
-    search: {kind: bisect, goals: {NDR: 0 %}, precision: 20 %, maximum_trials: 3, trials_per_bound: 1}
+    search: {goals: {NDR: 0 %}, precision: 20 %, maximum_trials: 3, trials_per_bound: 1}
     trial: {duration: 300 ms, drain: 100 ms, settle: 50 ms}
 """
 RINGS = FRAMES.replace("kind: veth", "kind: memif").replace(

@@ -66,14 +66,14 @@ async def throughput(tester: FakeTester, search: str) -> Bounded:
     return rate
 
 
-@pytest.mark.parametrize("search", ["mlr", "bisect"])
+@pytest.mark.parametrize("search", ["guided", "mlr"])
 async def test_a_search_finds_the_rate_that_the_dut_takes_and_lays_the_limit_to_it(search: str) -> None:
     rate = await throughput(Lossless(DUT_MPPS * 1e6, TESTER_MPPS * 1e6), search)
     assert rate.limited_by is LimitedBy.DUT
     assert rate.value == pytest.approx(DUT_MPPS * 1e6, rel=0.011)
 
 
-@pytest.mark.parametrize("search", ["mlr", "bisect"])
+@pytest.mark.parametrize("search", ["guided", "mlr"])
 async def test_a_dut_that_refuses_nothing_is_not_blamed_for_the_testers_ceiling(search: str) -> None:
     rate = await throughput(Lossless(100e6, TESTER_MPPS * 1e6), search)
     assert rate.limited_by is LimitedBy.TESTER

@@ -27,8 +27,8 @@ def sample(load: float, capacity: float) -> Sample:
     return Sample(load_frames_per_s=load, duration_s=1.0, counts=counts)
 
 
-def bisect() -> Search:
-    return find("nicbench.search", Search)["bisect"]()
+def guided() -> Search:
+    return find("nicbench.search", Search)["guided"]()
 
 
 async def test_the_search_finds_the_capacity_through_asynchronous_trials() -> None:
@@ -36,7 +36,7 @@ async def test_the_search_finds_the_capacity_through_asynchronous_trials() -> No
         await asyncio.sleep(0)
         return sample(load, 300_000)
 
-    outcome = (await run_search(bisect(), measure, [NDR], LIMITS))["NDR"]
+    outcome = (await run_search(guided(), measure, [NDR], LIMITS))["NDR"]
     assert outcome.rate.lower is not None
     assert outcome.rate.upper is not None
     assert outcome.rate.lower <= 300_000 <= outcome.rate.upper
@@ -48,7 +48,7 @@ async def test_a_ceiling_raised_by_a_trial_bounds_the_search() -> None:
             raise CeilingReached(500_000)
         return sample(load, 800_000)
 
-    outcome = (await run_search(bisect(), measure, [NDR], LIMITS))["NDR"]
+    outcome = (await run_search(guided(), measure, [NDR], LIMITS))["NDR"]
     assert outcome.outcome == "at_least"
     assert outcome.rate.limited_by is LimitedBy.TESTER
 
@@ -58,7 +58,7 @@ async def test_a_failing_trial_fails_the_search() -> None:
         raise OSError("the peer is gone")
 
     with pytest.raises(OSError, match="the peer is gone"):
-        await run_search(bisect(), measure, [NDR], LIMITS)
+        await run_search(guided(), measure, [NDR], LIMITS)
 
 
 async def test_cancelling_the_run_cancels_the_trial_under_way_and_ends_the_search() -> None:
@@ -74,7 +74,7 @@ async def test_cancelling_the_run_cancels_the_trial_under_way_and_ends_the_searc
             raise
         raise AssertionError("unreachable")
 
-    search = asyncio.create_task(run_search(bisect(), measure, [NDR], LIMITS))
+    search = asyncio.create_task(run_search(guided(), measure, [NDR], LIMITS))
     await under_way.wait()
     search.cancel()
     with pytest.raises(asyncio.CancelledError):

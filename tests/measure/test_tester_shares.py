@@ -31,7 +31,7 @@ from nicbench.tuning.stack import UndoStack
 TIMES = TrialTimes(duration=1.0, drain=0.1, settle=0.1)
 DUT = 4e6
 ONE_WAY = ways_of(Pattern.ONE_TO_ONE, 2)
-every_search = pytest.mark.parametrize("search", ["bisect", "estimate", "mlr", "step-down"])
+every_search = pytest.mark.parametrize("search", ["guided", "mlr", "step-down"])
 shares = pytest.mark.parametrize("share", [0.6, 0.997, 0.9985])
 
 

@@ -80,7 +80,7 @@ def test_intervals_that_touch_or_have_no_end_are_no_difference(intervals: tuple[
 @pytest.mark.parametrize("disturbed", ["fast", "slow"])
 def test_of_a_disturbed_result_no_difference_is_claimed_anywhere(runs: int, disturbed: str) -> None:
     """Neither the answer, nor the column beside the rate, nor the table of differences claims what the intervals and
-    the runs would show; of an estimate that allows for the disturbance they do.
+    the runs would show; of a result of an earlier version that allows for the disturbance they do.
     """
 
     def made(verdict: ResultVerdict) -> tuple[str, str, str]:

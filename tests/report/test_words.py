@@ -52,7 +52,16 @@ def test_a_rate_has_the_digits_that_its_interval_gives() -> None:
         (Bounded(value=0.99999999e6, lower=0.99999999e6, upper=1.01000001e6), "1.00 to 1.01"),
         (Bounded(value=None), "\u2013"),
     ],
-    ids=["closed", "open above", "rounded down", "open below", "rounded up", "never below 0", "off by an error of the arithmetic", "unknown"],
+    ids=[
+        "closed",
+        "open above",
+        "rounded down",
+        "open below",
+        "rounded up",
+        "never below 0",
+        "off by an error of the arithmetic",
+        "unknown",
+    ],
 )
 def test_an_interval_says_which_ends_it_has(rate: Bounded, text: str) -> None:
     assert numbers.interval(rate, numbers.Writer(lambda value: f"{value / 1e6:.2f}", 1e-6)) == text

@@ -25,6 +25,8 @@ FLOOR = Bounded(
     upper=7_300.0,
     loss_floor=LossFloor(ratio=1.0e-4, lower=0.97e-4, upper=1.03e-4, trials=40, trial_s=1.0),
 )
+NEVER_SURE = Bounded(value=None, upper=57_600.0, some=55_200.0, limited_by=DUT, reason_null="frames were lost")
+LOSSY = Bounded(value=None, reason_null="too much is lost", loss_floor=FLOOR.loss_floor)
 QUEUED = Bounded(
     value=100_000.0,
     lower=100_000.0,
@@ -67,26 +69,50 @@ LIMITED = " Limited by the device under test (DUT)."
         ),
         (
             ZONE,
-            "It passes 41 to 58 kpps of 64-byte frames at the NDR: every trial up to 41 kpps, none above 58 kpps, by "
-            f"what other programs leave of the CPU; half of the trials passed at 47 kpps (NDR).{LIMITED}",
+            (
+                "It passes 41 to 58 kpps of 64-byte frames at the NDR: every trial up to 41 kpps, none above 58 kpps, "
+                f"by what other programs leave of the CPU; half of the trials passed at 47 kpps (NDR).{LIMITED}"
+            ),
         ),
         (
             OPEN,
-            "It passes at least 41.3 kpps of 64-byte frames at the NDR: every trial up to 41.3 kpps, some up to "
-            "55.2 kpps; half of the trials passed at 50.0 kpps (NDR). Limited by the tester: the DUT may do more.",
+            (
+                "It passes at least 41.3 kpps of 64-byte frames at the NDR: every trial up to 41.3 kpps, some up to "
+                "55.2 kpps; half of the trials passed at 50.0 kpps (NDR). Limited by the tester: the DUT may do more."
+            ),
         ),
         (
             FLOOR,
-            "It loses 0.0100 % (0.0097 to 0.0103 %) of the 64-byte frames at any load; a rate at the NDR then depends "
-            "on the length of the trial: half of the 1 s trials lose nothing at 6.9 kpps (NDR).",
+            (
+                "It loses 0.0100 % (0.0097 to 0.0103 %) of the 64-byte frames at any load; a rate at the NDR then "
+                "depends on the length of the trial: half of the 1 s trials lose nothing at 6.9 kpps (NDR)."
+            ),
         ),
         (
+            NEVER_SURE,
+            (
+                "It passes no load of 64-byte frames at the NDR in every trial: some up to 55.2 kpps, none above 57.6 "
+                f"kpps (NDR).{LIMITED}"
+            ),
+        ),
+        (LOSSY, "It loses 0.0100 % (0.0097 to 0.0103 %) of the 64-byte frames at any load (no NDR)."),
+        (
             QUEUED,
-            "It passes 100.0 kpps of 64-byte frames at the NDR sustained, and no load from 100.5 kpps on (NDR); a queue "
-            f"of 10 000 frames let 109.7 kpps through 1 s without loss.{LIMITED}",
+            (
+                "It passes 100.0 kpps of 64-byte frames at the NDR sustained, and no load from 100.5 kpps on (NDR); a "
+                f"queue of 10 000 frames let 109.7 kpps through 1 s without loss.{LIMITED}"
+            ),
         ),
     ],
-    ids=["sharp", "zone", "zone without an end", "loss at any load", "queue"],
+    ids=[
+        "sharp",
+        "zone",
+        "zone without an end",
+        "loss at any load",
+        "zone from 0",
+        "loss at any load, no rate",
+        "queue",
+    ],
 )
 def test_a_sentence_says_what_trials_showed(rate: Bounded, words: str) -> None:
     assert said(searched(rate)) == [words]
@@ -98,10 +124,11 @@ def test_a_sentence_says_what_trials_showed(rate: Bounded, words: str) -> None:
         (SHARP, ("200.4", "200.4 to 200.9", "DUT", "200.4 .. 200.9")),
         (ZONE, ("41 to 58", "half at 47, some to 55", "DUT", "41 to 58")),
         (OPEN, ("≥ 41.3", "half at 50.0, some to 55.2", "tester", "≥ 41.3")),
-        (FLOOR, ("6.9", "6.5 to 7.3; 0.0100 % (0.0097 to 0.0103 %) lost at any load", "loss at any load", "")),
+        (FLOOR, ("6.9", "6.5 to 7.3; 0.0100 % lost", "loss at any load", "")),
+        (NEVER_SURE, ("0 to 57.6", "some to 55.2", "DUT", "0 to 57.6")),
         (QUEUED, ("100.0", "100.0 to 100.5; 109.7 for 1 s", "DUT", "100.0 .. 100.5")),
     ],
-    ids=["sharp", "zone", "zone without an end", "loss at any load", "queue"],
+    ids=["sharp", "zone", "zone without an end", "loss at any load", "zone from 0", "queue"],
 )
 def test_cells_have_the_zone_and_as_many_digits_as_it_gives(rate: Bounded, cells: tuple[str, ...]) -> None:
     section = searched(rate)

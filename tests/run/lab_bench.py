@@ -57,7 +57,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [{frame_bytes}]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 20 %, maximum_trials: {trials}, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0 %}}, precision: 20 %, maximum_trials: {trials}, trials_per_bound: 1}}
     trial: {{duration: {duration}, drain: 100 ms, settle: 50 ms}}
 """
 

@@ -57,7 +57,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {PDR: 0.5 %}, precision: 10 %, maximum_trials: 4, trials_per_bound: 1}
+    search: {goals: {PDR: 0.5 %}, precision: 10 %, maximum_trials: 4, trials_per_bound: 1}
     trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
   - name: latency
     method: latency

@@ -26,7 +26,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 1 %, maximum_trials: 12, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0 %}}, precision: 1 %, maximum_trials: 12, trials_per_bound: 1}}
     trial: {{duration: 2 s, drain: 20 ms, settle: 5 ms}}
   - name: bursts
     method: back-to-back
@@ -99,7 +99,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {NDR: 0 %}, precision: 3 %, maximum_trials: 10, trials_per_bound: 1}
+    search: {goals: {NDR: 0 %}, precision: 3 %, maximum_trials: 10, trials_per_bound: 1}
     trial: {duration: 500 ms, drain: 100 ms, settle: 50 ms}
   - name: bursts
     method: back-to-back

@@ -26,7 +26,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {PDR: 0.5 %}, precision: 10 %, maximum_trials: 2, trials_per_bound: 1}
+    search: {goals: {PDR: 0.5 %}, precision: 10 %, maximum_trials: 2, trials_per_bound: 1}
     trial: {duration: 50 ms, drain: 10 ms, settle: 1 ms}
 """
 

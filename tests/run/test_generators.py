@@ -48,7 +48,7 @@ def measured(folder: Path, text: str) -> tuple[float, dict[float, float]]:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("search", ["mlr", "bisect", "step-down"])
+@pytest.mark.parametrize("search", ["guided", "mlr", "step-down"])
 def test_both_generators_find_the_same_rate_and_the_same_loss(
     search: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,7 +70,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {PDR: 50 %}, precision: 40 %, maximum_trials: 2, trials_per_bound: 1}
+    search: {goals: {PDR: 50 %}, precision: 40 %, maximum_trials: 2, trials_per_bound: 1}
     trial: {duration: 100 ms, drain: 200 ms, settle: 20 ms}
   - name: latency
     method: latency

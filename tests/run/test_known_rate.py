@@ -29,7 +29,7 @@ SEARCHES = "".join(
     search: {{kind: {kind}, goals: {{NDR: 0 %}}, precision: 1 %, maximum_trials: {trials}, trials_per_bound: 1}}
     trial: {{duration: 1 s, drain: 100 ms, settle: 20 ms}}
 """
-    for kind, trials in (("bisect", 12), ("mlr", 16), ("step-down", 16))
+    for kind, trials in (("guided", 12), ("mlr", 16), ("step-down", 16))
 )
 EVERY_METHOD = f"""
 dut: {{kind: reflector, huge_pages: false, faults: {{rate: {RATE} pps, rate_burst: {BURST}}}}}
@@ -67,7 +67,7 @@ def value_of(result: Result, name: str) -> Bounded:
 def test_a_known_rate_is_found_within_two_percent_by_every_method_that_sees_it(tmp_path: Path) -> None:
     summary, _ = run_bench(tmp_path, lab("dpdk") + EVERY_METHOD + TOLERANT)
     results = {result.id: result for result in summary.results}
-    for kind in ("bisect", "mlr", "step-down"):
+    for kind in ("guided", "mlr", "step-down"):
         rate = value_of(results[f"{kind}/64"], "ndr_frames_per_s")
         truth = RATE + BURST / 1.0  # RFC 2697: what a full bucket lets pass besides in a trial of 1 s
         print(f"{kind}: {rate} of {truth:.0f}")
@@ -102,7 +102,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 2 %, maximum_trials: 8, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0 %}}, precision: 2 %, maximum_trials: 8, trials_per_bound: 1}}
     trial: {{duration: 3 s, drain: 200 ms, settle: 20 ms}}
   - name: bursts
     method: back-to-back
@@ -137,7 +137,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 5 %, maximum_trials: 16, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0 %}}, precision: 5 %, maximum_trials: 16, trials_per_bound: 1}}
     trial: {{duration: 400 ms, drain: 50 ms, settle: 20 ms}}
   - name: recovery
     method: system-recovery

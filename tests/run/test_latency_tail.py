@@ -20,7 +20,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {NDR: 0 %}, precision: 10 %, maximum_trials: 4, trials_per_bound: 1}
+    search: {goals: {NDR: 0 %}, precision: 10 %, maximum_trials: 4, trials_per_bound: 1}
     trial: {duration: 50 ms, drain: 20 ms, settle: 1 ms}
   - name: latency
     method: latency

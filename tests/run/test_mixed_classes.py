@@ -57,7 +57,7 @@ def mixed(folder: Path, dut: str, unicast: float, precision: str = "10 %") -> tu
     unicast: {100 * unicast:.3f} %
     joining: {{pause: 50 ms}}
     frame_bytes: [512]
-    search: {{kind: bisect, goals: {{NDR: 0}}, precision: {precision}, maximum_load: 8 kpps, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0}}, precision: {precision}, maximum_load: 8 kpps, trials_per_bound: 1}}
     trial: {{duration: 500 ms, {TIMES}}}"""
     (result,), trials = measured(folder, dut, test)
     return result, trials
@@ -145,7 +145,7 @@ def shared_queue(rate_bits_per_s: float) -> tuple[str, ...]:
 BURDENED = f"""method: multicast-throughput
     joining: {{pause: 100 ms}}
     frame_bytes: [512]
-    search: {{kind: bisect, goals: {{NDR: 0}}, precision: 40 %, minimum_load: 100 pps, maximum_load: 300 pps}}
+    search: {{goals: {{NDR: 0}}, precision: 40 %, minimum_load: 100 pps, maximum_load: 300 pps}}
     trial: {{duration: 300 ms, {TIMES}}}
   - name: baseline
     method: multicast-latency
@@ -244,7 +244,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [512]
-    search: {{kind: bisect, goals: {{NDR: 0}}, precision: {precision}, maximum_load: 8 kpps, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0}}, precision: {precision}, maximum_load: 8 kpps, trials_per_bound: 1}}
     trial: {{duration: 500 ms, {times}}}
 """
 

@@ -151,7 +151,7 @@ def check_rate(kind: str, rate_bits_per_s: float, folder: Path) -> None:
     dut = f"{{kind: bridge, snooping: {{}}, output: {{rate: {rate_bits_per_s / 1e6:.6f} Mbit/s, buffer: {_QUEUE}}}}}"
     test = f"""method: {kind}-throughput
     {groups}frame_bytes: [512]
-    search: {{kind: bisect, goals: {{NDR: 0}}, precision: 4 %, maximum_load: 10 kpps, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0}}, precision: 4 %, maximum_load: 10 kpps, trials_per_bound: 1}}
     trial: {{duration: 1 s, drain: 200 ms, settle: 50 ms}}
   - name: latency
     method: {kind}-latency
@@ -181,7 +181,7 @@ def test_a_port_that_gets_no_broadcasts_is_told(tmp_path: Path, monkeypatch: pyt
         await testbed.dut.run(("bridge", "link", "set", "dev", str(testbed.dut_ports[3].device), "bcast_flood", "off"))
 
     monkeypatch.setattr(Bridge, "up", without_a_port)
-    search = "{kind: bisect, goals: {NDR: 0, most: 40 %}, precision: 40 %, minimum_load: 1 kpps, maximum_load: 2 kpps}"
+    search = "{goals: {NDR: 0, most: 40 %}, precision: 40 %, minimum_load: 1 kpps, maximum_load: 2 kpps}"
     test = f"""method: broadcast-throughput
     frame_bytes: [512]
     search: {search}

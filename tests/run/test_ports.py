@@ -40,7 +40,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{kind: bisect, goals: {{NDR: 0 %}}, precision: 2 %, maximum_trials: 14, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0 %}}, precision: 2 %, maximum_trials: 14, trials_per_bound: 1}}
     trial: {{duration: 100 ms, drain: 20 ms, settle: 5 ms}}
 """
 

@@ -17,7 +17,7 @@ THROUGHPUT = """
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {NDR: 0 %}, precision: 1 %, maximum_trials: 12, trials_per_bound: 1}
+    search: {goals: {NDR: 0 %}, precision: 1 %, maximum_trials: 12, trials_per_bound: 1}
     trial: {duration: 1 s, drain: 20 ms, settle: 5 ms}
 """
 SIMULATED = f"""
@@ -169,7 +169,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, goals: {NDR: 0.1 %}, precision: 30 %, maximum_trials: 5, trials_per_bound: 1}
+    search: {goals: {NDR: 0.1 %}, precision: 30 %, maximum_trials: 5, trials_per_bound: 1}
     trial: {duration: 300 ms, drain: 100 ms, settle: 50 ms}
   - name: reset
     method: reset

@@ -22,7 +22,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [{size}]
-    search: {{kind: bisect, precision: 5 %, maximum_trials: 12, trials_per_bound: 1}}
+    search: {{precision: 5 %, maximum_trials: 12, trials_per_bound: 1}}
     trial: {{duration: 100 ms, drain: 20 ms, settle: 5 ms}}
 """
 MIX = "mixes: {small: [{frame_bytes: 128, weight: 3}, {frame_bytes: 256, weight: 1}]}"
@@ -72,7 +72,7 @@ def test_the_known_capacity_is_found_with_every_kind_of_traffic(traffic: str, si
 def test_a_dut_that_loses_frames_now_and_then_learns_every_flow_all_the_same(tmp_path: Path) -> None:
     text = BENCH.format(traffic="{flows: 2048, learning: {rate: 20 kpps}}", size=64)
     text = text.replace("queue_frames: 64", "queue_frames: 64, loss: 5 %").replace(
-        "bisect,", "bisect, goals: {PDR: 20 %},"
+        "search: {", "search: {goals: {PDR: 20 %}, "
     )
     folder = RunFolder.create(tmp_path, text, "Traffic")
     run_whole(folder)

@@ -19,7 +19,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, precision: 20 %, goals: {PDR: 50 %}, maximum_trials: 4, trials_per_bound: 1}
+    search: {precision: 20 %, goals: {PDR: 50 %}, maximum_trials: 4, trials_per_bound: 1}
     trial: {duration: 300 ms, drain: 100 ms, settle: 20 ms}
   - name: latency
     method: latency

@@ -38,6 +38,30 @@ def test_a_folder_of_an_earlier_format_is_whole_and_read_to_the_end(form: str) -
     assert loaded.trials_frame().num_rows == row.trials
 
 
+def test_a_rate_of_an_earlier_format_that_was_estimated_is_an_interval_and_its_notes_are_not_written(
+    tmp_path: Path,
+) -> None:
+    shutil.copytree(GOLDEN / "1.6", tmp_path / "run")
+    path = tmp_path / "run" / "summary.json"
+    content = json.loads(path.read_text())
+    (result,) = content["results"]
+    content["verdict"] = result["verdict"] = "adjusted"
+    result["extrapolated"] = ["ndr_frames_per_s"]
+    result["values"] |= {"ndr_borne_by_half_frames_per_s": 15e3, "ndr_at_clock_hz": 4e9, "ndr_clock_seen": "on a day"}
+    path.write_text(json.dumps(content))
+    manifest.write(tmp_path / "run")
+
+    folder = open_run("run", tmp_path)
+    report = gather(folder)
+    headed = report.headline.replace("\u00a0", " ")
+    assert "passes 20.0 kpps of 64-byte frames without loss, interval 19.6 to 20.7 kpps (NDR)" in headed
+    assert [goal.name for goal in report.sections[0].table.rates.goals] == ["NDR", "PDR"]
+    assert report.verdict.is_reliable
+    summary = folder.summary()
+    assert summary is not None
+    assert "extrapolated" not in summary.model_dump_json()
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [

@@ -10,7 +10,7 @@ from nicbench.core.base import Frozen
 from nicbench.core.imported import Erratum
 from nicbench.core.reading import PortFigures
 
-FORMAT = "1.2"
+FORMAT = "1.3"
 """Of the document. A new key makes it 1.1; a key that is gone, or means something else, 2.0."""
 
 Number = Annotated[int | float, Field(allow_inf_nan=False)]
@@ -21,7 +21,7 @@ class ExportedValue(Frozen):
     """One value of a result. ``name`` carries the unit, which ``unit`` repeats. Unknown is null, never 0.
 
     A ``spread`` is over runs: ``value`` is the median, ``lower`` and ``upper`` the least and the most of the runs.
-    A ``rate`` was searched for: ``lower`` is the highest load that passed, ``upper`` the lowest that failed.
+    A ``rate`` was searched for: every trial passed up to ``lower``, and none from ``upper`` on.
     """
 
     name: str
@@ -31,6 +31,13 @@ class ExportedValue(Frozen):
     text: str | None = None
     lower: Number | None = None
     upper: Number | None = None
+    some: Number | None = None
+    """Since 1.3, as the next two: of a rate whose trials disagreed, the highest load that passed at all."""
+    half: Number | None = None
+    """Of such a rate: the load that half of the trials passed."""
+    loss_floor_ratio: Number | None = None
+    """The share of the frames that is lost at any load, where that is so: the value is then that of half of the trials.
+    """
     at_least: bool | None = None
     """Of a rate or a spread: whether the true value may be higher."""
     limited_by: str | None = None

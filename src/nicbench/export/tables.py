@@ -113,10 +113,11 @@ OF_VALUE: Final = (
     Column("kind", about="`number`, `rate`, `spread`, `text` or `unknown`"),
     Column("value", "number", about="of a spread the median"),
     Column("text", about="of a value that is words; of a whole number beyond 2^53 its digits"),
-    Column("lower", "number", about="of a rate the highest load up to which every trial passed; of a spread the least run"),
-    Column("upper", "number", about="of a rate the lowest load from which on none passed; of a spread the greatest run"),
+    Column("lower", "number", about="of a rate the load up to which every trial passed; of a spread the least run"),
+    Column("upper", "number", about="of a rate the load from which on none passed; of a spread the greatest run"),
     Column("some", "number", about="of a rate the highest load that passed at all, where trials disagreed"),
     Column("half", "number", about="of such a rate the load that half of the trials passed"),
+    Column("loss_floor_ratio", "number", "ratio", about="the share of the frames that is lost at any load"),
     Column("at_least", "flag", about="the true value may be higher than any load tried"),
     Column("limited_by", about="`dut`, `tester`, `line_rate` or `maximum_load`"),
     Column("n", "integer", about="trials or runs behind it"),
@@ -154,7 +155,8 @@ _STATISTICS: Final = (
     "mean_bootstrap_upper",
 )
 BESIDE: Final = (
-    *("text", "lower", "upper", "some", "half", "at_least", "limited_by", "n", "runs", *_OF_MEAN, *_STATISTICS),
+    *("text", "lower", "upper", "some", "half", "loss_floor_ratio", "at_least", "limited_by", "n", "runs"),
+    *(*_OF_MEAN, *_STATISTICS),
     *("coefficient_of_variation", "outlier_runs"),
     *("reason_null", "near_limit", "printed", "printed_unit", "errata"),
 )

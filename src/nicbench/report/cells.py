@@ -128,10 +128,6 @@ def _exact_text(value: Value, write: Writer) -> str:
 def _rate_text(value: Value, write: Writer) -> str:
     """Returns a rate as a search found it; why there is none is said below the table."""
     if isinstance(value, Bounded):
-        if value.passes_nothing:
-            return PASSES_NOTHING
-        if value.value is None:
-            return "none" if value.upper is None else f"< {write.up(value.upper)}"
         return rate_cell(value, write)
     if isinstance(value, Spread) and value.is_line_rate:
         return f"line rate, {write(value.median)}"

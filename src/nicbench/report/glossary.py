@@ -57,10 +57,9 @@ OF_FRAMES: Final[Mapping[str, str]] = {
     "Line rate": "The most frames per second the link’s bit rate allows: link / ((frame + 20) × 8).",
     "Ceiling": "The most frames per second the tester itself can send, measured without a DUT.",
     "Interval": (
-        "From the highest load that met the goal to the lowest that did not, the latter raised by the tester's "
-        "longest pause in that trial (frames that were made good came denser than asked). The true rate lies in it, "
-        "at the time of the trials. With “<” every load that was tried failed, down to that one: the true rate is "
-        "below it."
+        "From the highest load up to which every trial met the goal to the lowest from which on none did. Where trials "
+        "in between disagreed, the interval stands in place of the rate, as “41 to 58”, and beside it what some and "
+        "half of the trials passed. With “<” every load that was tried failed, down to that one."
     ),
     "Limited by": (
         "What stopped the rate from being higher: the DUT, the tester or the line rate. With “≥” the DUT may do more."

@@ -49,7 +49,8 @@ def interval_decimals(lower: float, upper: float) -> int:
     first = math.floor(math.log10(upper)) if upper > 0 else 0
     wanted = [1 - first] if upper > lower else [_SIGNIFICANT_DIGITS - 1 - first]
     wanted += [-math.floor(math.log10(lower))] if lower > 0 else []
-    wanted += [-math.floor(math.log10((upper - lower) / 2.0))] if upper > lower else []
+    half = (upper - lower) / 2.0 * (1.0 + _ROUNDING_ERROR)
+    wanted += [-math.floor(math.log10(half))] if half > 0 else []
     return min(_MOST_DIGITS - 1 - first, max(wanted))
 
 

@@ -195,7 +195,7 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, col
     if all(rate.passes_nothing for rate in values):
         rate = (values or [_loosest(rates)])[0]
         below = None if rate.passes_nothing else rate.upper
-        text = rate.reason_null or UNKNOWN if below is None else f"< {writer(column, [rate]).up(below)}"
+        text = rate.reason_null or UNKNOWN if below is None else rate_cell(rate, writer(column, [rate]))
         within = f"{len(values)} of {len(runs)} runs" if 0 < len(values) < len(runs) else ""
         return RateCell(name, None, below, 0, text, UNKNOWN, within, percent_text, against_first, span, tuple(runs))
     value: float | None

@@ -6,17 +6,23 @@ sharp. Bounds are rounded outwards, to as many digits as their distance gives.
 
 from __future__ import annotations
 
-from nicbench.core.result import Bounded, LossFloor, Queue
+from nicbench.core.result import PASSES_NOTHING, Bounded, LossFloor, Queue
 from nicbench.core.table import Goal
 from nicbench.core.units import format_digits, format_duration_s
-from nicbench.report.numbers import THIN_SPACE, UNKNOWN, Writer, format_fixed, interval, interval_decimals, whole
+from nicbench.report.numbers import THIN_SPACE, UNKNOWN, Writer, format_fixed, interval, interval_decimals, share, whole
 
 GAP = "\u00a0"
 """A no-break space, which keeps a number and its unit on one line."""
 
 
 def rate_cell(rate: Bounded, write: Writer) -> str:
-    """Returns a known rate as a cell has it: "200.4", "41 to 58" where trials disagreed, "≥ 41", "line rate, 14.88"."""
+    """Returns a rate as a cell has it: "200.4", "41 to 58" where trials disagreed, "≥ 41", "line rate, 14.88"; "< 0.2"
+    where every load failed, and "none" where nothing is known.
+    """
+    if rate.passes_nothing:
+        return PASSES_NOTHING
+    if rate.value is None:
+        return "none" if rate.upper is None else f"{'0 to' if rate.is_zone else '<'} {write.up(rate.upper)}"
     if rate.is_line_rate:
         return f"line rate, {number_cell(rate, write)}"
     return f"{'≥ ' if rate.at_least else ''}{number_cell(rate, write)}"
@@ -41,7 +47,7 @@ def interval_cell(rate: Bounded, write: Writer) -> str:
         return _inside(rate, write)
     found = interval(rate, write)
     if rate.loss_floor is not None:
-        return f"{found}; {_lost(rate.loss_floor)} lost at any load"
+        return f"{found}; {_ratio(rate.loss_floor, rate.loss_floor.ratio)} lost"
     if rate.queue is not None:
         return f"{found}; {write.down(rate.queue.burst_frames_per_s)} for {format_duration_s(rate.queue.trial_s)}"
     return found
@@ -51,6 +57,19 @@ def _inside(rate: Bounded, write: Writer) -> str:
     known = [f"half at {write(rate.half)}"] if rate.half is not None else []
     known += [f"some to {write.down(rate.some)}"] if rate.some is not None else []
     return ", ".join(known) or UNKNOWN
+
+
+def failing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: str) -> str:
+    """Returns the clause about a rate without a value: what was lost at every load, or which loads passed at times."""
+    if rate.loss_floor is not None:
+        return f"loses {_lost(rate.loss_floor)}{_of_the(what)} at any load (no {goal.name})"
+    if rate.upper is None:  # no trial that counts: nothing is said of the DUT
+        return f"has no {goal.name}{what.replace(' of ', ' for ')} ({rate.reason_null or 'it was not measured'})"
+    if rate.some is not None:
+        bounds = f"some up to {write.down(rate.some)}{GAP}{unit}, none above {write.up(rate.upper)}{GAP}{unit}"
+        return f"passes no load{what} {goal.clause} in every trial: {bounds} ({goal.name})"
+    lost = f"more than {share(goal.loss_ratio)} of the frames" if goal.loss_ratio else "frames"
+    return f"lost {lost} at every load{what} that was tried ({goal.name} below {write.up(rate.upper)}{GAP}{unit})"
 
 
 def passing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: str, *, begins: bool) -> str:
@@ -98,20 +117,27 @@ def _queue_clause(queue: Queue | None, write: Writer, unit: str) -> str:
 
 
 def _floor_clause(rate: Bounded, floor: LossFloor, goal: Goal, what: str, write: Writer, unit: str) -> str:
-    of = what.replace(" of ", " of the ", 1) or " of the frames"
     trials = f"{format_duration_s(floor.trial_s).replace(' ', GAP)} trials"
     meet = (
         "lose nothing" if not goal.loss_ratio else f"lose at most {format_digits(100 * goal.loss_ratio)}{THIN_SPACE}%"
     )
     return (
-        f"loses {_lost(floor)}{of} at any load; a rate {goal.clause} then depends on the length of the trial: half of "
-        f"the {trials} {meet} at {number_cell(rate, write)}{GAP}{unit} ({goal.name})"
+        f"loses {_lost(floor)}{_of_the(what)} at any load; a rate {goal.clause} then depends on the length of the "
+        f"trial: half of the {trials} {meet} at {number_cell(rate, write)}{GAP}{unit} ({goal.name})"
     )
+
+
+def _of_the(what: str) -> str:
+    return what.replace(" of ", " of the ", 1) or " of the frames"
 
 
 def _lost(floor: LossFloor) -> str:
     """Returns a loss with its interval: "0.0100 % (0.0097 to 0.0103 %)"."""
-    ratio, lower, upper = (100.0 * share for share in (floor.ratio, floor.lower, floor.upper))
-    decimals = interval_decimals(lower, upper)
-    least, most, lost = (format_fixed(percent, max(0, decimals)) for percent in (lower, upper, ratio))
-    return f"{lost}{THIN_SPACE}% ({least} to {most}{THIN_SPACE}%)"
+    lower = _ratio(floor, floor.lower).removesuffix(f"{THIN_SPACE}%")
+    return f"{_ratio(floor, floor.ratio)} ({lower} to {_ratio(floor, floor.upper)})"
+
+
+def _ratio(floor: LossFloor, ratio: float) -> str:
+    """Returns a share in percent with the digits that its interval gives."""
+    decimals = interval_decimals(100.0 * floor.lower, 100.0 * floor.upper)
+    return f"{format_fixed(100.0 * ratio, max(0, decimals))}{THIN_SPACE}%"

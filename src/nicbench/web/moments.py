@@ -132,7 +132,7 @@ def _of_trial(trial: Trial) -> Item:
             "conf": _configuration(trial.configuration, trial.run),
             "point": _point(trial.parameters),
             "purpose": request.purpose.value,
-            "load": request.load_frames_per_s,
+            "load": trial.sent_frames_per_s,
             "loss": counts.loss_ratio,
             "sent": counts.sent,
             "lost": counts.lost,

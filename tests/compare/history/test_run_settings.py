@@ -21,7 +21,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, precision: 20 %, maximum_trials: 4}
+    search: {precision: 20 %, maximum_trials: 4}
     trial: {duration: 100 ms, drain: 50 ms, settle: 10 ms}
 configurations:
   short: {lab: {queue_frames: 16}}

@@ -83,7 +83,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {kind: bisect, precision: 5 %, maximum_trials: 20}
+    search: {precision: 5 %, maximum_trials: 20}
     trial: {duration: 1 s, drain: 0 s, settle: 0 s}
 """
 LATENCY = "  - {name: delays, method: latency, at: throughput, frame_bytes: [64]}\n"

@@ -26,7 +26,7 @@ from nicbench.core.result import LimitedBy
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("search", ["mlr", "bisect", "step-down"])
+@pytest.mark.parametrize("search", ["guided", "mlr", "step-down"])
 def test_every_search_finds_the_rate_of_the_dut_behind_trex(search: str, trex: Any, tmp_path: Path) -> None:
     # Of 50 ms the queue carries 16 frames more: 10,320 frames/s pass such a trial.
     status, folder = run(tmp_path, bench(THROUGHPUT, search=search))
@@ -40,7 +40,7 @@ def test_every_search_finds_the_rate_of_the_dut_behind_trex(search: str, trex: A
 
 
 def test_a_search_tries_no_load_above_the_one_that_it_is_given(trex: Any, tmp_path: Path) -> None:
-    text = bench(THROUGHPUT, search="bisect").replace("validation: 0 s", "validation: 0 s, maximum_load: 8 kpps")
+    text = bench(THROUGHPUT, search="guided").replace("validation: 0 s", "validation: 0 s, maximum_load: 8 kpps")
     status, folder = run(tmp_path, text)
     assert status == 0
     (result,) = results(folder)

@@ -12,9 +12,9 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, Val
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
-from nicbench.report.numbers import UNKNOWN, basis_words, round_up, share, significant
+from nicbench.report.numbers import UNKNOWN, basis_words
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
-from nicbench.report.zones import GAP, number_cell, passing_clause
+from nicbench.report.zones import GAP, failing_clause, number_cell, passing_clause
 
 _KINDS = {
     "kernel-forward": "kernel IP forwarding",
@@ -190,10 +190,8 @@ def _rates_sentence(subject: str, section: Section) -> str:
         what = f" of {size_name(row)} frames" if number == 0 else ""
         if rate.passes_nothing:
             text = f"{PASSES_NOTHING}{what} ({goal.name}: {_drop_words(rate)})"
-        elif rate.value is None and rate.upper is not None:
-            text = _failing_clause(goal, row, what, _upper_words(rate.upper))
-        elif rate.value is None:  # no trial that counts: nothing is said of the DUT
-            text = f"has no {goal.name}{what.replace(' of ', ' for ')} ({rate.reason_null or 'it was not measured'})"
+        elif rate.value is None:
+            text = failing_clause(rate, goal, what, writer(column, [rate]), column.unit or "")
         else:
             text = passing_clause(rate, goal, what, writer(column, [rate]), column.unit or "", begins=number > 0)
         sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
@@ -212,22 +210,6 @@ def _rates_sentence(subject: str, section: Section) -> str:
 def _caveat(row: Row) -> str:
     said = caveat((row,))
     return f"{said.removeprefix('.')}." if said else ""
-
-
-def _upper_words(bound_frames_per_s: float) -> str:
-    """Returns a bound above a rate with three digits and its unit; it is rounded up, so that it stays a bound."""
-    form = suitable_form("mpps", bound_frames_per_s)
-    return f"{significant(round_up(bound_frames_per_s * SCALES[form].factor))}{GAP}{SCALES[form].unit}"
-
-
-def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:
-    """Returns the clause for a goal that no load passed: what was lost, and what the rate is below. A trial that passed
-    but was outvoted is not hidden: then it says "almost every load".
-    """
-    outvoted = any(note.startswith(f"{goal.name}:") and "outvoted" in note for note in row.result.disturbances)
-    every = "almost every load" if outvoted else "every load"
-    lost = f"more than {share(goal.loss_ratio)} of the frames" if goal.loss_ratio else "frames"
-    return f"lost {lost} at {every}{what} that was tried ({goal.name} below {upper})"
 
 
 def _drop_words(rate: Bounded) -> str:
@@ -271,8 +253,6 @@ def brief_rate(section: Section) -> str | None:
             return f"{PASSES_NOTHING}{at}"
         if rate.value is None and rate.upper is None:
             return f"no {goal.name} was found{at}"
-        if rate.value is None and rate.upper is not None:
-            return f"{goal.name} < {_upper_words(rate.upper).replace(GAP, ' ')}{at}"
         value = row.result.values.get(goal.value)
         greatest = value.magnitude if isinstance(value, Spread) else rate.value or rate.upper or 0.0
         column = Column(value=goal.value, head="", form=suitable_form("mpps", greatest), aspect="rate")

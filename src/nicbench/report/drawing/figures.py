@@ -175,7 +175,8 @@ class Figures:
             partial(search_chart, trials=searched),
             section,
             "Loss in every trial of the search",
-            f"{words}, against the load, {section.scope}. The vertical lines are the rates found.",
+            f"{words}, against the load, {section.scope}. The vertical lines are the rates found; no load passed "
+            "beyond their bars.",
             TRIALS,
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 import altair as alt
 
 from nicbench.core.forms import SCALES, suitable_form
-from nicbench.core.result import number_of
+from nicbench.core.result import Bounded, number_of
 from nicbench.core.table import Column
 from nicbench.core.trial import Trial
 from nicbench.report.cells import factor_of, number_in, text_of, with_unit
@@ -46,13 +46,17 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     ]
     if len(points) < 2 or (not goals and len({point["load"] for point in points}) < 2):
         return None
+    found = [(goal.name, values.get(goal.value)) for goal in goals]
     rates: list[dict[str, Any]] = [
-        {"load": rate * scale.factor, "what": goal.name}
-        for goal in goals
-        if (rate := number_of(values.get(goal.value))) is not None
+        {"load": rate * scale.factor, "what": name} for name, value in found if (rate := number_of(value)) is not None
+    ]
+    zones: list[dict[str, Any]] = [
+        {"load": (value.lower or 0.0) * scale.factor, "upper": value.upper * scale.factor, "what": name}
+        for name, value in found
+        if isinstance(value, Bounded) and value.upper is not None
     ]
     kinds = [kind for kind in (_VALID, _INVALID) if any(point["what"] == kind for point in points)]
-    names = [*kinds, *dict.fromkeys(rate["what"] for rate in rates)]
+    names = [*kinds, *dict.fromkeys(each["what"] for each in (*rates, *zones))]
     lines = len(names) - len(kinds)
     colours = [{_VALID: SERIES[0], _INVALID: MUTED}[kind] for kind in kinds]
     colours += [SERIES[1 + number % (len(SERIES) - 1)] for number in range(lines)]
@@ -65,7 +69,11 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     top = max(1.0, min(100.0, _HEADROOM * max(point["lost"] for point in points)))
     x = alt.X("load:Q", title=f"load [{scale.unit}]", **_loads([point["load"] for point in (*points, *rates)]))
     y = alt.Y("lost:Q", title="frames lost [%]", scale=alt.Scale(domain=[0, top], nice=False))
-    layers: list[Any] = [alt.Chart(inline(rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash)]
+    bars = alt.Chart(inline(zones)).mark_rect(opacity=0.16, clip=True)
+    layers: list[Any] = [
+        bars.encode(x=x, x2="upper:Q", color=colour),
+        alt.Chart(inline(rates)).mark_rule(strokeWidth=1.8).encode(x=x, color=colour, strokeDash=dash),
+    ]
     dots = alt.Chart(inline(points)).mark_point(size=62, filled=True, opacity=0.85)
     layers.append(dots.encode(x=x, y=y, color=colour, shape=shape))
     return finish_chart(alt.layer(*layers), form)
