@@ -26,6 +26,10 @@ tests:
   - {{name: rate, method: throughput{sizes}, search: {{kind: mlr, precision: 5 %}}, trial: {trial}}}
 """
 TRIAL = "{duration: 1 s, drain: 50 ms, settle: 0 s}"
+BESIDE = (
+    "{{streams: [{{name: a, share: 50 %, pcap: {0}/three.pcap}}, {{name: b, share: 25 %, frame_bytes: 64}}, "
+    "{{name: c, share: 25 %, pcap: {0}/one.pcap}}]}}"
+)
 LINE_RATE_BYTES_PER_S = 1e9 / 8
 PREAMBLE_AND_GAP_BYTES = 20
 
@@ -68,8 +72,7 @@ def line_rate_frames_per_s(mean_bytes: float) -> float:
         ("{{pcap: {0}/three.pcap}}", "capture", 2156 / 3),
         ("{{pcap: {0}/three.pcap, signature: false}}", "capture", 2156 / 3),
         (
-            "{{streams: [{{name: a, share: 50 %, pcap: {0}/three.pcap}}, {{name: b, share: 25 %, frame_bytes: 64}}, "
-            "{{name: c, share: 25 %, pcap: {0}/one.pcap}}]}}",
+            BESIDE,
             "streams",
             2156 / 6 + 64 / 4 + 1518 / 4,
         ),
