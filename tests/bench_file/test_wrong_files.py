@@ -232,6 +232,10 @@ WRONG: dict[str, tuple[str, list[Expected]]] = {
         HEAD + "lab: {kind: simulated, loss: 60 %, reorder: 60 %}\ndut: simulated\n" + TESTS,
         [(3, 6, "a frame has one fault", None)],
     ),
+    "a delay for which a frame's age is not read": (
+        HEAD + "lab: {kind: simulated, delay: 1100 s}\ndut: simulated\n" + TESTS,
+        [(3, 6, "latencies are read up to 1000 s", None)],
+    ),
     "another DUT in the simulated lab": (
         HEAD + "lab: simulated\ndut: {kind: policer}\n" + TESTS,
         [(4, 13, "a DUT of the kind `policer` does not work", "`dut: {kind: simulated}`")],

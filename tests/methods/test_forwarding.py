@@ -51,7 +51,7 @@ def test_each_port_sends_to_each_other_and_its_figure_is_the_mean_over_its_desti
 
 
 def test_all_clients_of_a_port_send_at_once_and_never_to_the_router_itself() -> None:
-    laboratory = Laboratory(through, ports=2, clients_per_port=2)
+    laboratory = Laboratory(through, ports=2, clients_per_port=2, link_bits_per_s=1e9)
     run(laboratory)
     assert [(job.client, job.server) for job in laboratory.requests[0].jobs] == [("c00", "c10"), ("c01", "c11")]
     assert len({job.port for job in laboratory.requests[0].jobs}) == 2

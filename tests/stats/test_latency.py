@@ -14,6 +14,9 @@ from hdrh.histogram import HdrHistogram
 
 from nicbench.core.trial import Latency, SharedCore
 from nicbench.stats.latency import (
+    DIGITS,
+    HIGHEST_NS,
+    LOWEST_NS,
     add_histograms,
     add_percentiles,
     frames_above,
@@ -27,7 +30,7 @@ GOLDEN = json.loads((Path(__file__).parent / "golden/hdr_histogram.json").read_t
 
 
 def encoded(values: list[int]) -> str:
-    histogram = HdrHistogram(1, 100_000_000_000, 3)
+    histogram = HdrHistogram(LOWEST_NS, HIGHEST_NS, DIGITS)
     for value in values:
         histogram.record_value(value)
     text: bytes = histogram.encode()

@@ -17,7 +17,7 @@ static __always_inline __s64 elapsed(__u64 then_ns, __u64 now_ns)
 {
 	__u64 difference = (now_ns - then_ns) & TIME_MASK;
 
-	return difference > TIME_MASK / 2 ? -(__s64)(TIME_MASK + 1 - difference) : (__s64)difference;
+	return difference > TIME_MASK - EARLIEST_NS ? -(__s64)(TIME_MASK + 1 - difference) : (__s64)difference;
 }
 
 static __always_inline void add_saturating(__u32 *count)

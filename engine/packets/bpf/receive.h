@@ -14,9 +14,9 @@
 #define MOST_SUMS 4
 #define MOST_SUMMED 12
 // Blocks of 1024 counts that one histogram has (latency/counts.rs).
-#define HISTOGRAM_BLOCKS 28
+#define HISTOGRAM_BLOCKS 31
 #define BLOCK_COUNTS 1024
-#define HIGHEST_NS 100000000000ULL
+#define HIGHEST_NS (TIME_MASK + 1 - EARLIEST_NS)
 // 64-bit words in which a stream marks the lengths that its frames may have.
 #define LENGTH_WORDS 256
 #define SCRATCH_BYTES 256

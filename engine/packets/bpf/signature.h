@@ -5,6 +5,7 @@
 
 #define SIGNATURE_BYTES 16
 #define TIME_MASK ((1ULL << 40) - 1)
+#define EARLIEST_NS (1ULL << 36)
 
 struct keys {
 	__u64 first;

@@ -31,7 +31,7 @@ use crate::error::EngineError;
 use crate::flows::{Arrival, FlowTable, LONGEST_KEPT_NS, Variation};
 use crate::latency::LatencyCounts;
 use crate::port::Frame;
-use crate::signature::{SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
+use crate::signature::{EARLIEST_NS, SIGNATURE_BYTES, Signature, Signer, TIME_MASK};
 use crate::sys::prefetch::prefetch;
 use crate::template::AddressCheck;
 use crate::traffic::OtherSearches;
@@ -384,7 +384,7 @@ impl Analyser {
 #[inline(always)]
 pub fn elapsed(then_ns: u64, now_ns: u64) -> Result<u64, u64> {
     let difference = now_ns.wrapping_sub(then_ns) & TIME_MASK;
-    if difference > TIME_MASK / 2 { Err(TIME_MASK + 1 - difference) } else { Ok(difference) }
+    if difference > TIME_MASK - EARLIEST_NS { Err(TIME_MASK + 1 - difference) } else { Ok(difference) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ pub const MAXIMUM_FLOWS: u64 = 1 << 24;
 /// Times are kept in 40 bits.
 pub const TIME_MASK: u64 = (1 << 40) - 1;
 
+/// A frame arrives at most so long before it was sent, 69 s by clocks that disagree; ages are read up to 1030 s.
+pub const EARLIEST_NS: u64 = 1 << 36;
+
 /// A trial this much older than the present one is no longer recognised: its frames are long gone, and a broken
 /// signature looks like one of so many trials in one case of four million.
 const EARLIER_TRIALS: u32 = 1 << 10;

@@ -6,8 +6,12 @@ use conversation::{Engine, count, counter, port, start};
 use serde_json::{Value, json};
 
 fn reading(dut: Value, start: Value) -> Value {
+    reading_with_drain(dut, start, 0.05)
+}
+
+fn reading_with_drain(dut: Value, start: Value, drain_s: f64) -> Value {
     let mut engine = Engine::with_ports("virtual", json!([port("t0", 1, dut), port("t1", 0, json!({}))]));
-    let (reading, _) = engine.trial(start);
+    let (reading, _) = engine.trial_with_drain(start, drain_s);
     assert_eq!(engine.finish(), Some(0));
     let names = ["sent", "unsent_tester", "unsent_backpressure"];
     assert_eq!(count(&reading, "intended"), names.iter().map(|name| count(&reading, name)).sum::<u64>(), "{reading}");
@@ -34,6 +38,32 @@ fn lost_corrupted_duplicated_and_reordered_frames_are_counted_exactly() {
         assert!(made > 100, "{fault} was tried");
     }
     assert_eq!(count(&reading, "received") + count(&reading, "lost") + count(&reading, "corrupted"), 20_000);
+}
+
+#[test]
+fn a_frame_is_overtaken_by_as_many_as_asked_however_slowly_they_come() {
+    for rate_frames_per_s in [100.0, 2_000.0, 100_000.0] {
+        let mut start = start(1, rate_frames_per_s, 64);
+        start["duration_s"] = 2.0.into();
+        let reading = reading(json!({"seed": 3, "reorder": 0.02, "swap": 20}), start);
+        let made = counter(&reading, 0, "simulated_reordered");
+        assert!(made > 0 && count(&reading, "reordered") == made, "{rate_frames_per_s}: {reading}");
+        assert_eq!(count(&reading, "lost"), 0);
+    }
+}
+
+#[test]
+fn a_latency_of_minutes_is_read_whole() {
+    let mut start = start(1, 10.0, 64);
+    start["duration_s"] = 20.into();
+    for delay_s in [550_u64, 990] {
+        let reading = reading_with_drain(json!({"delay_ns": delay_s * 1_000_000_000}), start.clone(), 1000.0);
+        assert_eq!(count(&reading, "received"), 200);
+        let latency = &reading["streams"][0]["latency"];
+        let seconds = |name: &str| latency[name].as_f64().unwrap() / 1e9;
+        assert!((seconds("minimum_ns") - delay_s as f64).abs() < 0.001, "{latency}");
+        assert!((seconds("maximum_ns") - delay_s as f64).abs() < 0.001, "{latency}");
+    }
 }
 
 #[test]

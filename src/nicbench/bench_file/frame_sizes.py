@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Final
 
 from nicbench.bench_file.models import BenchFile, Choice, TestSpec
 from nicbench.bench_file.problems import Position, Problem, quote, suggest
 from nicbench.bench_file.reader import Node
 from nicbench.core.errors import nearest_name
-from nicbench.core.frame_size import IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep
+from nicbench.core.frame_size import CAPTURE, IMIX, MAXIMUM, MINIMUM, STREAMS, Size, SizeSweep, WeightedSize
 from nicbench.core.headers.tunnels import Tunnel, inner_version, tunnel_bytes, tunnel_words
 from nicbench.core.traffic import ETHERNET_HEADER_BYTES, Frames, StreamSpec, Traffic
 
@@ -42,10 +43,11 @@ def _cases(size: int | str, traffic: Traffic) -> Iterator[tuple[int, tuple[Strea
     found = size if isinstance(size, int) else traffic.mix(size)
     if isinstance(found, int):
         yield found, every
-    elif found is not None and found.mean_of_streams_bytes is not None:
+    elif found is not None and size in (STREAMS, CAPTURE):
         for stream in every:
-            for frame_bytes in sizes_of(stream.frame_bytes or 0, traffic):
-                yield frame_bytes, (stream,)
+            known = traffic.sizes_of_capture(stream)
+            own = sizes_of(stream.frame_bytes or 0, traffic) if known is None else (known.smallest, known.largest)
+            yield from ((frame_bytes, (stream,)) for frame_bytes in own)
     elif found is not None and found.sweep is not None:
         yield from ((frame_bytes, every) for frame_bytes in (found.sweep.frame_bytes[0], found.sweep.frame_bytes[-1]))
     elif found is not None:
@@ -113,18 +115,52 @@ def check_frame_sizes(bench: BenchFile, root: Node) -> Iterator[Problem]:
                 yield Problem(_position(root, index, number), message, "remove one of them")
                 continue
             cases = list(_cases(size, bench.traffic))
+            if not cases and size in (STREAMS, CAPTURE) and bench.traffic.captures():
+                continue  # they lie on another machine, or what is wrong with a stream is said of it
             if not cases:
                 yield Problem(_position(root, index, number), *_explain_unknown(bench, str(size)))
-            elif size != STREAMS and any(stream.frame_bytes is not None for stream in bench.traffic.streams):
+            elif size != STREAMS and _has_own_sizes(bench.traffic):
                 message = "the streams have frame sizes of their own, so a test can send no other"
                 yield Problem(_position(root, index, number), message, f"write `frame_bytes: [{STREAMS}]`")
                 break
+            elif (other := _explain_other_than_captured(size, bench.traffic)) is not None:
+                yield Problem(_position(root, index, number), *other)
+                continue
             for frame_bytes, streams in cases:
                 why = _explain_refusal(bench, frame_bytes, streams)
                 if why is not None:
                     of_mix = "" if isinstance(size, int) else f"{quote(size)}: "
                     yield Problem(_position(root, index, number), of_mix + why[0], why[1])
                     break
+
+
+def _has_own_sizes(traffic: Traffic) -> bool:
+    """Whether each of several streams has sizes of its own, so that tests can name no others."""
+    every = traffic.port_streams() if traffic.streams else ()
+    return any(stream.frame_bytes is not None or stream.pcap is not None for stream in every)
+
+
+def _explain_other_than_captured(size: int | str, traffic: Traffic) -> tuple[str, str] | None:
+    """Message and next step for a size of a test that is not that of its frames, which are a capture's."""
+    known = None if traffic.streams else traffic.sizes_of_capture(traffic)
+    if known is None or size == CAPTURE:
+        return None
+    named = {size: 1} if isinstance(size, int) else _frames_of(traffic.mixes.get(size, IMIX.sizes))
+    shares = {each: Fraction(frames, sum(named.values())) for each, frames in named.items()}
+    if shares == {each: Fraction(frames, sum(known.frames_of.values())) for each, frames in known.frames_of.items()}:
+        return None
+    of_file = f"{known.smallest}" if known.smallest == known.largest else f"{known.smallest} to {known.largest}"
+    other = str(size) if isinstance(size, int) else quote(size)
+    mean = "" if known.smallest == known.largest else f" (mean {known.mean_bytes:.1f})"
+    message = f"the frames of {traffic.pcap} have {of_file} bytes with FCS{mean}, and the test sends {other}"
+    return message, "leave `frame_bytes` out: the sizes are then those of the capture"
+
+
+def _frames_of(sizes: tuple[WeightedSize, ...] | SizeSweep) -> dict[int, int]:
+    """How many frames of each size a mix has."""
+    if isinstance(sizes, SizeSweep):
+        return dict.fromkeys(sizes.frame_bytes, 1)
+    return {one.frame_bytes: one.weight for one in sizes}
 
 
 def _header_bytes(frames: Frames, ip: int) -> int:
@@ -155,6 +191,9 @@ def _explain_unknown(bench: BenchFile, name: str) -> tuple[str, str]:
     if name == STREAMS:
         why = "the mix `streams` needs the size and the share of every stream, and not every stream has both"
         return why, "give each stream `share` and `frame_bytes`, or each test its own sizes"
+    if name == CAPTURE:
+        why = "`capture` stands for the sizes of the traffic's capture, and there is none"
+        return why, "write `traffic: {pcap: FILE}`, or a size in bytes; of several streams it is `streams`"
     known = [IMIX.name, *bench.traffic.mixes]
     step = f"write a size in bytes, or a mix: {', '.join(map(quote, known))}"
     close = nearest_name(name, known) is not None
@@ -228,11 +267,14 @@ class Extremes:
 
     smallest: int
     largest: int | None
+    of_captures: str | None
+    """The size of a test that names none, where frames are those of captures."""
 
     @classmethod
     def of(cls, traffic: Traffic, lab: Choice | None) -> Extremes:
         """The extremes of this traffic in this lab; without a lab the largest frame is unknown."""
-        return cls(smallest_frame_bytes(traffic), largest_frame_bytes(lab))
+        of_captures = (STREAMS if traffic.streams else CAPTURE) if traffic.captures() else None
+        return cls(smallest_frame_bytes(traffic), largest_frame_bytes(lab), of_captures)
 
     def resolve_traffic(self, traffic: Traffic) -> Traffic:
         """The traffic with both ends filled in for every sweep, as far as they are known."""
@@ -245,6 +287,8 @@ class Extremes:
     def resolve_test(self, test: TestSpec) -> TestSpec:
         """The test with numbers in place of `minimum` and `maximum` among its frame sizes, as far as they are known."""
         written: Iterable[Any] = getattr(test.options, "frame_bytes", ())
+        if self.of_captures is not None and written and "frame_bytes" not in test.options.model_fields_set:
+            return replace(test, options=test.options.model_copy(update={"frame_bytes": (self.of_captures,)}))
         numbers = {MINIMUM: self.smallest, MAXIMUM: self.largest or MAXIMUM}
         if not any(size in numbers for size in written):
             return test

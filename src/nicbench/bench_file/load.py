@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from nicbench.bench_file.captures import read_captures
 from nicbench.bench_file.checks import cross_check
 from nicbench.bench_file.endpoint_wiring import clients_of_ports, count_ports
 from nicbench.bench_file.examples import example, example_names
@@ -144,7 +145,8 @@ def _instead_of(missing: Path) -> str:
 def load(path: Path, *, with_files: bool = True, serves: bool = False) -> BenchFile:
     """The bench file at ``path``; WrongBenchFileError lists everything that is wrong with it.
 
-    Without ``with_files`` those that it names under ``hypervisor`` are not read: a run folder has none of them.
+    Without ``with_files`` those that it names, captures and what hypervisors are set to, are not read: a run folder has
+    none of them.
     ``serves``: clients say what is sent, so that it needs no tests, and those that it has are not made.
     """
     try:
@@ -159,19 +161,22 @@ def load(path: Path, *, with_files: bool = True, serves: bool = False) -> BenchF
         raise UsageError(what, place=str(path), next_step=step if is_run else SEE_EXAMPLES) from error
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=str(path), next_step=SEE_EXAMPLES) from error
-    bench = parse(content, path, serves=serves)
+    bench = parse(content, path, serves=serves, with_files=with_files)
     return read_hypervisors(bench, read(content, str(path))) if with_files and bench.hypervisor else bench
 
 
-def parse(content: bytes, path: Path, *, serves: bool = False) -> BenchFile:
-    """The bench file in ``content``; ``path`` is where it came from, for messages. ``serves``: as in ``load``."""
+def parse(content: bytes, path: Path, *, serves: bool = False, with_files: bool = False) -> BenchFile:
+    """The bench file in ``content``; ``path`` is where it came from, for messages. ``serves``: as in ``load``.
+
+    ``with_files``: captures on this machine are read.
+    """
     root = read(content, str(path))
     if serves:
         serve_instead(root, str(path))
-    return parse_tree(root, content, path, serves=serves)
+    return parse_tree(root, content, path, serves=serves, with_files=with_files)
 
 
-def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False) -> BenchFile:
+def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False, with_files: bool = False) -> BenchFile:
     """The bench file of a tree, which ``content`` has as text; problems stand where its nodes say that they do."""
     reading = Reading(root)
     trees = merge_configurations(root, reading)
@@ -180,7 +185,8 @@ def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False) 
     outcomes: dict[str, BenchFile | list[Problem]] = {}
     for name, tree in trees.items():
         try:
-            outcomes[name] = replace(_parse_configuration(tree, content, path, serves=serves), configuration=name)
+            parsed = _parse_configuration(tree, content, path, serves=serves, with_files=with_files)
+            outcomes[name] = replace(parsed, configuration=name)
         except WrongBenchFileError as error:
             outcomes[name] = list(error.problems)
     wrong = {name: problems for name, problems in outcomes.items() if isinstance(problems, list)}
@@ -192,7 +198,7 @@ def parse_tree(root: Node, content: bytes, path: Path, *, serves: bool = False) 
     return replace(configurations[0], compared=configurations, axes=axes_of(root))
 
 
-def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool) -> BenchFile:
+def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool, with_files: bool) -> BenchFile:
     """The bench file of one configuration, whose overlay is merged into the tree already."""
     reading = Reading(root)
     document = reading.validate(Document, root.plain(), ())
@@ -247,7 +253,10 @@ def _parse_configuration(root: Node, content: bytes, path: Path, *, serves: bool
         hypervisor=document.hypervisor,
         monitor=document.monitor,
     )
-    if problems := [*cross_check(bench, root), *(() if serves else check_methods(bench, root))]:
+    problems: list[Problem] = []
+    if with_files and bench.measures == "frames" and not serves:
+        bench = read_captures(bench, root, problems)
+    if problems := [*problems, *cross_check(bench, root), *(() if serves else check_methods(bench, root))]:
         raise WrongBenchFileError(str(path), problems)
     if bench.measures == "rounds":
         ports, clients = count_ports(bench), tuple(len(each) for each in clients_of_ports(bench).values())

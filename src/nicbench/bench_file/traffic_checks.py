@@ -136,6 +136,22 @@ def _check_tunnels(stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Ite
 
 def _check_size(traffic: Traffic, stream: StreamSpec, root: Node, own: tuple[Step, ...]) -> Iterator[Problem]:
     """Yields a stream's own frame size that is no known mix, or whose mean would change with the load."""
+    others = [other.pcap for other in traffic.port_streams() if other.pcap is not None] if traffic.streams else []
+    if others and stream.pcap is not None and stream.frame_bytes is not None:
+        message = "the frames of a capture have sizes of their own, so `frame_bytes` has no effect"
+        yield Problem(root.position_of_key((*own, "frame_bytes")), message, "remove it, or remove `pcap`")
+        return
+    if others and stream.pcap is None and stream.frame_bytes is None:
+        message = f"the stream {quote(stream.name)} has no frame size, and those of {others[0]} have their own"
+        yield Problem(root.position_of(own), message, "give it `frame_bytes`: the tests send streams as they are")
+        return
+    if others and stream.rate is not None:
+        message = (
+            f"beside the sizes of {others[0]} a stream with its own `rate` would change the mean frame size, and so "
+            "the line rate, with the load"
+        )
+        yield Problem(root.position_of((*own, "rate")), message, "give it a `share`")
+        return
     if stream.frame_bytes is None:
         return
     position = root.position_of((*own, "frame_bytes"))

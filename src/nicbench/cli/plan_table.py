@@ -347,7 +347,7 @@ def _streams(traffic: Traffic) -> list[str]:
         ends = f", at most {stream.frames} frames a trial" if stream.frames else ""
         headers = describe_headers(stream, traffic.ip)
         size = traffic.size_of(stream)
-        own = "" if size is None else f", {words_of(size)}"
+        own = "" if size is None or stream.pcap is not None else f", {words_of(size)}"
         lines.append(f"{share}{headers}{own}{flows}{f', {fields}' if fields else ''}{bursts}{ends}")
     return lines
 
@@ -362,7 +362,8 @@ def _field(value: FieldValue) -> str:
 def _mixes(bench: BenchFile) -> list[tuple[str, str]]:
     """Lists the mixes that the tests send."""
     names = {size for test in bench.tests for size in test.build().frame_sizes() if isinstance(size, str)}
-    return [(name, str(bench.traffic.mix(name))) for name in sorted(names)]
+    mixes = {name: bench.traffic.mix(name) for name in sorted(names)}
+    return [(name, str(mix or "the sizes of the capture, read when the run begins")) for name, mix in mixes.items()]
 
 
 def _options(bench: BenchFile, section: str, choice: Choice) -> str:

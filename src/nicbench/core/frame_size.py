@@ -18,6 +18,9 @@ MAXIMUM: Final = "maximum"
 STREAMS: Final = "streams"
 """The entry of a test's ``frame_bytes`` with which each stream of a port has a size, or a mix, of its own."""
 
+CAPTURE: Final = "capture"
+"""The entry of a test's ``frame_bytes`` with which frames have the sizes of the traffic's capture."""
+
 MOST_SIZES: Final = 16_384
 """The largest number of sizes in a sweep; the engine's limit."""
 
@@ -85,12 +88,16 @@ class Mix(Frozen):
     sweep: SizeSweep | None = None
     mean_of_streams_bytes: float | None = None
     """The mean size of the streams, where each stream of a port has sizes of its own."""
+    mean_of_capture_bytes: float | None = Field(default=None, exclude_if=lambda mean: mean is None)
+    """The mean size of the frames of a capture."""
 
     @property
     def frame_bytes(self) -> float:
         """The mean size in bytes, including the FCS."""
         if self.mean_of_streams_bytes is not None:
             return self.mean_of_streams_bytes
+        if self.mean_of_capture_bytes is not None:
+            return self.mean_of_capture_bytes
         if self.sweep is not None:
             return sum(self.sweep.frame_bytes) / len(self.sweep.frame_bytes)
         frames = sum(size.weight for size in self.sizes)
@@ -99,6 +106,8 @@ class Mix(Frozen):
     def __str__(self) -> str:
         if self.mean_of_streams_bytes is not None:
             return f"the streams' own sizes (mean {self.frame_bytes:.1f})"
+        if self.mean_of_capture_bytes is not None:
+            return f"the sizes of the capture (mean {self.frame_bytes:.1f})"
         if self.sweep is not None:
             return f"{self.sweep} (mean {self.frame_bytes:.1f})"
         parts = " + ".join(f"{size.weight} x {size.frame_bytes}" for size in self.sizes)

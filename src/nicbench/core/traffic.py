@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from nicbench.core.base import Frozen
+from nicbench.core.capture import CaptureSizes
 from nicbench.core.frame_size import (
+    CAPTURE,
     IMIX,
     MAXIMUM,
     MINIMUM,
@@ -134,7 +146,7 @@ class Frames(Frozen):
     """
     pcap: str | None = Field(default=None, min_length=1)
     """A capture (pcap or pcapng) on the tester's host that replaces all headers. Its frames are sent one after
-    another.
+    another, with the sizes that they have there.
     """
     signature_offset: int | None = Field(default=None, ge=14, le=65_535)
     """With `pcap`: where in each frame the signature is written; without it at the end."""
@@ -166,8 +178,8 @@ class StreamSpec(Frames):
     name: Name
     """The name of the stream."""
     frame_bytes: FrameSize | None = None
-    """The frame size or mix of this stream. All streams have one or none has; the tests then name `streams` for a
-    size. Not with `rate`.
+    """The frame size or mix of this stream. All streams have one, or a `pcap`, or none has; the tests then name
+    `streams` for a size. Not with `rate`.
     """
     share: Ratio | None = None
     """The share of the port's load after the streams with a `rate`. All shares add up to 100 %."""
@@ -217,6 +229,7 @@ class Traffic(Frames):
     """Mixes of frame sizes, by name. `imix` (7 x 64, 4 x 570, 1 x 1518 bytes) always exists."""
     streams: tuple[StreamSpec, ...] = Field(default=(), max_length=MOST_STREAMS)
     """Several streams on each port; without it there is one."""
+    _captures: Mapping[str, CaptureSizes] = PrivateAttr(default_factory=dict)
 
     @field_validator("streams")
     @classmethod
@@ -236,7 +249,7 @@ class Traffic(Frames):
     @model_validator(mode="after")
     def _mixes_are_whole(self) -> Traffic:
         for name, sizes in self.mixes.items():
-            if name in (MINIMUM, MAXIMUM, STREAMS):
+            if name in (MINIMUM, MAXIMUM, STREAMS, CAPTURE):
                 raise ValueError(f"`{name}` has a meaning of its own among frame sizes: give the mix another name")
             if isinstance(sizes, SizeSweep):
                 continue
@@ -261,9 +274,14 @@ class Traffic(Frames):
         )
 
     def mix(self, name: str) -> Mix | None:
-        """Returns the mix of this name: from the bench file, ``imix``, or ``streams`` where streams have own sizes."""
+        """Returns the mix of this name: from the bench file, ``imix``, ``streams`` where streams have own sizes, or
+        ``capture`` where those of the frames are known.
+        """
         if name == STREAMS:
             return self._mix_of_streams()
+        if name == CAPTURE:
+            known = None if self.streams else self.sizes_of_capture(self)
+            return None if known is None else Mix(name=CAPTURE, mean_of_capture_bytes=known.mean_bytes)
         sizes = self.mixes.get(name)
         if isinstance(sizes, SizeSweep):
             return Mix(name=name, sweep=sizes) if sizes.frame_bytes else None
@@ -271,12 +289,35 @@ class Traffic(Frames):
             return Mix(name=name, sizes=sizes)
         return IMIX if name == IMIX.name else None
 
+    def with_captures(self, sizes: Mapping[str, CaptureSizes]) -> Self:
+        """Returns the traffic that knows the sizes of the frames of these files."""
+        known = self.model_copy()
+        known._captures = sizes
+        return known
+
+    @property
+    def known_captures(self) -> Mapping[str, CaptureSizes]:
+        """Returns the sizes of the captures that were read, by file."""
+        return self._captures
+
+    def captures(self) -> tuple[str, ...]:
+        """Returns the files whose frames are sent, each once."""
+        return tuple(dict.fromkeys(stream.pcap for stream in self.port_streams() if stream.pcap is not None))
+
+    def sizes_of_capture(self, frames: Frames) -> CaptureSizes | None:
+        """Returns the sizes of the capture that is sent; None where there is none, or it was not read yet."""
+        return None if frames.pcap is None else self._captures.get(frames.pcap)
+
     def size_of(self, stream: StreamSpec) -> Size | None:
-        """Returns the stream's own size; None where it has none, or names an unknown mix."""
+        """Returns the stream's own size; None where it has none, names an unknown mix, or its capture is not read."""
+        if stream.pcap is not None:
+            known = self.sizes_of_capture(stream)
+            return None if known is None else Mix(name=CAPTURE, mean_of_capture_bytes=known.mean_bytes)
         return self.mix(stream.frame_bytes) if isinstance(stream.frame_bytes, str) else stream.frame_bytes
 
     def _mix_of_streams(self) -> Mix | None:
-        parts = [(stream.share, self.size_of(stream)) for stream in self.streams if stream.frame_bytes != STREAMS]
+        every = self.port_streams() if self.streams else ()
+        parts = [(stream.share, self.size_of(stream)) for stream in every if stream.frame_bytes != STREAMS]
         if not parts or len(parts) < len(self.streams):
             return None
         mean = 0.0

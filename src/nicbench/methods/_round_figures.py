@@ -14,6 +14,7 @@ from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, Machine
 from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
 from nicbench.stats.limits import FULL_LINK, CpuLoad, FoundLimit, MovedData, full_share, limit_alone, limit_of
+from nicbench.stats.rounds import bits_per_s
 
 PAYLOAD_RATE: Final = Column(
     value="throughput_bits_per_s",
@@ -108,24 +109,10 @@ def probes_of(one: Round) -> Iterable[tuple[Job, JobOutcome]]:
     return [(job, outcome) for job, outcome in pairs if job.role == "probe"]
 
 
-def bits_per_s(figures: Figures | None) -> float | None:
-    """Returns the bit rate of a job, both directions added; None where one of them is unknown."""
-    if figures is None or not figures.flows:
-        return None
-    rates = [flow.bits_per_s for flow in figures.flows]
-    return None if any(rate is None for rate in rates) else sum(rate or 0.0 for rate in rates)
-
-
 def mean(values: Iterable[float | None]) -> float | None:
     """Returns the arithmetic mean; None where a value is missing or there is none."""
     known = list(values)
     return None if not known or any(value is None for value in known) else statistics.fmean(map(float, known))  # type: ignore[arg-type]
-
-
-def sum_of(values: Iterable[float | None]) -> float | None:
-    """Returns the sum; None where a value is missing, as a partial sum would mislead, or there is none."""
-    known = list(values)
-    return None if not known or any(value is None for value in known) else float(sum(value or 0.0 for value in known))
 
 
 def spread_of(rates: Sequence[float | None]) -> Values:

@@ -20,19 +20,17 @@ from pydantic import Field, model_validator
 from nicbench.core.base import Frozen, WorkloadChoice
 from nicbench.core.quantity import Confidence, Ratio, Seconds, SomeBytes
 from nicbench.core.result import Result, ResultVerdict
-from nicbench.core.round import JobSpec, Round, RoundRequest
+from nicbench.core.round import JobSpec, RoundRequest
 from nicbench.core.table import Column, Grid, ResultTable
 from nicbench.core.units import format_digits, format_ratio
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     PlayedRounds,
-    bits_per_s,
     clients_by_port,
     jobs_of,
-    loads_of,
     mean,
-    sum_of,
 )
+from nicbench.methods._together import add_up
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.stats.intervals import Agreement as Answer
 from nicbench.stats.intervals import RatioInterval, agreement, ratio_interval
@@ -151,7 +149,10 @@ class Agreement(RoundMethod):
         results: list[Result] = []
         for server in context.servers:
             played = await self._play(context, server.name)
-            for result in (*self._tool_results(played, server.name), *self._pair_results(played, server.name)):
+            for result in (
+                *self._tool_results(context, played, server.name),
+                *self._pair_results(context, played, server.name),
+            ):
                 context.publish(result)
                 results.append(result)
         return tuple(results)
@@ -186,11 +187,12 @@ class Agreement(RoundMethod):
                 played[workload.kind].add(await context.play(point, request))
         return played
 
-    def _tool_results(self, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
+    def _tool_results(self, context: RoundContext, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
         """Returns the result of each tool for the port."""
         results = []
         for tool, repeated in played.items():
-            rates = [_rate(one) for one in repeated.rounds]
+            together = add_up(context, repeated)
+            rates = together.bits_per_s
             known = [rate for rate in rates if rate is not None]
             values: Values = {
                 "throughput_bits_per_s": mean(rates),
@@ -201,10 +203,11 @@ class Agreement(RoundMethod):
             }
             parameters = {"part": "tools", "port": port, "workload": tool, **self._describe_work()}
             verdict = repeated.verdict(values["throughput_bits_per_s"] is None)
-            results.append(self._result(f"{port}/{tool}", parameters, values, verdict, repeated))
+            place = f"{port}/{tool}"
+            results.append(self._result(place, parameters, values, verdict, repeated, together.contradictions))
         return results
 
-    def _pair_results(self, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
+    def _pair_results(self, context: RoundContext, played: Mapping[str, PlayedRounds], port: str) -> list[Result]:
         """Returns, for each pair of tools, whether they agree."""
         results = []
         for first, second in combinations(played, 2):
@@ -212,7 +215,8 @@ class Agreement(RoundMethod):
             for one in (played[first], played[second]):
                 both.rounds.extend(one.rounds)
                 both.marked.extend(one.marked)
-            rates = zip(*([_rate(one) for one in played[tool].rounds] for tool in (first, second)), strict=True)
+            sums = [add_up(context, played[tool]) for tool in (first, second)]
+            rates = zip(*(each.bits_per_s for each in sums), strict=True)
             pairs = [(one, other) for one, other in rates if one and other]
             found = ratio_interval(pairs, self.options.confidence)
             answer = None if found is None else agreement(found, self.options.within)
@@ -225,9 +229,9 @@ class Agreement(RoundMethod):
                 "answer": _answer_words(first, second, found, answer, self.options.within),
             }
             parameters = {"part": "agreement", "port": port, "tools": f"{first} and {second}", **self._describe_work()}
-            results.append(
-                self._result(f"{port}/{first}-{second}", parameters, values, both.verdict(found is None), both)
-            )
+            contradictions = dict.fromkeys(text for each in sums for text in each.contradictions)
+            place, verdict = f"{port}/{first}-{second}", both.verdict(found is None)
+            results.append(self._result(place, parameters, values, verdict, both, tuple(contradictions)))
         return results
 
     def _describe_work(self) -> dict[str, Any]:
@@ -242,7 +246,13 @@ class Agreement(RoundMethod):
         }
 
     def _result(
-        self, name: str, parameters: dict[str, Any], values: Values, verdict: ResultVerdict, played: PlayedRounds
+        self,
+        name: str,
+        parameters: dict[str, Any],
+        values: Values,
+        verdict: ResultVerdict,
+        played: PlayedRounds,
+        contradictions: tuple[str, ...],
     ) -> Result:
         return Result(
             id=f"{self.name}/{name}",
@@ -251,18 +261,13 @@ class Agreement(RoundMethod):
             parameters=parameters,
             values=values,
             verdict=verdict,
-            disturbances=played.disturbances,
+            disturbances=(*played.disturbances, *contradictions),
             trials=played.round_ids,
         )
 
     @classmethod
     def tables(cls) -> tuple[ResultTable, ...]:
         return TABLES
-
-
-def _rate(one: Round) -> float | None:
-    """Returns the rate of all clients of the port together."""
-    return sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one))
 
 
 def _answer_words(

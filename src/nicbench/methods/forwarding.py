@@ -26,15 +26,13 @@ from nicbench.methods._round_figures import (
     PORTS_A_JOB,
     ROUND_OVERHEAD_S,
     PlayedRounds,
-    bits_per_s,
     clients_by_port,
     cpu_values,
     find_limit,
-    loads_of,
     mean,
     mean_retransmissions,
-    sum_of,
 )
+from nicbench.methods._together import add_up
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
 
 MEAN = "mean"
@@ -152,10 +150,11 @@ class Forwarding(RoundMethod):
         played = PlayedRounds()
         for repetition in range(self.options.repetitions):
             played.add(await context.play({**point, "repetition": repetition + 1}, request))
-        rates = [sum_of(bits_per_s(outcome.figures) for _, outcome in loads_of(one)) for one in played.rounds]
+        together = add_up(context, played)
         limit = find_limit(context, played.rounds)
-        values = {**self._values(context, played, mean(rates)), "limited_by": limit.limit.value, "limit": limit.text}
-        return self._result(point, values, played), played
+        rate = mean(together.bits_per_s)
+        values = {**self._values(context, played, rate), "limited_by": limit.limit.value, "limit": limit.text}
+        return self._result(point, values, played, together.contradictions), played
 
     def _mean(
         self, context: RoundContext, point: dict[str, Any], every: Sequence[tuple[Result, PlayedRounds]]
@@ -178,7 +177,9 @@ class Forwarding(RoundMethod):
             **cpu_values(played.rounds, context.servers[0].machine, "router"),
         }
 
-    def _result(self, point: dict[str, Any], values: Values, played: PlayedRounds) -> Result:
+    def _result(
+        self, point: dict[str, Any], values: Values, played: PlayedRounds, contradictions: tuple[str, ...] = ()
+    ) -> Result:
         place = f"{point['direction']}/{point['write_bytes']}/{point['port']}/{point['destination']}"
         return Result(
             id=f"{self.name}/{place}",
@@ -187,7 +188,7 @@ class Forwarding(RoundMethod):
             parameters=point,
             values=values,
             verdict=played.verdict(values["throughput_bits_per_s"] is None),
-            disturbances=played.disturbances,
+            disturbances=(*played.disturbances, *contradictions),
             trials=played.round_ids,
         )
 

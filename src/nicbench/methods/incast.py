@@ -33,7 +33,6 @@ from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     SERVER_OWN_CPU,
     PlayedRounds,
-    bits_per_s,
     clients_by_port,
     cpu_values,
     find_limit,
@@ -41,11 +40,11 @@ from nicbench.methods._round_figures import (
     loads_of,
     mean,
     mean_retransmissions,
-    sum_of,
 )
 from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, merge_probes, message_tail_values
+from nicbench.methods._together import add_up
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
-from nicbench.stats.rounds import REPEATED
+from nicbench.stats.rounds import REPEATED, bits_per_s
 
 KIBIBYTE: Final = 1024
 MESSAGE_BYTES: Final = tuple(size * KIBIBYTE for size in (1, 2, 4, 8, 16, 64, 128, 256, 512))
@@ -251,8 +250,9 @@ class Incast(RoundMethod):
     def _result(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any]) -> Result:
         latency = merge_probes([_latency(one) for one in played.rounds])
         limit = find_limit(context, played.rounds)
+        together = add_up(context, played)
         values: Values = {
-            **_throughputs(played.rounds),
+            **_throughputs(played.rounds, together.bits_per_s),
             "retransmissions": mean_retransmissions(played.rounds),
             **latency_values(latency),
             **message_tail_values(latency, self.options.bins),
@@ -270,7 +270,7 @@ class Incast(RoundMethod):
             parameters=point,
             values=values,
             verdict=played.verdict(rate is None or most is None),
-            disturbances=played.disturbances,
+            disturbances=(*played.disturbances, *together.contradictions),
             trials=played.round_ids,
         )
 
@@ -363,12 +363,12 @@ def _latency(one: Round) -> RequestLatency | None:
     return None if figures is None else figures.latency
 
 
-def _throughputs(rounds: Sequence[Round]) -> Values:
-    """Returns the sum of the senders, and the slowest and the fastest of them, each as the mean of the repetitions."""
+def _throughputs(rounds: Sequence[Round], together: Sequence[float | None]) -> Values:
+    """Returns the senders together, and the slowest and the fastest of them, each as the mean of the repetitions."""
     each = [[bits_per_s(outcome.figures) for _, outcome in loads_of(one)] for one in rounds]
     known = [[rate for rate in rates if rate is not None] for rates in each]
     return {
-        "throughput_bits_per_s": mean(sum_of(rates) for rates in each),
+        "throughput_bits_per_s": mean(together),
         "sender_minimum_bits_per_s": mean(min(rates, default=None) for rates in known),
         "sender_maximum_bits_per_s": mean(max(rates, default=None) for rates in known),
     }

@@ -31,10 +31,9 @@ from nicbench.methods._round_figures import (
     jobs_of,
     loads_of,
     mean,
-    sum_of,
 )
-from nicbench.methods._round_figures import bits_per_s as rate_of
 from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.stats.rounds import rate_together
 
 MESSAGES: Final = (1, 64, 256, 1024, 4096, 16_384, 65_536)
 TAIL_BOUNDS_S: Final = (50e-6, 100e-6, 150e-6, 200e-6, 250e-6)
@@ -160,7 +159,7 @@ class RequestResponse(RoundMethod):
     def _main(
         self, context: RoundContext, played: PlayedRounds, place: str, parameters: dict[str, Any], probe: EndpointFacts
     ) -> Result:
-        beside = [sum_of(rate_of(outcome.figures) for _, outcome in loads_of(one)) for one in played.rounds]
+        beside = [rate_together([outcome for _, outcome in loads_of(one)]) for one in played.rounds]
         figures = probe_figures(played.rounds)
         values: Values = {
             "transactions_per_s": mean(one.transactions_per_s if one else None for one in figures),

@@ -25,7 +25,6 @@ from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     SERVER_OWN_CPU,
     PlayedRounds,
-    bits_per_s,
     clients_by_port,
     cpu_values,
     find_limit,
@@ -35,11 +34,12 @@ from nicbench.methods._round_figures import (
     mean,
     mean_retransmissions,
     spread_of,
-    sum_of,
 )
+from nicbench.methods._together import add_up
 from nicbench.methods._transfers import StreamOptions, Together
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.frames import fairness
+from nicbench.stats.rounds import bits_per_s, rate_together
 
 _WORDS = {"forward": "to the server", "reverse": "from the server", "both": "both ways"}
 _MODE = Column(value="mode", head="Streams", form="text")
@@ -190,23 +190,26 @@ class Stream(RoundMethod):
             played,
             f"{place}/{port}",
             {**point, "part": "ports", "port": port, "clients": len(names), "beside": _beside(point)},
-            self._sum_up(context, played, names),
+            *self._sum_up(context, played, names),
         )
 
     def _combine(self, context: RoundContext, played: PlayedRounds, point: dict[str, Any], place: str) -> Result:
         names = [job.client for job, _ in loads_of(played.rounds[0])]
         parameters = {**point, "part": "combined", "clients": len(names)}
-        values = {**self._sum_up(context, played, names), **_fairness_of(context, played)}
-        return self._result(played, f"{place}/combined", parameters, values)
+        values, contradictions = self._sum_up(context, played, names)
+        values |= _fairness_of(context, played)
+        return self._result(played, f"{place}/combined", parameters, values, contradictions)
 
-    def _sum_up(self, context: RoundContext, played: PlayedRounds, names: Sequence[str]) -> Values:
-        """Returns the sums over some clients; the CPU use is the server's while the whole round ran."""
-        sums = [
-            sum_of(bits_per_s(outcome.figures) for job, outcome in loads_of(one) if job.client in names)
-            for one in played.rounds
-        ]
+    def _sum_up(
+        self, context: RoundContext, played: PlayedRounds, names: Sequence[str]
+    ) -> tuple[Values, tuple[str, ...]]:
+        """Returns the values of some clients together, and what of it their links cannot carry.
+
+        The CPU use is the server's while the whole round ran.
+        """
+        together = add_up(context, played, names)
         values: Values = {
-            **spread_of(sums),
+            **spread_of(together.bits_per_s),
             "retransmissions": mean_retransmissions(played.rounds, names),
             **cpu_values(played.rounds, context.servers[0].machine, "server"),
         }
@@ -218,9 +221,16 @@ class Stream(RoundMethod):
             "limit": limit.text,
             **_failures.note_of(played.rounds, names),
             **_failures.failure_values(played.rounds),
-        }
+        }, together.contradictions
 
-    def _result(self, played: PlayedRounds, name: str, parameters: dict[str, Any], values: Values) -> Result:
+    def _result(
+        self,
+        played: PlayedRounds,
+        name: str,
+        parameters: dict[str, Any],
+        values: Values,
+        contradictions: tuple[str, ...] = (),
+    ) -> Result:
         return Result(
             id=name,
             method=self.kind,
@@ -228,7 +238,7 @@ class Stream(RoundMethod):
             parameters=parameters,
             values=values,
             verdict=played.verdict(values["throughput_bits_per_s"] is None),
-            disturbances=played.disturbances,
+            disturbances=(*played.disturbances, *contradictions),
             trials=played.round_ids,
         )
 
@@ -368,10 +378,10 @@ def _fairness_of(context: RoundContext, played: PlayedRounds) -> Values:
     port_of = {client.name: client.port for client in context.clients}
     indexes: list[float | None] = []
     for one in played.rounds:
-        by_port: dict[str | None, list[float | None]] = {}
+        by_port: dict[str | None, list[JobOutcome]] = {}
         for job, outcome in loads_of(one):
-            by_port.setdefault(port_of.get(job.client), []).append(bits_per_s(outcome.figures))
-        sums = [sum_of(rates) for rates in by_port.values()]
+            by_port.setdefault(port_of.get(job.client), []).append(outcome)
+        sums = [rate_together(outcomes) for outcomes in by_port.values()]
         known = [rate for rate in sums if rate is not None]
         indexes.append(fairness(known) if len(known) == len(sums) else None)
     return {"jain_index": mean(indexes)}

@@ -27,7 +27,6 @@ from nicbench.core.units import format_bytes
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     PlayedRounds,
-    bits_per_s,
     clients_by_port,
     cpu_values,
     find_limits_alone,
@@ -39,6 +38,7 @@ from nicbench.methods._round_figures import (
 from nicbench.methods._transfers import IMPORTS, MEMORY, TABLE, Medium, bucket_note, example_of, folder_of, words_of
 from nicbench.methods.base import Misfit, RoundContext, RoundMethod, Values
 from nicbench.stats.limits import FoundLimit
+from nicbench.stats.rounds import bits_per_s
 
 MEGABYTE: Final = 1_000_000
 TRANSFERS: Final = (1 * MEGABYTE, 5 * MEGABYTE, 10 * MEGABYTE)

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
+from nicbench.bench_file.captures import settle_captures
 from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.clocks.clock import ClockOffset
@@ -193,8 +194,8 @@ class FrameRig(Rig[LiveFrameContext]):
         bench, self._driver_because = await settle_driver(
             setting.bench, setting.whole, hosts, setting.folder, setting.bus, setting.engine_folder
         )
-        self.setting = replace(setting, bench=bench)
         self._lab, self._testbed = await make_testbed(bench, setting.changes, hosts)
+        self.setting = replace(setting, bench=await settle_captures(bench, self._testbed.tester))
 
     @property
     def test_hosts(self) -> tuple[TestHost, ...]:

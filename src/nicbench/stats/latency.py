@@ -19,8 +19,8 @@ from nicbench.core.base import Frozen
 from nicbench.core.trial import Latency, SharedCore
 
 PERCENTILES = ("50", "90", "99", "99.9", "99.99", "99.999", "99.9999")
-LOWEST_NS, HIGHEST_NS, DIGITS = 1, 100_000_000_000, 3
-"""The range and precision with which the engine records: 1 ns to 100 s with three digits."""
+LOWEST_NS, HIGHEST_NS, DIGITS = 1, 2**40 - 2**36, 3
+"""The range and precision with which the engine records: 1 ns to 1030 s with three digits."""
 
 
 def percentiles_ns(histogram: str, *, maximum_ns: int | None = None) -> dict[str, int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from nicbench.core.round import Job, JobOutcome, Round
+from nicbench.core.round import Figures, Flow, Job, JobOutcome, Round
 
 REPEATED: Final = re.compile(r"out_of_seq|duplicate_request|seq_err|retry|rnr|ack_timeout")
 """RDMA counters of repeated, reordered or early packets, as drivers call them (rxe, mlx5)."""
@@ -44,12 +44,45 @@ def pairs_of(one: Round) -> tuple[tuple[Job, JobOutcome], ...]:
 
 
 def moved_bits_per_s(one: Round) -> float | None:
-    """Sums the rates of all loads that have figures; None where no rate is known."""
-    rates = [
-        flow.bits_per_s
-        for job, outcome in pairs_of(one)
-        if job.role == "load" and outcome.figures is not None
-        for flow in outcome.figures.flows
-        if flow.bits_per_s is not None
-    ]
-    return sum(rates) if rates else None
+    """Returns the rate of all loads that have figures together; None where no rate is known."""
+    return rate_together(
+        [outcome for job, outcome in pairs_of(one) if job.role == "load" and bits_per_s(outcome.figures) is not None]
+    )
+
+
+def bits_per_s(figures: Figures | None) -> float | None:
+    """Returns the bit rate of a job, both directions added; None where one of them is unknown."""
+    if figures is None or not figures.flows:
+        return None
+    rates = [flow.bits_per_s for flow in figures.flows]
+    return None if any(rate is None for rate in rates) else sum(rate or 0.0 for rate in rates)
+
+
+def rate_together(outcomes: Sequence[JobOutcome]) -> float | None:
+    """Returns what jobs moved, over the time from the first begin to the last end; None where a rate is unknown.
+
+    Rates of jobs that end at different times are of no moment in which all of them ran, and are added only where their
+    times are unknown.
+    """
+    rates = [bits_per_s(outcome.figures) for outcome in outcomes]
+    if not rates or any(rate is None for rate in rates):
+        return None
+    span_s = span_of(outcomes)
+    if len(rates) == 1 or not span_s:
+        return sum(rate or 0.0 for rate in rates)
+    return sum((flow.bits_per_s or 0.0) * (flow.duration_s or 0.0) for flow in _flows(outcomes)) / span_s
+
+
+def span_of(outcomes: Sequence[JobOutcome]) -> float | None:
+    """Returns the seconds from the first begin of the jobs to the last end of their flows; None where unknown."""
+    begins = [outcome.began_s for outcome in outcomes]
+    durations = [flow.duration_s for flow in _flows(outcomes)]
+    if not begins or any(begin is None for begin in begins) or not durations or not all(durations):
+        return None
+    ends = ((outcome.began_s or 0.0) + (flow.duration_s or 0.0) for outcome in outcomes for flow in _flows((outcome,)))
+    return max(ends) - min(begin or 0.0 for begin in begins)
+
+
+def _flows(outcomes: Iterable[JobOutcome]) -> Iterator[Flow]:
+    for outcome in outcomes:
+        yield from () if outcome.figures is None else outcome.figures.flows

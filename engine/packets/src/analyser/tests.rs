@@ -118,6 +118,17 @@ fn a_latency_over_the_wrap_of_the_40_bit_time_is_right() {
 }
 
 #[test]
+fn the_latency_of_a_frame_that_was_under_way_for_minutes_is_right() {
+    let mut analyser = analyser(2);
+    for (sequence, latency_s) in [(0, 550), (1, 1030)] {
+        analyser.analyse(1, &frame(2, 0, sequence, 5_000_000_000), (5 + latency_s) * 1_000_000_000);
+    }
+    let latency = analyser.outcome(0).latency;
+    assert_eq!((latency.minimum_ns, latency.maximum_ns), (550_000_000_000, 1_030_000_000_000));
+    assert_eq!(analyser.streams()[0].negative, 0);
+}
+
+#[test]
 fn a_copy_is_counted_beside_its_original() {
     let mut analyser = analyser(2);
     for _ in 0..3 {

@@ -12,8 +12,11 @@ use super::rate_limit::RateLimit;
 use super::signature_place::SignaturePlace;
 use crate::port::Frame;
 
-/// A frame that waits to be overtaken leaves after this long all the same.
-const LONGEST_HOLD_PS: u64 = 1_000_000_000;
+/// A frame that waits to be overtaken leaves all the same once no frame has come for this long and a usual gap.
+const HOLD_PS: u64 = 1_000_000_000;
+
+/// The longest gap for which it waits: the rate of frames that overtake is 1 frame/s or more.
+const LONGEST_GAP_PS: u64 = 1_000_000_000_000;
 
 /// Where buffers of frames come from and go back to.
 pub trait Buffers {
@@ -56,7 +59,6 @@ pub struct Departure<M> {
 #[derive(Debug)]
 struct Held<M> {
     overtakers_left: u32,
-    until_ps: u64,
     frame: Frame,
     note: M,
 }
@@ -83,6 +85,11 @@ pub struct FaultyPath<M> {
     /// The end of the outage that a frame beyond the rate began.
     down_until_ps: u64,
     held: Vec<Held<M>>,
+    /// When held frames leave, unless another frame comes before.
+    held_until_ps: u64,
+    last_admitted_ps: Option<u64>,
+    /// The longest of the latest gaps between frames that come.
+    gap_ps: u64,
     /// The frames that will leave, in order of time.
     departures: VecDeque<Departure<M>>,
     counts: Counts,
@@ -99,6 +106,9 @@ impl<M: Copy> FaultyPath<M> {
             last_departure_ps: 0,
             down_until_ps: 0,
             held: Vec::new(),
+            held_until_ps: 0,
+            last_admitted_ps: None,
+            gap_ps: 0,
             departures: VecDeque::new(),
             counts: Counts::default(),
         }
@@ -119,6 +129,8 @@ impl<M: Copy> FaultyPath<M> {
         self.rate_limit.reset();
         self.last_departure_ps = 0;
         self.down_until_ps = 0;
+        self.last_admitted_ps = None;
+        self.gap_ps = 0;
         let departing = self.departures.drain(..).map(|departure| (departure.frame, departure.note));
         departing.chain(self.held.drain(..).map(|held| (held.frame, held.note))).collect()
     }
@@ -140,13 +152,13 @@ impl<M: Copy> FaultyPath<M> {
                 return Err(reason);
             }
         };
+        self.hold_until(departure_ps);
         let change = match fate {
             Fate::CorruptPayload => self.corrupt(&mut frame, Change::CorruptedPayload, place),
             Fate::CorruptSignature => self.corrupt(&mut frame, Change::CorruptedSignature, place),
             Fate::CorruptLength => self.corrupt(&mut frame, Change::CorruptedLength, place),
             Fate::Reorder => {
-                let until_ps = departure_ps + LONGEST_HOLD_PS;
-                self.held.push(Held { overtakers_left: self.faults.reorder_by, until_ps, frame, note });
+                self.held.push(Held { overtakers_left: self.faults.reorder_by, frame, note });
                 return Ok(());
             }
             Fate::Duplicate => {
@@ -167,6 +179,14 @@ impl<M: Copy> FaultyPath<M> {
             self.let_pass(departure_ps);
         }
         Ok(())
+    }
+
+    /// Holds frames for others that come as the latest did. The gap shrinks slowly, so that it is that between bursts.
+    fn hold_until(&mut self, departure_ps: u64) {
+        let gap_ps = self.last_admitted_ps.map_or(0, |last_ps| departure_ps - last_ps);
+        self.gap_ps = (self.gap_ps - self.gap_ps / 8).max(gap_ps.min(LONGEST_GAP_PS));
+        self.last_admitted_ps = Some(departure_ps);
+        self.held_until_ps = departure_ps + HOLD_PS + self.gap_ps;
     }
 
     /// Decides when the frame may leave, or why it never will.
@@ -226,12 +246,14 @@ impl<M: Copy> FaultyPath<M> {
         }
     }
 
-    /// Lets frames leave that were held to be overtaken, and were not in time.
+    /// Lets frames leave that were held to be overtaken, where no more have come.
     pub fn release_overdue(&mut self, now_ps: u64) {
-        while self.held.first().is_some_and(|held| held.until_ps <= now_ps) {
-            let held = self.held.remove(0);
-            let time_ps = held.until_ps.max(self.departures.back().map_or(0, |departure| departure.time_ps));
-            self.depart(time_ps, held.frame, held.note, Change::None);
+        if self.held_until_ps > now_ps {
+            return;
+        }
+        for held in std::mem::take(&mut self.held) {
+            self.counts.reordered += u64::from(held.overtakers_left < self.faults.reorder_by);
+            self.depart(self.held_until_ps, held.frame, held.note, Change::None);
         }
     }
 
@@ -250,7 +272,8 @@ impl<M: Copy> FaultyPath<M> {
 
     /// When the next frame leaves or is no longer held.
     pub fn next_event_ps(&self) -> Option<u64> {
-        self.next_departure_ps().into_iter().chain(self.held.first().map(|held| held.until_ps)).min()
+        let held = (!self.held.is_empty()).then_some(self.held_until_ps);
+        self.next_departure_ps().into_iter().chain(held).min()
     }
 }
 

@@ -1,4 +1,4 @@
-//! A log-linear histogram that is quick to record in: three digits from 1 ns to 100 s, as HdrHistogram's.
+//! A log-linear histogram that is quick to record in: three digits from 1 ns to 1030 s, as HdrHistogram's.
 //!
 //! Its buckets are HdrHistogram's own (2048 of one width, then 1024 for each doubling), so that the conversion for the
 //! reading loses nothing. Recording takes no branch but the one on a count's overflow, which 32 bits make rare.
@@ -7,8 +7,10 @@ use hdrhistogram::Histogram;
 
 use super::internal;
 use crate::error::EngineError;
+use crate::signature::{EARLIEST_NS, TIME_MASK};
 
-pub const HIGHEST_NS: u64 = 100_000_000_000;
+/// The longest latency that a signature shows.
+pub const HIGHEST_NS: u64 = TIME_MASK + 1 - EARLIEST_NS;
 pub const DIGITS: u8 = 3;
 /// Buckets of one width at the front: two for each step of three digits, as a power of two.
 const LINEAR: u64 = 2048;

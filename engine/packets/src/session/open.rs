@@ -36,6 +36,9 @@ const MAXIMUM_DESCRIPTORS: u32 = 1 << 20;
 const SIMULATED_FRAME_BYTES: (u32, u32) = (SHORTEST_FRAME_BYTES, 9018);
 /// Rates of a simulated device, in frames per second.
 const SIMULATED_RATES: std::ops::RangeInclusive<f64> = 1e-3..=1e9;
+const LONGEST_PAUSE_NS: u64 = 3_600_000_000_000;
+/// A frame that is under way for longer may have the age of one that was for a moment.
+const LONGEST_WAY_NS: u64 = 1_000_000_000_000;
 
 #[cfg(feature = "dpdk")]
 mod dpdk;
@@ -200,13 +203,12 @@ fn find_impossible_option(dut: &SimulatedDut) -> Option<String> {
     if dut.pause_every_s.is_some_and(|seconds| !(1e-6..=86_400.0).contains(&seconds)) {
         return Some("pause_every_s is out of range (1e-6 to 86400)".into());
     }
-    let hour_ns = 3_600_000_000_000;
-    for (name, value) in [("delay_ns", dut.delay_ns), ("jitter_ns", dut.jitter_ns), ("pause_ns", dut.pause_ns)] {
-        if value > hour_ns {
-            return Some(format!("{name} is longer than an hour"));
-        }
+    if dut.pause_ns > LONGEST_PAUSE_NS {
+        return Some("pause_ns is longer than an hour".into());
     }
-    None
+    let longest_ns = dut.delay_ns.saturating_add(dut.jitter_ns);
+    (longest_ns > LONGEST_WAY_NS)
+        .then(|| format!("delay_ns and jitter_ns make {longest_ns}, and at most {LONGEST_WAY_NS}"))
 }
 
 /// Opens the ports. The calling thread becomes the worker's.

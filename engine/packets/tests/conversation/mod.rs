@@ -83,10 +83,15 @@ impl Engine {
 
     /// A whole trial: the reading, and what was late.
     pub fn trial(&mut self, start: Value) -> (Value, Value) {
+        self.trial_with_drain(start, 0.05)
+    }
+
+    /// A whole trial whose frames may be under way for long.
+    pub fn trial_with_drain(&mut self, start: Value, drain_s: f64) -> (Value, Value) {
         let reply = self.ask(start);
         assert_eq!(reply["ok"], true, "{reply}");
         assert_eq!(self.read()["event"], "transmitted");
-        let reading = self.ask(json!({"command": "drain", "duration_s": 0.05}));
+        let reading = self.ask(json!({"command": "drain", "duration_s": drain_s}));
         let late = self.ask(json!({"command": "settle", "duration_s": 0.05}));
         (reading, late)
     }

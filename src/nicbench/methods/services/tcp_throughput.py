@@ -25,13 +25,13 @@ from nicbench.methods._round_figures import (
     PAYLOAD_RATE,
     ROUND_OVERHEAD_S,
     PlayedRounds,
-    bits_per_s,
     clients_by_port,
     jobs_of,
     loads_of,
     retransmissions_of,
 )
 from nicbench.methods.base import RoundContext, RoundMethod, Values
+from nicbench.stats.rounds import bits_per_s
 
 STANDARD_S: Final = 30.0
 """RFC 6349 asks for a transfer that is long enough to leave slow start behind: 30 s and more."""

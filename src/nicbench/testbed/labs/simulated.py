@@ -27,7 +27,9 @@ LARGEST_QUEUE_FRAMES: Final = 2**32 - 1
 
 # The bounds of the engine: what it would refuse is refused when the bench file is read, with its position.
 _Rate = Annotated[FramesPerSecond, Field(ge=1e-3, le=1e9)]
-_Delay = Annotated[Seconds, Field(le=3600.0)]
+_Pause = Annotated[Seconds, Field(le=3600.0)]
+_LONGEST_WAY_S: Final = 1000.0
+"""A frame that is under way for longer may have the age of one that was for a moment: its signature has 40 bits."""
 
 
 class SimulatedOptions(Frozen):
@@ -52,9 +54,9 @@ class SimulatedOptions(Frozen):
     """Frames per second that leave the DUT through each port; without it there is no limit."""
     egress_queue_frames: int = Field(default=256, ge=0, le=LARGEST_QUEUE_FRAMES)
     """Frames that may wait to leave through each port."""
-    delay: _Delay = 0.0
-    """Delay that the DUT adds to each frame."""
-    jitter: _Delay = 0.0
+    delay: Seconds = 0.0
+    """Delay that the DUT adds to each frame: with `jitter` 1000 s at most."""
+    jitter: Seconds = 0.0
     """Variation of that delay."""
     loss: Ratio = 0.0
     """Share of the frames that is lost."""
@@ -65,14 +67,16 @@ class SimulatedOptions(Frozen):
     corrupt: Ratio = 0.0
     """Share of the frames that is altered."""
     swap: int = Field(default=1, ge=1, le=LARGEST_QUEUE_FRAMES)
-    """How far a reordered frame moves, in frames."""
+    """How far a reordered frame moves, in frames: behind as many as come after it, where those are fewer, or slower
+    than 1 frame/s.
+    """
     foreign: FramesPerSecond = Field(default=0.0, le=1e9)
     """Frames per second from somebody else that arrive."""
     tester_ceiling: _Rate | None = None
     """The most frames per second that the tester can send; without it there is no limit."""
     pause_every: Annotated[Seconds, Field(ge=1e-6, le=86_400.0)] | None = None
     """How often the tester is held up; without it never."""
-    pause: _Delay = 0.0
+    pause: _Pause = 0.0
     """How long the tester is held up."""
     dead: bool = False
     """No frame comes back."""
@@ -87,6 +91,15 @@ class SimulatedOptions(Frozen):
     def _check_shares(self) -> Self:
         if self.loss + self.duplicate + self.reorder + self.corrupt > 1.0 + 1e-9:
             raise ValueError("loss, duplicate, reorder and corrupt are more than 100 % together; a frame has one fault")
+        return self
+
+    @model_validator(mode="after")
+    def _check_delays(self) -> Self:
+        if self.delay + self.jitter > _LONGEST_WAY_S:
+            raise ValueError(
+                f"delay and jitter make {self.delay + self.jitter:.0f} s, and latencies are read up to "
+                f"{_LONGEST_WAY_S:.0f} s: make them shorter"
+            )
         return self
 
 

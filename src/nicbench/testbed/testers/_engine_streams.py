@@ -48,7 +48,7 @@ def stream_requests(
             "rate_frames_per_s": rate_frames_per_s,
             **_bounds(stream, rate_frames_per_s, duration_s, part),
             **_frames(stream, way.with_addresses(stream.addresses)),
-            **sizes_of(traffic.size_of(stream) or size),
+            **({} if stream.pcap is not None else sizes_of(traffic.size_of(stream) or size)),
         }
         for stream, rate_frames_per_s, part in zip(streams, rates_frames_per_s, parts, strict=True)
         if part != 0 and rate_frames_per_s is not None  # a burst may be too short for all of the streams

@@ -39,7 +39,44 @@ fn a_reordered_frame_leaves_after_as_many_others_as_asked() {
 #[test]
 fn a_frame_that_nobody_overtakes_leaves_after_a_millisecond() {
     let (left, path) = departures(Faults { reorder: 1.0, ..Faults::default() }, 1);
-    assert_eq!((left[0].time_ps, path.counts().reordered), (LONGEST_HOLD_PS, 0));
+    assert_eq!((left[0].time_ps, path.counts().reordered), (HOLD_PS, 0));
+}
+
+#[test]
+fn a_frame_is_overtaken_by_as_many_as_asked_at_any_rate() {
+    for (interval_ps, burst) in [(1_000, 1), (20_000_000_000, 1), (400_000_000_000, 1), (300_000_000_000, 6)] {
+        let mut pool = FramePool::default();
+        let mut path = FaultyPath::new(Faults { reorder_by: 3, ..Faults::default() }, RateLimit::Unlimited);
+        path.begin_trial(1, 1);
+        for number in 0..60 {
+            path.faults.reorder = if number == 30 { 1.0 } else { 0.0 };
+            path.odds = Odds::new(&path.faults);
+            let time_ps = number / burst * burst * interval_ps + number % burst * 1_000;
+            path.release_overdue(time_ps);
+            let _ = path.forward(time_ps, pool.take(60), number, &mut pool, |_| None);
+        }
+        let left: Vec<_> = std::iter::from_fn(|| path.next_departure(u64::MAX)).collect();
+        let expected: Vec<_> = (0..30).chain([31, 32, 33, 30]).chain(34..60).collect();
+        assert_eq!(numbers(&left), expected, "every {interval_ps} ps in bursts of {burst}");
+        assert_eq!(path.counts().reordered, 1);
+    }
+}
+
+#[test]
+fn a_frame_with_fewer_behind_it_than_asked_leaves_behind_them_all() {
+    let mut pool = FramePool::default();
+    let faults = Faults { reorder: 1.0, reorder_by: 100, ..Faults::default() };
+    let mut path = FaultyPath::new(faults, RateLimit::Unlimited);
+    path.begin_trial(1, 1);
+    let _ = path.forward(0, pool.take(60), 0, &mut pool, |_| None);
+    path.faults.reorder = 0.0;
+    path.odds = Odds::new(&path.faults);
+    for number in 1..4 {
+        let _ = path.forward(number * HOLD_PS, pool.take(60), number, &mut pool, |_| None);
+    }
+    path.release_overdue(5 * HOLD_PS);
+    let left: Vec<_> = std::iter::from_fn(|| path.next_departure(u64::MAX)).collect();
+    assert_eq!((numbers(&left), path.counts().reordered), (vec![1, 2, 3, 0], 1));
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub const MOST_LENGTHS: usize = 6;
 pub const MOST_FIELDS: usize = 10;
 pub const MOST_SUMS: usize = 4;
 pub const MOST_SUMMED: usize = 12;
-pub const HISTOGRAM_BLOCKS: usize = 28;
+pub const HISTOGRAM_BLOCKS: usize = 31;
 pub const BLOCK_COUNTS: usize = 1024;
 pub const LENGTH_WORDS: usize = 256;
 

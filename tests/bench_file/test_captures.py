@@ -1,0 +1,208 @@
+"""Captures that a bench file names: the sizes of their frames are those of the tests, and what is wrong with them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from scapy.all import Ether, Raw
+from scapy.utils import PcapNgWriter
+
+from nicbench.bench_file import BenchFile, WrongBenchFileError, load
+from nicbench.bench_file.captures import settle_captures
+from nicbench.bench_file.frame_sizes import list_frame_sizes
+from nicbench.core.capture import WrongCaptureError, sizes_of_capture
+from nicbench.core.frame_size import mean_bytes, size_label
+from nicbench.hosts.kinds.local import LocalHost
+
+Read = Callable[[str], BenchFile]
+
+HEAD = "nicbench: 1\ntitle: x\nlab: {kind: veth}\ndut: {kind: bridge}\n"
+TEST = "tests: [{name: t, method: throughput}]\n"
+SMALL = "tests: [{name: t, method: throughput, frame_bytes: [64]}]\n"
+LIKE = "tests: [{name: t, method: throughput, frame_bytes: [like]}]\n"
+
+
+def capture(lengths: Sequence[int], *, order: str = "<", magic: int = 0xA1B2C3D4, link: int = 1) -> bytes:
+    """Frames of so many bytes without FCS."""
+    head = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, link)
+    return head + b"".join(struct.pack(order + "IIII", 1, 0, each, each) + bytes(each) for each in lengths)
+
+
+@pytest.fixture
+def read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Read:
+    """A bench file beside captures of one size and of three."""
+    monkeypatch.chdir(tmp_path)
+    Path("one.pcap").write_bytes(capture([1514] * 20))
+    Path("three.pcap").write_bytes(capture([60, 570, 1514] * 10))
+
+    def of(text: str) -> BenchFile:
+        path = tmp_path / "bench.yaml"
+        path.write_text(HEAD + text)
+        return load(path)
+
+    return of
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        capture([40, 60, 60, 1514]),
+        capture([40, 60, 60, 1514], order=">"),
+        capture([40, 60, 60, 1514], magic=0xA1B23C4D),
+    ],
+)
+def test_sizes_have_the_fcs_and_are_filled_up_to_those_of_ethernet(content: bytes) -> None:
+    sizes = sizes_of_capture(content)
+    assert (dict(sizes.frames_of), sizes.largest_frame) == ({64: 3, 1518: 1}, 4)
+    assert sizes.mean_bytes == (3 * 64 + 1518) / 4
+
+
+def test_a_pcapng_is_read_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "a.pcapng"
+    with PcapNgWriter(str(path)) as writer:
+        for length in (60, 61, 1000):
+            writer.write(Ether() / Raw(bytes(length - 14)))
+    assert dict(sizes_of_capture(path.read_bytes()).frames_of) == {64: 1, 65: 1, 1004: 1}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "neither pcap nor pcapng"),
+        (b"\x0a\x0d\x0d\x0a\x00", "broken after frame 0"),
+        (capture([]), "no frame"),
+        (capture([60, 60])[:-1], "broken after frame 1"),
+        (capture([100, 13]), "frame 2 has 13 bytes"),
+        (capture([60], link=101), "link type 101"),
+        (capture([60]) + struct.pack("<IIII", 1, 0, 96, 200) + bytes(96), "of frame 2 it has 96 of 200 bytes"),
+        (capture([60]) + struct.pack("<IIII", 1, 0, 116, 100) + bytes(116), "of frame 2 it has 116 bytes"),
+    ],
+)
+def test_what_is_no_capture_of_whole_frames_is_refused_with_the_frame(content: bytes, said: str) -> None:
+    with pytest.raises(WrongCaptureError, match=said):
+        sizes_of_capture(content)
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "mean"),
+    [
+        ("traffic: {pcap: one.pcap}\n" + TEST, "1518", 1518),
+        ("traffic: {pcap: three.pcap}\n" + TEST, "capture", (64 + 574 + 1518) / 3),
+        (
+            "traffic: {pcap: one.pcap}\ntests: [{name: t, method: throughput, frame_bytes: [maximum]}]\n",
+            "1518",
+            1518,
+        ),
+        (
+            "traffic:\n  pcap: three.pcap\n  mixes: {like: [{frame_bytes: 1518, weight: 2}, "
+            "{frame_bytes: 64, weight: 2}, {frame_bytes: 574, weight: 2}]}\n" + LIKE,
+            "like",
+            (64 + 574 + 1518) / 3,
+        ),
+        (
+            "traffic: {streams: [{name: a, share: 25 %, pcap: three.pcap}, {name: b, share: 75 %, frame_bytes: 64}]}\n"
+            + TEST,
+            "streams",
+            (64 + 574 + 1518) / 12 + 48,
+        ),
+    ],
+)
+def test_a_test_has_the_sizes_of_the_capture(read: Read, text: str, size: str, mean: float) -> None:
+    (found,) = list_frame_sizes(read(text))
+    assert size_label(found) == size
+    assert mean_bytes(found) == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        (
+            "traffic: {pcap: one.pcap}\n" + SMALL,
+            6, 53, "the frames of one.pcap have 1518 bytes with FCS, and the test sends 64",
+        ),
+        (
+            "traffic: {pcap: three.pcap}\ntests: [{name: t, method: throughput, frame_bytes: [imix]}]\n",
+            6, 53, "have 64 to 1518 bytes with FCS (mean 718.7), and the test sends `imix`",
+        ),
+        ("traffic: {pcap: nosuch.pcap}\n" + TEST, 5, 17, "nosuch.pcap cannot be read: No such file"),
+        (
+            "traffic: {flows: 1}\ntests: [{name: t, method: throughput, frame_bytes: [capture]}]\n",
+            6, 53, "there is none",
+        ),
+        (
+            "traffic: {pcap: one.pcap, mixes: {capture: [{frame_bytes: 64, weight: 1}]}}\n" + TEST,
+            5, 10, "`capture` has a meaning of its own",
+        ),
+        (
+            "traffic: {streams: [{name: a, share: 50 %, pcap: one.pcap}, {name: b, share: 50 %}]}\n" + TEST,
+            5, 61, "the stream `b` has no frame size",
+        ),
+        (
+            "traffic: {streams: [{name: a, share: 50 %, pcap: one.pcap, frame_bytes: 64}, "
+            "{name: b, share: 50 %, frame_bytes: 64}]}\n" + TEST,
+            5, 60, "so `frame_bytes` has no effect",
+        ),
+        (
+            "traffic: {streams: [{name: a, share: 100 %, pcap: one.pcap}, "
+            "{name: b, rate: 1 kpps, frame_bytes: 64}]}\n" + TEST,
+            5, 78, "would change the mean frame size",
+        ),
+        (
+            "traffic: {streams: [{name: a, share: 100 %, pcap: one.pcap}]}\n" + SMALL,
+            6, 53, "the streams have frame sizes of their own",
+        ),
+        (
+            "tests: [{name: r, method: replay, captures: [{file: nosuch.pcap}]}]\n",
+            5, 53, "nosuch.pcap cannot be read: No such file",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_sent_is_refused_before_the_run(
+    read: Read, text: str, line: int, column: int, said: str
+) -> None:
+    with pytest.raises(WrongBenchFileError) as caught:
+        read(text)
+    (problem,) = caught.value.problems
+    assert (problem.position.line, problem.position.column) == (line, column)
+    assert said in problem.message
+
+
+def test_a_frame_that_the_ports_do_not_take_is_named(read: Read) -> None:
+    Path("large.pcap").write_bytes(capture([60, 1515]))
+    with pytest.raises(WrongBenchFileError, match=r"frame 2 of `large.pcap` has 1519 bytes with FCS.* take 1518"):
+        read("tests: [{name: r, method: replay, captures: [{file: large.pcap}]}]\n")
+
+
+FAR = (
+    "nicbench: 1\ntitle: x\nhosts: {tester: {kind: ssh, address: far}, d: {kind: ssh, address: farther}}\n"
+    "ports: {t0: {host: tester, device: e0}, t1: {host: tester, device: e1}, d0: {host: d, device: e0}, "
+    "d1: {host: d, device: e1}}\nlinks: [t0 <-> d0, t1 <-> d1]\ndut: {kind: external}\n"
+)
+
+
+async def test_a_capture_on_another_machine_is_read_when_the_run_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bench.yaml"
+    path.write_text(FAR + "traffic: {pcap: far.pcap}\n" + TEST)
+    bench = load(path)
+    assert [test.build().frame_sizes() for test in bench.tests] == [("capture",)], "nobody knows them yet"
+    monkeypatch.chdir(tmp_path)
+    Path("far.pcap").write_bytes(capture([996]))
+    settled = await settle_captures(bench, LocalHost())
+    assert list_frame_sizes(settled) == (1000,)
+
+
+async def test_other_sizes_than_those_of_a_capture_on_another_machine_are_refused_when_the_run_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "bench.yaml"
+    path.write_text(FAR + "traffic: {pcap: far.pcap}\n" + SMALL)
+    bench = load(path)
+    monkeypatch.chdir(tmp_path)
+    Path("far.pcap").write_bytes(capture([996]))
+    with pytest.raises(WrongBenchFileError, match=r"far\.pcap have 1000 bytes"):
+        await settle_captures(bench, LocalHost())
