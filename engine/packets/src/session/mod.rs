@@ -111,7 +111,7 @@ impl Session {
         let eager = self.running.as_ref().is_some_and(|running| Instant::now() < running.eager_until);
         let wait = match &self.tester {
             Some(tester) if tester.is_virtual() => Duration::from_millis(20),
-            Some(_) if eager => Duration::ZERO,
+            Some(tester) if eager && !tester.receives_by_itself() => Duration::ZERO,
             Some(_) => Duration::from_millis(1),
             None => Duration::from_millis(20),
         };

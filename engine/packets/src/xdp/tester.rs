@@ -355,6 +355,10 @@ impl Tester for XdpTester {
         self.poll();
     }
 
+    fn receives_by_itself(&self) -> bool {
+        true
+    }
+
     fn is_virtual(&self) -> bool {
         false
     }
