@@ -55,14 +55,6 @@ BLOCKED = {
             "60 s (“A”); 1 s (“B”)"
         ),
     ),
-    "the rate of a dedicated core, and of the core as it was": (
-        entry("A", plan=plan(with_search(60.0, kind="estimate"))),
-        entry("B", plan=plan(with_search(60.0, kind="mlr"))),
-        (
-            "rates of “throughput” are not of the same thing: a core that nobody else uses, estimated (“A”); "
-            "the core as it was (“B”)"
-        ),
-    ),
     "trials of a method without a search": (
         entry("A", plan=plan({"trial": {"duration": 60.0}})),
         entry("B", plan=plan({"trial": {"duration": 1.0}})),
@@ -241,11 +233,6 @@ def test_short_trials_with_a_validation_are_like_long_trials() -> None:
     validated = entry("A", passed_for(60.0), plan=plan(with_search(1.0, validation=60.0)))
     long = entry("B", passed_for(60.0), plan=plan(with_search(60.0, validation=60.0)))
     assert said(validated, long) == said(entry("A"), entry("B"))
-
-
-def test_two_estimates_are_comparable() -> None:
-    estimates = [entry(name, plan=plan(with_search(60.0, kind="estimate"))) for name in ("A", "B")]
-    assert said(*estimates) == said(entry("A"), entry("B"))
 
 
 def test_nothing_is_said_against_two_runs_of_one_bench_file() -> None:

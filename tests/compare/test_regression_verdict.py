@@ -126,7 +126,7 @@ def test_a_run_that_does_not_differ_is_called_worse_no_more_often_than_it_is_the
     assert worse <= expected + 4 * expected**0.5
 
 
-def ran(tmp_path: Path, *results: tuple[Bounded, float | None, ResultVerdict]) -> FinishedRun:
+def ran(tmp_path: Path, *results: tuple[Bounded, ResultVerdict]) -> FinishedRun:
     found = tuple(
         Result(
             id=f"throughput/{run}",
@@ -135,41 +135,18 @@ def ran(tmp_path: Path, *results: tuple[Bounded, float | None, ResultVerdict]) -
             scope="per port",
             run=run,
             parameters={"frame_bytes": 64},
-            values={"ndr_frames_per_s": value, "ndr_at_clock_hz": clock},
+            values={"ndr_frames_per_s": value},
             verdict=verdict,
         )
-        for run, (value, clock, verdict) in enumerate(results, 1)
+        for run, (value, verdict) in enumerate(results, 1)
     )
     summary = Summary(title="t", verdict=ResultVerdict.VALID, results=found)
     return FinishedRun(RunFolder(tmp_path), summary, None)
 
 
-@pytest.mark.parametrize(
-    ("clocks", "now", "outcome"),
-    [
-        ((4e9, 3.6e9), 90, Outcome.UNKNOWN),  # less by as much as the clock
-        ((4e9, 3.6e9), 70, Outcome.WORSE),
-        ((4e9, 4e9), 90, Outcome.WORSE),
-        ((None, 3.6e9), 90, Outcome.WORSE),
-        ((3.6e9, 4e9), 111, Outcome.SAME),
-        ((3.6e9, 4e9), 150, Outcome.BETTER),
-    ],
-)
-def test_a_rate_stated_for_another_clock_is_worse_only_by_more_than_the_clock(
-    clocks: tuple[float | None, float], now: float, outcome: Outcome, tmp_path: Path
-) -> None:
-    before, after = (
-        ran(tmp_path, (rate(value, value, value + 1), clock, ResultVerdict.VALID))
-        for value, clock in zip((100.0, now), clocks, strict=True)
-    )
-    (row,) = check_regressions(after, [before], 0.05).rows
-    assert row.judgement.outcome is outcome
-    assert ("GHz" in row.judgement.why) is (outcome in (Outcome.UNKNOWN, Outcome.SAME))
-
-
 def test_a_bound_stays_where_a_disturbed_result_is_left_out(tmp_path: Path) -> None:
-    below = ran(tmp_path, (BELOW, None, ResultVerdict.VALID), (BELOW, None, ResultVerdict.DISTURBED))
-    before = ran(tmp_path, (rate(100, 100, 101), None, ResultVerdict.VALID))
+    below = ran(tmp_path, (BELOW, ResultVerdict.VALID), (BELOW, ResultVerdict.DISTURBED))
+    before = ran(tmp_path, (rate(100, 100, 101), ResultVerdict.VALID))
     (row,) = check_regressions(below, [before], 0.05).rows
     assert (row.judgement.outcome, row.judgement.after_below) == (Outcome.WORSE, 50.0)
     assert "1 disturbed or incomplete result left out" in row.judgement.why

@@ -169,20 +169,6 @@ def test_an_answer_that_is_none_is_an_error_of_the_host(line: str) -> None:
         neighbours.parse_looks(line)
 
 
-@pytest.mark.parametrize(
-    ("slow", "comes"),
-    [
-        (4, "4 % of 100 samples of CPU 1 in 5 s found another tenant on its physical core: a quiet machine"),
-        (40, "trials are adjusted for the share of the core that they had"),
-        (95, "the rate of an dedicated core will be extrapolated"),
-    ],
-)
-def test_what_will_come_of_a_noisy_machine_is_said_before_the_first_trial(slow: int, comes: str) -> None:
-    looks = (neighbours.Looks(cpu=0, looks=100, slow=1), neighbours.Looks(cpu=1, looks=100, slow=slow))
-    assert comes in neighbours.foretell(looks, 5.0)
-    assert "could not be sampled" in neighbours.foretell((), 5.0)
-
-
 def test_where_nobody_could_look_nothing_is_claimed() -> None:
     assert (
         "could not be sampled"

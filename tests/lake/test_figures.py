@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tests.web._history import make_clocks, make_collapse
+from tests.web._history import make_collapse
 
 from nicbench.compare.history.figure_index import FigureIndex
 from nicbench.lake.figures import LakeFigures
@@ -17,14 +17,12 @@ from nicbench.store.index import list_indexed_runs
 
 def test_measures_figures_and_settings_are_those_of_the_folder(runs: Path, tmp_path: Path) -> None:
     make_collapse(runs, 5, 3)
-    make_clocks(runs, [1e6, 8e5], [3e9, None])
     index = FigureIndex(runs)
     index.update(list_indexed_runs(runs, lambda _: None).runs, lambda _done, _of: None)
     gather([runs], tmp_path / "lake")
     lake = LakeFigures(Lake.open(tmp_path / "lake"))
     figures = [figure for *_, figure in index.figures(index.measures())]
     assert sum(figure.is_only_below for figure in figures) == 3
-    assert {(figure.clock_hz, figure.is_unscaled) for figure in figures} == {(None, False), (3e9, False), (None, True)}
 
     measures = lake.measures()
     assert set(measures.values()) == set(index.measures().values())

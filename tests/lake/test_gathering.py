@@ -150,14 +150,10 @@ def test_new_tags_and_a_new_place_replace_what_the_lake_says(runs: Path, tmp_pat
 
 
 def make_older(lake: Path) -> None:
-    """Makes a lake of format 1 of one of today.
-
-    Its figures have a value each and no clocks, and checksums do not depend on the format.
-    """
+    """Makes a lake of format 1 of one of today: its figures have a value each, and checksums do not depend on it."""
     (lake / place.MARK).write_text('{"format": "1.0", "what": "a lake of nicbench runs"}\n')
     for file in lake.rglob(FILE):
         table = pq.ParquetFile(file).read().replace_schema_metadata({place.SIGNATURE: b"1.0"})
-        table = table.drop_columns([name for name in ("clock_hz", "is_unscaled") if name in table.column_names])
         for number, name in enumerate(table.column_names):
             if name == "digest":
                 table = table.set_column(number, table.schema.field(name), [["0123456789abcdef"] * table.num_rows])

@@ -14,8 +14,6 @@ from nicbench.core.trial import Latency as LatencyReading
 from nicbench.core.trial import Purpose, Reading, SharedCore, StreamReading, TrialRequest
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.latency import Latency
-from nicbench.report.answer.sentences import answers_of
-from nicbench.report.overview import join_by_size
 from nicbench.report.tables import sections
 from nicbench.stats.latency import add_percentiles, histogram_of
 
@@ -172,37 +170,3 @@ async def test_without_a_neighbour_nothing_stands_apart(shared: dict[int, int] |
     assert not [name for name in result.values if "core" in name]
     (section,) = sections([result], {})
     assert section.further == ()
-
-
-class Estimated(KnownDelays):
-    """Its rate is an estimate for a dedicated core; nine of ten trials bore a tenth less."""
-
-    def results_of(self, test: str) -> tuple[Result, ...]:
-        (result,) = super().results_of(test)
-        return (
-            result.model_copy(update={"values": {**result.values, "ndr_borne_by_nine_tenths_frames_per_s": 900_000.0}}),
-        )
-
-
-async def test_of_an_estimated_rate_100_percent_is_what_the_machine_bore_and_the_caption_says_so() -> None:
-    dut = Estimated({5 * US: 100})
-    results = await measured(dut, loads=(100.0, 50.0))
-    assert [request.load_frames_per_s for request in dut.requests] == [0.9e6, 0.45e6]
-    assert {result.values["full_load_frames_per_s"] for result in results} == {0.9e6}
-    said = "100 % here is what nine of ten trials of its search passed under the conditions of the run"
-    assert all(said in section.table.caption for section in sections(list(results), {}))
-    plain = await measured(KnownDelays({5 * US: 100}), loads=(100.0,))
-    assert all(said not in section.table.caption for section in sections(list(plain), {}))
-
-
-async def test_the_title_the_sentence_and_the_overview_say_which_load_100_percent_is() -> None:
-    results = await measured(Estimated({5 * US: 100}), loads=(100.0,))
-    (section,) = sections(list(results), {})
-    assert section.table.title == "Latency at 100 % of the NDR that nine of ten trials passed"
-    assert answers_of(section, "It")[0].startswith("At 100 % of the NDR that nine of ten trials passed, half of the")
-    load = next(one for one in join_by_size([section]).columns if one.column.head == "load")
-    assert [result and result.values[load.column.value] for result in load.results] == [900_000.0]
-    plain = await measured(KnownDelays({5 * US: 100}), loads=(100.0,))
-    (section,) = sections(list(plain), {})
-    assert section.table.title == "Latency at 100 % of the NDR"
-    assert "load" not in [one.column.head for one in join_by_size([section]).columns]

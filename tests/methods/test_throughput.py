@@ -13,7 +13,7 @@ from nicbench.methods._critical_load import CriticalLoadChoice
 from nicbench.methods._throughput import SearchChoice
 from nicbench.methods.base import SearchResult
 from nicbench.methods.throughput import Throughput
-from nicbench.search.base import Estimate, Goal, Limits, Outcome, Search
+from nicbench.search.base import Goal, Limits, Outcome, Search
 
 from .known import KnownContext, run
 
@@ -104,84 +104,13 @@ async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says
     assert "its ceiling is 0" in result.disturbances[0]
 
 
-class Estimated(Searched):
-    """Its searches end at an estimate, of trials whose core was shared."""
-
-    async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> SearchResult:
-        rate = Bounded(value=98_000.0, lower=96_000.0, upper=99_000.0, limited_by=LimitedBy.DUT)
-        estimate = Estimate(
-            slope=0.4, half_frames_per_s=90_000.0, nine_tenths_frames_per_s=70_000.0, scatter=0.01, least_share=0.0
-        )
-        outcomes = {
-            goal.name: Outcome(
-                goal=goal.name,
-                outcome="interval",
-                rate=rate,
-                converged=True,
-                trials=9,
-                adjusted=True,
-                estimate=estimate,
-            )
-            for goal in goals
-        }
-        return SearchResult(outcomes=outcomes, trial_ids=(), traffic_s=1.0, ceiling_frames_per_s=None)
-
-
-class Bound(Estimated):
-    """Its NDR is only known to be below a load; its PDR is a rate."""
-
-    async def search(
-        self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
-    ) -> SearchResult:
-        found = await super().search(search, point, request, goals, limits)
-        rate = Bounded(value=None, upper=80_000.0, limited_by=LimitedBy.DUT, reason_null="frames were lost")
-        bound = found.outcomes["NDR"].model_copy(update={"rate": rate, "outcome": "none"})
-        return found.model_copy(update={"outcomes": {**found.outcomes, "NDR": bound}})
-
-
-async def test_beside_a_bound_stands_nothing_that_half_of_the_trials_would_have_borne() -> None:
-    asked = {"frame_bytes": (64,), "search": {"kind": "estimate"}}
-    (result,) = await run(Throughput("t", Throughput.Options.model_validate(asked)), Bound(None))
-    assert [name for name in result.values if name.startswith("ndr_") and "borne" in name] == []
-    assert result.values["pdr_borne_by_half_frames_per_s"] == 90_000.0
-    (table,) = (
-        table
-        for table in Throughput.table_for(Throughput.table(), [result], asked).further
-        if table.title == "Under the conditions of the run"
-    )
-    assert {column.group for column in table.columns if column.group} == {"PDR"}
-    assert [column.unit for column in table.columns if column.head == "Falls by"] == ["%"]
-
-
-async def test_an_estimate_stands_beside_what_the_machine_bore_and_is_adjusted() -> None:
-    throughput = Throughput(
-        "t", Throughput.Options.model_validate({"frame_bytes": (64,), "search": {"kind": "estimate"}})
-    )
-    (result,) = await run(throughput, Estimated(None))
-    assert result.verdict is ResultVerdict.ADJUSTED
-    assert result.values["pdr_borne_by_half_frames_per_s"] == 90_000.0
-    assert throughput.promises(result) == ()
-    table = Throughput.table_for(Throughput.table(), [result], {"search": {"kind": "estimate", "goals": {"NDR": 0.0}}})
-    assert table.further[0].title == "Under the conditions of the run"
-    assert table.caption.startswith("The rate is an estimate")
-    assert table.rates is not None
-    assert {goal.value for goal in table.rates.goals} == {"ndr_frames_per_s", "pdr_frames_per_s"}
-
-
 @pytest.mark.parametrize(
     ("search", "said", "not_said"),
     [
-        ({"kind": "mlr"}, ["the highest load that meets each goal", "one of 60 s confirms"], ["estimated"]),
+        ({"kind": "mlr"}, ["the highest load that meets each goal", "one of 60 s confirms"], []),
         ({"kind": "mlr", "validation": 0.0}, ["no trial longer than 1 s confirms"], ["full length", "60 s"]),
-        (
-            {"kind": "estimate", "validation": 0.0},
-            ["the rate is estimated from all of them", "no trial longer than 1 s confirms"],
-            ["full length", "for the highest load"],
-        ),
     ],
-    ids=["validated", "not validated", "estimated"],
+    ids=["validated", "not validated"],
 )
 def test_the_procedure_is_that_of_the_search_and_its_validation(
     search: dict[str, Any], said: list[str], not_said: list[str]
@@ -190,9 +119,3 @@ def test_the_procedure_is_that_of_the_search_and_its_validation(
     text = Throughput.procedure(options.model_dump(mode="json"))
     assert [words for words in said if words not in text] == []
     assert [words for words in not_said if words in text] == []
-
-
-def test_an_estimated_throughput_is_a_deviation() -> None:
-    estimated = Throughput("t", Throughput.Options.model_validate({"search": {"kind": "estimate"}}))
-    said = "the throughput is an estimate from trials with and without loss, RFC 2544 section 26.1 takes the highest"
-    assert any(text.startswith(said) for text in estimated.deviations())

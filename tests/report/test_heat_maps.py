@@ -46,7 +46,7 @@ def test_a_rate_stands_in_the_field_of_its_combination() -> None:
     drawn = heat_chart(found, WIDE)
     assert drawn is not None
     (points,) = drawn["datasets"].values() if "datasets" in drawn else (drawn["layer"][0]["data"]["values"],)
-    assert sorted(point["text"] for point in points) == ["10.0", "19.0", "40.0"]
+    assert sorted(point["text"] for point in points) == ["10.00", "19.00", "40.00"]
 
 
 def test_a_third_axis_has_a_map_for_each_of_its_values() -> None:

@@ -15,7 +15,7 @@ from nicbench.stats.sample import Span
 
 
 def cell(name: str, rate: float, lower: float, upper: float) -> RateCell:
-    return RateCell(name, rate, None, 1, "", "", "", "", Span(lower, upper), ())
+    return RateCell(name, rate, None, 1, "", "", "", "", "", Span(lower, upper), ())
 
 
 def test_a_frame_costs_the_difference_of_the_times_between_frames() -> None:

@@ -21,8 +21,6 @@ from nicbench.report.document.tables import NOTHING, cell, head, heading, heads,
 from nicbench.report.model import Report
 from nicbench.report.pdf import making
 from nicbench.report.pdf.widths import LANDSCAPE, PORTRAIT, breakable, fit_tables, tokens
-from nicbench.report.section import SearchNote
-from nicbench.report.sections.results import search_remarks
 
 from ._documents import document
 
@@ -120,16 +118,6 @@ def test_several_parts_that_stay_on_the_page_are_told_in_the_plural(summary: str
     told = words(made(FoldedBlocks((Text(summary),), (paragraph("Hidden"),), is_detail=True)))
 
     assert f"Left out here: {summary}. {rest} in report.html." in told
-
-
-def test_paper_says_which_rates_are_extrapolated_where_other_notes_stay_on_the_page() -> None:
-    others = [SearchNote(f"Search at {size} bytes: nothing extrapolated", False) for size in range(64, 70)]
-    extrapolated = [SearchNote(f"Search at {size} bytes: the rate is of 3.00 GHz", True) for size in range(512, 518)]
-    told = words(made(heading(1, "Results"), *search_remarks([*others, *extrapolated])))
-
-    assert all(note.text in told for note in extrapolated)
-    assert "Left out here: 6 notes on the searches. They are in report.html." in told
-    assert "nothing extrapolated" not in told
 
 
 @pytest.mark.parametrize("title", ["Forwarding of a card " * 20, "a/very_long.name/" * 30])

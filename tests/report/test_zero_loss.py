@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -125,16 +124,6 @@ def test_the_bars_stand_beside_the_share_of_the_line_rate(view: Report) -> None:
             "frame rate [kpps]",
             "% of line rate",
         )
-
-
-def test_a_rate_that_is_not_scaled_to_the_clock_of_the_others_has_no_bar(view: Report) -> None:
-    table = zero_loss(searched(view))
-    first, *others = table.rows
-    values = {**first.result.values, "ndr_unscaled_clock_hz": 3e9}
-    marked = replace(first, result=first.result.model_copy(update={"values": values}))
-    chart = share_bars_chart(replace(table, rows=(marked, *others)), charts.WIDE)
-    assert chart is not None
-    assert first.cells[0] not in {point["size"] for points in chart["datasets"].values() for point in points}
 
 
 def test_the_graph_of_rfc_2544_has_the_line_rate_where_the_link_is_real(view: Report) -> None:

@@ -6,7 +6,7 @@ The folders are written by the code that writes those of real runs; only the num
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -117,16 +117,6 @@ def make_collapse(runs: Path, good: int = 8, collapsed: int = 8, upper: float = 
         at = FIRST + timedelta(days=day)
         found = [result("throughput", 64, {"ndr_frames_per_s": known if day < good else below}, ResultVerdict.VALID)]
         make_finished(runs, f"{at:%Y-%m-%dT%H%M%SZ}-collapse", at, "Collapse", found, facts("25G", 1))
-
-
-def make_clocks(runs: Path, rates: Sequence[float], clocks_hz: Sequence[float | None]) -> None:
-    """Makes runs of a card a day apart, with the estimated rate of each and its clock; None where it has none."""
-    for day, (rate, clock_hz) in enumerate(zip(rates, clocks_hz, strict=True)):
-        at = FIRST + timedelta(days=day)
-        rate = Bounded(value=rate, lower=0.995 * rate, upper=1.005 * rate, limited_by=LimitedBy.DUT)
-        told = {"ndr_unscaled_clock_hz": 2.1e9} if clock_hz is None else {"ndr_at_clock_hz": clock_hz}
-        found = [result("throughput", 64, {"ndr_frames_per_s": rate, **told}, ResultVerdict.VALID)]
-        make_finished(runs, f"{at:%Y-%m-%dT%H%M%SZ}-clocks", at, "Clocks", found, facts("25G", 1))
 
 
 def make_fall(runs: Path) -> None:

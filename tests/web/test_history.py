@@ -19,7 +19,6 @@ from tests.web._history import (
     FIRST,
     KERNEL_WEEK,
     facts,
-    make_clocks,
     make_collapse,
     make_fall,
     make_finished,
@@ -229,22 +228,6 @@ def test_runs_in_which_every_load_failed_are_a_change_and_never_a_plain_number(r
     rows = list(csv.DictReader(io.StringIO(client.get(f"/api/explore.csv?{THROUGHPUT}").text)))
     assert [(row["number"], row["upper"]) for row in rows][-1] == ("", "1000.0")
     assert "NDR, 64 bytes: &lt; 1.000 kpps, valid" in client.get("/badges/throughput/ndr_frames_per_s.svg").text
-
-
-@pytest.mark.parametrize(("factor", "changes"), [(0.8, []), (0.6, ["worse"])], ids=["as the clock", "more than it"])
-def test_a_change_that_the_clocks_alone_may_explain_is_not_claimed(
-    factor: float, changes: list[str], runs: Path, client: Client
-) -> None:
-    rates = [1e6 * (1.0 + 0.001 * (day % 5)) for day in range(16)]
-    known = [*rates[:8], *(factor * rate for rate in rates[8:])]
-    make_clocks(runs, [*known, known[-1]], [*[3e9] * 8, *[2.4e9] * 8, None])
-    (series,) = ask(client, f"/api/trends?{THROUGHPUT}")["series"]
-    assert (series["clock_hz"][0], series["clock_hz"][-2:]) == (3e9, [2.4e9, None])
-    assert series["is_unscaled"] == [False] * 16 + [True]
-    (trend,) = client.get(f"/api/trends/changes?{THROUGHPUT}").json()["series"]
-    assert trend["clocks_hz"] == [2.4e9, 3e9]
-    assert [change["outcome"] for change in trend["changes"]] == changes
-    assert len(trend["levels"]) == 2, "their medians are told apart all the same"
 
 
 @pytest.mark.parametrize("asked_first", [True, False], ids=["while it is served", "before it is served"])

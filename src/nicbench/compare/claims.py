@@ -4,8 +4,7 @@ Everything here is a pure function. Where both sides have enough runs for a rank
 must show it (stats/compare.py). For rates that a search enclosed in intervals, the intervals of the median runs must
 also not overlap, because a search is no finer than its interval. With fewer runs, only the intervals of all runs
 together can show a difference; so also where a run tells only what its rate lies below, for it cannot be ranked.
-Of disturbed results nothing is claimed: what disturbed a side may be the difference. Nor is it of estimated rates that
-are stated for different clocks, unless they differ by more than the clocks do.
+Of disturbed results nothing is claimed: what disturbed a side may be the difference.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ class Basis(StrEnum):
     INTERVALS_OVERLAP = "the intervals of all runs overlap"
     TOO_FEW = "there are too few runs"
     DISTURBED = "results were disturbed"
-    CLOCKS = "the rates are stated for different clocks, which may be the difference"
 
     @property
     def is_shown(self) -> bool:
@@ -41,9 +39,7 @@ class Basis(StrEnum):
     @property
     def cell(self) -> str:
         """What a table has in place of a difference where none is claimed."""
-        return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed", Basis.CLOCKS: "other clocks"}.get(
-            self, "no difference shown"
-        )
+        return {Basis.TOO_FEW: "too few runs", Basis.DISTURBED: "disturbed"}.get(self, "no difference shown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +69,7 @@ def claim_of(
 ) -> SideClaim:
     """Returns the claim for a comparison; ``first`` and ``second`` are the compared values as results store them.
 
-    ``disturbed`` names the sides with a result whose verdict is disturbed. An adjusted result is none: its estimate
-    allows for what others used of the DUT's core.
+    ``disturbed`` names the sides with a result whose verdict is disturbed.
     """
     found = _claim_of_undisturbed(comparison, first, second)
     if not disturbed or found.basis is Basis.TOO_FEW:
@@ -131,11 +126,3 @@ def median_span(rates: Sequence[Bounded]) -> Span | None:
     if not bounds:
         return None
     return Span(statistics.median(lower for lower, _ in bounds), statistics.median(upper for _, upper in bounds))
-
-
-def scale(value: Value, factor: float) -> Value:
-    """Returns a value as it would be at another clock, if it is in proportion to the clock."""
-    if isinstance(value, Bounded):
-        ends = {name: getattr(value, name) for name in ("value", "lower", "upper")}
-        return value.model_copy(update={name: end * factor for name, end in ends.items() if end is not None})
-    return value * factor if isinstance(value, int | float) and not isinstance(value, bool) else value

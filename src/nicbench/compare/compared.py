@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from nicbench.compare.claims import Basis, SideClaim, claim_of, scale
+from nicbench.compare.claims import Basis, SideClaim, claim_of
 from nicbench.compare.points import MainValue, Point, PointValues, Side, match_sides
 from nicbench.stats.bootstrap import IntervalSpec
 from nicbench.stats.compare import Comparison, compare, compare_pairs, correct_by_holm
@@ -64,13 +64,9 @@ class PointComparison:
     @property
     def could_show(self) -> str | None:
         """What this number of runs could have shown, and how many runs the observed difference would need; None where
-        disturbed results or different clocks rule out any claim.
+        disturbed results rule out any claim.
         """
-        return (
-            None
-            if self.claim.basis in (Basis.DISTURBED, Basis.CLOCKS)
-            else could_show(self.comparison, self.value.quantity)
-        )
+        return None if self.claim.basis is Basis.DISTURBED else could_show(self.comparison, self.value.quantity)
 
     @property
     def holds_together(self) -> bool:
@@ -97,9 +93,6 @@ class PointComparison:
         if claim.basis is Basis.DISTURBED:
             whose = " and ".join(f"“{name}”" for name in claim.disturbed)
             reason = f"results of {whose} were disturbed"
-            return explain_no_claim(quoted, quantity, reason, more_runs_help=False)
-        if claim.basis is Basis.CLOCKS:
-            reason = "the rates are stated for different clocks of the core, which may be the difference"
             return explain_no_claim(quoted, quantity, reason, more_runs_help=False)
         return sentence(quoted, quantity)
 
@@ -194,20 +187,8 @@ def _compare_pair(of: PointValues, first: str, second: str, asked: IntervalSpec,
     in_pairs = in_rounds and len(one) >= fewest and [ran.run for ran in one] == [ran.run for ran in other]
     make = compare_pairs if in_pairs else compare
     disturbed = [name for name in (first, second) if of.is_disturbed(name)]
-
-    def compare_at(factor: float) -> tuple[Comparison, SideClaim]:
-        numbers = [None if number is None else number * factor for number in of.numbers(second)]
-        found = make((first, of.numbers(first)), (second, numbers), asked)
-        return found, claim_of(
-            found, of.values(first), [scale(value, factor) for value in of.values(second)], disturbed
-        )
-
-    found, claim = compare_at(1.0)
-    clocks = of.clock_hz(first), of.clock_hz(second)
-    if claim.basis.is_shown and clocks[0] and clocks[1] and clocks[0] != clocks[1]:
-        at_one_clock = compare_at(clocks[0] / clocks[1])[1]
-        if at_one_clock.higher != claim.higher:
-            claim = SideClaim(Basis.CLOCKS)
+    found = make((first, of.numbers(first)), (second, of.numbers(second)), asked)
+    claim = claim_of(found, of.values(first), of.values(second), disturbed)
     return PointComparison(of.point, of.value, found, claim, None, 0)
 
 
@@ -215,7 +196,7 @@ def _p_value(one: PointComparison) -> float | None:
     """Returns the p-value of the rank test; None without a test, or with one from which nothing could be claimed."""
     test = one.comparison.test
     level = round(1.0 - one.comparison.effect.confidence_ratio, 12)
-    if test is None or one.claim.basis in (Basis.TOO_FEW, Basis.DISTURBED, Basis.CLOCKS) or not test.can_show(level):
+    if test is None or one.claim.basis in (Basis.TOO_FEW, Basis.DISTURBED) or not test.can_show(level):
         return None
     return test.p
 

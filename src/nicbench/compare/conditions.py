@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from nicbench.compare.entry import Entry, Origin
-from nicbench.compare.points import median_clock
 from nicbench.core.pattern import per_port_of
 from nicbench.core.registry import find_one
 from nicbench.core.result import Result, ResultVerdict, name_of_test
@@ -21,7 +19,6 @@ _TRIAL, _VALIDATION = "trial.duration", "search.validation"
 _LONGEST: Final = f"the longer of {_TRIAL} and {_VALIDATION}"
 _PASSED: Final = "_passed_for_s"
 """The end of the names of values that say how long a trial a rate has passed."""
-_ESTIMATE: Final = "estimate"
 _BASES: Final = ("latency_basis", "basis")
 """Names of the values that say whether a latency is one-way or round-trip."""
 ONE_WAY: Final = "one way"
@@ -41,16 +38,12 @@ class TestConditions:
     times_s: Mapping[str, float]
     shortest_passed_s: float | None
     """The shortest of the trials that its rates have passed, each the longest of one rate; None where none says so."""
-    estimated: bool | None
-    """Whether a search estimates the rate of a core that nobody else uses; None where no search is known."""
     goals: Mapping[str, float]
     """Loss ratios by the name of the goal."""
     latencies: frozenset[str]
     """What the latencies measure, as the tool states it: one way, or half of the round trip."""
     tools: frozenset[str]
     is_imported: bool = False
-    clock_mhz: int | None = None
-    """The clock for which estimated rates are stated, to 10 MHz; None where none is."""
 
     @property
     def leaves_ports_open(self) -> bool:
@@ -110,12 +103,10 @@ def _list_tests(entry: Entry) -> Iterator[TestConditions]:
             scopes=frozenset(result.scope for result in results if not result.scope.startswith(_NOT_SAID)),
             times_s=MappingProxyType({} if imported else _times(options)),
             shortest_passed_s=min(_list_passed(results), default=None),
-            estimated=None if imported else _is_estimated(options),
             goals=MappingProxyType(_goal_ratios(options)),
             latencies=frozenset(_list_latencies(results, method, imported=imported)),
             tools=frozenset(_list_tools(options, results)),
             is_imported=imported,
-            clock_mhz=_stated_clock(results),
         )
 
 
@@ -137,18 +128,6 @@ def _list_passed(results: Iterable[Result]) -> Iterator[float]:
         for name, value in result.values.items():
             if name.endswith(_PASSED) and isinstance(value, int | float):
                 yield float(value)
-
-
-def _stated_clock(results: Sequence[Result]) -> int | None:
-    names = dict.fromkeys(name for result in results for name in result.values)
-    clocks = [clock for name in names if (clock := median_clock(results, name)) is not None]
-    return 10 * round(statistics.median(clocks) / 1e7) if clocks else None
-
-
-def _is_estimated(options: Mapping[str, Any]) -> bool | None:
-    search = options.get("search")
-    kind = search.get("kind") if isinstance(search, Mapping) else None
-    return kind == _ESTIMATE if isinstance(kind, str) else None
 
 
 def _list_times(options: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, float]]:

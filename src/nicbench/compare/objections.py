@@ -2,9 +2,8 @@
 
 Everything here is a pure function. An objection *blocks* where it changes the meaning of a number: one rate allows loss
 and the other does not, one is of a port and the other of two, one passed a trial of 1 s and the other one of 60 s, one
-is of a dedicated core and the other of one that others use, one is of a network card and the other of a simulation. An
-objection that does not block is only reported, because it may be the very thing that is compared: cards, kernels,
-settings, links.
+is of a network card and the other of a simulation. An objection that does not block is only reported, because it may be
+the very thing that is compared: cards, kernels, settings, links.
 """
 
 from __future__ import annotations
@@ -164,21 +163,6 @@ def _check_test(name: str, having: Sequence[tuple[str, TestConditions]]) -> Iter
             f"rates of {name} have not all passed equally long trials: {_describe(passed, _at_least_s)}",
             False,
         )
-    estimated = _group_names(having, lambda test: test.estimated)
-    if len(estimated) > 1:
-        whose = {True: "a core that nobody else uses, estimated", False: "the core as it was"}
-        yield Objection(
-            f"rates of {name} are not of the same thing: {_describe(estimated, lambda one: whose[one])}",
-            True,
-            "measure both with `search: {kind: estimate}`, or neither",
-        )
-    clocks = _group_names(having, lambda test: test.clock_mhz)
-    if len(clocks) > 1:
-        yield Objection(
-            f"rates of {name} are stated for different clocks of the core: {_describe(clocks, _gigahertz)}; a "
-            "difference is claimed only where it is more than that of the clocks",
-            False,
-        )
     ways = _group_names(having, lambda test: test.latencies or None)
     if len(ways) > 1:
         yield Objection(
@@ -244,10 +228,6 @@ def _join_sorted(words: Iterable[str]) -> str:
 
 def _at_least_s(duration_s: float) -> str:
     return f"at least {format_duration_s(duration_s)}"
-
-
-def _gigahertz(clock_mhz: int) -> str:
-    return f"{clock_mhz / 1000:g} GHz"
 
 
 def _percent(ratio: float) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,7 +14,7 @@ from typing import Any, Final, cast
 
 from nicbench.core.forms import SCALES, Form, suitable_form, uncapitalise
 from nicbench.core.registry import find, find_one
-from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test, stated_clock_of
+from nicbench.core.result import Result, ResultVerdict, Value, counted_number, name_of_test
 from nicbench.core.table import Column
 from nicbench.methods.base import Method, main_values
 from nicbench.stats.numerals import Quantity
@@ -231,19 +230,9 @@ class PointValues:
         """Whether a result of a side is disturbed, so that nothing can be claimed from its numbers."""
         return any(ran.result.verdict is ResultVerdict.DISTURBED for ran in self.of.get(side, ()))
 
-    def clock_hz(self, side: str) -> float | None:
-        """Returns the median of the clocks for which the estimated rates of a side are stated; None without any."""
-        return median_clock((ran.result for ran in self.of.get(side, ())), self.value.name)
-
     def values(self, side: str) -> list[Value]:
         """Returns the values of a side as its results have them."""
         return [self.value.value_in(ran.result) for ran in self.of.get(side, ())]
-
-
-def median_clock(results: Iterable[Result], name: str) -> float | None:
-    """Returns the median of the clocks for which estimated rates are stated; None where none is."""
-    found = [clock for result in results if (clock := stated_clock_of(result, name))]
-    return statistics.median(found) if found else None
 
 
 def match_sides(sides: Sequence[Side], tests: Mapping[str, str] | None = None) -> tuple[PointValues, ...]:

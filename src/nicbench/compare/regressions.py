@@ -7,7 +7,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial
 from typing import Final
 
 from nicbench.compare.finished_runs import ConfiguredPoint, FinishedRun, group_by_point
@@ -16,7 +15,6 @@ from nicbench.compare.points import (
     comparable_number,
     hide_common_parameters,
     main_value_of,
-    median_clock,
     quantity_of,
 )
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict, Value
@@ -50,7 +48,6 @@ class Judgement:
     ``before`` and ``after`` are None where a side has no value, or a run of it tells only what its rate lies below;
     where every run of a side does, ``before_below`` and ``after_below`` are the bound. ``change_ratio`` is ``after``
     divided by ``before``, less 1; None where a value is missing, or ``before`` is 0 and ``after`` is not.
-    ``is_by_clocks``: the sides differ, and the clocks for which their rates are stated may be all of the difference.
     """
 
     outcome: Outcome
@@ -60,7 +57,6 @@ class Judgement:
     change_ratio: float | None = None
     before_below: float | None = None
     after_below: float | None = None
-    is_by_clocks: bool = False
 
 
 def judge(
@@ -70,50 +66,11 @@ def judge(
     higher_is_better: bool | None,
     tolerance_ratio: float,
     near_limit: str | None = None,
-    clocks_hz: tuple[float | None, float | None] = (None, None),
 ) -> Judgement:
     """Judges one value at one point; ``before`` and ``after`` have one value for each run.
 
     ``near_limit`` says why the values after may be the tester's limit, where they may: they are then not called worse.
-    ``clocks_hz`` are those for which estimated rates of each side are stated: a difference that these alone may explain
-    is not claimed.
     """
-    make = partial(
-        _judge_values,
-        after=after,
-        higher_is_better=higher_is_better,
-        tolerance_ratio=tolerance_ratio,
-        near_limit=near_limit,
-    )
-    found = make(before)
-    old, new = clocks_hz
-    if not old or not new or old == new:
-        return found
-    from nicbench.compare.claims import scale  # imported here: few runs are stated for a clock
-
-    return _allow_for_clocks(found, make([scale(value, new / old) for value in before]), (old, new))
-
-
-def _allow_for_clocks(found: Judgement, at_one_clock: Judgement, clocks: tuple[float, float]) -> Judgement:
-    """Takes back a judgement of rates that are stated for different clocks, where the clocks alone may explain it.
-
-    ``at_one_clock`` is the judgement if the rates are in proportion to the clock.
-    """
-    if found.outcome not in (Outcome.WORSE, Outcome.BETTER) or at_one_clock.outcome is found.outcome:
-        return found
-    is_open = Outcome.WORSE in (found.outcome, at_one_clock.outcome)
-    before, now = (f"{clock / 1e9:.3g} GHz" for clock in clocks)
-    why = f"rates are stated for {before} before and {now} now, which may be the difference: {found.why}"
-    return replace(found, outcome=Outcome.UNKNOWN if is_open else Outcome.SAME, why=why, is_by_clocks=True)
-
-
-def _judge_values(
-    before: Sequence[Value],
-    after: Sequence[Value],
-    higher_is_better: bool | None,
-    tolerance_ratio: float,
-    near_limit: str | None,
-) -> Judgement:
     numbers = [
         [number for value in side if (number := comparable_number(value)) is not None] for side in (before, after)
     ]
@@ -329,7 +286,6 @@ def _judge(name: str, before: Sequence[Result], now: Sequence[Result], tolerance
         higher_is_better=quantity_of(sides[0][0], name).higher_is_better,
         tolerance_ratio=tolerance_ratio,
         near_limit=near[0] if near else None,
-        clocks_hz=(median_clock(sides[0], name), median_clock(sides[1], name)),
     )
     left_out = len(before) + len(now) - len(sides[0]) - len(sides[1])
     if left_out:

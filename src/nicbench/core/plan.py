@@ -7,7 +7,6 @@ from typing import Any
 from pydantic import Field
 
 from nicbench.core.base import Frozen
-from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.hypervisor import Hypervisor
 from nicbench.core.monitor import MonitorPlan
 from nicbench.core.report_options import DEFAULT_WISHES, ReportWishes
@@ -72,8 +71,8 @@ class Plan(Frozen):
     dut: dict[str, Any] = Field(default_factory=dict)
     dut_disclosure: dict[str, Any] = Field(default_factory=dict)
     cores: dict[str, Any] = Field(default_factory=dict)
-    reference_clock: ReferenceClock | None = None
-    """The highest clock that the DUT's machine had shown before the run; None where none is known."""
+    reference_clock: dict[str, Any] | None = Field(default=None, exclude=True)
+    """Of runs whose rates were estimated for a clock. It is read, and not written."""
     link_bits_per_s: float | None = None
     link_is_nominal: bool = False
     simulated: bool = False

@@ -253,7 +253,7 @@ class ResultVerdict(StrEnum):
 
     VALID = "valid"
     ADJUSTED = "adjusted"
-    """Others used the DUT's core in some trials, and the result accounts for it. Since format 1.5."""
+    """Of formats 1.5 and 1.6: others used the DUT's core in some trials, and the rate was estimated all the same."""
     DISTURBED = "disturbed"
     INCOMPLETE = "incomplete"
     IMPORTED = "imported"
@@ -261,7 +261,7 @@ class ResultVerdict(StrEnum):
 
     @property
     def is_reliable(self) -> bool:
-        """Whether a claim may rest on it: nothing disturbed it, or the result accounts for what did."""
+        """Whether a claim may rest on it."""
         return self in (ResultVerdict.VALID, ResultVerdict.ADJUSTED, ResultVerdict.IMPORTED)
 
 
@@ -278,24 +278,8 @@ def number_of(value: Value) -> float | None:
     return None if value is None or isinstance(value, str) else float(value)
 
 
-RATE, AT_CLOCK, UNSCALED_CLOCK = "_frames_per_s", "_at_clock_hz", "_unscaled_clock_hz"
-"""Ends of the names of a rate, of the clock for which a search by estimates states it, and of the lowest clock of its
-trials where it is scaled to none.
-"""
-
-
-def stated_clock_of(result: Result, name: str) -> float | None:
-    """Returns the clock for which an estimated rate is stated; None for a value that is not scaled to a clock."""
-    return _clock_of(result, name, AT_CLOCK)
-
-
-def is_unscaled_rate(result: Result, name: str) -> bool:
-    """Whether a value is an estimated rate as the clock was, below the one for which other rates are stated."""
-    return _clock_of(result, name, UNSCALED_CLOCK) is not None
-
-
-def _clock_of(result: Result, name: str, end: str) -> float | None:
-    return number_of(result.values.get(f"{name.removesuffix(RATE)}{end}")) if name.endswith(RATE) else None
+RATE = "_frames_per_s"
+"""The end of the name of a rate."""
 
 
 def counted_number(value: Value) -> float | None:
@@ -336,8 +320,8 @@ class Result(Frozen):
     disturbed_runs: int = Field(default=0, exclude_if=lambda runs: runs == 0)
     """How many runs are disturbed, in a result over several; its verdict may be a worse one. Since format 1.6."""
     disturbances: tuple[str, ...] = ()
-    extrapolated: tuple[str, ...] = Field(default=(), exclude_if=lambda names: names == ())
-    """The names of the values that hold for a clock or an unshared core that no trial came near. Since format 1.6."""
+    extrapolated: tuple[str, ...] = Field(default=(), exclude=True)
+    """Of format 1.6: the names of estimated values that no trial came near. It is read, and not written."""
     trials: tuple[str, ...] = ()
     near_tester_limit: tuple[NearLimit, ...] | None = Field(default=None, exclude_if=lambda found: found is None)
     """The values close to the tester's own limit.

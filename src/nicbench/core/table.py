@@ -8,7 +8,6 @@ from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.forms import Form, contradiction, default_form, default_unit
-from nicbench.core.result import Result
 from nicbench.core.units import format_digits
 
 Aspect = Literal["value", "rate", "exact", "span", "interval", "limit"]
@@ -140,18 +139,12 @@ class Goal(Frozen):
     """A goal of a search, and the name of the value that holds the highest rate that met it.
 
     ``share`` names the value with that rate as a share of the line rate; ``loss_ratio`` is None where it is unknown.
-    ``unscaled`` names a clock that a result has where its estimated rate stays as that clock was.
     """
 
     value: str
     share: str
     name: str
     loss_ratio: float | None = None
-    unscaled: str = ""
-
-    def is_unscaled_in(self, *results: Result) -> bool:
-        """Whether any of these has such a rate."""
-        return any(result.values.get(self.unscaled) is not None for result in results)
 
     @property
     def clause(self) -> str:
@@ -161,27 +154,16 @@ class Goal(Frozen):
         return f"with at most {format_digits(100 * self.loss_ratio)}\u202f% lost"
 
 
-class Condition(Frozen):
-    """The values beside an estimated rate: what ``half`` of the trials passed, and the clock that it is stated for."""
-
-    goal: str
-    half: str
-    at_clock: str
-
-
 class SearchedRates(Frozen):
     """The rates that a search found, one for each goal, the strictest first; one row for each frame size.
 
     The report derives its first sentence from them, draws them with their intervals, and shows several configurations
-    side by side. ``line_rate`` and ``ceiling`` name the values that bound them. Rates that are ``estimated`` rest on a
-    model of all trials, and no single trial passed them: ``conditions`` name what tells how they compare to the trials.
+    side by side. ``line_rate`` and ``ceiling`` name the values that bound them.
     """
 
     goals: tuple[Goal, ...]
     line_rate: str
     ceiling: str
-    estimated: bool = False
-    conditions: tuple[Condition, ...] = ()
 
 
 class RateBars(Frozen):

@@ -397,3 +397,12 @@ class Trial(Sample):
     @property
     def measured_s(self) -> float:
         return self.reading.transmit_ns / 1e9
+
+    @property
+    def sent_frames_per_s(self) -> float | None:
+        """The load as it was sent: the one asked for, by what was offered of it in the time that this took."""
+        asked, counts = self.request.load_frames_per_s, self.reading.counts
+        if asked is None or not counts.intended:
+            return None
+        late = self.reading.offering_ns / 1e9 / self.request.duration_s if self.request.frames is None else 1.0
+        return asked * counts.offered / counts.intended / max(1.0, late)

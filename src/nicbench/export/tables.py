@@ -113,8 +113,10 @@ OF_VALUE: Final = (
     Column("kind", about="`number`, `rate`, `spread`, `text` or `unknown`"),
     Column("value", "number", about="of a spread the median"),
     Column("text", about="of a value that is words; of a whole number beyond 2^53 its digits"),
-    Column("lower", "number", about="of a rate the highest load that passed; of a spread the least run"),
-    Column("upper", "number", about="of a rate the lowest load that failed; of a spread the greatest run"),
+    Column("lower", "number", about="of a rate the highest load up to which every trial passed; of a spread the least run"),
+    Column("upper", "number", about="of a rate the lowest load from which on none passed; of a spread the greatest run"),
+    Column("some", "number", about="of a rate the highest load that passed at all, where trials disagreed"),
+    Column("half", "number", about="of such a rate the load that half of the trials passed"),
     Column("at_least", "flag", about="the true value may be higher than any load tried"),
     Column("limited_by", about="`dut`, `tester`, `line_rate` or `maximum_load`"),
     Column("n", "integer", about="trials or runs behind it"),
@@ -152,12 +154,12 @@ _STATISTICS: Final = (
     "mean_bootstrap_upper",
 )
 BESIDE: Final = (
-    *("text", "lower", "upper", "at_least", "limited_by", "n", "runs", *_OF_MEAN, *_STATISTICS),
+    *("text", "lower", "upper", "some", "half", "at_least", "limited_by", "n", "runs", *_OF_MEAN, *_STATISTICS),
     *("coefficient_of_variation", "outlier_runs"),
     *("reason_null", "near_limit", "printed", "printed_unit", "errata"),
 )
 """Of the wide table: what stands beside a value as ``VALUE_lower``, where any result has it."""
-_WITH_UNIT: Final = frozenset({"value", "lower", "upper", *_OF_MEAN, *_STATISTICS})
+_WITH_UNIT: Final = frozenset({"value", "lower", "upper", "some", "half", *_OF_MEAN, *_STATISTICS})
 
 
 def long_table(document: ExportDocument) -> Table:

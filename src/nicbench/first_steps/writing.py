@@ -84,10 +84,10 @@ def _layout(wish: Frames) -> str:
 
 
 def _quick(wish: Frames) -> str:
-    """The tests of a quick look. Of virtual ports rates are estimated, which uses trials that were not sent in full."""
+    """The tests of a quick look; of virtual ports, a coarser one."""
     if not wish.are_virtual:
-        return _RFC_2544_QUICK.format(sizes="64, 512, 1518", search="kind: mlr, maximum_trials: 20, validation: 0 s")
-    return _RFC_2544_QUICK.format(sizes="512, 1518", search="kind: estimate, precision: 5 %, validation: 0 s")
+        return _RFC_2544_QUICK.format(sizes="64, 512, 1518", search="maximum_trials: 20, validation: 0 s")
+    return _RFC_2544_QUICK.format(sizes="512, 1518", search="precision: 5 %, validation: 0 s")
 
 
 def _port(name: str, host: str, device: str, ip: str | None = None) -> str:

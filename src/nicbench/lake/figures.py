@@ -23,8 +23,6 @@ _KEY: Final = ("test", "name", "configuration", "parameters_json", "method", "sc
 _TOLD: Final = ("label", "unit", "is_main", "higher_is_better")
 _TEXTS: Final = (*_KEY, "label", "unit", "verdict", "limited_by")
 _OF_FIGURE: Final = ("run_id", "place", "value", "verdict", "lower", "upper", "limited_by", "near_limit")
-_NEWER: Final = ("clock_hz", "is_unscaled")
-"""Columns since format 3."""
 
 
 class LakeFigures:
@@ -62,7 +60,7 @@ class LakeFigures:
         for month in self._lake.months_of(runs):
             for part in self._lake.parts(month, FIGURES, _TEXTS):
                 if _may_have(part, test, name):
-                    yield from _figures_of(part.read((*_KEY, *_OF_FIGURE), newer=_NEWER), numbers, runs)
+                    yield from _figures_of(part.read((*_KEY, *_OF_FIGURE)), numbers, runs)
 
     def settings(self, runs: Iterable[str]) -> tuple[dict[str, int], dict[int, RunSettings]]:
         """Returns the number of the settings of each of these runs, and the settings by number."""
@@ -133,10 +131,7 @@ def _figures_of(
         if number is not None:
             keep[begin:end], number_of[begin:end] = True, number
     chosen = rows.filter(pa.array(keep))
-    columns = [
-        _plain(chosen.column(name)) if name in chosen.column_names else [None] * chosen.num_rows
-        for name in (*_OF_FIGURE, *_NEWER)
-    ]
+    columns = [_plain(chosen.column(name)) for name in _OF_FIGURE]
     for number, run, place, *row in zip(number_of[keep].tolist(), *columns, strict=True):
         figure = figure_of(*row) if run in runs else None
         if figure is not None:

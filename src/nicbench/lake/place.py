@@ -35,7 +35,7 @@ FILE: Final = "runs.parquet"
 MARK: Final = "lake.json"
 FORMAT: Final = "3.0"
 """Lakes of older formats are read as they are. In format 1 a rate of which only an upper bound is known was no figure;
-format 2 does not have the clock for which an estimated rate is stated.
+format 3 may have a clock beside a rate, which is not read.
 """
 SIGNATURE: Final = b"nicbench.lake"
 """Key of the metadata of our Parquet files; its value is the format."""

@@ -69,8 +69,6 @@ _FIELDS: Final = {
         pa.field("upper", pa.float64()),
         pa.field("limited_by", pa.string()),
         pa.field("near_limit", pa.bool_(), nullable=False),
-        pa.field("clock_hz", pa.float64()),  # for which an estimated rate is stated; null before format 3
-        pa.field("is_unscaled", pa.bool_()),  # whether it stays as the core's clock was; null before format 3
     ),
     TRIALS: _own(TRIAL_SCHEMA),
     ROUNDS: _own(ROUND_SCHEMA),

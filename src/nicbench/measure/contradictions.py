@@ -41,7 +41,7 @@ def _demoted(result: Result, method: Method | None, steady: Sequence[Trial]) -> 
         if isinstance(rate, Bounded) and rate.limited_by is LimitedBy.DUT:
             values[promise.value] = rate.model_copy(update={"limited_by": None})
     reasons = tuple(_say(promise, trial) for promise, trial in broken)
-    stood = result.verdict in (ResultVerdict.VALID, ResultVerdict.ADJUSTED)
+    stood = result.verdict.is_reliable
     verdict = ResultVerdict.DISTURBED if stood else result.verdict
     return result.model_copy(
         update={"values": values, "verdict": verdict, "disturbances": (*result.disturbances, *reasons)}

@@ -7,18 +7,18 @@ tester's own limits.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.events import CeilingFound
 from nicbench.core.frame_size import IMIX, Size, mean_bytes, words_of
 from nicbench.core.judging import REPEATS_OF_TRIALS, RepeatPolicy
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Bounded, LimitedBy, NearLimit, Result, Spread
 from nicbench.core.traffic import Traffic
-from nicbench.core.trial import Latency, Trial, TrialRequest
+from nicbench.core.trial import Latency, Reading, Trial, TrialRequest
 from nicbench.core.units import format_digits, format_rate, line_rate_frames_per_s
 from nicbench.core.verdict import Reason
 from nicbench.measure.broadcasts import add_broadcasts
@@ -29,7 +29,8 @@ from nicbench.measure.searching import bounds_event, run_search
 from nicbench.measure.tester_shares import TesterShares
 from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
-from nicbench.search.base import CeilingReached, Goal, Limits, Outcome, Sample, Search
+from nicbench.search import outcomes_of
+from nicbench.search.base import Ended, Goal, Limits, Sample, Search
 from nicbench.stats.ports import find_telling_trial, port_figures
 from nicbench.stats.shortfalls import describe_share
 
@@ -147,7 +148,6 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         maker: TrialMaker,
         ceilings: Ceilings,
         offered: OfferedTraffic,
-        reference_clock: ReferenceClock | None = None,
     ) -> None:
         super().__init__(test, maker, TrialRepeats())
         self.bidirectional = offered.ways.bidirectional
@@ -159,11 +159,11 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
         self.most_line_rates = offered.ways.most_line_rates
         self.power = maker.power
         self._offered = offered
-        self._reference_clock = reference_clock
         self._maker = maker
         self._ceilings = ceilings
         self._shares = TesterShares()
         self._trials: dict[str, Trial] = {}
+        self._cancelled: asyncio.CancelledError | None = None
 
     def sizes(self, written: Iterable[int | str]) -> tuple[Size, ...]:
         """The frame sizes of a test, with mixes in place of their names, which the bench file's checks made sure of."""
@@ -230,73 +230,47 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
     ) -> SearchResult:
-        """Every load of the search is one ``measure``; repeats cost the search none of its trials."""
-        trial_ids: list[str] = []
+        """Every load of the search is one trial: an invalid one guides it too, and is repeated only where it tells
+        nothing. Where the run is interrupted the outcomes are those of the trials so far, and ``publish`` ends the run.
+        """
         samples: list[Sample] = []
-        ceilings: list[float] = []
-        pending: list[float] = []
         traffic_ns = 0
-
-        def drop_disturbed(rates: Iterable[float]) -> list[float]:
-            """A tester that has sent more in another trial has no ceiling there."""
-            most = max((sample.load_frames_per_s * sample.sent_share for sample in samples), default=0.0)
-            return [rate for rate in rates if rate >= most * (1.0 - limits.precision)]
-
-        def confirm_ceilings() -> None:
-            found = drop_disturbed(pending)
-            for rate in found:
-                self._publish_ceiling(request.size, rate)
-            ceilings.extend(found)
-            pending.clear()
-
-        async def measure_once(asked: TrialRequest) -> tuple[Trial, bool]:
-            while True:
-                try:
-                    return await self._measure(point, asked)
-                except CeilingReached as reached:
-                    pending.append(reached.rate_frames_per_s)
-                    raise
-                except _ConstantShare:
-                    pending.clear()  # none of them was a ceiling
 
         async def measure(load_frames_per_s: float, duration_s: float) -> Sample:
             nonlocal traffic_ns
-            asked = request.model_copy(update={"load_frames_per_s": load_frames_per_s, "duration_s": duration_s})
-            asked = asked.model_copy(update={"adjusts": search.adjusts})
-            trial, disturbed = await measure_once(asked)
-            confirm_ceilings()
-            trial_ids.append(trial.id)
+            update = {"load_frames_per_s": load_frames_per_s, "duration_s": duration_s}
+            update["bidirectional"] = self._offered.ways.bidirectional
+            trial, _ = await self.sample(point, request.model_copy(update=update), repeats=False)
+            self._shares.note_trial(trial)
+            self._trials[trial.id] = trial
             traffic_ns += trial.reading.transmit_ns
-            seen = self._maker.looks(trial)
-            sample = Sample(
-                load_frames_per_s=load_frames_per_s,
-                duration_s=duration_s,
-                counts=trial.reading.counts,
-                valid=not disturbed,
-                adjusted=trial.verdict.adjusted,
-                slow_share=seen.slow_share,
-                looks=seen.looks,
-                independent_looks=seen.independent if seen.looks else None,
-                clock_hz=seen.clock_hz,
-                highest_clock_hz=seen.highest_clock_hz,
-                reference_clock=self._reference_clock,
-                pacing_uncertainty=trial.reading.health.held_up_ns / max(1, trial.reading.transmit_ns),
-                trial_ids=(trial.id,),
-            )
-            samples.append(sample)
+            samples.append(sample_of(trial))
             if trial.key not in self._maker.log.journaled:
                 self._maker.log.bus.publish(bounds_event(self._test.name, point, samples, goals, limits))
-            return sample
+            return samples[-1]
 
-        found = await run_search(search, measure, goals, limits)
-        confirm_ceilings()
-        outcomes = {name: _without_false_cause(outcome) for name, outcome in found.items()}
+        try:
+            outcomes = await run_search(search, measure, goals, limits)
+        except asyncio.CancelledError as cancelled:
+            if not samples:
+                raise
+            self._cancelled = cancelled
+            outcomes = outcomes_of(samples, goals, limits, Ended.STOPPED)
+        most = max((one.sent_frames_per_s for one in samples), default=0.0)
+        if any(outcome.rate.limited_by is LimitedBy.TESTER for outcome in outcomes.values()):
+            self._publish_ceiling(request.size, most)
         return SearchResult(
             outcomes=outcomes,
-            trial_ids=tuple(trial_ids),
+            trial_ids=tuple(name for one in samples for name in one.trial_ids),
             traffic_s=traffic_ns / 1e9,
-            ceiling_frames_per_s=min(drop_disturbed(ceilings), default=None),
+            took_s=sum(one.took_s or one.duration_s for one in samples),
+            most_sent_frames_per_s=most,
         )
+
+    def publish(self, result: Result) -> None:
+        super().publish(result)
+        if self._cancelled is not None:
+            raise self._cancelled
 
     def complete(self, result: Result) -> Result:
         """Also with the basis of its rates, its ports, and how near it is to the tester's own limits."""
@@ -363,8 +337,52 @@ def _without_shares(result: Result) -> Result:
     return result.model_copy(update={"values": kept})
 
 
-def _without_false_cause(outcome: Outcome) -> Outcome:
-    """What limits a rate that rests on disturbed trials is not known: it may be what disturbed them."""
-    if not outcome.disturbed or outcome.rate.limited_by is not LimitedBy.DUT:
-        return outcome
-    return outcome.model_copy(update={"rate": outcome.rate.model_copy(update={"limited_by": None})})
+_PACE: Final = frozenset({Reason.DISTURBED, Reason.UNSENT})
+"""The tester paused or fell short: what it sent counts at the rate at which it was sent."""
+_LOSSES: Final = frozenset({Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED, Reason.HARDWARE, Reason.UNLEARNT})
+"""Frames may be missing that the DUT did not lose: a trial without loss counts all the same."""
+
+
+def sample_of(trial: Trial) -> Sample:
+    """Returns a trial as a search sees it: what it may decide follows from its verdict.
+
+    Where somebody else used the DUT's core the trial counts: it shows what the DUT passes under the conditions of the
+    run. Any other finding leaves its load or its counts in doubt.
+    """
+    request, reading = trial.request, trial.reading
+    found = set(trial.verdict.reasons) - {Reason.DUT_DISTURBED}
+    health, transmit_ns = reading.health, max(1, reading.transmit_ns)
+    return Sample(
+        load_frames_per_s=request.load_frames_per_s or 0.0,
+        duration_s=max(request.duration_s, reading.offering_ns / 1e9),
+        counts=reading.counts,
+        may_pass=found <= _PACE | _LOSSES,
+        may_fail=found <= _PACE,
+        is_even=not found,
+        held_up_share=min(1.0, (health.worst_total_gap_ns or health.held_up_ns) / transmit_ns),
+        longest_pause_share=health.held_up_ns / transmit_ns,
+        queued_s=queued_s(reading),
+        core_shared=Reason.DUT_DISTURBED in trial.verdict.reasons,
+        took_s=trial.took_s or request.duration_s + request.drain_s + 2 * request.settle_s,
+        trial_ids=(trial.id,),
+    )
+
+
+def queued_s(reading: Reading) -> float | None:
+    """Returns how much longer than they were sent the DUT needed for the frames that it took; None where that is
+    unknown.
+
+    Frames that come back from a growing queue do so longer than they were sent, and take longer and longer: their mean
+    latency exceeds the least by half of that time. A pause of the DUT at the end delays the last frames, and one in the
+    middle all that follow, so that the smaller of both times counts.
+    """
+    streams = [stream for stream in reading.streams if stream.counts.received]
+    if not streams or any(stream.arrivals is None or stream.latency is None for stream in streams):
+        return None
+    late_s = []
+    for stream in streams:
+        arrivals, latency = stream.arrivals, stream.latency
+        assert arrivals is not None and latency is not None  # noqa: S101 - as found above
+        tail_ns = arrivals.last_ns - reading.offering_ns - latency.minimum_ns
+        late_s.append(min(tail_ns, 2.0 * (latency.mean_ns - latency.minimum_ns)) / 1e9)
+    return max(0.0, *late_s)

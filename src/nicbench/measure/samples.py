@@ -50,6 +50,8 @@ class Slot:
     test: str
     parameters: dict[str, Any]
     repeat: int
+    began: float
+    """When it was asked for (monotonic)."""
 
 
 class Maker(ABC, Generic[SampleT, RequestT]):
@@ -77,7 +79,7 @@ class Maker(ABC, Generic[SampleT, RequestT]):
             _refuse_other_request(known, request)
             return known
         self._number += 1
-        slot = Slot(self._number, key, test, parameters, repeat)
+        slot = Slot(self._number, key, test, parameters, repeat, time.monotonic())
         self.log.bus.publish(self.started_event(slot, request))
         sample, error = await self.measure(slot, request)
         self.log.bus.publish(self.finished_event(sample))
@@ -97,6 +99,7 @@ class Maker(ABC, Generic[SampleT, RequestT]):
             "parameters": slot.parameters,
             "repeat": slot.repeat,
             "at_s": round(time.monotonic() - self.log.began, 3),
+            "took_s": round(time.monotonic() - slot.began, 3),
         }
 
     def request_in_turn(self, request: RequestT) -> RequestT:
@@ -180,9 +183,15 @@ class Repeats(Generic[SampleT]):
         return self._left_s
 
     async def measure(
-        self, once: Callable[[int], Awaitable[SampleT]], has: Callable[[int], bool] = lambda _: False
+        self,
+        once: Callable[[int], Awaitable[SampleT]],
+        has: Callable[[int], bool] = lambda _: False,
+        *,
+        repeats: bool = True,
     ) -> tuple[SampleT, bool]:
         """A valid sample and ``False``, or the least disturbed of several and ``True``.
+
+        Without ``repeats``, only a sample from which nothing may be told is repeated.
 
         ``once`` makes one sample at the point in question; its argument is the number of the repeat, 0 for the first.
         ``has`` tells whether the journal has that sample. A sample from which nothing may be told is repeated whatever
@@ -200,6 +209,8 @@ class Repeats(Generic[SampleT]):
             why = self._rule.useless(last)
             if why is None:
                 usable.append(last)
+                if not repeats:
+                    return last, True
             if len(samples) > 1 and why is None and self._rule.useless(samples[-2]) is None:
                 self._rule.compare(samples[-2], last, self._policy)
             is_owed = self._rule.is_owed(last)
@@ -248,7 +259,9 @@ class LiveContext(ABC, Generic[SampleT, RequestT]):
         self._repeats = Repeats(test.estimate_s, rule)
         self._points_measured = 0
 
-    async def sample(self, point: dict[str, Any], request: RequestT) -> tuple[SampleT, bool]:
+    async def sample(
+        self, point: dict[str, Any], request: RequestT, *, repeats: bool = True
+    ) -> tuple[SampleT, bool]:
         """One judged sample, repeated where invalid; True where the least disturbed of several had to be used."""
         sequence, self._points_measured = self._points_measured, self._points_measured + 1
         name = self._test.name
@@ -256,7 +269,9 @@ class LiveContext(ABC, Generic[SampleT, RequestT]):
         async def once(repeat: int) -> SampleT:
             return await self._samples.make(f"{name}/{sequence}/{repeat}", name, point, request, repeat)
 
-        return await self._repeats.measure(once, lambda repeat: self._samples.has(f"{name}/{sequence}/{repeat}"))
+        return await self._repeats.measure(
+            once, lambda repeat: self._samples.has(f"{name}/{sequence}/{repeat}"), repeats=repeats
+        )
 
     @property
     def kept(self) -> tuple[SampleT, ...]:

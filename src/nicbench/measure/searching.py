@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nicbench.core.events import BoundsNarrowed, GoalBounds
 from nicbench.search import bounds_so_far
-from nicbench.search.base import CeilingReached, Goal, Limits, Outcome, Sample, Search
+from nicbench.search.base import Goal, Limits, Outcome, Sample, Search
 
 
 def bounds_event(
@@ -58,10 +58,7 @@ async def run_search(
     one: _TrialOrder | None = None
     try:
         while (one := await wanted.get()) is not None:
-            try:
-                one.answer.set_result(await measure(one.load_frames_per_s, one.duration_s))
-            except CeilingReached as ceiling:
-                one.answer.set_exception(ceiling)
+            one.answer.set_result(await measure(one.load_frames_per_s, one.duration_s))
         return finished.result()
     except BaseException:
         # The thread waits for an answer, or will: it must not outlive the run.

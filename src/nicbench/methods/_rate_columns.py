@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nicbench.core.frame_size import label_of
-from nicbench.core.result import AT_CLOCK, RATE, UNSCALED_CLOCK, Result, number_of
-from nicbench.core.table import Column, Condition, FurtherTable, Goal, RateBars, ResultTable
+from nicbench.core.result import RATE, Result, number_of
+from nicbench.core.table import Column, FurtherTable, Goal, RateBars, ResultTable
 
-ESTIMATED = (
-    "The rate is an estimate from all trials: the load that half of them would carry if nobody else used the device's "
-    "core. The interval holds it with the confidence of the search."
-)
-BORNE_BY_HALF, BORNE_BY_MOST = "_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s"
-FALL, CLOCK_SEEN = "_fall_percent", "_clock_seen"
-REFERENCE_CLOCK = (
-    " Under Seen is the day on which this machine showed that clock, where it is from an earlier run: the core reached "
-    "a lower one in this run, and the interval holds the error of that."
-)
+_BORNE = ("_borne_by_half_frames_per_s", "_borne_by_nine_tenths_frames_per_s")
+"""Ends of the names of rates that runs of formats 1.5 and 1.6 have beside estimated ones."""
 _BOUNDS = frozenset({"line_rate", "ceiling", "known_rate"})
 """Prefixes of rates that are not the result of a search."""
 FRAME = Column(value="size", head="Frame", unit="bytes", form="text")
@@ -42,7 +33,7 @@ def explain_confirmation(results: Sequence[Result]) -> tuple[str, ...]:
 def keys_of_goals(results: Iterable[Result]) -> tuple[str, ...]:
     """Returns the prefix of the names of each goal's values: "ndr"."""
     names = (name for result in results for name, value in result.values.items() if not isinstance(value, str))
-    rates = (name for name in names if name.endswith(RATE) and not name.endswith((BORNE_BY_HALF, BORNE_BY_MOST)))
+    rates = (name for name in names if name.endswith(RATE) and not name.endswith(_BORNE))
     keys = dict.fromkeys(name.removesuffix(RATE) for name in rates)
     return tuple(key for key in keys if key not in _BOUNDS)
 
@@ -56,8 +47,7 @@ def goals_of(results: Iterable[Result], options: Mapping[str, Any]) -> tuple[Goa
     goals = []
     for key in keys_of_goals(results):
         name, ratio = known.get(key, (_name_of(key), None))
-        named = {"value": f"{key}{RATE}", "share": f"{key}_percent_of_line_rate", "unscaled": f"{key}{UNSCALED_CLOCK}"}
-        goals.append(Goal(name=name, loss_ratio=ratio, **named))
+        goals.append(Goal(value=f"{key}{RATE}", share=f"{key}_percent_of_line_rate", name=name, loss_ratio=ratio))
     return tuple(sorted(goals, key=lambda goal: (goal.loss_ratio is None, goal.loss_ratio or 0.0, goal.value)))
 
 
@@ -115,96 +105,20 @@ def in_bits(goals: Iterable[Goal]) -> FurtherTable:
     )
 
 
-def zero_loss(goal: Goal, *, estimated: bool) -> FurtherTable:
+def zero_loss(goal: Goal) -> FurtherTable:
     size = Column(value="size", head="Frame size", unit="bytes", form="text")
     rate = Column(value=goal.value, head="Frame rate", aspect="exact", is_main=True)
     line_rate = Column(value=LINE_RATE_COLUMN.value, head="Line rate")
     share = Column(value=goal.share, head="% of line rate", form="trimmed")
     return FurtherTable(
         title="Zero packet loss",
-        caption=(
-            "The frame rate without loss of a core of its own, as it is estimated from all trials."
-            if estimated
-            else "The highest frame rate at which every frame came back."
-        ),
+        caption="The highest frame rate at which every frame came back.",
         columns=(size, rate, line_rate, share),
         bars=RateBars(x=size, rate=rate, share=share, goal=goal),
     )
 
 
-def as_the_machine_was(results: Sequence[Result], goals: Iterable[Goal]) -> tuple[FurtherTable, ...]:
-    """Returns the table of what the DUT carried as its core was; empty where that changed in no trial."""
-    keys = {goal.value.removesuffix(RATE): goal for goal in goals}
-    known = {
-        key: goal for key, goal in keys.items() if any(f"{key}{BORNE_BY_HALF}" in result.values for result in results)
-    }
-    if not known:
-        return ()
-    columns = [
-        column
-        for key, goal in known.items()
-        for column in (
-            Column(value=goal.value, head="Dedicated core", group=goal.name),
-            Column(value=f"{key}{BORNE_BY_HALF}", head="Half of the trials", group=goal.name),
-            Column(value=f"{key}{BORNE_BY_MOST}", head="Nine of ten", group=goal.name),
-            Column(value=f"{key}{FALL}", head="Falls by", unit="%", group=goal.name, is_minor=True, is_optional=True),
-            Column(value=f"{key}{AT_CLOCK}", head="At", group=goal.name, is_minor=True, is_optional=True),
-            Column(
-                value=f"{key}{CLOCK_SEEN}", head="Seen", group=goal.name, form="text", is_minor=True, is_optional=True
-            ),
-        )
-    ]
-    from_earlier_runs = any(f"{key}{CLOCK_SEEN}" in result.values for result in results for key in known)
-    table = FurtherTable(
-        title="Under the conditions of the run",
-        caption=(
-            "The DUT's share of its core and the core's clock varied between trials: what the DUT passed in half of "
-            "the trials and in nine of ten, beside the rate of a dedicated core. With the core shared all the time, "
-            "the rate falls by the percentage under Falls by; where the rate follows the core's clock, it is stated "
-            "for the clock under At." + (REFERENCE_CLOCK if from_earlier_runs else "")
-        ),
-        columns=(FRAME, *columns),
-    )
-    return (table,)
-
-
-def conditions_of(goals: Iterable[Goal]) -> tuple[Condition, ...]:
-    """Returns the names of what stands beside each estimated rate."""
-    keys = ((goal.value, goal.value.removesuffix(RATE)) for goal in goals)
-    return tuple(
-        Condition(goal=value, half=f"{key}{BORNE_BY_HALF}", at_clock=f"{key}{AT_CLOCK}") for value, key in keys
-    )
-
-
-def _explain_clocks(results: Sequence[Result], goals: Iterable[Goal]) -> tuple[str, ...]:
-    """Says which rates are not scaled to the clock for which the others are stated."""
-    unscaled = {
-        goal.name: [str(label_of(result.parameters)) for result in results if goal.is_unscaled_in(result)]
-        for goal in goals
-    }
-    told = ", ".join(f"{name} at {_and(dict.fromkeys(sizes))}" for name, sizes in unscaled.items() if sizes)
-    if not told:
-        return ()
-    why = "the core ran slower than its highest clock, and the trials do not show whether the rate follows it"
-    return (f"Not scaled to one clock, and not to be compared with those that are: {told}; {why}.",)
-
-
-def _and(parts: Iterable[str]) -> str:
-    *most, last = parts
-    return f"{', '.join(most)} and {last}" if most else last
-
-
-def is_estimated(options: Mapping[str, Any]) -> bool:
-    """Whether the search of a test with these options estimates its rates by a model of all trials."""
-    search = options.get("search")
-    return isinstance(search, Mapping) and search.get("kind") == "estimate"
-
-
-def explain_rates(
-    table: ResultTable, results: Sequence[Result], goals: Sequence[Goal], options: Mapping[str, Any]
-) -> str:
+def explain_rates(table: ResultTable, results: Sequence[Result], goals: Sequence[Goal]) -> str:
     """Explains the rates: the search that found them, and the meaning of each goal."""
     told = [f"{goal.name}: {goal.clause}." for goal in goals if goal.loss_ratio is not None]
-    if is_estimated(options):
-        return " ".join((ESTIMATED, *told, *_explain_clocks(results, goals)))
     return " ".join((table.caption, *told, *explain_confirmation(results)))

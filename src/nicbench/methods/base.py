@@ -189,11 +189,6 @@ class Method(DescribedPlugin, ABC):
         """Returns the name of the earlier test whose results it needs, if any."""
         return None
 
-    @property
-    def adjusts(self) -> bool:
-        """Whether it also uses trials in which others shared the DUT's core, corrected by the share that they took."""
-        return False
-
     def deviations(self) -> tuple[str, ...]:
         """Returns where its options fall short of the RFC it follows, in words for the report."""
         return ()

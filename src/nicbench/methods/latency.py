@@ -27,7 +27,6 @@ from nicbench.core.trial import Purpose, Trial
 from nicbench.methods._by_core import by_core_table, by_core_values
 from nicbench.methods._imports import LOAD, LOAD_RATE, LOSS, SIZE
 from nicbench.methods._loads import LOWERED_NOTE, NDR, explain_other_rate, lowered_values
-from nicbench.methods._rate_columns import BORNE_BY_MOST
 from nicbench.methods._results import BROADCASTS_NOTE
 from nicbench.methods._tail import BINS_S, TAIL_COLUMNS, Bins, scale_tail, tail_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
@@ -78,11 +77,6 @@ _MEAN, _MEDIAN, _MOST = "{latency_mean_ns} on average", "{latency_p50_ns} in the
 _KNOWN = ((_MEAN, _MEDIAN, _MOST), (_MEAN, _MEDIAN), (_MEAN, _MOST), (_MEDIAN, _MOST), (_MEAN,), (_MEDIAN,), (_MOST,))
 _SENTENCES = tuple(f"delays {{size}} frames by {' and '.join(parts)}, at {{load}}" for parts in _KNOWN)
 """The sentences of imported results, whose source may report any of the three values."""
-FULL_LOAD = "full_load_frames_per_s"
-_BORNE = (
-    "The rate is an estimate for a dedicated core at its highest clock; 100 % here is what nine of ten trials of its "
-    "search passed under the conditions of the run."
-)
 
 
 class Latency(FrameMethod):
@@ -167,7 +161,7 @@ class Latency(FrameMethod):
 
     async def _measure(self, context: Context, size: Size, percent: float) -> Result:
         parameters = {**size_parameters(size), "load_of": self.options.of, "load_percent": percent}
-        rate, is_borne = self._throughput(context, size)
+        rate = self._throughput(context, size)
         if rate is None:
             reason = f"{self.options.at} found no {self.options.of} at {size_words(parameters)}"
             return self._result(parameters, {"latency_mean_ns": Bounded(value=None, reason_null=reason)}, None, False)
@@ -177,7 +171,6 @@ class Latency(FrameMethod):
         own = await context.tester_latency(size)
         values: dict[str, Bounded | float | int | str | None] = {
             **lowered_values(size, load, trial),
-            **({FULL_LOAD: rate} if is_borne else {}),
             "loss_ratio": trial.reading.counts.loss_ratio,
             **_latency_values(trial.reading.latency),
             **by_core_values(trial.reading.latency),
@@ -252,8 +245,7 @@ class Latency(FrameMethod):
     def table_for(cls, table: ResultTable, results: Sequence[Result], options: Mapping[str, Any]) -> ResultTable:
         """Adds a table of the frames that a neighbour on the DUT's core may have delayed, where there were any."""
         values = frozenset(name for result in results for name in result.values)
-        table = table.model_copy(update={"further": by_core_table(table.columns[0], values)})
-        return _say_borne(table, results) if FULL_LOAD in values else table
+        return table.model_copy(update={"further": by_core_table(table.columns[0], values)})
 
     @classmethod
     def table_values(cls, result: Result, trials: Mapping[str, Trial]) -> Values:
@@ -284,21 +276,14 @@ class Latency(FrameMethod):
         loss_ratio = loss_percent / 100.0 if isinstance(loss_percent, int | float) else None
         return parameters, {**values, "loss_ratio": loss_ratio, **scale_tail(values)}
 
-    def _throughput(self, context: Context, size: Size) -> tuple[float | None, bool]:
-        """Returns the rate that is 100 %, and whether it is not the rate itself but what nine of ten trials bore.
-
-        An estimated rate is that of a core of its own at its highest clock: at that load a machine that others use too
-        would be measured while it loses frames.
-        """
+    def _throughput(self, context: Context, size: Size) -> float | None:
+        """Returns the rate that is 100 %."""
         key = self.options.of.lower()
         for result in context.results_of(self.options.at):
             if label_of(result.parameters) == size_label(size):
                 rate = result.values.get(f"{key}{RATE}")
-                value = rate.value if isinstance(rate, Bounded) else None
-                borne = number_of(result.values.get(f"{key}{BORNE_BY_MOST}"))
-                is_less = value is not None and borne is not None and borne < value
-                return (borne, True) if is_less else (value, False)
-        return None, False
+                return rate.value if isinstance(rate, Bounded) else None
+        return None
 
     def _result(
         self,
@@ -317,23 +302,6 @@ class Latency(FrameMethod):
             disturbances=tuple(finding.text for finding in trial.verdict.findings) if trial else (),
             trials=(trial.id,) if trial else (),
         )
-
-
-def _say_borne(table: ResultTable, results: Sequence[Result]) -> ResultTable:
-    """Says wherever the load stands that 100 % is not the rate of the search, and shows the load in the overview."""
-    measured = [result for result in results if number_of(result.values.get("load_frames_per_s")) is not None]
-    everywhere = all(FULL_LOAD in result.values for result in measured)
-    load = f"{{load}}{' that' if everywhere else ', or of what'} nine of ten trials passed"
-    shown = Column(value="load_frames_per_s", head="load", is_minor=True, is_optional=True)
-    statement = table.statement and table.statement.model_copy(update={"lead": f"At {load}"})
-    return table.model_copy(
-        update={
-            "title": f"Latency at {load}",
-            "caption": f"{table.caption} {_BORNE}",
-            "statement": statement,
-            "overview": (shown, *table.overview),
-        }
-    )
 
 
 def _verdict(trial: Trial | None, disturbed: bool) -> ResultVerdict:

@@ -16,9 +16,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.frame_size import FrameSize, Size, size_label, size_parameters
 from nicbench.core.result import (
-    AT_CLOCK,
     RATE,
-    UNSCALED_CLOCK,
     Bounded,
     LimitedBy,
     Result,
@@ -36,20 +34,13 @@ from nicbench.core.trial import Purpose, Trial, TrialRequest
 from nicbench.core.units import l1_bits_per_s, l2_bits_per_s
 from nicbench.methods._imports import LINE_RATE, LOSS, SIZE, interval_columns
 from nicbench.methods._rate_columns import (
-    BORNE_BY_HALF,
-    BORNE_BY_MOST,
     CEILING,
-    CLOCK_SEEN,
-    FALL,
     FRAME,
     LINE_RATE_COLUMN,
-    as_the_machine_was,
     columns_of,
-    conditions_of,
     explain_rates,
     goals_of,
     in_bits,
-    is_estimated,
     keys_of_goals,
     overview_of,
     zero_loss,
@@ -58,8 +49,8 @@ from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
 from nicbench.methods._throughput import SELF_CHECK, SearchChoice, known_rate_values
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
-from nicbench.search.base import Estimate, Limits, Outcome, highest_load, lowest_load
 from nicbench.search.base import Goal as SearchGoal
+from nicbench.search.base import Limits, Outcome, highest_load, lowest_load
 
 _NDR = ImportColumn(
     value="ndr_frames_per_s",
@@ -77,15 +68,6 @@ _NDR_SHARE = ImportColumn(
 _PDR_SHARE = ImportColumn(value="pdr_percent_of_line_rate", name="PDR % of line rate", quantity="percent")
 
 
-_HIGHEST = "for the highest load that meets each goal; every load is one judged trial"
-_ESTIMATED_HIGHEST = (
-    "for the load at which half of the trials would meet each goal, on a core of its own: every load is one judged "
-    "trial, and the rate is estimated from all of them"
-)
-_ESTIMATED_DEVIATION = (
-    "the throughput is an estimate from trials with and without loss, RFC 2544 section 26.1 takes the highest rate at "
-    "which a trial loses nothing"
-)
 _CONFIRMED = ", and one of full length confirms the answer (section 24)"
 
 
@@ -108,25 +90,16 @@ class Throughput(FrameMethod):
 
     options: Options
 
-    @property
-    def adjusts(self) -> bool:
-        return self.options.search.build().adjusts
-
     def promises(self, result: Result) -> tuple[Promise, ...]:
-        """Returns each rate that was found, up to which its goal is met; none for an estimate.
-
-        An estimate promises nothing about a single trial.
-        """
-        if self.adjusts:
-            return ()
+        """Returns each rate that was found, up to which its goal is met; none where frames are lost at any load."""
         rates = (
-            (name, f"{name.lower()}{RATE}", ratio, number_of(result.values.get(f"{name.lower()}{RATE}")))
+            (name, f"{name.lower()}{RATE}", ratio, result.values.get(f"{name.lower()}{RATE}"))
             for name, ratio in self.options.search.goals.items()
         )
         return tuple(
-            Promise(name=name, value=value, load_frames_per_s=rate, loss_ratio=ratio)
+            Promise(name=name, value=value, load_frames_per_s=rate.value, loss_ratio=ratio)
             for name, value, ratio, rate in rates
-            if rate is not None
+            if isinstance(rate, Bounded) and rate.value is not None and rate.loss_floor is None
         )
 
     @classmethod
@@ -150,7 +123,6 @@ class Throughput(FrameMethod):
         return (
             *trial.deviations(search.validation_s(trial.duration)),
             *missing_sizes(self.options.frame_bytes),
-            *((_ESTIMATED_DEVIATION,) if self.adjusts else ()),
             *((majority,) if votes > 1 else ()),
         )
 
@@ -161,8 +133,6 @@ class Throughput(FrameMethod):
         search, times = ((options or {}).get(part) for part in ("search", "trial"))
         if not isinstance(search, Mapping) or not isinstance(times, Mapping):
             return text
-        if is_estimated(options or {}):
-            text = text.replace(_HIGHEST, _ESTIMATED_HIGHEST)
         trial_s, validation_s = times.get("duration"), search.get("validation")
         if not isinstance(trial_s, int | float) or not isinstance(validation_s, int | float):
             return text
@@ -223,23 +193,16 @@ class Throughput(FrameMethod):
             number_of(result.values.get(lossless.value)) and number_of(result.values.get(lossless.share or ""))
             for result in results
         )
-        caption = explain_rates(table, results, goals, options)
+        caption = explain_rates(table, results, goals)
         further = (
-            *((zero_loss(lossless, estimated=is_estimated(options)),) if lossless and has_lossless else ()),
+            *((zero_loss(lossless),) if lossless and has_lossless else ()),
             in_bits(goals),
         )
-        further = (*as_the_machine_was(results, goals), *further)
         return table.model_copy(
             update={
                 "caption": caption,
                 "columns": (FRAME, *(column for goal in goals for column in columns_of(goal)), LINE_RATE_COLUMN),
-                "rates": SearchedRates(
-                    goals=goals,
-                    line_rate=LINE_RATE_COLUMN.value,
-                    ceiling=CEILING.value,
-                    estimated=is_estimated(options),
-                    conditions=conditions_of(goals) if is_estimated(options) else (),
-                ),
+                "rates": SearchedRates(goals=goals, line_rate=LINE_RATE_COLUMN.value, ceiling=CEILING.value),
                 "further": further,
                 "overview": (*(column for goal in goals for column in overview_of(goal)), CEILING),
             }
@@ -280,8 +243,6 @@ class Throughput(FrameMethod):
                 **{f"{name}_frames_per_s": rate for name, rate in rates.items()},
                 **{f"{name}_percent_of_line_rate": _percent(rate, line_rate) for name, rate in rates.items()},
                 **{f"{name.lower()}_passed_for_s": outcome.passed_for_s for name, outcome in found.outcomes.items()},
-                **_borne(found.outcomes),
-                **_unscaled(found.outcomes),
                 "line_rate_frames_per_s": line_rate,
                 "ceiling_frames_per_s": ceiling,
                 **self._known_rate(context, size, found.outcomes),
@@ -290,11 +251,6 @@ class Throughput(FrameMethod):
             },
             verdict=_verdict(found.outcomes),
             disturbances=_notes(found.outcomes),
-            extrapolated=tuple(
-                f"{name.lower()}{RATE}"
-                for name, outcome in found.outcomes.items()
-                if outcome.estimate is not None and outcome.estimate.extrapolated and outcome.rate.value is not None
-            ),
             trials=found.trial_ids,
         )
 
@@ -334,51 +290,13 @@ def _percent(rate: Bounded, line_rate: float) -> float | None:
     return None if number is None else 100.0 * number / line_rate
 
 
-def _borne(outcomes: Mapping[str, Outcome]) -> Values:
-    """Returns what an estimate says of the DUT as its core was; empty where that changed in no trial.
-
-    A goal of which only a bound is known has nothing beside it: the model's half of the trials may lie above the bound.
-    """
-    estimates = {name.lower(): outcome.estimate for name, outcome in outcomes.items() if outcome.rate.value is not None}
-    return {
-        name: value
-        for key, estimate in estimates.items()
-        if estimate is not None and (estimate.slope is not None or estimate.stated_clock_hz is not None)
-        for name, value in (
-            (f"{key}{BORNE_BY_HALF}", estimate.half_frames_per_s),
-            (f"{key}{BORNE_BY_MOST}", estimate.nine_tenths_frames_per_s),
-            (f"{key}{FALL}", None if estimate.slope is None else 100.0 * estimate.slope),
-            (f"{key}{AT_CLOCK}", estimate.stated_clock_hz),
-            *_clock_seen(key, estimate),
-        )
-    }
-
-
-def _unscaled(outcomes: Mapping[str, Outcome]) -> Values:
-    """Returns the clock of each rate that is not scaled to the one stated; a mere bound holds at higher clocks too."""
-    found = {
-        f"{name.lower()}{UNSCALED_CLOCK}": outcome.estimate.unscaled_clock_hz
-        for name, outcome in outcomes.items()
-        if outcome.estimate is not None and outcome.outcome == "interval"
-    }
-    return {name: clock for name, clock in found.items() if clock is not None}
-
-
-def _clock_seen(key: str, estimate: Estimate) -> tuple[tuple[str, str], ...]:
-    """Returns when the stated clock was seen; empty where that was in this run, or no clock is stated."""
-    if estimate.stated_clock_hz is None or estimate.reference_seen_on is None:
-        return ()
-    return ((f"{key}{CLOCK_SEEN}", f"on {estimate.reference_seen_on.isoformat()}"),)
-
-
 def _verdict(outcomes: Mapping[str, Outcome]) -> ResultVerdict:
     """Returns the verdict; incomplete without a usable trial, which is not the same as a DUT that passes nothing."""
     if any(outcome.trials == 0 for outcome in outcomes.values()):
         return ResultVerdict.INCOMPLETE
     if any(outcome.disturbed for outcome in outcomes.values()):
         return ResultVerdict.DISTURBED
-    adjusted = any(outcome.adjusted for outcome in outcomes.values())
-    return ResultVerdict.ADJUSTED if adjusted else ResultVerdict.VALID
+    return ResultVerdict.VALID
 
 
 def _notes(outcomes: Mapping[str, Outcome]) -> tuple[str, ...]:

@@ -18,16 +18,16 @@ from nicbench.report.numbers import (
     decimals_of_frames,
     format_fixed,
     frame_rate_decimals,
-    interval,
+    interval_decimals,
     microseconds,
     of_frames,
-    only_below,
     percent,
     significant,
     trim,
     uncertainty,
     whole,
 )
+from nicbench.report.zones import interval_cell, rate_cell, value_cell
 
 _POWERS: Final[tuple[Mapping[str | None, int], ...]] = (
     MappingProxyType({"b/s": 0, "kb/s": 3, "Mb/s": 6, "Gb/s": 9}),
@@ -68,14 +68,16 @@ def factor_of(form: Form) -> float:
 
 
 def texts(column: Column, results: Sequence[Result], among: Sequence[Result] = ()) -> list[str]:
-    """Returns the cells of a column, all with as many decimals as the one that needs most.
+    """Returns the cells of a column, all with as many decimals as the one that needs most; a rate that a search
+    enclosed has as many as its interval gives.
 
     The results ``among`` which these stand, in sibling tables, count as well.
     """
     values = [value_of(result, column.value) for result in results]
-    write = writer(column, [*values, *(value_of(result, column.value) for result in among)])
+    every = [*values, *(value_of(result, column.value) for result in among)]
+    write = writer(column, [value for value in every if not _is_enclosed(value)])
     cell = _ASPECTS[column.aspect]
-    written = [cell(value, write) for value in values]
+    written = [cell(value, writer(column, [value]) if _is_enclosed(value) else write) for value in values]
     return [
         text if column.aspect in ("interval", "limit") else printed_digits(result, column) or text
         for text, result in zip(written, results, strict=True)
@@ -83,27 +85,35 @@ def texts(column: Column, results: Sequence[Result], among: Sequence[Result] = (
 
 
 def writer(column: Column, values: Iterable[Value]) -> Writer:
-    """Returns what writes the values of a column; rates get enough decimals to tell the ends of their
-    intervals apart, also in columns without these, so that a rate is the same text wherever it stands.
+    """Returns what writes the values of a column; rates get the decimals of their intervals, also in columns without
+    these, so that a rate is the same text wherever it stands.
     """
     known = list(values)
-    rates = [value for value in known if isinstance(value, Bounded)]
-    shown = [rate.upper if only_below(rate) else rate.value for rate in rates]
-    others = [
-        value.magnitude if isinstance(value, Spread) else value for value in known if not isinstance(value, Bounded)
-    ]
-    numbers = [float(number) for number in (*shown, *others) if isinstance(number, int | float)]
-    widths = [rate.upper - rate.lower for rate in rates if rate.upper is not None and rate.lower is not None]
-    return _writer(column.form, numbers, widths)
+    enclosed = [value for value in known if isinstance(value, Bounded) and _is_enclosed(value)]
+    others = [_magnitude(value) for value in known if not _is_enclosed(value)]
+    numbers = [float(number) for number in others if isinstance(number, int | float)]
+    ends = [(rate.lower or 0.0, rate.upper or 0.0) for rate in enclosed]
+    return _writer(column.form, numbers, ends)
+
+
+def _is_enclosed(value: Value) -> bool:
+    return isinstance(value, Bounded) and value.lower is not None and value.upper is not None
+
+
+def _magnitude(value: Value) -> float | str | None:
+    if isinstance(value, Bounded):
+        return value.upper if value.is_only_below else value.value
+    return value.magnitude if isinstance(value, Spread) else value
 
 
 def _value_text(value: Value, write: Writer) -> str:
+    if isinstance(value, Bounded) and value.value is not None:
+        return f"{'≥ ' if value.at_least else ''}{value_cell(value, write)}"
     plain = _plain(value)
-    at_least = isinstance(value, Bounded | Spread) and value.at_least
     if plain is None or isinstance(plain, str):
-        text = UNKNOWN if plain is None else _MICRO.sub(r"\1 µs", plain)
-    else:
-        text = write.down(plain) if at_least else write(plain)
+        return UNKNOWN if plain is None else _MICRO.sub(r"\1 µs", plain)
+    at_least = isinstance(value, Spread) and value.at_least
+    text = write.down(plain) if at_least else write(plain)
     return f"{'≥ ' if at_least else ''}{text}{_range(value, write)}"
 
 
@@ -121,8 +131,8 @@ def _rate_text(value: Value, write: Writer) -> str:
         if value.passes_nothing:
             return PASSES_NOTHING
         if value.value is None:
-            return f"< {write.up(value.upper)}" if only_below(value) and value.upper is not None else "none"
-        return f"line rate, {write(value.value)}" if value.is_line_rate else _value_text(value, write)
+            return "none" if value.upper is None else f"< {write.up(value.upper)}"
+        return rate_cell(value, write)
     if isinstance(value, Spread) and value.is_line_rate:
         return f"line rate, {write(value.median)}"
     if isinstance(value, Spread) and value.passes_nothing:
@@ -131,25 +141,25 @@ def _rate_text(value: Value, write: Writer) -> str:
 
 
 def _span_text(value: Value, write: Writer) -> str:
-    """Returns the value between its bounds; a search reports the highest load that passed, which is also the lower
-    bound.
-    """
+    """Returns a rate between its bounds, as the terminal has it: "0.39 .. 0.40"; "41 to 58" where trials disagreed."""
     if isinstance(value, Spread):
         of = f" ({value.n} of {value.runs} runs)" if value.n < value.runs else ""
         differ = value.minimum != value.maximum
         median = (_value_text if differ else _rate_text)(value, write).partition(" (")[0]
         return f"{write(value.minimum)} .. {median} .. {write(value.maximum)}{of}" if differ else f"{median}{of}"
-    if not isinstance(value, Bounded) or value.value is None or value.at_least:
+    if not isinstance(value, Bounded) or value.lower is None or value.upper is None or value.is_zone:
         return _rate_text(value, write)
-    ends = (value.lower, value.value, value.upper)
-    return " .. ".join(dict.fromkeys(write(end) for end in ends if end is not None))
+    middle = () if value.value in (None, value.lower) else (write(value.value or 0.0),)
+    return " .. ".join(dict.fromkeys((write.down(value.lower), *middle, write.up(value.upper))))
 
 
 def _interval_text(value: Value, write: Writer) -> str:
-    return interval(value, write) if isinstance(value, Bounded) and not value.passes_nothing else UNKNOWN
+    return interval_cell(value, write) if isinstance(value, Bounded) and not value.passes_nothing else UNKNOWN
 
 
 def _limit_text(value: Value, write: Writer) -> str:
+    if isinstance(value, Bounded) and value.loss_floor is not None:
+        return "loss at any load"
     limit = value.limited_by if isinstance(value, Bounded | Spread) else None
     return UNKNOWN if limit is None else limit.words
 
@@ -243,12 +253,14 @@ def with_unit(column: Column, text: str) -> str:
     return f"{text} {column.unit}" if column.unit else text
 
 
-def _writer(form: Form, numbers: Sequence[float], widths: Sequence[float] = ()) -> Writer:
-    """Returns what writes a column of these numbers; ``widths`` are those of the intervals beside them."""
+def _writer(form: Form, numbers: Sequence[float], ends: Sequence[tuple[float, float]] = ()) -> Writer:
+    """Returns what writes a column of these numbers, and of intervals with these ends."""
     factor = factor_of(form)
     if form in ("pps", "kpps", "mpps"):
-        decimals = frame_rate_decimals(form, numbers, widths)
-        return Writer(lambda number: format_fixed(number * factor, decimals), factor)
+        wanted = [interval_decimals(lower * factor, upper * factor) for lower, upper in ends]
+        wanted += [frame_rate_decimals(form, numbers)] if numbers or not ends else []
+        decimals = max(wanted)
+        return Writer(lambda number: format_fixed(number * factor, decimals), factor, decimals)
     if form == "of_frames":
         decimals = decimals_of_frames(numbers)
         return Writer(lambda number: of_frames(number, decimals))

@@ -20,7 +20,7 @@ from typing import Any, Final
 from nicbench.core.frame_size import label_of
 from nicbench.core.plan import Plan
 from nicbench.core.registry import find_one
-from nicbench.core.result import Result, ResultVerdict
+from nicbench.core.result import Result
 from nicbench.core.trial import Latency, Trial
 from nicbench.core.units import format_duration_s, format_ratio
 from nicbench.methods.base import Method
@@ -120,7 +120,7 @@ def injected_sentence(rows: Sequence[InjectedRow]) -> str | None:
         return f"What the DUT injected was measured as it was injected, and nothing else: all {len(judged)} rows agree."
     named = "; ".join(f"{row.fault} of “{row.configuration}”" for row in not_so[:_MOST_NAMED])
     more = f" and {len(not_so) - _MOST_NAMED} more" if len(not_so) > _MOST_NAMED else ""
-    doubtful = any(row.result.verdict not in (ResultVerdict.VALID, ResultVerdict.ADJUSTED) for row in not_so)
+    doubtful = any(not row.result.verdict.is_reliable for row in not_so)
     disturbed = ", in trials that were disturbed" if doubtful else ""
     return (
         f"Of {len(judged)} rows of what the DUT injected {len(judged) - len(not_so)} were measured as injected; "

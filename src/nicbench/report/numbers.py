@@ -17,10 +17,8 @@ _EXACT = Context(prec=400)
 UNKNOWN = "\u2013"  # an en dash: never a zero
 THIN_SPACE = "\u202f"
 _SIGNIFICANT_DIGITS = 3
-
-
-# A lower rate is not one of a DUT but the end of a search that went down to its minimum load.
-LEAST_WORTH_NAMING_FRAMES_PER_S = 10_000.0
+_ROUNDING_ERROR = 1e-6
+"""The relative error that a bound may have of the arithmetic before: it is not rounded outwards for that."""
 
 
 def mpps_decimals(rates_frames_per_s: Iterable[float | None]) -> int:
@@ -32,17 +30,27 @@ _RATE_DECIMALS: Mapping[Form, tuple[int, int]] = MappingProxyType({"pps": (0, 0)
 """The fewest and the most decimals of each unit."""
 
 
-def frame_rate_decimals(form: Form, rates: Iterable[float], widths: Iterable[float] = ()) -> int:
-    """Returns the decimals that give the smallest rate three significant digits and tell the ends of intervals of these
-    widths apart.
-    """
+def frame_rate_decimals(form: Form, rates: Iterable[float]) -> int:
+    """Returns the decimals that give the smallest rate three significant digits."""
     factor = SCALES[form].factor
     known = [abs(rate) * factor for rate in rates if rate]  # an erratum may be negative
-    apart = [width * factor for width in widths if width > 0]
     wanted = [_SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(rate)) for rate in known]
-    wanted += [-math.floor(math.log10(width)) for width in apart]
     least, most = _RATE_DECIMALS[form]
     return min(most, max(least, *wanted)) if wanted else least
+
+
+_MOST_DIGITS = 6
+
+
+def interval_decimals(lower: float, upper: float) -> int:
+    """Returns the decimals of the ends of an interval, below 0 for tens: their last digit is worth half its width or
+    less, so that an interval that is known to 20 % has two digits. The upper end has two at least.
+    """
+    first = math.floor(math.log10(upper)) if upper > 0 else 0
+    wanted = [1 - first] if upper > lower else [_SIGNIFICANT_DIGITS - 1 - first]
+    wanted += [-math.floor(math.log10(lower))] if lower > 0 else []
+    wanted += [-math.floor(math.log10((upper - lower) / 2.0))] if upper > lower else []
+    return min(_MOST_DIGITS - 1 - first, max(wanted))
 
 
 def mpps(rate_frames_per_s: float | None, decimals: int | None = None) -> str:
@@ -208,21 +216,14 @@ def whole(count: float | None) -> str:
     return UNKNOWN if count is None else f"{count:,.0f}".replace(",", THIN_SPACE)
 
 
-def only_below(rate: Bounded) -> bool:
-    """Returns whether only an upper bound worth naming is known: the lowest load tried was too high, and no trial was
-    left for lower ones.
-    """
-    if rate.passes_nothing:
-        return False
-    return rate.value is None and rate.upper is not None and rate.upper >= LEAST_WORTH_NAMING_FRAMES_PER_S
-
-
 @dataclass(frozen=True, slots=True)
 class Writer:
     """Writes the numbers of a column, which are times ``factor`` of its unit. Called, it rounds to the nearest."""
 
     nearest: Callable[[float], str]
     factor: float = 1.0
+    decimals: int | None = None
+    """Those of the last digit, below 0 for tens; None where the text of a number shows them."""
 
     def __call__(self, number: float) -> str:
         return self.nearest(number)
@@ -241,9 +242,10 @@ class Writer:
             written = Decimal(text.replace(THIN_SPACE, ""))
         except InvalidOperation:  # no plain number, as "< 0.001"
             return text
-        if sign * (Decimal(f"{number * self.factor:.15g}") - written) <= 0:
+        beyond = sign * (Decimal(f"{number * self.factor:.15g}") - written)
+        if beyond <= abs(written) * Decimal(_ROUNDING_ERROR):
             return text
-        step = Decimal(1).scaleb(int(written.as_tuple().exponent))
+        step = Decimal(1).scaleb(int(written.as_tuple().exponent) if self.decimals is None else -self.decimals)
         return self.nearest(float(written + sign * step) / self.factor)
 
 
@@ -254,4 +256,4 @@ def interval(rate: Bounded, write: Writer) -> str:
     if rate.is_bare:
         return UNKNOWN
     lower = rate.value if rate.lower is None else rate.lower
-    return f"at least {write.down(lower)}" if rate.upper is None else f"{write(lower)} to {write(rate.upper)}"
+    return f"at least {write.down(lower)}" if rate.upper is None else f"{write.down(lower)} to {write.up(rate.upper)}"

@@ -13,10 +13,11 @@ from nicbench.core.result import Bounded, Result, Spread, counted_number, number
 from nicbench.core.table import Column, Goal
 from nicbench.core.units import format_digits
 from nicbench.report.cells import factor_of, writer
-from nicbench.report.numbers import THIN_SPACE, UNKNOWN, Writer, interval, only_below, percent, round_up, significant
+from nicbench.report.numbers import THIN_SPACE, UNKNOWN, percent, round_up, significant
 from nicbench.report.section import Section
 from nicbench.report.statistics.view import StatisticsView
 from nicbench.report.tables import CONFIGURATION, configuration_of
+from nicbench.report.zones import interval_cell, number_cell, rate_cell
 from nicbench.stats.sample import Span, span_of
 
 MOST_COLUMNS = 4
@@ -27,6 +28,7 @@ MOST_COLOURS = 7
 class RateCell:
     """One rate of one configuration. ``within`` is its interval or, for several runs, the lowest and the
     highest rate; ``below_frames_per_s`` is an upper bound where no more is known; ``measured`` counts runs with a rate.
+    ``number`` is the rate without a word of its bound.
     """
 
     configuration: str
@@ -34,6 +36,7 @@ class RateCell:
     below_frames_per_s: float | None
     measured: int
     text: str
+    number: str
     within: str
     percent_of_line_rate: str
     against_first: str
@@ -107,9 +110,7 @@ class RatesTable:
 
     def rate_text(self, goal: Goal, cell: RateCell) -> str:
         """Returns the rate of a single cell, with its unit."""
-        rate = cell.rate_frames_per_s
-        column = self.columns[goal.value].model_copy(update={"aspect": "value"})
-        return UNKNOWN if rate is None else f"{writer(column, [rate])(rate)}\u00a0{self.unit(goal)}"
+        return cell.number if cell.rate_frames_per_s is None else f"{cell.number}\u00a0{self.unit(goal)}"
 
     def below_text(self, goal: Goal, cell: RateCell) -> str | None:
         """Returns the bound that the rate of a cell lies below, rounded up to three digits; None where it has none."""
@@ -132,14 +133,10 @@ def _table(section: Section, names: Sequence[str], statistics: StatisticsView) -
     sizes: dict[str, list[Result]] = {}
     for row in section.rows:
         sizes.setdefault(row.cells[0], []).append(row.result)
-    writers = {
-        goal.value: writer(columns[goal.value], [row.result.values.get(goal.value) for row in section.rows])
-        for goal in goals
-    }
     rows = []
     for size, results in sizes.items():
         told = {goal.value: _claims_of(results, section.test, goal, statistics) for goal in goals}
-        cells = {goal.value: _cells(results, goal, names, writers[goal.value], told[goal.value]) for goal in goals}
+        cells = {goal.value: _cells(results, goal, names, columns[goal.value], told[goal.value]) for goal in goals}
         rows.append(RatesRow(size, cells, told))
     runs = max(1, len({row.result.run for row in section.rows}))
     return RatesTable(section.test, section.table.title, section.scope, tuple(names), runs, goals, tuple(rows), columns)
@@ -164,7 +161,7 @@ def _cells(
     results: Sequence[Result],
     goal: Goal,
     names: Sequence[str],
-    write: Writer,
+    column: Column,
     told: Sequence[PointComparison],
 ) -> tuple[RateCell, ...]:
     of_names = [
@@ -172,7 +169,7 @@ def _cells(
         for name in names
     ]
     return tuple(
-        _cell(name, goal, runs, "" if number == 0 else against(name, names[0], told), write)
+        _cell(name, goal, runs, "" if number == 0 else against(name, names[0], told), column)
         for number, (name, runs) in enumerate(zip(names, of_names, strict=True))
     )
 
@@ -189,7 +186,7 @@ def _to_bounded(result: Result, goal: Goal) -> Bounded:
     return value if isinstance(value, Bounded) else Bounded(value=number_of(value))
 
 
-def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, write: Writer) -> RateCell:
+def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, column: Column) -> RateCell:
     rates = [_to_bounded(result, goal) for result in runs]
     values = [rate for rate in rates if counted_number(rate) is not None]
     shares = [share for result in runs if (share := number_of(result.values.get(goal.share))) is not None]
@@ -197,28 +194,29 @@ def _cell(name: str, goal: Goal, runs: Sequence[Result], against_first: str, wri
     span = _span(rates, runs)
     if all(rate.passes_nothing for rate in values):
         rate = (values or [_loosest(rates)])[0]
-        below = rate.upper if only_below(rate) else None
-        text = rate.reason_null or UNKNOWN if below is None else f"< {write.up(below)}"
+        below = None if rate.passes_nothing else rate.upper
+        text = rate.reason_null or UNKNOWN if below is None else f"< {writer(column, [rate]).up(below)}"
         within = f"{len(values)} of {len(runs)} runs" if 0 < len(values) < len(runs) else ""
-        return RateCell(name, None, below, 0, text, within, percent_text, against_first, span, tuple(runs))
+        return RateCell(name, None, below, 0, text, UNKNOWN, within, percent_text, against_first, span, tuple(runs))
     value: float | None
     if len(runs) == 1:
-        value = values[0].value
-        bound = "line rate, " if values[0].is_line_rate else "≥ " if values[0].at_least else ""
-        shown = write.down(value or 0.0) if bound == "≥ " else write(value or 0.0)
-        text, within = f"{bound}{shown}", interval(values[0], write)
-        if bound == "≥ " and within == f"at least {shown}":
+        value, write = values[0].value, writer(column, values)
+        text, number, within = (form(values[0], write) for form in (rate_cell, number_cell, interval_cell))
+        if text == f"≥ {number}" and within == f"at least {number}":
             within = ""
     else:
         spread = Spread.of(values, len(runs))
         bound = "≥ " if spread.at_least and not spread.is_line_rate else ""
-        value = spread.median
-        text = f"{bound}{write.down(value) if bound else write(value)}"
+        value, write = spread.median, writer(column, values)
+        number = write.down(value) if bound else write(value)
+        text = f"{bound}{number}"
         least, most = write(spread.minimum), write(spread.maximum)
         told = [f"{least} to {most}"] if least != most else [f"the same in {spread.n} runs"] if spread.n > 1 else []
         told += [f"{spread.n} of {spread.runs} runs"] if spread.n < spread.runs else []
         within = ", ".join(told)
-    return RateCell(name, value, None, len(values), text, within, percent_text, against_first, span, tuple(runs))
+    return RateCell(
+        name, value, None, len(values), text, number, within, percent_text, against_first, span, tuple(runs)
+    )
 
 
 def _loosest(rates: Sequence[Bounded]) -> Bounded:

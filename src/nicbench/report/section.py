@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from string import Formatter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from nicbench.core.plan import Plan
 from nicbench.core.result import Result, ResultVerdict
@@ -45,13 +45,6 @@ class Further:
     rows: tuple[Row, ...]
 
 
-class SearchNote(NamedTuple):
-    """What a search notes on the rates of a row; ``is_extrapolated``: one of them no trial came near."""
-
-    text: str
-    is_extrapolated: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Section:
     """One test of a method that has a table; ``configuration`` and ``scope`` are those of all its rows.
@@ -72,7 +65,7 @@ class Section:
     or all.
     """
     further: tuple[Further, ...] = ()
-    search_notes: tuple[SearchNote, ...] = ()
+    search_notes: tuple[str, ...] = ()
     says_caption: bool = True
     known: RunKnowledge = field(default_factory=RunKnowledge)
     timing: Timing | None = None

@@ -21,7 +21,7 @@ from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
 from nicbench.report.grids import grid_tables
 from nicbench.report.numbers import UNKNOWN
 from nicbench.report.scaling import fill_in, scale_units
-from nicbench.report.section import LOAD, Further, Row, RunKnowledge, SearchNote, Section, names_in, place_columns
+from nicbench.report.section import LOAD, Further, Row, RunKnowledge, Section, names_in, place_columns
 from nicbench.report.section_notes import notes_beside, notes_of
 from nicbench.report.siblings import Among, Siblings
 from nicbench.report.timing import Timing
@@ -205,13 +205,12 @@ def _further(table: FurtherTable, results: Sequence[Result], trials: Mapping[str
     return Further(table, _rows(results, table, trials, among))
 
 
-def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[SearchNote]:
+def _search_notes(table: ResultTable, rows: Iterable[Row]) -> Iterable[str]:
     """Yields, for each row with a value, what the search notes on how the value was found."""
     for row in rows:
         if table.search_notes and row.result.disturbances and row.result.verdict is not ResultVerdict.INCOMPLETE:
             size = with_unit(table.columns[0], row.cells[0])
-            text = f"{table.search_notes} at {size}: {'; '.join(row.result.disturbances)}"
-            yield SearchNote(text, bool(row.result.extrapolated))
+            yield f"{table.search_notes} at {size}: {'; '.join(row.result.disturbances)}"
 
 
 def _place_in(

@@ -19,18 +19,17 @@ from pydantic import Field
 
 from nicbench.core.base import Frozen
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy
-from nicbench.core.units import format_digits, format_rate
-from nicbench.search._drive import Recorder, describe_too_little
-from nicbench.search._interval import DISTURBED_SHARE, SENT_LESS, same_load
-from nicbench.search.base import CLOSE, CeilingReached, FellShort, Goal, Limits, Measure, Outcome, Sample, Search
+from nicbench.core.units import format_digits
+from nicbench.search.base import CLOSE, Ended, Goal, Limits, Measure, Outcome, Sample, Search
+from nicbench.search._zones import reachable_frames_per_s
 from nicbench.stats.critical_load import MODELS, CriticalLoad, Posterior
 
 COVERAGE = 0.99
 """The share of each model's posterior inside its interval: between the quantiles at 0.5 and 99.5 %."""
 POINTS = 400
 FIRST_LOADS = 4
-CEILING_AFTER = 3
-"""So many disturbed shortfalls in a row are a ceiling of the tester."""
+DISTURBED_SHARE = 0.5
+"""The weight of a disturbed trial; an undisturbed one's is 1."""
 # Two trials contradict each other where the probability of that by chance is below this.
 _BY_CHANCE = 1e-9
 # The load of a trial is no better known than to a frame of its duration.
@@ -89,66 +88,37 @@ class CriticalLoadSearch(Search):
     def __init__(self, course: Course, seed: int) -> None:
         super().__init__()
         self.estimates: list[Estimate] = []
+        self.notes: tuple[str, ...] = ()
         self._course = course
         self._seed = seed
 
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
-        """Measures until the time is over, or no load brings a frame back.
+        """Measures until the time is over, or no load brings a frame back; ``notes`` says what speaks against the answer.
 
-        A tester that sends less than it is asked for says nothing of the DUT: only a ceiling bounds the loads. Where it
-        sends less than in other trials, again and again, less is asked for, and the answer is as open as before.
+        A trial counts at the load that was sent. No more is asked for than the tester is known to send.
         """
         (goal,) = goals
-        recorder, scale = Recorder(measure, limits, finds_share=False), limits.maximum_load_frames_per_s
+        scale, samples = limits.maximum_load_frames_per_s, list[Sample]()
         posteriors = {
             name: Posterior(model, scale, POINTS, np.random.default_rng([self._seed, number]))
             for number, (name, model) in enumerate(MODELS.items())
         }
-        self.estimates = []
-        spent_s, requested, processed, shortfalls, ceiling_disturbed = 0.0, 0, 0, 0, False
-        asks, ended = limits, ""
-        while not ended:
-            duration_s = self._course.trial_s(requested)
+        self.estimates, spent_s = [], 0.0
+        while True:
+            duration_s = self._course.trial_s(len(samples))
             spent_s += duration_s + self._course.pause_s
-            if requested and spent_s > self._course.total_s * (1.0 + CLOSE):
+            if samples and spent_s > self._course.total_s * (1.0 + CLOSE):
                 break
-            load = next_load(recorder.samples, self.estimates, goal, asks)
-            requested += 1
-            ceiling: CeilingReached | None = None
-            try:
-                recorder.measure(load, duration_s)
-                shortfalls = 0
-            except FellShort as short:
-                ceiling = short if recorder.falls_short_for_long(short) else None
-            except CeilingReached as reached:
-                shortfalls += 1
-                ceiling = reached if not reached.disturbed or shortfalls >= CEILING_AFTER else None
-            if ceiling is not None:
-                lowered = asks.lowered_to(ceiling.rate_frames_per_s)
-                if lowered is None:
-                    ended = describe_too_little(ceiling, recorder.most_sent_frames_per_s, limits)
-                else:
-                    asks = lowered
-                    if not isinstance(ceiling, FellShort):
-                        limits, ceiling_disturbed = lowered, ceiling.disturbed
-            for sample in recorder.samples[processed:]:
-                processed += 1
-                self.estimates.append(_update(posteriors, sample, goal, spent_s, processed))
-            if _is_dead(recorder.samples, limits):
+            most = max(limits.minimum_load_frames_per_s, reachable_frames_per_s(samples, limits))
+            if most < limits.maximum_load_frames_per_s:
+                found = {"maximum_load_frames_per_s": most, "maximum_limited_by": LimitedBy.TESTER}
+                limits = limits.model_copy(update=found)
+            samples.append(measure(next_load(samples, self.estimates, goal, limits), duration_s))
+            self.estimates.append(_update(posteriors, samples[-1], goal, spent_s, len(samples)))
+            if _is_dead(samples, limits):
                 break
-        if not self.estimates and ended:
-            return {goal.name: _outcome_not_offered(goal, ended, disturbed=ceiling_disturbed)}
-        outcome = outcome_of(recorder.samples, self.estimates, goal, limits)
-        by_tester = outcome.rate.limited_by is LimitedBy.TESTER
-        notes, most = [ended] if ended else [], asks.maximum_load_frames_per_s
-        if most < limits.maximum_load_frames_per_s and not ended:
-            notes.append(f"{SENT_LESS}: at last none above {format_rate(most)} was tried")
-        found = {
-            "disturbed": outcome.disturbed or (ceiling_disturbed and by_tester),
-            "converged": outcome.converged and not notes,
-            "notes": (*outcome.notes, *notes),
-        }
-        return {goal.name: outcome.model_copy(update=found)}
+        self.notes = find_notes(samples, goal)
+        return {goal.name: outcome_of(samples, self.estimates, goal, limits)}
 
 
 def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> float:
@@ -177,24 +147,23 @@ def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Go
 
 def outcome_of(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> Outcome:
     """Converts the last estimate to an outcome, limited to what could be offered, or with the reason for none."""
-    if not estimates:
-        rate = Bounded(value=None, reason_null="no trial was made", n=0)
-        return Outcome(goal=goal.name, outcome="none", rate=rate, converged=False)
-    rate = _rate(samples, estimates[-1], limits)
-    disturbed = sum(not sample.valid for sample in samples)
-    notes = [
-        *((f"{disturbed} of {len(samples)} trials were disturbed and count half",) if disturbed else ()),
-        *(note for note in (find_inconsistent_loss(samples), _few_frames(samples, goal)) if note is not None),
-    ]
     return Outcome(
         goal=goal.name,
-        outcome="none" if rate.value is None else "at_least" if rate.upper is None else "interval",
-        rate=rate,
-        converged=True,
+        rate=_rate(samples, estimates[-1], limits),
+        is_settled=True,
+        ended=Ended.TIME,
         trials=len(samples),
-        disturbed=disturbed > 0,
+        disturbed=any(not sample.is_valid for sample in samples),
         deciding_trial_ids=tuple(name for sample in samples for name in sample.trial_ids),
-        notes=tuple(notes),
+    )
+
+
+def find_notes(samples: Sequence[Sample], goal: Goal) -> tuple[str, ...]:
+    """Describes what speaks against the answer of these trials."""
+    disturbed = sum(not sample.is_valid for sample in samples)
+    return (
+        *((f"{disturbed} of {len(samples)} trials were disturbed and count half",) if disturbed else ()),
+        *(note for note in (find_inconsistent_loss(samples), _few_frames(samples, goal)) if note is not None),
     )
 
 
@@ -231,9 +200,9 @@ def _update(posteriors: Mapping[str, Posterior], sample: Sample, goal: Goal, sec
     counts = sample.counts
     offered = counts.offered
     # The load that was offered, which may be a little below the load asked for.
-    load = sample.load_frames_per_s * min(1.0, sample.sent_share)
+    load = sample.sent_frames_per_s
     for posterior in posteriors.values():
-        posterior.add(load, offered, counts.failed, 1.0 if sample.valid else DISTURBED_SHARE)
+        posterior.add(load, offered, counts.failed, 1.0 if sample.is_valid else DISTURBED_SHARE)
     return Estimate(
         seconds=seconds,
         trials=trials,
@@ -265,7 +234,7 @@ def _rate(samples: Sequence[Sample], last: Estimate, limits: Limits) -> Bounded:
 def _is_dead(samples: Sequence[Sample], limits: Limits) -> bool:
     """Returns whether no frame came back at any load, including the lowest."""
     least = limits.minimum_load_frames_per_s
-    tried = any(same_load(sample.load_frames_per_s, least) for sample in samples)
+    tried = any(sample.load_frames_per_s <= least * (1.0 + CLOSE) for sample in samples)
     return tried and all(sample.counts.received == 0 for sample in samples)
 
 
@@ -277,11 +246,6 @@ def _few_frames(samples: Sequence[Sample], goal: Goal) -> str | None:
         f"{offered} frames were offered in all, too few to see a loss ratio of {_share(goal.loss_ratio)}: the estimate "
         "is what the models make of the losses at higher loads"
     )
-
-
-def _outcome_not_offered(goal: Goal, reason: str, *, disturbed: bool) -> Outcome:
-    rate = Bounded(value=None, limited_by=LimitedBy.TESTER, n=0, reason_null=reason)
-    return Outcome(goal=goal.name, outcome="none", rate=rate, converged=False, disturbed=disturbed)
 
 
 def _share(ratio: float) -> str:

@@ -8,66 +8,75 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from datetime import date
-from typing import ClassVar, Literal, Self
+from enum import StrEnum
+from typing import ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from nicbench.core.base import Frozen
-from nicbench.core.clocks.reference_clock import ReferenceClock
 from nicbench.core.described import DescribedPlugin
 from nicbench.core.reading import Counts
 from nicbench.core.result import Bounded, LimitedBy
 
-CLOSE = 1e-9
+CLOSE = 1e-6
 """Loads that differ relatively by less than this are the same load: they differ by rounding only."""
-CLOCK_CHANGES = 0.01
-"""A clock is worth saying where it changed relatively by more than this."""
-CERTAIN = 0.9
-"""Below this probability, and above its opposite, the trials do not tell whether the rate follows the clock."""
 
 
 class Sample(Frozen):
-    """One trial as a search sees it. ``valid`` is false where the least disturbed of several repeats had to be used."""
+    """One trial as a search sees it.
+
+    Every trial guides a search. ``may_pass`` says whether one without loss shows that its load is passed, ``may_fail``
+    whether its losses are the DUT's, and ``is_even`` whether its frames left as evenly as they were due.
+    """
 
     load_frames_per_s: float
+    """The load that was asked for."""
     duration_s: float
     counts: Counts
-    valid: bool = True
-    pacing_uncertainty: float = Field(default=0.0, ge=0.0)
-    """The tester's longest pause as a share of the transmission: frames may have been denser by this share."""
-    slow_share: float | None = Field(default=None, ge=0.0, le=1.0)
-    """The share of the looks at the DUT's core that found it slow; None where nobody looked."""
-    looks: int = 0
-    """The looks at that core."""
-    independent_looks: float | None = None
-    """How many looks at random moments would tell the share as well (``stats.looks.count_independent``)."""
-    clock_hz: float | None = Field(default=None, gt=0.0)
-    """The mean clock of the DUT's core over the trial; None where it was not measured."""
-    highest_clock_hz: float | None = Field(default=None, gt=0.0)
-    """The highest clock seen of that core by then, the 99th percentile of all looks; None where it was not measured."""
-    reference_clock: ReferenceClock | None = None
-    """The highest clock that its machine has shown in earlier runs; None where none is known."""
-    adjusted: bool = False
-    """Somebody else used the core for so much of the time that the trial counts only because the search allows for it.
-    """
+    may_pass: bool = True
+    may_fail: bool = True
+    is_even: bool = True
+    held_up_share: float = Field(default=0.0, ge=0.0)
+    """The sum of the tester's pauses as a share of the transmission."""
+    longest_pause_share: float = Field(default=0.0, ge=0.0)
+    """The longest of them: frames may have been denser by this share."""
+    queued_s: float | None = Field(default=None, ge=0.0)
+    """How much longer than they were sent the DUT needed for the frames that it took; None where that is unknown."""
+    core_shared: bool = False
+    """Somebody else used the DUT's core."""
+    took_s: float | None = None
+    """The time from the search's request to this sample; None: ``duration_s``."""
     trial_ids: tuple[str, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether nothing speaks against the trial."""
+        return self.may_pass and self.may_fail and self.is_even
 
     @property
     def sent_share(self) -> float:
         """The share of the intended frames that the tester offered; frames that the DUT refused count as offered."""
-        offered = self.counts.offered
-        return offered / self.counts.intended if self.counts.intended else 0.0
+        return self.counts.offered / self.counts.intended if self.counts.intended else 0.0
 
-    def count_at(self, load_frames_per_s: float) -> Self:
-        """Returns this sample as one of the load that was offered: the tester intended no more than it sent."""
-        offered = self.counts.offered
-        counts = self.counts.model_copy(update={"intended": offered, "unsent_tester": 0})
-        return self.model_copy(update={"load_frames_per_s": load_frames_per_s, "counts": counts})
+    @property
+    def sent_frames_per_s(self) -> float:
+        """The load that was offered."""
+        return self.load_frames_per_s * self.sent_share
+
+    @property
+    def queued_share(self) -> float:
+        """The share of the offered frames that were still in the DUT when the sending ended."""
+        return (self.queued_s or 0.0) / self.duration_s
+
+    @property
+    def forwarded_frames_per_s(self) -> float:
+        """The rate at which frames came back while the DUT was busy with them."""
+        kept = 1.0 - self.counts.loss_ratio
+        return self.sent_frames_per_s * kept / (1.0 + self.queued_share)
 
 
 Measure = Callable[[float, float], Sample]
-"""Maps load in frames per second and duration in seconds to a sample; raises CeilingReached."""
+"""Maps load in frames per second and duration in seconds to a sample."""
 
 
 class Goal(Frozen):
@@ -88,10 +97,10 @@ PDR = Goal(name="PDR", loss_ratio=0.005)
 class Limits(Frozen):
     """The bounds of a search.
 
-    ``precision`` is the relative width of the answer: (upper - lower) / upper; an interval of at most
-    ``narrow_enough_frames_per_s`` is taken for narrow too. ``trial_duration_s`` is that of the trials that look for the
-    answer, ``validation_duration_s`` that of the longer trial that its lower bound must pass in the end (RFC 2544
-    section 24: "the final determination SHOULD be made with full length trials"); ``None`` where there is none.
+    ``precision`` is the relative width of the answer of a DUT whose trials agree. ``trial_duration_s`` is that of the
+    trials that look for the answer, ``validation_duration_s`` that of the longer trial that its lower end must pass in
+    the end (RFC 2544 section 24: "the final determination SHOULD be made with full length trials"); ``None`` where
+    there is none. ``time_s`` is the time in which the search has to end, by ``Sample.took_s``.
     """
 
     minimum_load_frames_per_s: float = Field(gt=0.0)
@@ -101,11 +110,9 @@ class Limits(Frozen):
     trial_duration_s: float = Field(gt=0.0)
     validation_duration_s: float | None = Field(default=None, gt=0.0)
     maximum_trials: int = Field(ge=1)
-    narrow_enough_frames_per_s: float = Field(default=0.0, ge=0.0)
-    asked_up_to_frames_per_s: float | None = Field(default=None, gt=0.0)
-    """No higher load was asked for in the end, as the tester fell short of what it has sent in other trials: no ceiling
-    of its own, and no limit of the rate.
-    """
+    time_s: float | None = Field(default=None, gt=0.0)
+    step_frames_per_s: float = Field(default=0.0, ge=0.0)
+    """An interval of at most this width is narrow too."""
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -117,30 +124,8 @@ class Limits(Frozen):
 
     @property
     def longest_trial_s(self) -> float:
-        """The duration of a trial that the lower bound of a settled answer has passed."""
+        """The duration of a trial that the lower end of a settled answer has passed."""
         return self.validation_duration_s or self.trial_duration_s
-
-    def lowered_to(self, ceiling_frames_per_s: float) -> Limits | None:
-        """Returns the limits for a tester that cannot send more; ``None`` where even the minimum is too much.
-
-        The maximum is half a precision below the ceiling and falls by half a precision at least, so that a ceiling that
-        varies from trial to trial ends the restarts instead of prolonging them.
-        """
-        room = 1.0 - self.precision / 2
-        maximum = min(ceiling_frames_per_s, self.maximum_load_frames_per_s) * room
-        if maximum < self.minimum_load_frames_per_s:
-            return None
-        return self.model_copy(update={"maximum_load_frames_per_s": maximum, "maximum_limited_by": LimitedBy.TESTER})
-
-    def limited_to_share(self, share: float) -> Limits | None:
-        """Returns the limits, as loads that are sent, for a tester that sends this share of what it is asked for.
-
-        ``None`` where it would have to be asked for more than the maximum to send the minimum.
-        """
-        maximum = self.maximum_load_frames_per_s * share
-        if maximum < self.minimum_load_frames_per_s:
-            return None
-        return self.model_copy(update={"maximum_load_frames_per_s": maximum, "maximum_limited_by": LimitedBy.TESTER})
 
 
 def highest_load(
@@ -170,148 +155,58 @@ def check_loads(minimum_frames_per_s: float, maximum_frames_per_s: float | None)
         )
 
 
-class CeilingReached(Exception):  # noqa: N818 - a finding, no error
-    """The tester repeatedly could not send what was asked; ``rate_frames_per_s`` is what it sent.
+class Ended(StrEnum):
+    """Why a search ended."""
 
-    ``disturbed`` is set where only an invalid trial shows it: results that rest on the ceiling are then marked.
-    """
-
-    def __init__(self, rate_frames_per_s: float, *, disturbed: bool = False) -> None:
-        super().__init__(f"the tester sends no more than {rate_frames_per_s:.0f} frames/s")
-        self.rate_frames_per_s = rate_frames_per_s
-        self.disturbed = disturbed
-
-
-class FellShort(CeilingReached):
-    """The tester sent less than in another trial of the search: that trial was disturbed, and shows no ceiling.
-
-    ``is_sample`` is set where the trial is known, and counts at what was sent.
-    """
-
-    def __init__(self, rate_frames_per_s: float, *, is_sample: bool) -> None:
-        super().__init__(rate_frames_per_s, disturbed=True)
-        self.is_sample = is_sample
-
-
-class Contradiction(Frozen):
-    """A trial that disagrees with the reported interval: it passed above it, or failed below it."""
-
-    load_frames_per_s: float
-    passed: bool
-    loss_ratio: float
-    trial_ids: tuple[str, ...] = ()
-
-
-class Estimate(Frozen):
-    """What an estimated rate says beyond its interval: of a core that others use too, and how well the model fits.
-
-    The rate itself is that of a core that nobody else uses, a share of 0, at its highest clock, which an earlier run
-    may have seen. ``slope`` is by how much of it the rate falls where the core is slow all the time; None where no
-    trial saw the core slow, so that there is nothing to tell.
-    """
-
-    slope: float | None = None
-    slope_lower: float | None = None
-    slope_upper: float | None = None
-    least_share: float | None = None
-    """Of slow looks, in the quietest trial; None where nobody looked."""
-    extrapolated: bool = False
-    """Whether no trial came near a share of 0, or near the clock for which the rate is stated."""
-    observed: bool = False
-    """Whether the model does not fit: the rate is what the trials showed, as their clocks and neighbours were."""
-    clock_hz: float | None = None
-    """The clock for which the rate is stated, where it follows the clock; None where nobody looked."""
-    reference_seen_on: date | None = None
-    """The day on which the machine showed that clock; None where it is the highest clock seen in the search itself."""
-    lowest_clock_hz: float | None = None
-    """Of the trials' mean clocks."""
-    follows_clock: float | None = None
-    """The probability that the rate is proportional to the core's clock, and not independent of it."""
-    half_frames_per_s: float | None = None
-    """What the DUT bore, as the machine was, in half of the trials."""
-    nine_tenths_frames_per_s: float | None = None
-    """What it bore in nine of ten."""
-    scatter: float
-    """The deviation of the trials from the model, relative."""
-
-    @property
-    def stated_clock_hz(self) -> float | None:
-        """The clock for which the rate is stated, where the rate follows the clock and the clock changed."""
-        return self.clock_hz if self._clock_changed and (self.follows_clock or 0.0) > 0.5 else None
-
-    @property
-    def unscaled_clock_hz(self) -> float | None:
-        """The lowest clock of the trials, where the rate is one of the clocks as they were: below the one for which
-        other rates are stated, and nobody knows whether it follows them. None where the rate is the same at any clock.
-        """
-        independent = self.follows_clock is not None and self.follows_clock < 1.0 - CERTAIN
-        is_unscaled = self._clock_changed and self.stated_clock_hz is None and not independent
-        return self.lowest_clock_hz if is_unscaled else None
-
-    @property
-    def _clock_changed(self) -> bool:
-        if not self.clock_hz or not self.lowest_clock_hz:
-            return False
-        return self.lowest_clock_hz < (1.0 - CLOCK_CHANGES) * self.clock_hz
+    SETTLED = "settled"
+    TRIALS = "trials"  # its trials were spent
+    TIME = "time"  # its time was spent
+    STOPPED = "stopped"  # the run was interrupted
 
 
 class Outcome(Frozen):
-    """What the search found for one goal.
+    """What trials showed for one goal.
 
-    ``interval``: a load passed and a higher one failed. ``at_least``: the highest load allowed passed. ``none``:
-    nothing passed. The ``value`` of the rate is its lower bound: the highest load that the DUT was seen to carry.
+    The rate's ``lower`` end is the highest load up to which every trial passed, its ``upper`` end the lowest from which
+    on none did. ``is_settled``: as narrow as asked for, or as the trials disagree; confirmed and validated.
     """
 
     goal: str
-    outcome: Literal["interval", "at_least", "none"]
     rate: Bounded
-    converged: bool
+    is_settled: bool
+    ended: Ended = Ended.SETTLED
     passed_for_s: float | None = None
-    """The duration of the longest trial that the lower bound passed; ``None`` where nothing passed."""
-    contradictions: tuple[Contradiction, ...] = ()
+    """The duration of the longest trial that the lower end passed; ``None`` where nothing passed."""
     trials: int = 0
     disturbed: bool = False
-    adjusted: bool = False
-    """Trials count whose DUT shared its core with somebody else."""
+    """An end rests on trials of which the tester's own state leaves open whether their losses are the DUT's."""
+    wanted_validation_s: float | None = None
+    """The duration of the trial that the lower end should have passed, and did not for want of time or trials."""
+    misleading_frames_per_s: float | None = None
+    """The lowest load that short trials passed and a validation trial failed."""
     deciding_trial_ids: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    estimate: Estimate | None = None
-    """Of a search that estimates; its interval holds the rate with the stated confidence, and need not have passed."""
 
 
 class SearchOptions(Frozen):
     """The options of every search."""
 
-    trials_per_bound: int = Field(default=3, ge=1, le=21)
-    """An odd number. A bound is settled by the majority of so many trials, where `maximum_trials` allows. 1 is RFC
-    2544 to the letter.
+    trials_per_bound: int = Field(default=2, ge=1, le=21)
+    """How many trials confirm each end of the answer; fewer where the rates that the DUT forwarded agree. 1 is RFC 2544
+    to the letter.
     """
-
-    @model_validator(mode="after")
-    def _has_a_majority(self) -> Self:
-        if self.trials_per_bound % 2 == 0:
-            raise ValueError("trials_per_bound must be odd, so that there is a majority")
-        return self
-
-    @property
-    def votes_needed(self) -> int:
-        """The number of equal results that settles a bound."""
-        return self.trials_per_bound // 2 + 1
 
 
 class Search(DescribedPlugin, ABC):
-    """A way of choosing loads. Each is a file of its own, found by its ``kind``."""
+    """A way of choosing loads, found by its ``kind``."""
 
     kind: ClassVar[str]
     Options: ClassVar[type[SearchOptions]] = SearchOptions
-    adjusts: ClassVar[bool] = False
-    """Whether it allows for what somebody else took of the DUT's core: a trial need not be repeated for that."""
 
     def __init__(self, options: SearchOptions | None = None) -> None:
         self.options = options if options is not None else self.Options()
 
     @abstractmethod
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
-        """Measures until every goal is settled or the trials are spent; returns the outcome of each goal by its
-        name.
+        """Measures until every goal is settled or the trials or the time are spent; returns the outcome of each goal by
+        its name.
         """

@@ -2,8 +2,7 @@
 
 After the first load that passes, the step is divided by ten, from the load that failed last, until the interval is as
 narrow as ``precision`` asks for; with ``refine: false`` the first step is the interval. A ``start`` below the maximum
-only saves trials: where it passes, the maximum is tried next. docs/searches.md compares its cost with that of the
-others.
+only saves trials: where it passes, the maximum is tried next.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from nicbench.core.quantity import Ratio
-from nicbench.search._drive import NarrowingSearch
-from nicbench.search._interval import Reading
 from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
+from nicbench.search._recording import DrivenSearch, Recorder
+from nicbench.search._zones import Zones
 
 REFINEMENT_DIVISOR = 10.0
 """Each refinement divides the step by this."""
@@ -38,7 +37,7 @@ class StepDownOptions(SearchOptions):
     """
 
 
-class StepDown(NarrowingSearch):
+class StepDown(DrivenSearch):
     """Tries one load after the other, downwards."""
 
     kind = "step-down"
@@ -52,18 +51,25 @@ class StepDown(NarrowingSearch):
         """Runs the search as the base does; without refinement, an interval of one step is narrow enough."""
         if not self._steps.refine:
             coarse = self._steps.step * limits.maximum_load_frames_per_s
-            limits = limits.model_copy(update={"narrow_enough_frames_per_s": coarse})
+            limits = limits.model_copy(update={"step_frames_per_s": coarse})
         return super().run(measure, goals, limits)
 
-    def choose(self, reading: Reading, samples: Sequence[Sample], limits: Limits) -> float:
-        minimum, maximum = limits.minimum_load_frames_per_s, limits.maximum_load_frames_per_s
-        lower, upper = reading.bounds.lower, reading.bounds.upper
+    def drive(self, recorder: Recorder, goals: Sequence[Goal]) -> None:
+        """Begins at ``start``."""
+        limits = recorder.limits
+        load = max(limits.minimum_load_frames_per_s, self._steps.start * limits.maximum_load_frames_per_s)
+        recorder.measure(load, limits.trial_duration_s)
+        super().drive(recorder, goals)
+
+    def choose(
+        self, zones: Zones, gap: tuple[float | None, float | None], samples: Sequence[Sample], limits: Limits
+    ) -> float:
+        lower, upper = gap
         if upper is None:
-            return maximum if lower is not None else max(minimum, self._steps.start * maximum)
+            return limits.maximum_load_frames_per_s
+        step = self._steps.step * limits.maximum_load_frames_per_s
         if lower is None:
-            return max(minimum, upper.frames_per_s - self._steps.step * maximum)
-        width = upper.frames_per_s - lower.frames_per_s
-        step = self._steps.step * maximum
-        while step >= width * (1.0 - CLOSE):
+            return upper - step
+        while step >= (upper - lower) * (1.0 - CLOSE):
             step /= REFINEMENT_DIVISOR
-        return upper.frames_per_s - max(step, limits.precision * upper.frames_per_s)
+        return upper - max(step, limits.precision * upper)

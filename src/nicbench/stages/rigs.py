@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType, TracebackType
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
@@ -17,13 +16,12 @@ from nicbench.bench_file.frame_sizes import smallest_frame_bytes
 from nicbench.bench_file.models import BenchFile
 from nicbench.core.clocks.clock import ClockOffset
 from nicbench.core.cpus import NumaNode
-from nicbench.core.errors import NicbenchError, NotReadyError
+from nicbench.core.errors import NotReadyError
 from nicbench.core.events import Bus, Note, StageStarted, TestStarted
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Ways
 from nicbench.core.result import Result
 from nicbench.core.turn import Turn
-from nicbench.doctor.checks.neighbours import foretell, look_at
 from nicbench.hosts.asking import numa_nodes
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.measure.ceiling import Ceilings
@@ -36,13 +34,12 @@ from nicbench.measure.queues.reader import QueueReader
 from nicbench.measure.rounds import LiveRoundContext, RoundMaker
 from nicbench.measure.samples import SampleLog, TestSetting
 from nicbench.measure.trial_setup import TrialSetup
-from nicbench.measure.trials import TrialMaker, looks_at
+from nicbench.measure.trials import TrialMaker
 from nicbench.monitor.base import Monitors, WatchedTester
 from nicbench.monitor.placing import measuring_cpus
 from nicbench.stages.hosts import make_hosts
 from nicbench.stages.plan import cores_disclosure, statements_of, traffic_disclosure
 from nicbench.stages.power import find_meter
-from nicbench.stages.reference_clock import MachineClock
 from nicbench.stages.testbed import clocks_of, lay_out_ways, make_dut, make_endpoints, make_server, make_testbed
 from nicbench.stages.tester import calibrate, make_tester, start_tester
 from nicbench.stages.tester_driver import settle_driver
@@ -54,8 +51,6 @@ from nicbench.testbed.labs.base import EndpointTestbed, FrameLab, Testbed, TestH
 from nicbench.testbed.testers.base import Tester, TesterFacts
 from nicbench.tuning.stack import UndoStack
 
-LOOK_FIRST_S: Final = 5.0
-"""A run whose searches adjust for neighbours looks for them so long before its first trial."""
 ContextT = TypeVar("ContextT", LiveFrameContext, LiveRoundContext)
 
 
@@ -187,7 +182,6 @@ class FrameRig(Rig[LiveFrameContext]):
     _addressing: tuple[Addressing, ...]
     _maker: TrialMaker
     _ceilings: Ceilings
-    _clock: MachineClock
     _tester: Tester | None = None
     _driver_because: str | None = None
     generates: ClassVar[bool] = False
@@ -225,7 +219,6 @@ class FrameRig(Rig[LiveFrameContext]):
         )
         setting.bus.publish(StageStarted(stage="tester", text="starting the tester"))
         self._facts, self._testbed = await start_tester(self._tester, setting.bench, testbed, setting.changes)
-        self._clock = await MachineClock.of(self._testbed, self.dut.cpus(self._testbed), setting.folder)
 
     @property
     def watched_hosts(self) -> tuple[TestHost, ...]:
@@ -240,7 +233,6 @@ class FrameRig(Rig[LiveFrameContext]):
         bench, testbed = self.setting.bench, self._testbed
         return {
             "cores": cores_disclosure(bench, testbed, self.dut),
-            "reference_clock": self._clock.reference,
             "link_bits_per_s": testbed.link_bits_per_s,
             "link_is_nominal": testbed.link_is_nominal,
             "simulated": testbed.simulated,
@@ -286,40 +278,13 @@ class FrameRig(Rig[LiveFrameContext]):
         self._ceilings = Ceilings(self._maker, self._lab, testbed, setting.changes, self._ways)
 
     async def calibrate(self) -> None:
-        if any(test.build().adjusts for test in self.setting.bench.tests):
-            await self._look_for_neighbours()
         await calibrate(self.setting.bench, self._ceilings, self.setting.bus)
-
-    async def _look_for_neighbours(self) -> None:
-        """Says in one line how much of the DUT's core others use just now, before anybody waits for results."""
-        cpus = self.dut.cpus(self._testbed)
-        if not cpus or self._testbed.simulated or self.setting.folder.journal.trials():
-            return
-        try:
-            looks = await look_at(self._testbed.dut or self._testbed.tester, cpus, LOOK_FIRST_S)
-        except NicbenchError:  # what it would say decides nothing, and a trial that cannot look says so
-            return
-        self.setting.bus.publish(StageStarted(stage="neighbours", text=foretell(looks, LOOK_FIRST_S)))
 
     def make_context(self, test: TestSetting) -> LiveFrameContext:
         offered = OfferedTraffic(
             self.setting.bench.traffic, self._ways, self._testbed.link_bits_per_s, self._testbed.link_is_nominal
         )
-        return LiveFrameContext(test, self._maker, self._ceilings, offered, self._clock.reference)
-
-    async def measure(self) -> None:
-        try:
-            await super().measure()
-        finally:
-            self.keep_clock()
-
-    def keep_clock(self) -> None:
-        """Keeps the highest clock that the DUT's cores showed in the trials of this turn; never raises."""
-        cpus = self.dut.cpus(self._testbed)
-        with suppress(NicbenchError, OSError):
-            trials = self.setting.folder.journal.trials().values()
-            of_turn = (trial for trial in trials if trial.configuration == self.setting.turn.configuration)
-            self._clock.keep(looks_at(trial, cpus) for trial in of_turn)
+        return LiveFrameContext(test, self._maker, self._ceilings, offered)
 
     async def close(self) -> None:
         if self._tester is not None:

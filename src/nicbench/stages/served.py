@@ -157,7 +157,4 @@ async def served_bed(
                 plan = describe(bench, folder.run_id, rig.dut, setting.thresholds, monitors.plans, **rig.disclosure())
                 await disclose(bench, turn, plan, rig.test_hosts, folder)
                 folder.raw.mkdir(exist_ok=True)
-                try:
-                    yield await rig.make_bed(on_event, monitors)
-                finally:
-                    rig.keep_clock()
+                yield await rig.make_bed(on_event, monitors)

@@ -117,8 +117,6 @@ def summarise(bench: BenchFile, journal: Journal, run_id: str, *, complete: bool
         verdict = ResultVerdict.INCOMPLETE
     elif ResultVerdict.DISTURBED in verdicts:
         verdict = ResultVerdict.DISTURBED
-    elif ResultVerdict.ADJUSTED in verdicts:
-        verdict = ResultVerdict.ADJUSTED
     else:
         verdict = ResultVerdict.VALID
     over = summarise_points(results, bench.runs, run_id)

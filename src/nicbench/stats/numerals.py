@@ -9,6 +9,7 @@ from decimal import ROUND_CEILING, Context
 from typing import Final
 
 _MOST_DECIMALS: Final = 9
+_ROUNDING_ERROR: Final = 1e-6
 
 
 def figures(value: float, digits: int = 4) -> str:
@@ -27,7 +28,13 @@ def decimals_above_one(factor: float) -> int | None:
 
 
 def round_up(value: float, digits: int = 4) -> float:
-    """Rounds an upper bound above 0 up to this many significant digits, so that it stays one: 1.2431 to 1.244."""
+    """Rounds an upper bound above 0 up to this many significant digits, so that it stays one: 1.2431 to 1.244.
+
+    A relative excess of 1e-6 is an error of the arithmetic before: 2.00000001 stays 2.
+    """
+    nearest = float(f"{value:.{digits}g}")
+    if abs(value - nearest) <= _ROUNDING_ERROR * nearest:
+        return nearest
     return float(Context(prec=digits, rounding=ROUND_CEILING).create_decimal(f"{value:.15g}"))
 
 

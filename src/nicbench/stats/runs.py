@@ -129,7 +129,6 @@ def _summarise(members: Sequence[Result], runs: int, asked: Runs, main: MainValu
         verdict=max((member.verdict for member in members), key=list(ResultVerdict).index),
         disturbed_runs=sum(member.verdict is ResultVerdict.DISTURBED for member in members),
         disturbances=tuple(f"run {member.run}: {text}" for member in members for text in member.disturbances),
-        extrapolated=tuple(dict.fromkeys(name for member in members for name in member.extrapolated)),
         trials=tuple(trial for member in members for trial in member.trials),
         near_tester_limit=tuple(
             near.model_copy(update={"text": f"run {member.run}: {near.text}"})

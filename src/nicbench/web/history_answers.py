@@ -34,7 +34,7 @@ MOST_POINTS: Final = 4000
 """The most points of a chart; of more, the lowest and the highest of successive ones are shown."""
 DEFAULT_KEYS: Final = ("title", "card")
 COLUMNS: Final = ("series", "run", "at", "test", "configuration", "parameters", "value", "number", "lower", "upper",
-                  "limited_by", "verdict", "clock_hz", "is_unscaled")  # fmt: skip
+                  "limited_by", "verdict")  # fmt: skip
 
 
 def _plain(progress: Progress | None) -> dict[str, int] | None:
@@ -104,8 +104,6 @@ def points(entries: Sequence[Entry]) -> dict[str, list[Any]]:
         "upper": [entry.figure.upper for entry in entries],
         "verdict": [entry.figure.verdict for entry in entries],
         "run": [entry.run.name for entry in entries],
-        "clock_hz": [entry.figure.clock_hz for entry in entries],
-        "is_unscaled": [entry.figure.is_unscaled for entry in entries],
     }
 
 
@@ -147,6 +145,4 @@ def rows(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
                 "upper": figure.upper,
                 "limited_by": figure.limited_by,
                 "verdict": figure.verdict,
-                "clock_hz": figure.clock_hz,
-                "is_unscaled": figure.is_unscaled,
             }

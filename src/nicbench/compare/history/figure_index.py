@@ -29,8 +29,8 @@ from nicbench.store.headline import RunHeadline
 from nicbench.store.own_database import OwnDatabase, UnusableError, can_be_stored
 
 NAME: Final = ".figures.sqlite"
-VERSION: Final = 3
-"""Version of the rows: raised when they get something new, so that an older index is made anew."""
+VERSION: Final = 4
+"""Version of the rows: raised when they change, so that an older index is made anew."""
 _APPLICATION: Final = 0x6E_62_66_67
 """``nbfg``, which tells the index from SQLite files of other programs."""
 _AT_ONCE: Final = 200
@@ -43,7 +43,7 @@ CREATE TABLE measures (id INTEGER PRIMARY KEY, test TEXT, method TEXT, configura
 CREATE TABLE settings (id INTEGER PRIMARY KEY, digest TEXT UNIQUE, content BLOB);
 CREATE TABLE runs (id INTEGER PRIMARY KEY, name TEXT UNIQUE, stamp TEXT, settings INTEGER);
 CREATE TABLE figures (measure INTEGER, run INTEGER, place INTEGER, number REAL, verdict TEXT, lower REAL, upper REAL,
-    limited TEXT, near INTEGER, clock REAL, unscaled INTEGER, PRIMARY KEY (measure, run, place)) WITHOUT ROWID
+    limited TEXT, near INTEGER, PRIMARY KEY (measure, run, place)) WITHOUT ROWID
 """
 _STATEMENTS: Final = tuple(statement.strip() for statement in _TABLES.split(";"))
 _DAMAGE: Final = (None, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -133,7 +133,7 @@ class FigureIndex:
     def figures(self, measures: Iterable[int]) -> Iterator[tuple[int, str, int, Figure]]:
         """Yields each figure of these measures: its measure, the name of its run, the place of its result, itself."""
         wanted = ",".join(str(int(number)) for number in measures)
-        columns = "measure, name, place, number, verdict, lower, upper, limited, near, clock, unscaled"
+        columns = "measure, name, place, number, verdict, lower, upper, limited, near"
         rows = self._ask(f"SELECT {columns} FROM figures JOIN runs ON run = id WHERE measure IN ({wanted})")  # noqa: S608
         return self._sound(map(_figure, rows))
 
@@ -282,7 +282,7 @@ def _add(connection: sqlite3.Connection, run: _Read) -> None:
     )
     number = added.lastrowid
     rows = [(_number_of(connection, measure), number, place, *figure) for place, measure, figure in run.figures]
-    connection.executemany("INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    connection.executemany("INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def _number_of(connection: sqlite3.Connection, measure: Measure) -> int:

@@ -20,8 +20,6 @@ from nicbench.core.result import (
     ResultVerdict,
     Spread,
     Value,
-    is_unscaled_rate,
-    stated_clock_of,
 )
 from nicbench.methods.base import Method, main_values
 from nicbench.stats.sample import MOST
@@ -80,8 +78,6 @@ class Figure(NamedTuple):
 
     ``lower``, ``upper`` and ``limited_by`` are those of a rate that a search enclosed; ``number`` is 0 where the DUT
     passed nothing. It is None where every load that was tried failed: the rate is unknown, and lies below ``upper``.
-    ``clock_hz`` is the clock for which an estimated rate is stated; ``is_unscaled`` says that it stays as the clock of
-    the core was, below the one for which others are stated.
     """
 
     number: float | None
@@ -90,8 +86,6 @@ class Figure(NamedTuple):
     upper: float | None = None
     limited_by: str | None = None
     near: bool = False
-    clock_hz: float | None = None
-    is_unscaled: bool = False
 
     @property
     def is_reliable(self) -> bool:
@@ -148,17 +142,15 @@ def figure_of(
     upper: object,
     limited_by: object,
     near: object,
-    clock_hz: object,
-    is_unscaled: object,
 ) -> Figure | None:
     """Makes a figure of what a file says of it, which may be damaged or anybody's; None where that is no figure."""
     if not (_is_number(upper if number is None else number) and isinstance(verdict, str) and verdict in _VERDICTS):
         return None
-    if not (_is_bound(lower) and _is_bound(upper) and _is_bound(clock_hz)):
+    if not (_is_bound(lower) and _is_bound(upper)):
         return None
     if limited_by is not None and not (isinstance(limited_by, str) and limited_by in _LIMITS):
         return None
-    told = (number, verdict, lower, upper, limited_by, bool(near), clock_hz, bool(is_unscaled))
+    told = (number, verdict, lower, upper, limited_by, bool(near))
     return Figure(*told)  # type: ignore[arg-type]  # as was just seen
 
 
@@ -200,8 +192,7 @@ class FigureReader:
                 continue
             measure = Measure(test, method, configuration, scope, point.given, told)
             bounds = (value.lower, value.upper, value.limited_by) if isinstance(value, Bounded) else (None, None, None)
-            clocks = (stated_clock_of(result, told.value), is_unscaled_rate(result, told.value))
-            figure = figure_of(number, result.verdict.value, *bounds, told.value in near, *clocks)
+            figure = figure_of(number, result.verdict.value, *bounds, told.value in near)
             if figure is not None:
                 yield measure, figure
 

@@ -1,8 +1,7 @@
 """Which changes of a value over many runs may be claimed: proposed by jumpavg, decided by the rule of `nicbench check`.
 
 A level is four runs and more, the fewest of which a rank test can show anything; shorter ones are outliers, or too new.
-Results that are not reliable are no figures: they are neither part of a level nor beside one. Where estimated rates are
-stated for different clocks, a change that the clocks alone may explain is not claimed.
+Results that are not reliable are no figures: they are neither part of a level nor beside one.
 """
 
 from __future__ import annotations
@@ -88,21 +87,14 @@ def find_trend(
             higher_is_better=higher_is_better,
             tolerance_ratio=tolerance_ratio,
             near_limit=_NEAR if any(figure.near for figure in sides[1]) else None,
-            clocks_hz=(_clock_of(sides[0]), _clock_of(sides[1])),
         )
         if judgement.outcome in _CLAIMED:
             changes.append(Change(levels[-1][-1], part[0], judgement))
-        if judgement.outcome in _CLAIMED or judgement.is_by_clocks:
             levels.append(part)
         else:
             levels[-1] = [*levels[-1], *part]
     recent = len(parts[-1]) if levels and len(parts[-1]) < FEWEST_RUNS else 0
     return Trend(tuple(_level(level, figures) for level in levels), tuple(changes), recent)
-
-
-def _clock_of(figures: Sequence[Figure]) -> float | None:
-    clocks = [figure.clock_hz for figure in figures if figure.clock_hz]
-    return statistics.median(clocks) if clocks else None
 
 
 def _level(places: Sequence[int], figures: Sequence[Figure]) -> Level:

@@ -23,7 +23,6 @@ _WARM_UP_S, _LOOK_S, _ANSWER_S = 0.3, 1.0, 5.0
 """A core that was idle is slow at first; that is no neighbour."""
 _STEAL = 7  # proc(5), /proc/stat
 _MAY_TAKE = 0.01
-_NEARLY_ALWAYS = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +73,6 @@ def parse_looks(line: str) -> tuple[Looks, ...]:
         return tuple(Looks(int(cpu["cpu"]), int(cpu["looks"]), int(cpu["slow"])) for cpu in json.loads(line)["cpus"])
     except (ValueError, LookupError, TypeError) as error:
         raise HostError(f"`measure sharing` answers {line[:80]!r}", next_step=_MEND) from error
-
-
-def foretell(looks: Sequence[Looks], duration_s: float) -> str:
-    """How noisy the machine is, and what will come of it in a search that adjusts for a core that others use too."""
-    busiest = max((look for look in looks if look.looks), key=lambda look: look.slow / look.looks, default=None)
-    if busiest is None:
-        return "the DUT's core could not be sampled: other programs keep it busy"
-    share = busiest.slow / busiest.looks
-    if share <= Thresholds().dut_contended_share:
-        comes = "a quiet machine: trials are likely to be valid"
-    elif share < _NEARLY_ALWAYS:
-        comes = "trials are adjusted for the share of the core that they had"
-    else:
-        comes = "the rate of an dedicated core will be extrapolated"
-    seen = f"{100 * share:.0f} % of {busiest.looks} samples of CPU {busiest.cpu} in {duration_s:g} s"
-    return f"{seen} found another tenant on its physical core: {comes}"
 
 
 def stolen_ratio(before: str, after: str, cpus: Sequence[int]) -> float | None:

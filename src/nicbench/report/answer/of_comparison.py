@@ -177,7 +177,6 @@ _NOT_SHOWN: Final = {
     Basis.SEARCHES_OVERLAP: "For {names} no difference from {first} is shown: the rates were not found exactly enough.",
     Basis.INTERVALS_OVERLAP: "For {names} no difference from {first} is shown: the intervals overlap.",
     Basis.DISTURBED: "For {names} no difference from {first} can be claimed: results were disturbed.",
-    Basis.CLOCKS: "For {names} no difference from {first} can be claimed: the rates are stated for different clocks.",
 }
 
 

@@ -11,7 +11,6 @@ from nicbench.compare.claims import Basis
 from nicbench.compare.compared import PointComparison
 from nicbench.compare.entry import Entry
 from nicbench.compare.objections import MOST_NAMED, list_names
-from nicbench.compare.points import median_clock
 from nicbench.core.result import PASSES_NOTHING, ResultVerdict
 from nicbench.core.table import Goal
 from nicbench.core.units import format_digits
@@ -32,7 +31,6 @@ _REASONS: Final = {
     Basis.SEARCHES_OVERLAP: "which differ by less than the intervals within which they were found",
     Basis.TOO_FEW: "and there is neither an interval of each nor are there enough runs",
     Basis.DISTURBED: "and results were disturbed",
-    Basis.CLOCKS: "which are stated for different clocks of the core",
 }
 """Why no difference is claimed, where the runs alone do not say it."""
 _NOTHING = "Nothing was measured that could be compared"
@@ -114,7 +112,7 @@ def _of_many(table: RatesTable, row: RatesRow) -> str:
         told.append(f"of {len(bounds) - MOST_NAMED} more only a bound is known")
     said = f"For {row.size_name} frames, {'; '.join(told)} ({goal.name}, {len(cells)} entries)."
     shown = [_is_shown_above(most, cell, goal, row.told[goal.value]) for cell in cells if cell is not most]
-    why = "disturbed, without an interval, or at another clock"
+    why = "disturbed or without an interval"
     above, alike, open_ = (shown.count(answer) for answer in (True, False, None))
     if open_ == len(shown):
         return f"{said} No difference of the highest to the others can be claimed: {why}."
@@ -152,13 +150,12 @@ def _is_shown_above(most: RateCell, other: RateCell, goal: Goal, told: Sequence[
     """
     pair = pair_of(other.configuration, most.configuration, told)
     if pair is not None:
-        if pair.claim.basis in (Basis.DISTURBED, Basis.TOO_FEW, Basis.CLOCKS):
+        if pair.claim.basis in (Basis.DISTURBED, Basis.TOO_FEW):
             return None
         return pair.claim.basis.is_shown and pair.claim.higher == most.configuration
     if _is_disturbed(most) or _is_disturbed(other) or most.span is None or other.span is None:
         return None
-    clocks = {median_clock(cell.results, goal.value) for cell in (most, other)}
-    return most.span.is_above(other.span) if len(clocks) == 1 else None
+    return most.span.is_above(other.span)
 
 
 def _rate(table: RatesTable, goal: Goal, cell: RateCell) -> str:

@@ -130,15 +130,8 @@ def verdict_text(
             "one another."
         )
     disturbed = sum(1 for result in summary.counted if result.verdict is ResultVerdict.DISTURBED)
-    if summary.verdict is ResultVerdict.VALID:
+    if summary.verdict.is_reliable:
         return "In every trial behind these results the tester kept its pace and nothing disturbed it."
-    if summary.verdict is ResultVerdict.ADJUSTED:
-        adjusted = sum(1 for result in summary.counted if result.verdict is ResultVerdict.ADJUSTED)
-        return (
-            f"{adjusted} of {len(summary.counted)} results are adjusted: other tenants used the DUT's core in "
-            "some of their trials, and the rate of a dedicated core is estimated from how the rate falls with the "
-            "share of samples in which the core was shared."
-        )
     if summary.verdict is ResultVerdict.DISTURBED:
         return (
             f"{disturbed} of {len(summary.counted)} results use at least one trial that other work on the machine "

@@ -5,7 +5,6 @@ what the method words itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from nicbench.core.forms import SCALES, suitable_form
 from nicbench.core.plan import Plan
@@ -13,8 +12,9 @@ from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, Spread, Val
 from nicbench.core.table import Column, Goal, Statement
 from nicbench.core.turn import DEFAULT
 from nicbench.report.cells import texts, writer
-from nicbench.report.numbers import UNKNOWN, Writer, basis_words, interval, only_below, round_up, share, significant
+from nicbench.report.numbers import UNKNOWN, basis_words, round_up, share, significant
 from nicbench.report.section import LOAD, Row, Section, caveat, load_words, speak_cell
+from nicbench.report.zones import GAP, number_cell, passing_clause
 
 _KINDS = {
     "kernel-forward": "kernel IP forwarding",
@@ -60,8 +60,6 @@ def subject_in(plan: Plan | None, configuration: str) -> str:
     return f"The DUT ({configuration})"
 
 
-GAP = "\u00a0"
-"""A no-break space, which keeps a number and its unit on one line."""
 _LIMIT_CLAUSES = {
     LimitedBy.DUT: "limited by the device under test (DUT)",
     LimitedBy.TESTER: "limited by the tester: the DUT may do more",
@@ -174,12 +172,10 @@ def _as_rate(value: Value) -> Bounded:
     return value if isinstance(value, Bounded) else Bounded(value=number_of(value))
 
 
-def _rate_words(row: Row, rates: Sequence[tuple[Goal, Bounded]]) -> tuple[Writer, str]:
-    """Returns how the rates of a row are written in a sentence, and their unit."""
+def _column_of(rates: Sequence[tuple[Goal, Bounded]]) -> Column:
+    """Returns the column whose unit suits the rates of a row in a sentence."""
     greatest = max((rate.value or rate.upper or 0.0 for _, rate in rates), default=0.0)
-    value = rates[0][0].value
-    column = Column(value=value, head="", form=suitable_form("mpps", greatest), aspect="rate")
-    return writer(column, [rate for _, rate in rates]), column.unit or ""
+    return Column(value=rates[0][0].value, head="", form=suitable_form("mpps", greatest), aspect="rate")
 
 
 def _rates_sentence(subject: str, section: Section) -> str:
@@ -188,22 +184,18 @@ def _rates_sentence(subject: str, section: Section) -> str:
     rates = _rates_of(section, row)
     if not rates:
         return f"{subject} was not measured at {size_name(row)} frames."
-    write, unit = _rate_words(row, rates)
+    column = _column_of(rates)
     sentences = []
     for number, (goal, rate) in enumerate(rates):
         what = f" of {size_name(row)} frames" if number == 0 else ""
         if rate.passes_nothing:
             text = f"{PASSES_NOTHING}{what} ({goal.name}: {_drop_words(rate)})"
-        elif only_below(rate) and rate.upper is not None:
+        elif rate.value is None and rate.upper is not None:
             text = _failing_clause(goal, row, what, _upper_words(rate.upper))
-        elif rate.value is None and rate.upper is None:  # no trial that counts: nothing is said of the DUT
+        elif rate.value is None:  # no trial that counts: nothing is said of the DUT
             text = f"has no {goal.name}{what.replace(' of ', ' for ')} ({rate.reason_null or 'it was not measured'})"
-        elif rate.value is None:
-            reason = f": {rate.reason_null}" if rate.reason_null else ""
-            text = f"passed no load{what} {goal.clause} ({goal.name}{reason})"
         else:
-            about = _about(section, row, goal, rate, write, unit)
-            text = _passing_clause(rate, goal, what, write, unit, after_another=number > 0, about=about)
+            text = passing_clause(rate, goal, what, writer(column, [rate]), column.unit or "", begins=number > 0)
         sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
     limits = dict.fromkeys(rate.limited_by for _, rate in rates if rate.limited_by is not None)
     if len(limits) == 1:
@@ -238,54 +230,6 @@ def _failing_clause(goal: Goal, row: Row, what: str, upper: str) -> str:
     return f"lost {lost} at {every}{what} that was tried ({goal.name} below {upper})"
 
 
-def _passing_clause(
-    rate: Bounded,
-    goal: Goal,
-    what: str,
-    write: Writer,
-    unit: str,
-    *,
-    after_another: bool,
-    about: _About,
-) -> str:
-    least = "at least " if rate.at_least else about.word
-    between = "" if rate.at_least or rate.is_bare else f", interval {interval(rate, write)}{GAP}{unit}"
-    is_least = rate.at_least and not rate.is_line_rate
-    value = f"{write.down(rate.value or 0.0) if is_least else write(rate.value or 0.0)}{GAP}{unit}"
-    passes = f"the line rate{what}, {value}," if rate.is_line_rate else f"{least}{value}{what}"
-    named = f"({goal.name}{between})"
-    if after_another:
-        return f"{capitalise(goal.clause)} it passes {passes}{about.where} {named}{about.beside}"
-    return f"passes {passes} {goal.clause}{about.where} {named}{about.beside}"
-
-
-class _About(NamedTuple):
-    """What a sentence says of an estimated rate: "about", the core it is of, and what the trials passed beside it."""
-
-    word: str = ""
-    where: str = ""
-    beside: str = ""
-
-
-def _about(section: Section, row: Row, goal: Goal, rate: Bounded, write: Writer, unit: str) -> _About:
-    """Returns what an estimated rate is, where trials of the run passed less: it is extrapolated, and they tell so."""
-    rates = section.table.rates
-    if rates is None or not rates.estimated:
-        return _About()
-    named = next((one for one in rates.conditions if one.goal == goal.value), None)
-    found = None if named is None else row.result.values.get(named.half)
-    half = number_of(found)
-    if named is None or half is None or write(half) == write(rate.value or 0.0):
-        return _About("about ")
-    clock = number_of(row.result.values.get(named.at_clock))
-    form = Column(value=named.at_clock, head="", form=suitable_form("gigahertz", clock or 0.0))
-    at = "" if clock is None else f" at {writer(form, [clock])(clock)}{GAP}{form.unit}"
-    runs = "these runs" if isinstance(found, Spread) else "this run"
-    return _About(
-        "about ", f" on a core of its own{at}", f"; in {runs} half of the trials passed {write(half)}{GAP}{unit}"
-    )
-
-
 def _drop_words(rate: Bounded) -> str:
     return (rate.reason_null or "").removeprefix(f"{PASSES_NOTHING}: ")
 
@@ -302,15 +246,16 @@ def largest_sentence(section: Section) -> str | None:
     if found is None:
         return None
     goal, rate = found
-    write, unit = _rate_words(row, [found])
-    about = _about(section, row, goal, rate, write, unit)
-    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else about.word
-    value = write.down(rate.value or 0.0) if least == "at least " else write(rate.value or 0.0)
-    passes = f"{least}{value}{GAP}{unit} {goal.clause}"
+    column = _column_of([found])
+    write, unit = writer(column, [rate]), column.unit or ""
+    if rate.loss_floor is not None:
+        return f"{passing_clause(rate, goal, f' of {size_name(row)} frames', write, unit, begins=True)}.{_caveat(row)}"
+    least = "line rate, " if rate.is_line_rate else "at least " if rate.at_least else ""
+    passes = f"{least}{number_cell(rate, write)}{GAP}{unit} {goal.clause}"
     l2 = number_of(row.result.values.get(goal.value.replace("_frames_per_s", "_l2_bits_per_s")))
     bits = Column(value="l2_bits_per_s", head="", form=suitable_form("gigabits", l2 or 0.0))
-    on_layer_2 = "" if l2 is None else f", {writer(bits, [l2])(l2)}{GAP}{bits.unit} on layer 2"
-    return f"With {size_name(row)} frames it passes {passes}{about.where}{on_layer_2}{about.beside}.{_caveat(row)}"
+    on_layer_2 = "" if l2 is None or rate.is_zone else f", {writer(bits, [l2])(l2)}{GAP}{bits.unit} on layer 2"
+    return f"With {size_name(row)} frames it passes {passes}{on_layer_2}.{_caveat(row)}"
 
 
 def brief_rate(section: Section) -> str | None:

@@ -108,8 +108,8 @@ def tells_something(section: Section) -> bool:
 
 
 def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
-    """Returns a chart with the frame rate as bars and the share of the line rate as a line on its own axis, without
-    rates that are not scaled to the clock of the others; None without any rate.
+    """Returns a chart with the frame rate as bars and the share of the line rate as a line on its own axis; None
+    without any rate.
     """
     bars_of = further.table.bars
     if bars_of is None:
@@ -119,7 +119,6 @@ def share_bars_chart(further: Further, form: Format) -> dict[str, Any] | None:
         (row.cells[0], rate * factor, number_in(row.result, bars_of.share.value))
         for row in further.rows
         if (rate := number_in(row.result, bars_of.rate.value)) is not None
-        and not bars_of.goal.is_unscaled_in(row.result)
     ]
     if not known:
         return None

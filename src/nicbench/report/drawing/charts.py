@@ -24,7 +24,6 @@ from nicbench.report.drawing.behind import units_of
 from nicbench.report.drawing.cutting import CUT_CAPTION, cut_intervals, cut_marks
 from nicbench.report.drawing.svg import GRID, INK, MUTED, SERIES, inline
 from nicbench.report.glyphs import width, wrap
-from nicbench.report.numbers import only_below
 from nicbench.report.section import Section
 
 LINE_RATE = "line rate"
@@ -53,8 +52,8 @@ class Points:
 
     @property
     def goals_with_a_line(self) -> tuple[str, ...]:
-        """The names of the goals with at least two points of one clock, for a single point makes no line."""
-        return _with_a_line([point for point in self.rates if not point["unscaled"]])
+        """The names of the goals with at least two points, for a single point makes no line."""
+        return _with_a_line(self.rates)
 
 
 def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
@@ -75,13 +74,8 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
         for goal in searched.goals:
             value = row.result.values.get(goal.value)
             rate = value if isinstance(value, Bounded) else Bounded(value=number_of(value))
-            point = {
-                "size": size,
-                "goal": goal.name,
-                "note": note_of([row.result], goal),
-                "unscaled": goal.is_unscaled_in(row.result),
-            }
-            if only_below(rate) and rate.upper is not None:
+            point = {"size": size, "goal": goal.name, "note": note_of([row.result], goal)}
+            if rate.is_only_below and rate.upper is not None:
                 words = f"below {writer(columns[goal.value], [rate]).up(rate.upper)}"
                 below.append({**point, "rate": rate.upper * factor, "words": words})
             elif rate.value is not None:
@@ -105,15 +99,13 @@ def points_of(section: Section, *, line_rate: bool = False) -> Points | None:
 
 
 def note_of(results: Iterable[Result], goal: Goal) -> str:
-    """The verdict on a rate, what limits it where that is known, and whether it is not that of the clock stated
-    elsewhere; of several runs every one that occurs.
-    """
+    """The verdict on a rate, and what limits it where that is known; of several runs every one that occurs."""
     behind = tuple(results)
     verdicts = dict.fromkeys(result.verdict.value for result in behind)
     rates = (result.values.get(goal.value) for result in behind)
     limits = dict.fromkeys(rate.limited_by.words for rate in rates if isinstance(rate, Bounded) and rate.limited_by)
     limited = [f"limited by the {' or the '.join(limits)}"] if limits else []
-    return ", ".join((*verdicts, *limited, *(["not scaled to one clock"] if goal.is_unscaled_in(*behind) else [])))
+    return ", ".join((*verdicts, *limited))
 
 
 def _with_a_line(points: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> tuple[str, ...]:
@@ -122,10 +114,6 @@ def _with_a_line(points: tuple[dict[str, Any], ...] | list[dict[str, Any]]) -> t
     return tuple(name for name in dict.fromkeys(names) if names.count(name) > 1)
 
 
-UNSCALED_WORDS = (
-    "a rate that is not scaled to the clock of the others, as the trials do not show whether it follows the clock; its "
-    "interval holds both cases"
-)
 _FONT = "Helvetica, Arial, sans-serif"
 _APART = 10  # pixels between the goals of one frame size
 
@@ -200,18 +188,15 @@ def rates_by_size_chart(section: Section, form: Format) -> dict[str, Any] | None
     for number, name in enumerate(names):
         # Side by side, so that equal rates do not hide one another.
         shift = (number - (len(names) - 1) / 2) * _APART
-        for unscaled in (False, True):
-            own = [point for point in points.rates if point["goal"] == name and point["unscaled"] is unscaled]
-            if not own:
-                continue
+        if own := [point for point in points.rates if point["goal"] == name]:
             known = alt.Chart(inline(own)).encode(x=x, color=colour)
-            if name in points.goals_with_a_line and not unscaled:
+            if name in points.goals_with_a_line:
                 line = known.mark_line(strokeWidth=1.4, opacity=0.55, xOffset=shift)
                 layers.append(line.encode(y=y, strokeDash=dash))
             # The bar of an interval is wide, so that it is visible behind its point even where it is short.
             layers += [
                 known.mark_rule(strokeWidth=9, opacity=0.35, xOffset=shift).encode(y="lower:Q", y2="upper:Q"),
-                known.mark_point(size=62, filled=not unscaled, opacity=1, xOffset=shift).encode(y=y, shape=shape),
+                known.mark_point(size=62, filled=True, opacity=1, xOffset=shift).encode(y=y, shape=shape),
             ]
         below = [point for point in points.below if point["goal"] == name]
         if below:
@@ -238,8 +223,6 @@ def rates_by_size_caption(section: Section) -> str:
         sentences.append("The broad bar behind a point is its interval.")
     if points.cut:
         sentences.append(CUT_CAPTION)
-    if any(point["unscaled"] for point in points.rates):
-        sentences.append(f"A hollow point without an arrow, which no line joins with others, is {UNSCALED_WORDS}.")
     if points.below:
         sentences.append("A hollow point with an arrow: no load tried passed, down to this one; the rate is below it.")
     names = []

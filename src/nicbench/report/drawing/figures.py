@@ -12,13 +12,12 @@ from nicbench.core.frame_size import size_words
 from nicbench.core.table import Goal
 from nicbench.core.trial import Purpose
 from nicbench.report.document.blocks import Drawing, Figure, Panel
-from nicbench.report.document.inlines import Part, capitalise, inlines, strong
+from nicbench.report.document.inlines import Part, inlines
 from nicbench.report.document.paper import drawing
 from nicbench.report.drawing.bars import bars_chart, share_bars_chart, tells_something
 from nicbench.report.drawing.behind import numbers_behind
 from nicbench.report.drawing.charts import (
     NARROW,
-    UNSCALED_WORDS,
     WIDE,
     Format,
     rates_by_size_caption,
@@ -26,13 +25,11 @@ from nicbench.report.drawing.charts import (
     tail_chart,
 )
 from nicbench.report.drawing.cutting import CUT_CAPTION
-from nicbench.report.drawing.fits import CLOCK, SHARE, SMALL, fit_caption, fit_chart
 from nicbench.report.drawing.heat import heat_chart
 from nicbench.report.drawing.plots import curve_chart, curves, plot_chart, split_plots
-from nicbench.report.drawing.rates import has_cut_intervals, has_unscaled_rates, rates_chart
+from nicbench.report.drawing.rates import has_cut_intervals, rates_chart
 from nicbench.report.drawing.search import narrowing_chart, search_chart
 from nicbench.report.drawing.svg import identifiers, svg
-from nicbench.report.fits import rate_fits
 from nicbench.report.heat_maps import HeatMap
 from nicbench.report.model import CALIBRATION, Report
 from nicbench.report.rates import RatesTable
@@ -90,15 +87,6 @@ class Figures:
         numbers = numbers_behind(wide, label, source, name) or numbers_behind(narrow, label, source, name)
         return Panel(self._drawing(wide, label), narrow=self._drawing(narrow, label), numbers=numbers)
 
-    def draw_small(self, draw: Draw, subject: Any, label: str, source: str, head: str) -> Panel | None:
-        """Returns one of several small drawings that stand side by side, with the table behind it."""
-        small = draw(subject, SMALL)
-        if small is None:
-            return None
-        return Panel(
-            self._drawing(small, label), head=inlines(strong(head)), numbers=numbers_behind(small, label, source)
-        )
-
     def figure(self, draw: Draw, subject: Any, label: str, caption: Part, source: str = SUMMARY) -> Figure | None:
         """Returns the figure of one chart; None where there is nothing to draw."""
         panel = self.draw_panel(draw, subject, label, source)
@@ -113,12 +101,11 @@ class Figures:
         if key not in self._of_rates:
             line = "spans the intervals of all runs" if rates.runs > 1 else "is its interval"
             cut = f" {CUT_CAPTION}" if has_cut_intervals(rates, goal) else ""
-            hollow = f" A hollow bar is {UNSCALED_WORDS}." if has_unscaled_rates(rates, goal) else ""
             self._of_rates[key] = self.figure(
                 lambda shown, form: rates_chart(shown, goal, form),
                 rates,
                 f"{goal.name} by frame size",
-                f"{goal.name} ({goal.clause}) by frame size. The line over a bar {line}.{hollow}{cut}",
+                f"{goal.name} ({goal.clause}) by frame size. The line over a bar {line}.{cut}",
             )
         return self._of_rates[key]
 
@@ -140,7 +127,6 @@ class Figures:
     def _figures_of(self, section: Section) -> Iterator[Figure]:
         shown, title = section.table, section.table.title
         yield from self._of_searched_rates(section)
-        yield from self._of_fits(section)
         for part, name in curves(section):
             curve = self.draw_panel(curve_chart, part, f"{title}: curve{f', {name}' if name else ''}")
             if curve is not None and shown.curve is not None:
@@ -193,33 +179,10 @@ class Figures:
             TRIALS,
         )
 
-    def _of_fits(self, section: Section) -> Iterator[Figure]:
-        """Yields the charts of estimated rates against what explains them, small and side by side where there are
-        several frame sizes.
-        """
-        found = rate_fits(section)
-        for over in (SHARE, CLOCK):
-            fits = [fit for fit in found if over.varies(fit)]
-            caption = fit_caption(over, fits, section)
-            sizes = [size_words(fit.row.result.parameters) for fit in fits]
-            labels = [f"Frame rate of each trial at {size}, against {over.name}" for size in sizes]
-            draw = partial(fit_chart, over=over)
-            if len(fits) == 1:
-                figure = self.figure(draw, fits[0], labels[0], f"{capitalise(sizes[0])}: {caption}", TRIALS)
-                yield from (figure,) if figure else ()
-            elif fits:
-                drawn = zip(fits, labels, sizes, strict=True)
-                panels = (self.draw_small(draw, fit, label, TRIALS, size) for fit, label, size in drawn)
-                shown = tuple(panel for panel in panels if panel)
-                yield Figure(shown, inlines(caption), "multiples", f"Frame rate of each trial against {over.name}")
-
     def _of_further_tables(self, section: Section) -> Iterator[Figure]:
         for further in section.further if tells_something(section) else ():
             title = further.table.title
             told = f"{title}: the frame rate, and its share of the line rate."
-            bars_of = further.table.bars
-            if bars_of is not None and any(bars_of.goal.is_unscaled_in(row.result) for row in further.rows):
-                told += " Rates that are not scaled to the clock of the others are in the table alone."
             bars = self.figure(share_bars_chart, further, title, told)
             if bars is not None:
                 yield bars

@@ -5,7 +5,7 @@ known. Many have a small chart for each frame size, in which each has a row with
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import altair as alt
@@ -41,15 +41,11 @@ def rates_chart(table: RatesTable, goal: Goal, form: Format) -> dict[str, Any] |
     place = alt.XOffset("configuration:N", sort=names, scale=alt.Scale(domain=names))
     y = alt.Y("rate:Q", title=f"{goal.name} [{table.unit(goal)}]")
     colour = alt.Color("configuration:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
-    bars: list[Any] = []
-    whiskers: list[Any] = []
-    for is_hollow, own in _divide(points):
-        base = alt.Chart(inline(own)).encode(x=x, xOffset=place)
-        bar = base.mark_bar(filled=False, strokeWidth=1.6) if is_hollow else base.mark_bar()
-        bars.append(bar.encode(y=y, color=colour))
-        whiskers.append(base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q"))
+    base = alt.Chart(inline(points)).encode(x=x, xOffset=place)
+    bars = base.mark_bar().encode(y=y, color=colour)
+    whiskers = base.mark_rule(color=INK, strokeWidth=1.4).encode(y="lower:Q", y2="upper:Q")
     beyond = cut_marks(cut, table.rows[-1].size, {"x": x, "xOffset": place}, form.font) if cut else []
-    return finish_chart(alt.layer(*bars, *whiskers, *beyond), form)
+    return finish_chart(alt.layer(bars, whiskers, *beyond), form)
 
 
 def has_cut_intervals(table: RatesTable, goal: Goal) -> bool:
@@ -61,11 +57,6 @@ def has_cut_intervals(table: RatesTable, goal: Goal) -> bool:
     return any(cut_intervals(of_size, "rate")[1] for of_size in of_sizes)
 
 
-def has_unscaled_rates(table: RatesTable, goal: Goal) -> bool:
-    """Returns whether a chart of a goal has a rate that is not scaled to the clock of the others."""
-    return any(goal.is_unscaled_in(*cell.results) for row in table.rows for cell in row.cells[goal.value])
-
-
 def _points(table: RatesTable, goal: Goal) -> list[dict[str, Any]]:
     """Returns a point for each known rate, with its interval in the unit of the axis."""
     factor = table.factor(goal)
@@ -74,7 +65,6 @@ def _points(table: RatesTable, goal: Goal) -> list[dict[str, Any]]:
             "size": row.size,
             "configuration": cell.configuration,
             "note": note_of(cell.results, goal),
-            "unscaled": goal.is_unscaled_in(*cell.results),
             "rate": cell.rate_frames_per_s * factor,
             "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
             "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
@@ -84,14 +74,6 @@ def _points(table: RatesTable, goal: Goal) -> list[dict[str, Any]]:
         for cell in row.cells[goal.value]
         if cell.rate_frames_per_s is not None
     ]
-
-
-def _divide(points: Sequence[dict[str, Any]]) -> Iterator[tuple[bool, list[dict[str, Any]]]]:
-    """Yields the points to be drawn full and those to be drawn hollow, as their rates are not scaled to one clock."""
-    for is_hollow in (False, True):
-        own = [point for point in points if point["unscaled"] is is_hollow]
-        if own:
-            yield is_hollow, own
 
 
 _WIDTH: Final = 292
@@ -131,7 +113,6 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
         {
             "name": name,
             "note": note_of(cell.results, goal),
-            "unscaled": goal.is_unscaled_in(*cell.results),
             "rate": cell.rate_frames_per_s * factor,
             "lower": (cell.span.lower if cell.span else cell.rate_frames_per_s) * factor,
             "upper": _finite(cell.span.upper if cell.span else math.inf, cell.rate_frames_per_s) * factor,
@@ -151,15 +132,11 @@ def _chart(table: RatesTable, row: RatesRow, goal: Goal) -> dict[str, Any] | Non
         "rate:Q", title=f"{goal.name} [{table.unit(goal)}]", scale=scale, axis=alt.Axis(tickCount=4, labelOverlap=True)
     )
     ends = alt.X("lower:Q", scale=scale, title=f"{goal.name} [{table.unit(goal)}]")
-    layers: list[Any] = []
-    for is_hollow, own in _divide(points):
-        base = alt.Chart(inline(own)).encode(y=y)
-        layers += [
-            base.mark_rule(strokeWidth=4, opacity=0.35, color=SERIES[0]).encode(x=ends, x2="upper:Q"),
-            base.mark_point(size=30, filled=not is_hollow, opacity=1, color=SERIES[0]).encode(x=x),
-        ]
+    base = alt.Chart(inline(points)).encode(y=y)
+    interval = base.mark_rule(strokeWidth=4, opacity=0.35, color=SERIES[0]).encode(x=ends, x2="upper:Q")
+    rate = base.mark_point(size=30, filled=True, opacity=1, color=SERIES[0]).encode(x=x)
     beyond = cut_marks_lying(alt.Chart(inline(cut)).encode(y=y), form.font) if cut else []
-    return finish_chart(alt.layer(*layers, *beyond), form)
+    return finish_chart(alt.layer(interval, rate, *beyond), form)
 
 
 def _finite(value: float, otherwise: float) -> float:

@@ -33,17 +33,16 @@ def search_chart(section: Section, form: Format, trials: Sequence[Trial]) -> dic
     """
     goals = section.table.rates.goals if section.table.rates else ()
     values = section.rows[0].result.values
-    most = max((trial.request.sent_frames_per_s or 0.0 for trial in trials), default=0.0)
-    scale = SCALES[suitable_form("mpps", most)]
+    sent = [(trial, load) for trial in trials if (load := trial.sent_frames_per_s) is not None]
+    scale = SCALES[suitable_form("mpps", max((load for _, load in sent), default=0.0))]
     points: list[dict[str, Any]] = [
         {
-            "load": trial.request.sent_frames_per_s * scale.factor,
+            "load": load * scale.factor,
             "lost": 100.0 * trial.reading.counts.loss_ratio,
             "what": _VALID if trial.verdict.valid else _INVALID,
             "note": _note(trial),
         }
-        for trial in trials
-        if trial.request.sent_frames_per_s is not None
+        for trial, load in sent
     ]
     if len(points) < 2 or (not goals and len({point["load"] for point in points}) < 2):
         return None

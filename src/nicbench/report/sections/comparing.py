@@ -30,10 +30,9 @@ from nicbench.report.document.tables import (
     word_heads,
     words,
 )
-from nicbench.report.drawing.charts import UNSCALED_WORDS
 from nicbench.report.drawing.cutting import CUT_CAPTION
 from nicbench.report.drawing.figures import Figures
-from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, has_unscaled_rates, rate_multiples
+from nicbench.report.drawing.rates import are_numbered, has_cut_intervals, rate_multiples
 from nicbench.report.heat_maps import HeatMap
 from nicbench.report.injected import InjectedRow
 from nicbench.report.model import Report
@@ -177,10 +176,9 @@ def _small_charts(shown: RatesTable, goal: Goal, panels: Sequence[Panel]) -> Ite
     parts = _slice_panels(panels, (len(panels) + 2) // 3 if numbered else 1)
     as_numbered = " Rows are numbered as in the table above." if numbered else ""
     span = "spans the intervals of its runs" if shown.runs > 1 else "is the interval of the rate"
-    hollow = f" A hollow point is {UNSCALED_WORDS}." if has_unscaled_rates(shown, goal) else ""
     below = caption(
         f"{goal.name} ({goal.clause}), a chart for each frame size; axes do not begin at 0.{as_numbered} The bar "
-        f"behind a point {span}.{hollow}{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}"
+        f"behind a point {span}.{f' {CUT_CAPTION}' if has_cut_intervals(shown, goal) else ''}"
     )
     blocks: tuple[Block, ...] = (*(Figure(tuple(part), look="multiples") for part in parts), below)
     if numbered:

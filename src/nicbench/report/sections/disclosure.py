@@ -248,10 +248,6 @@ def _clock_row(report: Report, machines: int) -> tuple[tuple[Cell, ...], ...]:
     if clocks := _core_clock(report):
         text = f"{clocks}, probed before and after each trial on the worker’s core"
         rows.append((name("Core clock over all trials"), cell(text, columns=machines)))
-    reference = report.plan.reference_clock if report.plan else None
-    if reference is not None:
-        text = f"{plain('x_hz', reference.clock_hz)}, shown on {reference.seen_on.isoformat()}"
-        rows.append((name("Highest clock of earlier runs"), cell(text, columns=machines)))
     return tuple(rows)
 
 

@@ -43,7 +43,7 @@ from nicbench.report.grids import Crossing, GridTable, one_above_the_other
 from nicbench.report.model import Report
 from nicbench.report.numbers import UNKNOWN, basis_words, microseconds, mpps, percent, whole
 from nicbench.report.ports import PortsTable
-from nicbench.report.section import Further, Row, SearchNote, Section, heads_above, names_line_rate
+from nicbench.report.section import Further, Row, Section, heads_above, names_line_rate
 from nicbench.report.sections.opening import foreign, table_name
 from nicbench.report.study.findings import place_of_section
 from nicbench.report.tails import TailTable
@@ -96,11 +96,9 @@ def section_blocks(section: Section, report: Report, figures: Figures, *, is_dra
         yield from _further(further, section.scope)
 
 
-def search_remarks(notes: Sequence[SearchNote]) -> Iterator[Block]:
-    """Yields what the searches note; a rate that was not measured but extrapolated is said on paper as well."""
-    extrapolated = [note.text for note in notes if note.is_extrapolated]
-    yield from remarks(extrapolated, "", "notes on extrapolated rates", is_detail=False)
-    yield from remarks([note.text for note in notes if not note.is_extrapolated], "", "notes on the searches")
+def search_remarks(notes: Sequence[str]) -> Iterator[Block]:
+    """Yields what the searches note."""
+    yield from remarks(notes, "", "notes on the searches")
 
 
 def notes(notes: Sequence[str]) -> Iterator[Block]:

@@ -118,7 +118,6 @@ class TrendsView(View):
             higher_is_better=told.higher_is_better if told else None,
             tolerance_ratio=tolerance_ratio,
         )
-        clocks = [entry.figure.clock_hz for entry in entries if entry.figure.clock_hz]
         return {
             "name": series.name,
             "levels": [
@@ -131,7 +130,6 @@ class TrendsView(View):
                 for level in found.levels
             ],
             "changes": [self._change(series, change) for change in found.changes[-_MOST_EXPLAINED:]],
-            "clocks_hz": [min(clocks), max(clocks)] if clocks else [],
             "earlier": max(0, len(found.changes) - _MOST_EXPLAINED),
             "recent": found.recent,
             "needed": found.needed,

@@ -4,7 +4,7 @@ import { Kept, arrange, fill, h, say, visible, wordsOf } from "./dom.js";
 import { Address, filterFields, showFilters } from "./filters.js";
 import { keepPng, keepSvg } from "./picture.js";
 import { PointChart, shapeOf } from "./points.js";
-import { count, date, formOf, hertz, several } from "./text.js";
+import { count, date, formOf, several } from "./text.js";
 
 const READING_MS = 1000;
 const AGAIN_MS = 20_000;
@@ -20,7 +20,6 @@ const MARKS = {
   corner: "◣ below and left of its mark: no load that was tried passed",
   cross: "✕ disturbed or incomplete: shown, not relied on",
 };
-const HOLLOW = "○ hollow: measured at a lower clock of the core, and not scaled to that of the others";
 /** What the usual goals of a search mean; a run may allow them other losses, which its report has. */
 const GOALS = {
   ndr_: "NDR: the highest rate without loss",
@@ -158,7 +157,6 @@ export class HistoryPage {
     const { unfit } = this.chart;
     const shapes = new Set(this.chart.rows.map(shapeOf));
     const marks = Object.keys(MARKS).filter((shape) => shapes.has(shape)).map((shape) => MARKS[shape]);
-    if (this.chart.rows.some((row) => row.isUnscaled && shapeOf(row) !== "cross")) marks.push(HOLLOW);
     const lines = series.some((each) => each.lines) ? ["— through the medians"] : [];
     const goal = Object.keys(GOALS).find((name) => found.value.startsWith(name));
     say(this.marks, [...marks, ...lines, ...(goal ? [GOALS[goal]] : [])].join(" · "));
@@ -279,8 +277,7 @@ export class HistoryPage {
           ? " or more"
           : "";
     const at = row.at === null || this.x.kind === "time" ? "" : `\n${date(row.at)}`;
-    const clock = row.clock === null ? (row.isUnscaled ? ", at the clock as it was" : "") : `, at ${hertz(row.clock)}`;
-    return `${this.found.label} ${row.below ? "below " : ""}${this.form(row.y)}${interval}${clock}\n${this.x.label} ${row.xBelow ? "below " : ""}${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
+    return `${this.found.label} ${row.below ? "below " : ""}${this.form(row.y)}${interval}\n${this.x.label} ${row.xBelow ? "below " : ""}${this.x.value(row.x)}\n${label}${at}\n${row.verdict}, run ${row.run}`;
   }
 }
 

@@ -26,9 +26,8 @@ export function shapeOf({ verdict, below, xBelow }) {
 }
 
 /**
- * Chart of series {label, colour, points: {x, at, number, lower, upper, verdict, run, clock_hz, is_unscaled}, levels,
- * changes}. `open(point)` is called for a point that is clicked, or chosen by Enter; `onwindow(bounds or null)` when a
- * part of the x axis was chosen. A rate that is scaled to no clock is hollow.
+ * Chart of series {label, colour, points: {x, at, number, lower, upper, verdict, run}, levels, changes}. `open(point)` is
+ * called for a point that is clicked, or chosen by Enter; `onwindow(bounds or null)` when a part of the x axis was chosen.
  */
 export class PointChart extends Chart {
   constructor(parent, options) {
@@ -68,8 +67,6 @@ export class PointChart extends Chart {
           upper: points.upper[index],
           verdict: points.verdict[index],
           run: points.run[index],
-          clock: points.clock_hz?.[index] ?? null,
-          isUnscaled: points.is_unscaled?.[index] ?? false,
           at: points.at[index],
         })),
       );
@@ -157,16 +154,15 @@ export class PointChart extends Chart {
   }
 
   shapes(plot, number) {
-    const [filled, outline] = [new Path2D(), new Path2D()];
+    const path = new Path2D();
     const radius = (this.rows.length > 400 ? 2.6 : 3.6) * devicePixelRatio;
     for (const row of this.rows) {
       if (row.series !== number) continue;
       const shape = shapeOf(row);
       if (shape === "cross") continue; // a mark, in the colour of what is not relied on
-      for (const path of row.isUnscaled ? [outline] : [outline, filled])
-        SHAPES[shape](path, plot.valToPos(row.x, "x", true), plot.valToPos(row.y, "y", true), radius);
+      SHAPES[shape](path, plot.valToPos(row.x, "x", true), plot.valToPos(row.y, "y", true), radius);
     }
-    return { stroke: outline, fill: filled, clip: null, flags: 3 };
+    return { stroke: path, fill: path, clip: null, flags: 3 };
   }
 
   /** The bounds of an axis around its values, or the chosen window. */

@@ -32,7 +32,6 @@ export const bits = (value, step) => scaled(value, ["bit/s", "kbit/s", "Mbit/s",
 /** Nanoseconds. */
 export const time = (value, step) => scaled(value, ["ns", "µs", "ms", "s"], step);
 /** Cycles per second. */
-export const hertz = (value, step) => scaled(value, ["Hz", "kHz", "MHz", "GHz"], step);
 /** A plain number, with thousands apart. */
 export const count = (value) =>
   value === null || value === undefined ? DASH : value.toLocaleString("en").replaceAll(",", " ");

@@ -2,7 +2,7 @@
 
 import { fill, h, say, wordsOf } from "../lib/dom.js";
 import { HistoryPage, seriesOf, TIME } from "../lib/history.js";
-import { change, count, date, hertz, several } from "../lib/text.js";
+import { change, count, date, several } from "../lib/text.js";
 
 const OUTCOMES = { worse: "incomplete", better: "valid", different: "label", "not comparable": "disturbed" };
 const run = (name) => h("a", { href: `/runs/${encodeURIComponent(name)}` }, name);
@@ -81,17 +81,10 @@ function drawChanges(found, series) {
           `${each.needed} more like ${each.recent === 1 ? "it" : "them"} are needed before a change can be claimed.`,
       ),
     ),
-    series.filter(hasClocks).map((each) => h("p", {}, aboutClocks(each.name || found.test, each.clocks_hz))),
     h("h2", {}, "Badge"),
     badge(found),
   );
 }
-
-/** Whether the rates of a series are stated for clocks that anybody would tell apart. */
-const hasClocks = ({ clocks_hz: clocks }) => clocks.length > 0 && hertz(clocks[0]) !== hertz(clocks[1]);
-const aboutClocks = (name, [lowest, highest]) =>
-  `${name}: the rates are stated for clocks from ${hertz(lowest)} to ${hertz(highest)}. A change that the clocks alone may ` +
-  "explain is not claimed.";
 
 /** Why there is no change. */
 const none = (found) =>

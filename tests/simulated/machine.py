@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nicbench.core.reading import Counts
-from nicbench.search._simulated_neighbour import HIGHEST_CLOCK_HZ, RecordedNeighbour, SimulatedNeighbour
+from tests.simulated.neighbour import HIGHEST_CLOCK_HZ, RecordedNeighbour, SimulatedNeighbour
 from nicbench.search.base import CeilingReached, Sample
 
 PAUSE_S = 0.3

@@ -1,0 +1,117 @@
+"""The zones of a searched rate in words and cells, wherever a report or a terminal shows one.
+
+Every trial passed up to the lower bound, none from the upper one on; in between some did, where the device is not
+sharp. Bounds are rounded outwards, to as many digits as their distance gives.
+"""
+
+from __future__ import annotations
+
+from nicbench.core.result import Bounded, LossFloor, Queue
+from nicbench.core.table import Goal
+from nicbench.core.units import format_digits, format_duration_s
+from nicbench.report.numbers import THIN_SPACE, UNKNOWN, Writer, format_fixed, interval, interval_decimals, whole
+
+GAP = "\u00a0"
+"""A no-break space, which keeps a number and its unit on one line."""
+
+
+def rate_cell(rate: Bounded, write: Writer) -> str:
+    """Returns a known rate as a cell has it: "200.4", "41 to 58" where trials disagreed, "≥ 41", "line rate, 14.88"."""
+    if rate.is_line_rate:
+        return f"line rate, {number_cell(rate, write)}"
+    return f"{'≥ ' if rate.at_least else ''}{number_cell(rate, write)}"
+
+
+def number_cell(rate: Bounded, write: Writer) -> str:
+    """Returns a known rate without a word of its bound: its zone where trials disagreed, else its value."""
+    if rate.is_zone and rate.upper is not None:
+        return interval(rate, write)
+    return value_cell(rate, write)
+
+
+def value_cell(rate: Bounded, write: Writer) -> str:
+    """Returns the value of a known rate, rounded down where it is a load that passed."""
+    value = rate.value or 0.0
+    return write.down(value) if value == rate.lower and not rate.is_line_rate else write(value)
+
+
+def interval_cell(rate: Bounded, write: Writer) -> str:
+    """Returns what is known beside a rate: its interval, or within its zone the loads that some and half passed."""
+    if rate.is_zone:
+        return _inside(rate, write)
+    found = interval(rate, write)
+    if rate.loss_floor is not None:
+        return f"{found}; {_lost(rate.loss_floor)} lost at any load"
+    if rate.queue is not None:
+        return f"{found}; {write.down(rate.queue.burst_frames_per_s)} for {format_duration_s(rate.queue.trial_s)}"
+    return found
+
+
+def _inside(rate: Bounded, write: Writer) -> str:
+    known = [f"half at {write(rate.half)}"] if rate.half is not None else []
+    known += [f"some to {write.down(rate.some)}"] if rate.some is not None else []
+    return ", ".join(known) or UNKNOWN
+
+
+def passing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: str, *, begins: bool) -> str:
+    """Returns the clause about a known rate: "passes 200.4 kpps of 64-byte frames without loss, and no load from 200.9
+    kpps on (NDR)". With ``begins`` it begins its sentence, with the goal: "Without loss it passes ...".
+    """
+    if rate.loss_floor is not None:
+        lost = _floor_clause(rate, rate.loss_floor, goal, what, write, unit)
+        return f"It {lost}" if begins else lost
+    number = f"{number_cell(rate, write)}{GAP}{unit}"
+    least = "at least " if rate.at_least else ""
+    passes = f"the line rate{what}, {number}," if rate.is_line_rate else f"{least}{number}{what}"
+    whole_clause = f"passes {passes} {goal.clause}"
+    if begins:
+        whole_clause = f"{goal.clause[:1].upper()}{goal.clause[1:]} it passes {passes}"
+    return f"{whole_clause}{_bounds_clause(rate, write, unit)} ({goal.name}){_queue_clause(rate.queue, write, unit)}"
+
+
+def _bounds_clause(rate: Bounded, write: Writer, unit: str) -> str:
+    """Returns what else trials showed: where no load passed, and what happened in between."""
+    sustained = " sustained" if rate.queue is not None else ""
+    if not rate.is_zone:
+        if rate.upper is None:
+            return sustained
+        if rate.value != rate.lower:
+            return f", interval {interval(rate, write)}{GAP}{unit}"
+        return f"{sustained}, and no load from {write.up(rate.upper)}{GAP}{unit} on"
+    told = [f"every trial up to {write.down(rate.lower or 0.0)}{GAP}{unit}"]
+    if rate.upper is not None:
+        told.append(f"none above {write.up(rate.upper)}{GAP}{unit}")
+    elif rate.some is not None:
+        told.append(f"some up to {write.down(rate.some)}{GAP}{unit}")
+    if rate.shared_core:
+        told.append("by what other programs leave of the CPU")
+    half = f"; half of the trials passed at {write(rate.half)}{GAP}{unit}" if rate.half is not None else ""
+    return f"{sustained}: {', '.join(told)}{half}"
+
+
+def _queue_clause(queue: Queue | None, write: Writer, unit: str) -> str:
+    if queue is None:
+        return ""
+    burst = f"{write.down(queue.burst_frames_per_s)}{GAP}{unit}"
+    lasted = format_duration_s(queue.trial_s).replace(" ", GAP)
+    return f"; a queue of {whole(queue.frames)} frames let {burst} through {lasted} without loss"
+
+
+def _floor_clause(rate: Bounded, floor: LossFloor, goal: Goal, what: str, write: Writer, unit: str) -> str:
+    of = what.replace(" of ", " of the ", 1) or " of the frames"
+    trials = f"{format_duration_s(floor.trial_s).replace(' ', GAP)} trials"
+    meet = (
+        "lose nothing" if not goal.loss_ratio else f"lose at most {format_digits(100 * goal.loss_ratio)}{THIN_SPACE}%"
+    )
+    return (
+        f"loses {_lost(floor)}{of} at any load; a rate {goal.clause} then depends on the length of the trial: half of "
+        f"the {trials} {meet} at {number_cell(rate, write)}{GAP}{unit} ({goal.name})"
+    )
+
+
+def _lost(floor: LossFloor) -> str:
+    """Returns a loss with its interval: "0.0100 % (0.0097 to 0.0103 %)"."""
+    ratio, lower, upper = (100.0 * share for share in (floor.ratio, floor.lower, floor.upper))
+    decimals = interval_decimals(lower, upper)
+    least, most, lost = (format_fixed(percent, max(0, decimals)) for percent in (lower, upper, ratio))
+    return f"{lost}{THIN_SPACE}% ({least} to {most}{THIN_SPACE}%)"

@@ -1,0 +1,451 @@
+"""From trials to an answer of three zones: every trial passed up to A, some did up to B, none above.
+
+Each trial first decides for itself (``decide``): its load was passed, was failed, or the trial leaves that open. An open
+trial still guides a search. The same rule serves every search, so that they differ in the loads they choose alone.
+
+- A trial passes at the load that was *sent*, however unevenly: the DUT forwarded that many frames in that time.
+- A trial fails where the DUT lost more than the goal allows, or held back a growing queue: a load that it takes and does
+  not forward in time is not sustained. The losses must be more than a tester's pauses explain: frames that were due
+  while it paused leave in a burst, and a DUT may lose as many of them as it would carry evenly. Where they are not, an
+  even trial fails at the load raised by the longest pause, and an uneven one is open.
+- Where a validation trial failed, shorter passes at its load or above misled and do not count.
+
+A loss at any load (``find_floor``) and a queue are outcomes of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue
+from nicbench.search.base import CLOSE, Ended, Goal, Limits, Outcome, Sample
+
+SUSTAINED = 0.5
+"""A queue that grows by more than this part of the precision, as a share of the load, is not sustained."""
+ZONE_RESOLUTION = 0.34
+"""Where trials disagree over a zone, its ends need no narrower steps than this part of it."""
+FLOOR_LOSSES = 5
+"""The losses from which on a floor is told from chance."""
+FLOOR_TRIALS = 3
+FLOOR_LOW = 3.0
+"""So many losses are expected at the lower loads of a floor: none of them there is no chance."""
+HIGHEST_FLOOR = 0.1
+FLOOR_RANGE = 1.5
+"""The highest load of a floor's trials is at least so many times the lowest."""
+UNLIKELY = 1e-3
+"""Trials whose losses differ from one share by a smaller probability have no share in common."""
+_DEVIATIONS = 1.96
+
+
+class Decision(Enum):
+    """What one trial shows of its load."""
+
+    PASS = auto()
+    FAIL = auto()
+    OPEN = auto()
+
+
+@dataclass(frozen=True)
+class Vote:
+    """A trial's decision for one goal, and the load for which it holds."""
+
+    decision: Decision
+    load_frames_per_s: float
+    sample: Sample
+
+
+def is_sustained(sample: Sample, goal: Goal, limits: Limits) -> bool:
+    """Returns whether the DUT forwarded the frames as fast as they came, but for those that the goal lets it lose, and
+    a rest below the precision: in a longer trial it would lose what it holds back.
+    """
+    counts = sample.counts
+    held = sample.queued_share * counts.offered
+    allowed = max(goal.loss_ratio, SUSTAINED * limits.precision) * counts.offered - counts.failed
+    return held <= max(1.0, allowed)
+
+
+def decide(sample: Sample, goal: Goal, limits: Limits) -> Vote:
+    """Returns what a trial shows of a load, for one goal."""
+    counts, sent = sample.counts, sample.sent_frames_per_s
+    sustained = is_sustained(sample, goal, limits)
+    if goal.passed_by(sample) and sustained:
+        return Vote(Decision.PASS if sample.may_pass and counts.offered else Decision.OPEN, sent, sample)
+    if not sample.may_fail:
+        return Vote(Decision.OPEN, sent, sample)
+    excess = counts.failed - goal.loss_ratio * counts.offered
+    if not sustained:
+        excess += sample.queued_share * counts.offered
+    if excess > sample.held_up_share * counts.intended:
+        return Vote(Decision.FAIL, sent, sample)
+    raised = sample.load_frames_per_s * (1.0 + sample.longest_pause_share)
+    return Vote(Decision.FAIL if sample.is_even else Decision.OPEN, raised, sample)
+
+
+@dataclass(frozen=True)
+class Zones:
+    """All trials of a search, read for one goal; ``every``, ``lowest_fail``, ``highest_pass`` and ``none`` are in
+    ascending order of load, and ``None`` where no trial shows them.
+    """
+
+    goal: Goal
+    votes: tuple[Vote, ...]
+    every: Vote | None
+    """The highest load up to which every trial passed."""
+    lowest_fail: Vote | None
+    highest_pass: Vote | None
+    none: Vote | None
+    """The lowest load from which on no trial passed."""
+    misleading_frames_per_s: float | None
+
+    @property
+    def some(self) -> Vote | None:
+        """The highest load that passed although a lower one failed."""
+        return self.highest_pass if self.highest_pass is not self.every else None
+
+    def step(self, limits: Limits) -> float:
+        """Returns how near two loads have to be, in frames per second, so that nothing is left to find between them."""
+        top = (self.none or self.highest_pass or self.votes[-1]).load_frames_per_s
+        step = max(limits.precision * top, limits.step_frames_per_s)
+        if self.some is None or self.none is None or self.every is None:
+            return step
+        return max(step, ZONE_RESOLUTION * (self.none.load_frames_per_s - self.every.load_frames_per_s))
+
+
+def read(samples: Iterable[Sample], goal: Goal, limits: Limits, *, open_fails: bool = False) -> Zones:
+    """Reads the zones of one goal; ``open_fails`` counts trials that lost frames for whatever reason as failed."""
+    votes = [decide(sample, goal, limits) for sample in samples]
+    if open_fails:
+        votes = [
+            Vote(Decision.FAIL, vote.load_frames_per_s, vote.sample)
+            if vote.decision is Decision.OPEN and not goal.passed_by(vote.sample)
+            else vote
+            for vote in votes
+        ]
+    votes.sort(key=lambda vote: vote.load_frames_per_s)
+    misleading = _find_misleading(votes, limits)
+    counted = [vote for vote in votes if _counts(vote, votes, misleading, limits)]
+    passes = [vote for vote in counted if vote.decision is Decision.PASS]
+    fails = [vote for vote in counted if vote.decision is Decision.FAIL]
+    lowest_fail = fails[0] if fails else None
+    highest_pass = passes[-1] if passes else None
+    every = next((one for one in reversed(passes) if lowest_fail is None or _is_below(one, lowest_fail)), None)
+    none = next((one for one in fails if highest_pass is None or _is_below(highest_pass, one)), None)
+    return Zones(goal, tuple(votes), every, lowest_fail, highest_pass, none, misleading)
+
+
+def _is_below(one: Vote, other: Vote) -> bool:
+    return one.load_frames_per_s < other.load_frames_per_s * (1.0 - CLOSE)
+
+
+def is_long(sample: Sample, limits: Limits) -> bool:
+    """Returns whether it is a validation trial."""
+    longest = limits.validation_duration_s
+    return longest is not None and sample.duration_s >= longest * (1.0 - CLOSE)
+
+
+def _find_misleading(votes: Sequence[Vote], limits: Limits) -> float | None:
+    """Returns the lowest load that failed a validation trial and passed shorter ones, there or above."""
+    failed = [one for one in votes if one.decision is Decision.FAIL and is_long(one.sample, limits)]
+    for one in failed:
+        short = (other for other in votes if other.decision is Decision.PASS and not is_long(other.sample, limits))
+        if any(other.load_frames_per_s >= one.load_frames_per_s * (1.0 - CLOSE) for other in short):
+            return one.load_frames_per_s
+    return None
+
+
+def _counts(vote: Vote, votes: Sequence[Vote], misleading: float | None, limits: Limits) -> bool:
+    """Returns whether a vote counts: a fail always does, as a longer trial contains it; a pass does if it was long
+    enough.
+    """
+    if vote.decision is not Decision.PASS:
+        return vote.decision is Decision.FAIL
+    if vote.sample.duration_s < limits.trial_duration_s * (1.0 - CLOSE):
+        return False
+    if misleading is None or is_long(vote.sample, limits) or vote.load_frames_per_s < misleading * (1.0 - CLOSE):
+        return True
+    return any(
+        other.decision is Decision.PASS
+        and is_long(other.sample, limits)
+        and other.load_frames_per_s >= vote.load_frames_per_s * (1.0 - CLOSE)
+        for other in votes
+    )
+
+
+def find_half(zones: Zones) -> float | None:
+    """Returns the load that half of the trials passed: below it as many failed as passed above it. None where no trial
+    contradicts another.
+    """
+    if zones.some is None:
+        return None
+    counted = [vote for vote in zones.votes if vote.decision is not Decision.OPEN]
+    loads = sorted({vote.load_frames_per_s for vote in counted})
+
+    def balance(load: float) -> int:
+        fails = sum(one.decision is Decision.FAIL and one.load_frames_per_s <= load for one in counted)
+        return fails - sum(one.decision is Decision.PASS and one.load_frames_per_s >= load for one in counted)
+
+    below = max((load for load in loads if balance(load) <= 0), default=loads[0])
+    above = min((load for load in loads if balance(load) >= 0), default=loads[-1])
+    return (below + above) / 2.0
+
+
+# A share of the frames that is lost at any load.
+
+
+def find_floor(samples: Sequence[Sample], goal: Goal) -> LossFloor | None:
+    """Finds a share of the frames that is lost at any load, which leaves no load without loss: None where there is
+    none, or the goal tolerates it.
+
+    The lowest loads belong to it, as many as have a share in common: their losses differ by chance alone, do not grow
+    with the load, and their loads differ by ``FLOOR_RANGE``.
+    """
+    usable = sorted((one for one in samples if one.may_fail and one.is_even), key=lambda one: one.sent_frames_per_s)
+    for count in range(len(usable), FLOOR_TRIALS - 1, -1):
+        trials = usable[:count]
+        lost, offered = (sum(getattr(one.counts, name) for one in trials) for name in ("failed", "offered"))
+        if lost < FLOOR_LOSSES or not offered:
+            return None
+        ratio = lost / offered
+        hit = sum(one.counts.failed > 0 for one in trials)
+        low = [one for one in trials if one.sent_frames_per_s * FLOOR_RANGE <= trials[-1].sent_frames_per_s]
+        if sum(one.counts.offered for one in low) * ratio < FLOOR_LOW or not any(one.counts.failed for one in low):
+            continue
+        if not goal.loss_ratio < ratio <= HIGHEST_FLOOR or hit < FLOOR_TRIALS or not _share_one_ratio(trials, ratio):
+            continue
+        lower, upper = _poisson_interval(lost)
+        trial_s = min(one.duration_s for one in trials)
+        return LossFloor(ratio=ratio, lower=lower / offered, upper=upper / offered, trials=count, trial_s=trial_s)
+    return None
+
+
+def _share_one_ratio(trials: Sequence[Sample], ratio: float) -> bool:
+    """Returns whether losses differ from one share of the frames by chance alone: in sum, and each half of the loads."""
+    expected = [ratio * one.counts.offered for one in trials]
+    lost = [one.counts.failed for one in trials]
+    distance = sum((seen - mean) ** 2 / mean for seen, mean in zip(lost, expected, strict=True))
+    freedom = len(trials) - 1
+    # Wilson and Hilferty: the cube root of chi-squared is nearly normal.
+    normal = ((distance / freedom) ** (1.0 / 3.0) - (1.0 - 2.0 / (9.0 * freedom))) / math.sqrt(2.0 / (9.0 * freedom))
+    if 0.5 * math.erfc(normal / math.sqrt(2.0)) < UNLIKELY:
+        return False
+    # Growth with the load: the mean load of a lost frame against that of a sent one, in deviations.
+    loads = [one.sent_frames_per_s for one in trials]
+    total, weight = sum(lost), sum(expected)
+    mean = sum(load * each for load, each in zip(loads, expected, strict=True)) / weight
+    variance = sum((load - mean) ** 2 * each for load, each in zip(loads, expected, strict=True)) / weight
+    seen = sum(load * each for load, each in zip(loads, lost, strict=True)) / total
+    return variance <= 0.0 or (seen - mean) / math.sqrt(variance / total) < 3.0
+
+
+def _poisson_interval(count: int) -> tuple[float, float]:
+    """Returns the 95 % interval of a Poisson mean (Byar's approximation; Breslow and Day 1987, section 2.3)."""
+    below, above = count, count + 1
+    lower = below * (1.0 - 1.0 / (9.0 * below) - _DEVIATIONS / (3.0 * math.sqrt(below))) ** 3 if count else 0.0
+    upper = above * (1.0 - 1.0 / (9.0 * above) + _DEVIATIONS / (3.0 * math.sqrt(above))) ** 3
+    return lower, upper
+
+
+def half_of_floor(floor: LossFloor, ratio: float) -> float:
+    """Returns the load at which half of the trials lose nothing, by a floor of this ratio."""
+    return math.log(2.0) / (ratio * floor.trial_s)
+
+
+# The answer.
+
+
+def outcomes_of(
+    samples: Sequence[Sample], goals: Iterable[Goal], limits: Limits, ended: Ended = Ended.SETTLED
+) -> dict[str, Outcome]:
+    """Returns what these samples show for each goal; ``ended`` says why no more of them were made."""
+    return {goal.name: outcome_of(samples, goal, limits, ended) for goal in goals}
+
+
+def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: Ended = Ended.SETTLED) -> Outcome:
+    """Returns what these samples show for one goal."""
+    zones, disturbed = read(samples, goal, limits), False
+    if zones.none is None and not passes_all(zones, limits):
+        lenient = read(samples, goal, limits, open_fails=True)
+        if lenient.none is not None:
+            zones, disturbed = lenient, True
+    floor = find_floor(samples, goal)
+    if floor is not None and (goal.loss_ratio > 0.0 or _explains(floor, zones)):
+        return _outcome_of_floor(samples, goal, floor, zones, ended)
+    lower, upper = zones.every, zones.none
+    validated = lower is None or is_validated(zones, limits)
+    rate = Bounded(
+        value=lower.load_frames_per_s if lower else None,
+        lower=lower.load_frames_per_s if lower else None,
+        upper=upper.load_frames_per_s if upper else None,
+        limited_by=_find_limit(zones, limits),
+        n=len(samples),
+        reason_null=None if lower else _explain_none(samples, zones, goal, limits),
+        some=zones.some.load_frames_per_s if zones.some else None,
+        half=find_half(zones) if lower else None,
+        shared_core=lower is not None and _is_core_shared(zones),
+        queue=find_queue(samples, goal, limits) if lower else None,
+    )
+    deciding = [one.sample for one in (lower, zones.some, upper) if one is not None]
+    return Outcome(
+        goal=goal.name,
+        rate=rate,
+        is_settled=ended is Ended.SETTLED and validated and not open_gaps(zones, limits),
+        ended=ended,
+        passed_for_s=_passed_for_s(zones),
+        trials=len(samples),
+        disturbed=disturbed,
+        wanted_validation_s=None if validated else limits.longest_trial_s,
+        misleading_frames_per_s=zones.misleading_frames_per_s,
+        deciding_trial_ids=tuple(name for one in deciding for name in one.trial_ids),
+    )
+
+
+def passes_all(zones: Zones, limits: Limits) -> bool:
+    """Returns whether the highest load that can be offered passed."""
+    passed = zones.highest_pass
+    if passed is None or zones.lowest_fail is not None:
+        return False
+    enough = reachable_frames_per_s([vote.sample for vote in zones.votes], limits) * (1.0 - limits.precision)
+    return passed.load_frames_per_s >= enough
+
+
+def reachable_frames_per_s(samples: Sequence[Sample], limits: Limits) -> float:
+    """Returns the highest load that can be offered: the maximum, or what the tester sent when it was asked for more.
+
+    It is known from two trials that were asked for more than they sent, and of which the best sent no more.
+    """
+    most, short = 0.0, 0
+    for sample in samples:
+        most = max(most, sample.sent_frames_per_s)
+        short += sample.sent_share < 1.0 - limits.precision / 2.0
+    asked = max((one.load_frames_per_s for one in samples), default=0.0)
+    if short >= 2 and asked >= most * (1.0 + limits.precision / 2.0):
+        return min(limits.maximum_load_frames_per_s, most)
+    return limits.maximum_load_frames_per_s
+
+
+def open_gaps(zones: Zones, limits: Limits) -> list[tuple[float | None, float | None]]:
+    """Returns the ranges of load in which an end of the zones still lies, in frames per second, the lowest first;
+    ``None`` is an end that no trial has shown.
+    """
+    every, some, none, fail = zones.every, zones.some, zones.none, zones.lowest_fail
+    lowest, step = limits.minimum_load_frames_per_s, zones.step(limits) * (1.0 + CLOSE) if zones.votes else 0.0
+    gaps: list[tuple[float | None, float | None]] = []
+    if every is None and not (fail is not None and fail.load_frames_per_s <= lowest * (1.0 + CLOSE)):
+        gaps.append((None, fail.load_frames_per_s if fail else None))
+    if every is not None and fail is not None and fail.load_frames_per_s - every.load_frames_per_s > step:
+        gaps.append((every.load_frames_per_s, fail.load_frames_per_s))
+    if some is not None and none is not None and none.load_frames_per_s - some.load_frames_per_s > step:
+        gaps.append((some.load_frames_per_s, none.load_frames_per_s))
+    if none is None and zones.highest_pass is not None and not passes_all(zones, limits):
+        top = limits.maximum_load_frames_per_s
+        if zones.highest_pass.load_frames_per_s < top * (1.0 - limits.precision):
+            gaps.append((zones.highest_pass.load_frames_per_s, None))
+    return gaps
+
+
+def is_validated(zones: Zones, limits: Limits) -> bool:
+    """Returns whether the lower end passed a validation trial, or needs none."""
+    every = zones.every
+    if limits.validation_duration_s is None or every is None:
+        return True
+    near = every.load_frames_per_s - zones.step(limits)
+    return any(
+        vote.decision is Decision.PASS and is_long(vote.sample, limits) and vote.load_frames_per_s >= near
+        for vote in zones.votes
+        if vote.load_frames_per_s <= every.load_frames_per_s * (1.0 + CLOSE)
+    )
+
+
+def find_queue(samples: Iterable[Sample], goal: Goal, limits: Limits) -> Queue | None:
+    """Returns the queue that let loads pass which are not sustained; None where no trial met one."""
+    held = [one for one in samples if not is_sustained(one, goal, limits)]
+    passed = [one for one in held if goal.passed_by(one) and one.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)]
+    if not passed:
+        return None
+    best = max(passed, key=lambda one: one.sent_frames_per_s)
+    return Queue(
+        frames=max((one.queued_s or 0.0) * one.forwarded_frames_per_s for one in held),
+        burst_frames_per_s=best.sent_frames_per_s,
+        trial_s=best.duration_s,
+    )
+
+
+def bounds_so_far(samples: Iterable[Sample], goal: Goal, limits: Limits) -> tuple[float | None, float | None]:
+    """Returns the highest load up to which every trial passed and the lowest from which on none did, in frames per
+    second; None where none is known.
+    """
+    zones = read(samples, goal, limits)
+    every, none = zones.every, zones.none
+    return every and every.load_frames_per_s, none and none.load_frames_per_s
+
+
+def _explains(floor: LossFloor, zones: Zones) -> bool:
+    """Returns whether the floor, and no overload, ends the rate without loss."""
+    knee = [vote for vote in zones.votes if vote.sample.counts.loss_ratio <= 3.0 * floor.upper]
+    return bool(knee) and half_of_floor(floor, floor.ratio) < max(one.load_frames_per_s for one in knee)
+
+
+def _outcome_of_floor(samples: Sequence[Sample], goal: Goal, floor: LossFloor, zones: Zones, ended: Ended) -> Outcome:
+    """Returns the load at which half of the trials lose nothing; none where the goal tolerates less than the floor."""
+    value, lower, upper = (half_of_floor(floor, ratio) for ratio in (floor.ratio, floor.upper, floor.lower))
+    rate = Bounded(value=value, lower=lower, upper=upper, n=len(samples), loss_floor=floor)
+    if goal.loss_ratio:
+        reason = f"the loss exceeded {goal.loss_ratio * 100:g} % at any load"
+        rate = Bounded(value=None, n=len(samples), reason_null=reason, loss_floor=floor)
+    return Outcome(
+        goal=goal.name,
+        rate=rate,
+        is_settled=ended is Ended.SETTLED,
+        ended=ended,
+        passed_for_s=_passed_for_s(zones) if rate.value else None,
+        trials=len(samples),
+        deciding_trial_ids=tuple(name for one in zones.votes for name in one.sample.trial_ids),
+    )
+
+
+def _passed_for_s(zones: Zones) -> float | None:
+    """Returns the duration of the longest trial that the lower end passed."""
+    every = zones.every
+    if every is None:
+        return None
+    return max(
+        vote.sample.duration_s
+        for vote in zones.votes
+        if vote.decision is Decision.PASS
+        and abs(vote.load_frames_per_s - every.load_frames_per_s) <= CLOSE * 1e3 * (every.load_frames_per_s)
+    )
+
+
+def _is_core_shared(zones: Zones) -> bool:
+    """Returns whether somebody used the DUT's core in the trials that disagree."""
+    if zones.some is None or zones.every is None or zones.none is None:
+        return False
+    low, high = zones.every.load_frames_per_s, zones.none.load_frames_per_s
+    return any(vote.sample.core_shared for vote in zones.votes if low <= vote.load_frames_per_s <= high)
+
+
+def _find_limit(zones: Zones, limits: Limits) -> LimitedBy | None:
+    if zones.none is not None:
+        return LimitedBy.DUT
+    if zones.highest_pass is None or not passes_all(zones, limits):
+        return None
+    top = limits.maximum_load_frames_per_s
+    near = zones.highest_pass.load_frames_per_s >= top * (1.0 - limits.precision)
+    return limits.maximum_limited_by if near else LimitedBy.TESTER
+
+
+def _explain_none(samples: Sequence[Sample], zones: Zones, goal: Goal, limits: Limits) -> str:
+    """Returns the reason why there is no load that every trial passed."""
+    if not samples:
+        return "no trial was made"
+    lowest = min(one.sent_frames_per_s for one in samples)
+    tried = f"at {lowest:.0f} frames/s, the lowest load tried"
+    if all(one.counts.received == 0 for one in samples):
+        return f"{PASSES_NOTHING}: no frame came back {tried}"
+    if zones.lowest_fail is None:
+        return "no trial decides: the tester was disturbed in each of them"
+    what = f"the loss exceeded {goal.loss_ratio * 100:g} %" if goal.loss_ratio else "frames were lost"
+    return f"{what} {tried}"
