@@ -23,7 +23,7 @@ class KnownRate(KnownContext):
 
 def checked(lower: float | None, upper: float | None, *, passed_for_s: float | None = 2.0) -> tuple[object, object]:
     rate = Bounded(value=lower, lower=lower, upper=upper)
-    outcome = Outcome(goal="NDR", outcome="interval", rate=rate, converged=True, passed_for_s=passed_for_s)
+    outcome = Outcome(goal="NDR", rate=rate, is_settled=True, passed_for_s=passed_for_s)
     values = known_rate_values(KnownRate(), 64, outcome, 1.0)
     return values["agreement"], values["self_check"]
 
@@ -54,7 +54,7 @@ def test_the_burst_counts_over_the_longest_trial_that_passed() -> None:
 
 
 def test_of_other_duts_nothing_is_said() -> None:
-    outcome = Outcome(goal="NDR", outcome="none", rate=Bounded(value=None), converged=False)
+    outcome = Outcome(goal="NDR", rate=Bounded(value=None), is_settled=False)
 
     class Unknown(KnownRate):
         def known_rate_frames_per_s(self, trial_s: float) -> None:  # type: ignore[override]
