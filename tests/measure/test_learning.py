@@ -265,6 +265,35 @@ def trial_of(trial: Trial, interruption: Interruption) -> Trial:
     return trial.model_copy(update={"request": trial.request.model_copy(update={"interruption": interruption})})
 
 
+async def test_nothing_is_sent_before_a_trial_where_frames_of_its_size_have_just_come_back() -> None:
+    tester = Opening(1e9)
+    bench = Bench(tester, Learning(flows="few"))
+    trials = [await bench.trial(), await bench.trial()]
+    assert (tester.sent, [trial.verdict.valid for trial in trials]) == (1, [True, True])
+    await bench.trial(request=REQUEST.model_copy(update={"frame_bytes": 128}))
+    assert tester.sent == 2
+
+
+async def test_behind_a_trial_that_lost_frames_they_are_sent_once_for_it_and_for_the_next() -> None:
+    tester = Opening(900.0)
+    bench = Bench(tester, Learning(flows="few"))
+    await bench.trial()
+    assert tester.sent == 2
+    await bench.trial()
+    assert tester.sent == 3
+
+
+async def test_a_proof_does_not_stand_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    for age in ("_STANDS_S", "_LEARN_AGAIN_S"):
+        monkeypatch.setattr(module, age, 0.0)
+        tester = Opening(1e9)
+        bench = Bench(tester, Learning(flows="few"))
+        await bench.trial()
+        await bench.trial()
+        assert tester.sent == 2
+        monkeypatch.undo()
+
+
 async def test_few_frames_are_a_proof_and_teach_nothing() -> None:
     tester = Opening(1e9)
     trial = await Bench(tester, Learning(flows="few")).trial()

@@ -45,6 +45,11 @@ pub trait Tester {
         None
     }
 
+    /// Whether frames are received also while nothing is called, so that nobody has to hurry.
+    fn receives_by_itself(&self) -> bool {
+        false
+    }
+
     fn is_virtual(&self) -> bool;
 
     fn clock_reply(&self) -> ClockReply;

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
 from nicbench.core.errors import EngineError, HostError, NicbenchError
 from nicbench.core.events import Bus, Note
-from nicbench.core.frame_size import words_of
+from nicbench.core.frame_size import Size, words_of
 from nicbench.core.pattern import Way
 from nicbench.core.reading import LearntFlows
 from nicbench.core.result import Result
@@ -28,10 +29,16 @@ _UNTAUGHT: Final = (*OF_THE_TESTER, Purpose.CONNECTIONS)
 """Trials before which no flows are taught: they have none, or are to see how the DUT takes new ones."""
 UNTIL_FRAMES_COME_BACK_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """So long learning frames are waited for, one time after the other: a link needs seconds to come up."""
+_AT_ONCE_S: Final = 0.02
+"""So long the first learning frames behind a trial are waited for; of most DUTs they come back at once."""
 _STUCK_S: Final = 0.5
 """So long a DUT may need, behind a trial that was too much for it, before it forwards again."""
 _FORGETS: Final = {Reason.LINK_CHANGED, Reason.PEER_FAILED, Reason.UNLEARNT}
 """After such a trial nobody knows which flows the DUT still has."""
+_STANDS_S: Final = 1.0
+"""So long it stands that frames came back on every way, where nothing was done but a trial."""
+_LEARN_AGAIN_S: Final = 30.0
+"""Learning frames go out again after so long, whatever passes: tables of addresses age on ways that carry no load."""
 
 
 class _Proof(Enum):
@@ -40,6 +47,23 @@ class _Proof(Enum):
     PASSES = auto()
     CAME_BACK = auto()  # nothing did at first
     TOO_LONG = auto()  # only smaller frames do
+
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """Frames of a size came back on every way (monotonic times)."""
+
+    size: Size
+    bidirectional: bool
+    learnt_s: float
+    """When they last were learning frames."""
+    seen_s: float
+
+    def holds_for(self, request: TrialRequest) -> bool:
+        """Whether nothing has to be sent to know that the trial's ways pass frames."""
+        now = time.monotonic()
+        is_same = (request.size, request.bidirectional) == (self.size, self.bidirectional)
+        return is_same and now - self.seen_s < _STANDS_S and now - self.learnt_s < _LEARN_AGAIN_S
 
 
 class Learner:
@@ -54,12 +78,13 @@ class Learner:
         self._last_s: float | None = None
         """When every flow had a frame last (monotonic); None where the DUT knows none of them."""
         self._learnt: tuple[LearntFlows, ...] = ()
+        self._passage: _Passage | None = None
 
     async def learn(self, slot: Slot, request: TrialRequest) -> tuple[LearntFlows, ...]:
         """Sends them, and gives what came back when every flow was sent last; nothing where flows are not taught.
 
         HostError where of some way nothing comes back, also after a while: a trial would charge the DUT with what a
-        pulled cable or a lost route did.
+        pulled cable or a lost route did. Nothing is sent where frames of the size came back a moment ago.
         """
         if request.purpose in _UNTAUGHT or self._setup.learning.flows == "few":
             await self._prove(slot, request)
@@ -84,11 +109,14 @@ class Learner:
         if request.purpose in OF_THE_TESTER:
             return
         if request.interruption is not None or _FORGETS & set(trial.verdict.reasons):
-            self._last_s = None
+            self._last_s = self._passage = None
         elif self._last_s is not None and all(
             stream.flows is not None and stream.counts.sent >= stream.flows.flows for stream in streams
         ):
             self._last_s = time.monotonic() - (trial.reading.drain_s or request.drain_s) - request.settle_s
+        every_way_passed = not trial.reading.counts.lost and not request.ways
+        if self._passage is not None and every_way_passed and all(stream.counts.received for stream in streams):
+            self._passage = replace(self._passage, seen_s=time.monotonic())
 
     def _is_due(self, slot: Slot, request: TrialRequest) -> bool:
         """Whether every flow is to be sent: before each test, and where the DUT may have forgotten."""
@@ -134,6 +162,8 @@ class Learner:
 
     async def _prove(self, slot: Slot, request: TrialRequest) -> _Proof:
         """Sends a few learning frames on every way until some come back of each."""
+        if self._passage is not None and self._passage.holds_for(request):
+            return _Proof.PASSES
         place = f"{slot.test}, before trial {Trial.id_of(slot.number)}"
         silent = await self._silent_ways(slot, request)
         if not silent:
@@ -171,9 +201,11 @@ class Learner:
             return None
         if request.frame_bytes in self._too_long:
             request = self._with_smallest_frames(request)
-        patient = request.model_copy(update={"settle_s": max(request.settle_s, _STUCK_S)})
-        if not await self._silent_ways(slot, request) or not (silent := await self._silent_ways(slot, patient)):
-            return None
+        waits_s = min(request.settle_s, _AT_ONCE_S), request.settle_s, max(request.settle_s, _STUCK_S)
+        for wait_s in dict.fromkeys(waits_s):
+            silent = await self._silent_ways(slot, request.model_copy(update={"settle_s": wait_s}))
+            if not silent:
+                return None
         return f"nothing came back any more {self._words_of(silent)}, also after the trial"
 
     def _words_of(self, ways: frozenset[Way]) -> str:
@@ -187,7 +219,12 @@ class Learner:
         """Sends a few learning frames, and gives the ways of the trial on which none came back."""
         setup = self._setup
         counted = {(way.transmit, way.receive) for way in setup.counted_ways(request)}
-        return await setup.tester.learn(slot.number, request, setup.addressing) & counted
+        silent = await setup.tester.learn(slot.number, request, setup.addressing) & counted
+        self._passage = None
+        if not silent and request.purpose not in OF_THE_TESTER:
+            now = time.monotonic()
+            self._passage = _Passage(request.size, request.bidirectional, now, now)
+        return silent
 
     async def _is_only_too_long(self, slot: Slot, request: TrialRequest) -> bool:
         """Whether the smallest frames come back where those of the trial do not: the DUT does not take their size."""

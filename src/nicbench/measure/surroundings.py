@@ -5,6 +5,7 @@ It is added to the reading of the frames, with the places where frames were lost
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,18 +23,25 @@ PortQueues = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """What was read before the first frame; ``began_ns`` is when that was done (monotonic)."""
+class DutLook:
+    """What the DUT says of itself; ``at_ns`` is when it said how long its threads waited (monotonic)."""
+
+    waited_ns: int | None
+    at_ns: int
+    overruns: Mapping[int, int]
+    drops: Mapping[str, int]
+    left: Mapping[str, int]
+    queues: PortQueues
+    work: DutWork | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Everything that may rise, at one time."""
 
     hardware: Snapshot | None
     counters: Counters
-    drops: Mapping[str, int]
-    left: Mapping[str, int]
-    overruns: Mapping[int, int]
-    work: DutWork | None
-    queues: PortQueues
-    waited_ns: int | None
-    began_ns: int
+    dut: DutLook
 
 
 class Surroundings:
@@ -44,44 +52,49 @@ class Surroundings:
         self._ledger = ledger
         self._health = health
 
-    async def look(self, purpose: Purpose) -> Before:
+    async def look(self, purpose: Purpose) -> Look:
         """Reads everything that may rise; frames are sent next. HostError where a host does not answer."""
-        dut = self._dut
         if purpose not in OF_THE_TESTER:
-            await dut.mark_passage()
-        return Before(
-            hardware=await self._read_hardware(),
-            counters=await self._read_counters(purpose),
-            drops=await dut.drops(),
-            left=await dut.left_to_kernel(),
-            overruns=await dut.overruns(),
-            work=await self._read_work(purpose),
-            queues=await dut.queue_frames(),
-            waited_ns=await dut.waiting_ns(),
-            began_ns=time.monotonic_ns(),
-        )
+            await self._dut.mark_passage()
+        return await self._look(purpose)
 
-    async def add(self, reading: Reading, before: Before, purpose: Purpose, receivers: Collection[int]) -> Reading:
+    async def add(self, reading: Reading, before: Look, purpose: Purpose, receivers: Collection[int]) -> Reading:
         """Returns the reading with all that rose since ``before``, and with its ledger.
 
         ``receivers`` are the numbers of the tester's ports at which its frames were to arrive.
         """
-        dut = self._dut
-        waiting = _share_of_time(before.waited_ns, await dut.waiting_ns(), time.monotonic_ns() - before.began_ns)
-        reading = reading.model_copy(update={"dut_waiting_share": waiting})
         if purpose not in OF_THE_TESTER:
-            await dut.check_passage()
-        reading = add_overruns(reading, before.overruns, await dut.overruns())
-        counters = (before.counters, await self._read_counters(purpose))
-        view_of = self._ledger.view_of_port
-        reading = add_ledger(reading, before.drops, await dut.drops(), counters, view_of, receivers)
-        reading = add_left_to_kernel(reading, before.left, await dut.left_to_kernel())
-        reading = reading.model_copy(update={"dut_queues": _subtract(before.queues, await dut.queue_frames())})
-        if before.hardware is not None and (later := await self._read_hardware()) is not None:
-            reading = reading.model_copy(update={"machine": compare(before.hardware, later)})
-        if before.work is not None and (worked := await self._read_work(purpose)) is not None:
-            reading = reading.model_copy(update={"dut_work": worked.subtract(before.work)})
-        return reading
+            await self._dut.check_passage()
+        after = await self._look(purpose)
+        reading = add_overruns(reading, before.dut.overruns, after.dut.overruns)
+        counters, view_of = (before.counters, after.counters), self._ledger.view_of_port
+        reading = add_ledger(reading, before.dut.drops, after.dut.drops, counters, view_of, receivers)
+        reading = add_left_to_kernel(reading, before.dut.left, after.dut.left)
+        update = {
+            "dut_waiting_share": _waiting_share(before.dut, after.dut),
+            "dut_queues": _subtract(before.dut.queues, after.dut.queues),
+        }
+        if before.hardware is not None and after.hardware is not None:
+            update["machine"] = compare(before.hardware, after.hardware)
+        if before.dut.work is not None and after.dut.work is not None:
+            update["dut_work"] = after.dut.work.subtract(before.dut.work)
+        return reading.model_copy(update=update)
+
+    async def _look(self, purpose: Purpose) -> Look:
+        """Reads all at once, the DUT by one question after the other: it may be a process that answers in turn."""
+        return Look(*await asyncio.gather(self._read_hardware(), self._read_counters(purpose), self._ask_dut(purpose)))
+
+    async def _ask_dut(self, purpose: Purpose) -> DutLook:
+        dut = self._dut
+        return DutLook(
+            waited_ns=await dut.waiting_ns(),
+            at_ns=time.monotonic_ns(),
+            overruns=await dut.overruns(),
+            drops=await dut.drops(),
+            left=await dut.left_to_kernel(),
+            queues=await dut.queue_frames(),
+            work=await dut.work() if purpose is Purpose.AVERAGE else None,
+        )
 
     async def _read_hardware(self) -> Snapshot | None:
         return await self._health.read() if self._health is not None else None
@@ -90,16 +103,12 @@ class Surroundings:
         """Those of the hosts; none in trials of the tester alone, whose frames end in a sink."""
         return Counters() if purpose in OF_THE_TESTER else await self._ledger.read()
 
-    async def _read_work(self, purpose: Purpose) -> DutWork | None:
-        """The DUT's own account of its work, where the trial asks for it."""
-        return await self._dut.work() if purpose is Purpose.AVERAGE else None
 
-
-def _share_of_time(before_ns: int | None, after_ns: int | None, elapsed_ns: int) -> float | None:
-    """None where one of the ends is not known."""
-    if before_ns is None or after_ns is None:
+def _waiting_share(before: DutLook, after: DutLook) -> float | None:
+    """The share of the time between the two in which the DUT waited for a CPU; None where one end is not known."""
+    if before.waited_ns is None or after.waited_ns is None:
         return None
-    return max(0, after_ns - before_ns) / max(1, elapsed_ns)
+    return max(0, after.waited_ns - before.waited_ns) / max(1, after.at_ns - before.at_ns)
 
 
 def _subtract(before: PortQueues, after: PortQueues) -> PortQueues:

@@ -126,7 +126,7 @@ class SearchChoice(Frozen):
 
 
 WITHIN_RATIO: Final = 0.005
-"""The tolerance: an interval agrees that contains the known rate, or ends within half a percent of it."""
+"""An interval agrees that contains the known rate, and whose ends are no farther from it than this share of it."""
 SELF_CHECK: Final = ("self_check", "Known rate")
 """The value and the subject of the note below a table of rates."""
 
@@ -136,11 +136,12 @@ def known_rate_values(context: Context, size: Size, outcome: Outcome, trial_s: f
 
     Empty where no rate is known.
     """
-    known = context.known_rate_frames_per_s(outcome.passed_for_s or trial_s)
+    longest_s = outcome.passed_for_s or trial_s
+    known = context.known_rate_frames_per_s(longest_s)
     if known is None:
         return {}
     rate = outcome.rate
-    found = _agreement(rate, known)
+    found = _agreement(rate, known, 1.0 / longest_s)
     words = {Agreement.AGREE: "agrees", Agreement.DISAGREE: "does not agree", Agreement.UNKNOWN: "cannot be told"}
     return {
         "known_rate_frames_per_s": known,
@@ -149,15 +150,20 @@ def known_rate_values(context: Context, size: Size, outcome: Outcome, trial_s: f
     }
 
 
-def _agreement(rate: Bounded, known: float) -> Agreement:
+def _agreement(rate: Bounded, known: float, frame_frames_per_s: float) -> Agreement:
+    """Returns whether the interval contains the known rate, to a frame of a trial, and says it to half a percent.
+
+    One bound alone can contradict the rate, and so can a wide interval; neither can confirm it.
+    """
     lower, upper = rate.lower, rate.upper
+    too_high = lower is not None and lower > known + frame_frames_per_s
+    too_low = upper is not None and upper < known - frame_frames_per_s
+    if too_high or too_low:
+        return Agreement.DISAGREE
     if lower is None or upper is None:
-        # One bound alone can contradict the known rate, and cannot confirm it.
-        too_high = lower is not None and lower > known * (1.0 + WITHIN_RATIO)
-        too_low = upper is not None and upper < known * (1.0 - WITHIN_RATIO)
-        return Agreement.DISAGREE if too_high or too_low else Agreement.UNKNOWN
-    holds = lower <= known * (1.0 + WITHIN_RATIO) and upper >= known * (1.0 - WITHIN_RATIO)
-    return Agreement.AGREE if holds else Agreement.DISAGREE
+        return Agreement.UNKNOWN
+    farthest = max(known - lower, upper - known)
+    return Agreement.AGREE if farthest <= WITHIN_RATIO * known + frame_frames_per_s else Agreement.UNKNOWN
 
 
 def _span(rate: Bounded) -> str:

@@ -29,6 +29,9 @@ use mailbox::{Mailbox, Message};
 
 /// After a transmission the worker goes on without sleeping for so long: the drain is about to be asked for.
 const EAGER: Duration = Duration::from_secs(1);
+/// And after a drain for so long: the settle time is about to be asked for. Behind learning frames it never is, and
+/// whoever reads counters before the trial needs the CPU.
+const EAGER_AFTER_DRAIN: Duration = Duration::from_millis(20);
 const MAXIMUM_WAIT_S: f64 = 3_600.0;
 
 /// How far the one trial is.
@@ -41,7 +44,7 @@ enum Stage {
 struct Running {
     trial: Trial,
     stage: Stage,
-    transmitted: Instant,
+    eager_until: Instant,
 }
 
 /// A conversation with the controller.
@@ -105,10 +108,10 @@ impl Session {
         if self.generate() {
             return self.mailbox.next(Duration::ZERO);
         }
-        let eager = self.running.as_ref().is_some_and(|running| running.transmitted.elapsed() < EAGER);
+        let eager = self.running.as_ref().is_some_and(|running| Instant::now() < running.eager_until);
         let wait = match &self.tester {
             Some(tester) if tester.is_virtual() => Duration::from_millis(20),
-            Some(_) if eager => Duration::ZERO,
+            Some(tester) if eager && !tester.receives_by_itself() => Duration::ZERO,
             Some(_) => Duration::from_millis(1),
             None => Duration::from_millis(20),
         };
@@ -191,7 +194,7 @@ impl Session {
             return;
         }
         self.output.event(EventKind::Transmitted { trial: trial.number });
-        self.running = Some(Running { trial, stage: Stage::Transmitted, transmitted: Instant::now() });
+        self.running = Some(Running { trial, stage: Stage::Transmitted, eager_until: Instant::now() + EAGER });
     }
 
     fn sent(&mut self) -> Result<Option<Reply>, EngineError> {
@@ -212,7 +215,9 @@ impl Session {
         }
         running.stage = Stage::Drained;
         running.trial.set_sent_elsewhere(sent);
-        Ok(Some(Reply::Reading(Box::new(tester.end_drain(&mut running.trial)?))))
+        let reading = tester.end_drain(&mut running.trial)?;
+        running.eager_until = Instant::now() + EAGER_AFTER_DRAIN;
+        Ok(Some(Reply::Reading(Box::new(reading))))
     }
 
     fn settle(&mut self, duration_s: f64) -> Result<Option<Reply>, EngineError> {

@@ -126,7 +126,10 @@ impl Receiver {
         duration_ns: u64,
         capture: Option<Capture>,
     ) -> Result<(), EngineError> {
-        self.end();
+        if self.is_counting() {
+            self.end();
+            self.settle();
+        }
         self.keep_totals();
         let ports = expected.iter().map(|stream| stream.receive_port + 1).max().unwrap_or(1);
         let empty = Analyser::with_detail(*signer, expected.to_vec(), ports.max(MOST_PORTS), detail)?;
@@ -252,21 +255,25 @@ impl Receiver {
         self.tables.configure(|config| config.last_slow_ns = monotonic_ns);
     }
 
-    /// Ends the drain: frames that come from now on count as late.
+    /// Ends the drain: frames that come after [`Self::settle`] count as late.
     pub fn end_drain(&mut self) {
         self.poll();
         self.tables.configure(|config| config.phase = AFTER_DRAIN);
-        self.settle();
     }
 
-    /// Nothing counts any more.
+    /// Nothing counts any more, after [`Self::settle`].
     pub fn end(&mut self) {
         self.tables.configure(|config| config.phase = IDLE);
-        self.settle();
     }
 
-    /// Waits until no frame is judged any more as before; without an interface none is.
-    fn settle(&self) {
+    /// Whether frames count, be it as late ones.
+    pub fn is_counting(&self) -> bool {
+        self.tables.config().phase != IDLE
+    }
+
+    /// Waits until no frame is judged any more as before, at any port; without an interface none is. It takes ten
+    /// milliseconds and more: once for all ports is enough.
+    pub fn settle(&self) {
         if self.link.is_some() {
             wait_for_programs();
         }

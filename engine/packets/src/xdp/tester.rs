@@ -220,6 +220,21 @@ impl XdpTester {
         Ok(())
     }
 
+    /// Ends the trial before, if it was not ended by itself: nothing counts any more.
+    fn stop_counting(&mut self) {
+        if self.ports.iter().any(|port| port.receiver.is_counting()) {
+            self.ports.iter_mut().for_each(|port| port.receiver.end());
+            self.settle();
+        }
+    }
+
+    /// Waits until what every port was told holds for every frame.
+    fn settle(&self) {
+        if let Some(port) = self.ports.first() {
+            port.receiver.settle();
+        }
+    }
+
     fn read_received(&mut self, trial: &mut Trial) -> Result<(), EngineError> {
         let mut whole: Option<Analyser> = None;
         for port in &mut self.ports {
@@ -248,6 +263,7 @@ impl Tester for XdpTester {
         for (lane, part) in self.lanes.iter_mut().zip(&trial.parts) {
             lane.generator.prepare(part, &signer, is_scheduled)?;
         }
+        self.stop_counting();
         let details = Details::check(start)?;
         let duration_ns = (start.duration_s * 1e9) as u64;
         let expected = trial.parts[0].analyser.expected();
@@ -318,6 +334,7 @@ impl Tester for XdpTester {
 
     fn end_drain(&mut self, trial: &mut Trial) -> Result<Reading, EngineError> {
         self.ports.iter_mut().for_each(|port| port.receiver.end_drain());
+        self.settle();
         // What else broke than the DUT is no measurement of it.
         self.ports.iter().try_for_each(|port| port.counters().check_present(&port.facts().name))?;
         if let Some(failure) = self.failure.take() {
@@ -330,12 +347,16 @@ impl Tester for XdpTester {
 
     fn end(&mut self, trial: &mut Trial) -> Result<Vec<u64>, EngineError> {
         self.read_received(trial)?;
-        self.ports.iter_mut().for_each(|port| port.receiver.end());
+        self.stop_counting();
         Ok(trial.late())
     }
 
     fn idle(&mut self, _trial: Option<&mut Trial>) {
         self.poll();
+    }
+
+    fn receives_by_itself(&self) -> bool {
+        true
     }
 
     fn is_virtual(&self) -> bool {

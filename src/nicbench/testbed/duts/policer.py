@@ -9,6 +9,7 @@ queue has a limit of its own: what a queue passes is then known.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import sys
 from dataclasses import dataclass
@@ -216,13 +217,14 @@ class Policer(FrameDut):
         """The counters of each bucket, by names like ``d0 to d1``, and ``d0 to d1, queue 2`` where queues have some."""
         if self._host is None:
             raise UsageError("the policer is not set up", next_step="call up first")
-        found: dict[str, Bucket] = {}
-        for direction in self._directions:
-            for queue in range(direction.queues):
-                number = await bpf.read_map(self._host, direction.bucket_map, queue)
-                name = f"{direction.name}, queue {queue}" if self.options.per_queue else direction.name
-                found[name] = unpack_bucket(number.to_bytes(_BUCKET.size, sys.byteorder))
-        return found
+        queues = [(direction, queue) for direction in self._directions for queue in range(direction.queues)]
+        reading = [bpf.read_map(self._host, direction.bucket_map, queue) for direction, queue in queues]
+        return {
+            f"{direction.name}, queue {queue}" if self.options.per_queue else direction.name: unpack_bucket(
+                number.to_bytes(_BUCKET.size, sys.byteorder)
+            )
+            for (direction, queue), number in zip(queues, await asyncio.gather(*reading), strict=True)
+        }
 
     async def queue_frames(self) -> tuple[tuple[int, ...], ...]:
         if self._host is None or not self.options.per_queue:

@@ -162,7 +162,7 @@ class PacketsTester(Tester):
         during: During | None = None,
     ) -> Reading:
         client = self._require_client()
-        if self._learnt_for != number:
+        if self._learnt_for is None:
             await self.learn(number, request, addressing)
         if request.purpose is Purpose.TESTER_LATENCY:
             addressing = between_two_ports(addressing)

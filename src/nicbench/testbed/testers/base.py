@@ -66,7 +66,8 @@ class Tester(ABC):
         """Sends the learning frames of trial ``number``, waits the settle time, and gives the ways they did not pass.
 
         Between this and ``trial`` no frames are on their way, and the counters of the path are read, so that learning
-        frames are in none of the differences. Of a tester that does not override this no dead path is found.
+        frames are in none of the differences. It is left out where frames have just come back. Of a tester that does
+        not override this no dead path is found.
         """
         return frozenset()
 
