@@ -29,7 +29,7 @@ from nicbench.measure.searching import bounds_event, run_search
 from nicbench.measure.tester_shares import TesterShares
 from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
-from nicbench.search import outcomes_of
+from nicbench.search import outcomes_of, share_sent
 from nicbench.search.base import Ended, Goal, Limits, Sample, Search
 from nicbench.stats.ports import find_telling_trial, port_figures
 from nicbench.stats.shortfalls import describe_share
@@ -273,6 +273,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             traffic_s=traffic_ns / 1e9,
             took_s=sum(one.took_s or one.duration_s for one in samples),
             most_sent_frames_per_s=most,
+            sent_share=share_sent(samples),
         )
 
     def publish(self, result: Result) -> None:

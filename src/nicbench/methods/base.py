@@ -45,6 +45,8 @@ class SearchResult(Frozen):
     traffic_s: float
     took_s: float
     most_sent_frames_per_s: float
+    sent_share: float = 1.0
+    """The share that the tester sent of any load; loads are those that were sent."""
 
     @property
     def is_stopped(self) -> bool:

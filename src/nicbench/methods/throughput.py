@@ -49,8 +49,9 @@ from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
 from nicbench.methods._throughput import NEAR_CEILING, SELF_CHECK, SearchChoice, known_rate_values, say_notes
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
-from nicbench.search.base import Goal as SearchGoal
 from nicbench.search.base import Ended, Limits, Outcome, highest_load, lowest_load
+from nicbench.search.base import Goal as SearchGoal
+from nicbench.stats.shortfalls import describe_share
 
 _NDR = ImportColumn(
     value="ndr_frames_per_s",
@@ -261,8 +262,9 @@ class Throughput(FrameMethod):
                 "search_traffic_s": found.traffic_s,
             },
             verdict=_verdict(found.outcomes),
-            disturbances=tuple(
-                f"{name}: {note}" for name, outcome in found.outcomes.items() for note in say_notes(outcome, limits)
+            disturbances=(
+                *(f"{name}: {note}" for name, outcome in found.outcomes.items() for note in say_notes(outcome, limits)),
+                *((describe_share(found.sent_share),) if found.sent_share < 1.0 else ()),
             ),
             trials=found.trial_ids,
         )

@@ -17,7 +17,7 @@ from nicbench.core.trial import Purpose, Reading, Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.verdict import Finding, Reason, Verdict
 from nicbench.engine.generator import FlowState, FlowTally, PortCounts, Tally
-from nicbench.measure.surroundings import Before
+from nicbench.measure.surroundings import Look
 from nicbench.measure.trial_verdict import Evidence, judge
 from nicbench.otg.configuration import Configuration
 from nicbench.otg.record import TEST, Sent, reading_of, request_of, results_of
@@ -30,7 +30,7 @@ class Transmission:
     """A transmission that goes on. ``number`` counts those of the session."""
 
     def __init__(
-        self, number: int, bed: Bed, configuration: Configuration, before: Before, ports: Sequence[PortCounts]
+        self, number: int, bed: Bed, configuration: Configuration, before: Look, ports: Sequence[PortCounts]
     ) -> None:
         self.number = number
         self._bed = bed

@@ -87,22 +87,17 @@ class Recorder:
             raise Spent(Ended.TRIALS)
         if len(self.samples) > 1 and not self.has_time_for(duration_s):
             raise Spent(Ended.TIME)
-        asked = min(load_frames_per_s / self._share(), self.limits.maximum_load_frames_per_s)
+        asked = min(load_frames_per_s / share_sent(self.samples), self.limits.maximum_load_frames_per_s)
         sample = self._measure(max(asked, load_frames_per_s), duration_s)
         self.samples.append(sample)
         return sample
 
-    def _share(self) -> float:
-        """Returns the share of any load that the tester sends."""
-        offers = [
-            Offer(sample.load_frames_per_s, sample.sent_frames_per_s, sample.counts.intended) for sample in self.samples
-        ]
-        while offers:
-            share = find_constant_share(offers)
-            if share is not None:
-                return share
-            offers.pop()
-        return 1.0
+
+def share_sent(samples: Sequence[Sample]) -> float:
+    """Returns the share that the tester sends of any load."""
+    offers = [Offer(one.load_frames_per_s, one.sent_frames_per_s, one.counts.intended) for one in samples]
+    known = (find_constant_share(offers[:count]) for count in range(len(offers), 0, -1))
+    return next((share for share in known if share is not None), 1.0)
 
 
 class DrivenSearch(Search):
@@ -182,8 +177,8 @@ def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
 
     Each trial tells what the DUT carried: no less than the load where it passed, less where it failed, and the rate
     itself where it was too much. An end is confirmed by ``wanted`` trials, and by a sign test over the trials at its
-    load or above: that half of them carry the lower end, or fail at the upper one, is no chance (``CHANCE``). Rates that
-    were told and agree, failures that repeat, and a longer trial that validates make that test superfluous.
+    load or above: that half of them carry the lower end, or fail at the upper one, is no chance (``CHANCE``). Rates
+    that were told and agree, failures that repeat, and a longer trial that validates make that test superfluous.
     """
     if zones.lower is None or zones.every is None or limits.validation_duration_s is not None:
         return None

@@ -5,9 +5,9 @@ open trial still guides a search. The rule is one for every search, so that they
 
 - A trial passes at the load that was *sent*, however unevenly: the DUT forwarded that many frames in that time.
 - A trial fails where the DUT lost more than the goal allows, or held back a growing queue: a load that it takes and
-  does not forward in time is not sustained. The losses must be more than a tester's pauses explain: frames that were due
-  while it paused leave in a burst, and a DUT may lose as many of them as it would carry evenly. Where they are not, an
-  even trial fails at the load raised by the longest pause, and an uneven one is open.
+  does not forward in time is not sustained. The losses must be more than a tester's pauses explain: frames that were
+  due while it paused leave in a burst, and a DUT may lose as many of them as it would carry evenly. Where they are not,
+  an even trial fails at the load raised by the longest pause, and an uneven one is open.
 - Where a validation trial failed, shorter passes at its load or above misled and do not count.
 
 A loss at any load (``find_floor``) and a queue are outcomes of their own.
@@ -127,8 +127,7 @@ class Zones:
     def lower(self) -> float | None:
         """The rate that every trial carried: ``every``, or less where a failed trial near it forwarded less.
 
-        Where losses begin slowly a few passes are chance: until there are more of them, that is the next lower load that
-        passed.
+        Where losses begin slowly a few passes are chance: until there are more, that is the next lower load that passed.
         """
         if self.every is None:
             return None
@@ -143,8 +142,8 @@ class Zones:
     def upper(self) -> float | None:
         """The rate that no trial carried: ``none``, or more where a failed trial forwarded more.
 
-        Where losses begin slowly a few failures by few frames are chance: until there are more of them, that is the next
-        higher load that failed.
+        Where losses begin slowly a few failures by few frames are chance: until there are more, that is the next higher
+        load that failed.
         """
         if self.none is None:
             return None
@@ -288,7 +287,7 @@ def find_half(zones: Zones) -> float | None:
     """
     if not zones.disagree:
         return None
-    told = dict((id(vote), rate) for vote, rate in zones.told)
+    told = {id(vote): rate for vote, rate in zones.told}
     passed = [vote.load_frames_per_s for vote in zones.votes if vote.decision is Decision.PASS]
     failed = [told.get(id(vote), vote.load_frames_per_s) for vote in zones.votes if vote.decision is Decision.FAIL]
     loads = sorted({*passed, *failed})
