@@ -246,7 +246,10 @@ def _line(event: Event) -> str | None:
 
 def _trial_line(trial: Trial) -> str:
     counts = trial.reading.counts
-    verdict = "valid" if trial.verdict.valid else f"invalid: {reason_words(trial.verdict.reasons)}"
+    reasons = reason_words(trial.verdict.reasons)
+    verdict = (
+        f"adjusted: {reasons}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else f"invalid: {reasons}"
+    )
     verdict = "adjusted" if trial.verdict.adjusted else verdict
     place = f"{trial.test}  {_point(trial.parameters)}{trial.request.purpose}"
     load = load_words(trial.request.load_frames_per_s)

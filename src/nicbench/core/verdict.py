@@ -56,7 +56,7 @@ class Verdict(Frozen):
 
     findings: tuple[Finding, ...] = ()
     adjusted: bool = Field(default=False, exclude_if=lambda adjusted: not adjusted)
-    """Others used the DUT's core, and nothing else was found: the zones of a search account for that."""
+    """A search allows for what was found: its trials count at what was sent, and under the conditions of the run."""
 
     @property
     def valid(self) -> bool:

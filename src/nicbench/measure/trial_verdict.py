@@ -21,6 +21,8 @@ from nicbench.stats.shortfalls import AGREEMENT
 # Frames that an AF_XDP socket took, completed, and never sent (struct xdp_statistics, tx_invalid_descs).
 TRANSMIT_REFUSED_COUNTER = "xdp_tx_invalid_descs"
 SHARED_CORE = "dut_contended_share"
+ADJUSTED_FOR = frozenset({Reason.DUT_DISTURBED, Reason.DISTURBED, Reason.UNSENT})
+"""What a search allows for: its trials count at what was sent, and fail by more than pauses explain."""
 # The time-stamp counter is calibrated in a moment, and NTP goes on to correct the other clock: 4 ppm were seen on a
 # virtual machine where nobody set a clock. Five times that is an error of rates of 0.002 %.
 _CLOCK_DRIFT = 20e-6
@@ -128,12 +130,12 @@ class Evidence(Frozen):
 def judge(evidence: Evidence, thresholds: Thresholds, *, adjusts: bool = False) -> Verdict:
     """Every threshold that was passed, in the order of the table.
 
-    Where whoever asked for the trial ``adjusts`` for a core that others use too, as the zones of a search do, that
-    alone does not make it invalid.
+    Where whoever asked for the trial ``adjusts`` for a core that others use too, and for a tester that paused or fell
+    short, as the zones of a search do, these do not make it invalid.
     """
     findings = tuple(_findings(evidence, thresholds))
-    shared = bool(findings) and all(finding.reason is Reason.DUT_DISTURBED for finding in findings)
-    return Verdict(findings=findings, adjusted=adjusts and shared)
+    is_known = bool(findings) and all(finding.reason in ADJUSTED_FOR for finding in findings)
+    return Verdict(findings=findings, adjusted=adjusts and is_known)
 
 
 def _findings(evidence: Evidence, thresholds: Thresholds) -> Iterator[Finding]:

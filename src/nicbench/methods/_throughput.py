@@ -20,6 +20,7 @@ from nicbench.search.base import Ended, Limits, Outcome, Search, check_loads
 from nicbench.stats.intervals import Agreement
 
 TRIALS_IN_TIME: Final = 12
+EXPECTED_TRIALS: Final = 7
 BESIDE_S: Final = 0.3
 """What a trial takes beside its traffic and pauses."""
 NEAR_CEILING: Final = 0.95

@@ -193,6 +193,10 @@ class Method(DescribedPlugin, ABC):
     def estimate_s(self) -> float:
         """Returns an upper estimate of the time in seconds, repeats excluded."""
 
+    def expected_s(self) -> float:
+        """Returns the time that it usually takes in seconds, from which the time left is computed."""
+        return self.estimate_s()
+
     def needs(self) -> str | None:
         """Returns the name of the earlier test whose results it needs, if any."""
         return None

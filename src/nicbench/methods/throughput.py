@@ -46,7 +46,15 @@ from nicbench.methods._rate_columns import (
     zero_loss,
 )
 from nicbench.methods._results import BROADCASTS_NOTE, measure_sizes
-from nicbench.methods._throughput import NEAR_CEILING, SELF_CHECK, SearchChoice, known_rate_values, say_notes
+from nicbench.methods._throughput import (
+    EXPECTED_TRIALS,
+    NEAR_CEILING,
+    SELF_CHECK,
+    TRIALS_IN_TIME,
+    SearchChoice,
+    known_rate_values,
+    say_notes,
+)
 from nicbench.methods._trial_times import RFC_2544_FRAME_BYTES, TrialTimes, missing_sizes
 from nicbench.methods.base import Context, FrameMethod, Promise, Values
 from nicbench.search.base import Ended, Limits, Outcome, highest_load, lowest_load
@@ -112,9 +120,16 @@ class Throughput(FrameMethod):
         search = options.search.model_copy(update={"validation": 0.0})
         return options.model_copy(update={"search": search})
 
+    def expected_s(self) -> float:
+        share = EXPECTED_TRIALS / TRIALS_IN_TIME if self.options.search.kind == "guided" else 1.0
+        return share * self.estimate_s()
+
     def estimate_s(self) -> float:
         """Returns an estimate; at a soft knee nearly all trials may be as long as the validation, mostly only a few."""
         search, trial = self.options.search, self.options.trial
+        time_s = search.time_s(trial, self.points())
+        if time_s is not None:
+            return time_s
         longest = trial.model_copy(update={"duration": search.validation_s(trial.duration) or trial.duration})
         return longest.estimate_s(self.points() * search.maximum_trials)
 

@@ -15,7 +15,7 @@ def list_planned(bench: BenchFile) -> list[tuple[str, float]]:
         for each in (bench.of_turn(turn),)
         for name, estimate_s in (
             (CALIBRATION, plan_calibration(each).estimate_s),
-            *((test.name, test.build().estimate_s()) for test in each.tests),
+            *((test.name, test.build().expected_s()) for test in each.tests),
         )
     ]
 

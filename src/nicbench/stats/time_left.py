@@ -11,6 +11,7 @@ from pydantic import Field
 from nicbench.core.base import Frozen
 from nicbench.core.events import (
     Event,
+    ResultReady,
     RoundBegun,
     RoundFinished,
     RunFinished,
@@ -90,6 +91,7 @@ class TimeLeft:
         self._ended_s = 0.0
         self._current: str | None = None
         self._spent_s = self._sample_s = 0.0
+        self._points = self._points_left = 0
         self._turn = ALONE
 
     def note(self, event: Event) -> None:
@@ -98,13 +100,27 @@ class TimeLeft:
             self._sample_s = event.duration_s
         elif isinstance(event, TurnStarted):
             self._begin(Turn(event.configuration, event.run, event.number, event.of))
+        elif isinstance(event, ResultReady):
+            self._learn(event)
         elif isinstance(event, StageStarted | TestStarted | RunFinished):
             self._ended_s += self._planned_s.get(self._current or "", 0.0)
             self._spent_s, self._sample_s = event.kept_s if isinstance(event, TestStarted) else 0.0, 0.0
+            self._points = self._points_left = (event.results or 0) if isinstance(event, TestStarted) else 0
             part = _estimated_part(event)
             self._current = None if part is None else self._turn.key(part)
         elif isinstance(event, TrialFinished | RoundFinished):
             self._spent_s, self._sample_s = self._spent_s + duration_s(event.sample), 0.0
+
+    def _learn(self, event: ResultReady) -> None:
+        """Takes the time that the points of a test took so far for that of those that are left."""
+        planned_s = self._planned_s.get(self._current or "")
+        if planned_s is None or self._current != self._turn.key(event.test) or self._points_left <= 0:
+            return
+        self._points_left -= 1
+        learnt_s = self._spent_s * self._points / (self._points - self._points_left)
+        self._planned_s[self._current or ""] = learnt_s
+        self._total_s += learnt_s - planned_s
+        self._ends_s = [end_s + learnt_s - planned_s for end_s in self._ends_s]
 
     def _begin(self, turn: Turn) -> None:
         """Begins a turn: those before it count as done, also where a resumed run skipped them."""
@@ -146,7 +162,9 @@ def _estimated_part(event: StageStarted | TestStarted | RunFinished) -> str | No
 
 
 def duration_s(sample: Trial | Round) -> float:
-    """Returns how long a trial or round takes, by what was asked for."""
+    """Returns how long a trial or round took; in older journals, by what was asked for."""
+    if sample.took_s is not None:
+        return sample.took_s
     if isinstance(sample, Round):
         return sample.request.duration_s
     request = sample.request
