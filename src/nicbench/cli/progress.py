@@ -250,7 +250,6 @@ def _trial_line(trial: Trial) -> str:
     verdict = (
         f"adjusted: {reasons}" if trial.verdict.adjusted else "valid" if trial.verdict.valid else f"invalid: {reasons}"
     )
-    verdict = "adjusted" if trial.verdict.adjusted else verdict
     place = f"{trial.test}  {_point(trial.parameters)}{trial.request.purpose}"
     load = load_words(trial.request.load_frames_per_s)
     refused = f", refused {counts.unsent_backpressure}" if counts.unsent_backpressure else ""

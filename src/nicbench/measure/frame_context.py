@@ -346,6 +346,8 @@ def _without_shares(result: Result) -> Result:
     return result.model_copy(update={"values": kept})
 
 
+OVERTIME: Final = 1.001
+"""Frames that were offered for a longer part of the time asked for are counted over the time that it took."""
 _PACE: Final = frozenset({Reason.DISTURBED, Reason.UNSENT})
 """The tester paused or fell short: what it sent counts at the rate at which it was sent."""
 _LOSSES: Final = frozenset({Reason.RECEIVE_OVERRUN, Reason.TRANSMIT_REFUSED, Reason.HARDWARE, Reason.UNLEARNT})
@@ -360,10 +362,10 @@ def sample_of(trial: Trial) -> Sample:
     """
     request, reading = trial.request, trial.reading
     found = set(trial.verdict.reasons) - {Reason.DUT_DISTURBED}
-    health, transmit_ns = reading.health, max(1, reading.transmit_ns)
+    health, transmit_ns, offered_s = reading.health, max(1, reading.transmit_ns), reading.offering_ns / 1e9
     return Sample(
         load_frames_per_s=request.load_frames_per_s or 0.0,
-        duration_s=max(request.duration_s, reading.offering_ns / 1e9),
+        duration_s=request.duration_s if offered_s <= OVERTIME * request.duration_s else offered_s,
         counts=reading.counts,
         may_pass=found <= _PACE | _LOSSES,
         may_fail=found <= _PACE,

@@ -35,6 +35,12 @@ FLOOR_ENOUGH = 0.4
 """The ratio of a floor is known where its interval is no wider than this part of it,"""
 FLOOR_TRIALS = 16
 """or as well as so many trials tell."""
+ENOUGH_TRIALS, ENOUGH_OF_SOFT = 10, 14
+NEARBY = 0.05
+"""So many trials between the ends, or as near beside them as this part of the load, are enough, whatever they show:
+the second where losses begin slowly, and no rate is told,"""
+WIDEST, WIDEST_OF_ONE = 1.6, 1.03
+"""as long as the ends are no further apart than by this factor, where trials disagree and where they do not."""
 AGREEING = 3
 CHANCE = 0.04
 """A sign test leaves this much to chance."""
@@ -143,7 +149,8 @@ class DrivenSearch(Search):
         unvalidated = [zones.every for zones in settled if zones.every is not None and not is_validated(zones, limits)]
         if unvalidated and self._must_validate(recorder, len({one.load_frames_per_s for one in unvalidated})):
             return TrialRequest(unvalidated[0].load_frames_per_s, limits.longest_trial_s)
-        for zones in settled:
+        unsettled = [zones for zones in settled if not has_enough(zones, limits)]
+        for zones in unsettled:
             for gap in open_gaps(zones, limits):
                 load = self.choose(zones, gap, samples, limits)
                 load = max(limits.minimum_load_frames_per_s, min(load, limits.maximum_load_frames_per_s))
@@ -152,7 +159,7 @@ class DrivenSearch(Search):
             telling = None if floor is None else choose_for_floor(floor, samples, limits)
             if telling is not None:
                 return TrialRequest(telling, duration_at(telling, limits))
-        for zones in settled:
+        for zones in unsettled:
             unsure = find_unconfirmed(zones, self.options.trials_per_bound, limits)
             if unsure is not None:
                 return TrialRequest(unsure, duration_at(unsure, limits))
@@ -170,6 +177,21 @@ def duration_at(load_frames_per_s: float, limits: Limits) -> float:
     """Returns how long a trial lasts at this load: as asked for, or longer where it offers too few frames."""
     wanted_s = FRAMES_WANTED / limits.precision / load_frames_per_s
     return max(limits.trial_duration_s, min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf)))
+
+
+def has_enough(zones: Zones, limits: Limits) -> bool:
+    """Returns whether so many trials lie near the ends that further ones would narrow the answer of a DUT whose trials
+    differ by their square root only.
+    """
+    if zones.lower is None or zones.upper is None:
+        return False
+    near = sum(
+        zones.lower * (1.0 - NEARBY) <= vote.load_frames_per_s <= zones.upper * (1.0 + NEARBY)
+        and vote.sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)
+        for vote in zones.votes
+    )
+    widest = WIDEST if zones.disagree else WIDEST_OF_ONE
+    return near >= (ENOUGH_TRIALS if zones.told else ENOUGH_OF_SOFT) and zones.upper <= zones.lower * widest
 
 
 def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:

@@ -127,7 +127,8 @@ class Zones:
     def lower(self) -> float | None:
         """The rate that every trial carried: ``every``, or less where a failed trial near it forwarded less.
 
-        Where losses begin slowly a few passes are chance: until there are more, that is the next lower load that passed.
+        Where losses begin slowly a few passes are chance: until there are more, that is the next lower load that
+        passed.
         """
         if self.every is None:
             return None
