@@ -70,7 +70,7 @@ class Surroundings:
         counters, view_of = (before.counters, after.counters), self._ledger.view_of_port
         reading = add_ledger(reading, before.dut.drops, after.dut.drops, counters, view_of, receivers)
         reading = add_left_to_kernel(reading, before.dut.left, after.dut.left)
-        update = {
+        update: dict[str, object] = {
             "dut_waiting_share": _waiting_share(before.dut, after.dut),
             "dut_queues": _subtract(before.dut.queues, after.dut.queues),
         }
