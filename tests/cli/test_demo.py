@@ -10,6 +10,7 @@ import pytest
 
 from nicbench.bench_file import examples
 from nicbench.core.errors import NotReadyError, UsageError
+from nicbench.stages import flood
 
 
 def test_without_root_it_names_the_demo_that_needs_none(nicbench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +27,7 @@ def test_a_simulated_device_is_measured_in_the_place_of_no_other_example(example
     assert f"{example}: --simulated measures no other example" in ended.stderr
 
 
-@pytest.mark.parametrize(("arguments", "name"), [((), "kernel-forward"), (("--simulated",), "simulated")])
+@pytest.mark.parametrize(("arguments", "name"), [(("policer",), "policer"), (("--simulated",), "simulated")])
 def test_it_runs_an_example_into_the_folder_of_runs(
     arguments: tuple[str, ...],
     name: str,
@@ -44,6 +45,22 @@ def test_it_runs_an_example_into_the_folder_of_runs(
     assert "`nicbench init` writes a bench file" in ended.stderr
     (folder,) = Path("mine").iterdir()
     assert (folder / "bench.yaml").read_text() == examples.example(name).read_text()
+
+
+def test_without_a_name_the_known_device_gets_a_tenth_of_what_a_flood_showed(
+    nicbench: Any, run_is: Any, finished_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def come_back(*_: object) -> float:
+        return 61_234.5
+
+    run_is(finished_run)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(flood, "flood", come_back)
+    ended = nicbench("demo", "--runs", "mine")
+    assert ended.status == 0
+    assert "a flood came back at 61.23 kpps: the known device passes 6.100 kpps" in ended.stderr
+    (folder,) = Path("mine").iterdir()
+    assert "rate: 6100 pps" in (folder / "bench.yaml").read_text()
 
 
 def test_examples_are_those_that_the_installation_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

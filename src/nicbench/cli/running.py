@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from nicbench.web.beside import LivePage
 
 RunIt = Callable[[BenchFile, RunFolder, Bus, float], Awaitable[Summary]]
+Show = Callable[[Summary], None]
+"""Prints a summary."""
 
 
 async def run_it(
@@ -51,13 +53,14 @@ def conduct(
     with_report: bool = True,
     page: LivePage | None = None,
     run_it: RunIt = run_it,
+    show: Show | None = None,
 ) -> None:
     """Runs ``bench`` in ``folder`` and prints the results. Raises ReportedError where it ended with an error.
 
     ``redact``: redact the run, as `redact` in the bench file does. ``resumed``: the folder existed before, and is kept
     in any case. ``wait_s``: how long to wait for machines that others use.
     ``with_report``: write a report; without it an earlier one stays as it is. ``page``: the live page beside
-    the run, if any.
+    the run, if any. ``show`` prints the results of a run that came to its end, where tables of all are not wanted.
     """
     if redact or bench.redact:
         folder.redact_with(Redactor.of_this_machine())
@@ -79,7 +82,7 @@ def conduct(
         raise ReportedError(CrashError.of(error, folder.path), _partial_summary(bench, folder)) from error
     finally:
         folder.journal.close()
-    conclude(summary, folder, as_json=as_json, with_report=with_report)
+    conclude(summary, folder, as_json=as_json, with_report=with_report, show=show or _print_results)
 
 
 def report_failed(
@@ -97,15 +100,21 @@ def report_failed(
     return ReportedError(_with_next_step(error, bench, folder), partial)
 
 
-def conclude(summary: Summary, folder: RunFolder, *, as_json: bool, with_report: bool) -> None:
+def _print_results(summary: Summary) -> None:
+    print_summary(results(), summary)
+
+
+def conclude(
+    summary: Summary, folder: RunFolder, *, as_json: bool, with_report: bool, show: Show = _print_results
+) -> None:
     """Shows the results of a run that came to its end. ReportedError where one is not what it must be."""
     report = build_report(folder) if with_report else None
     missed = _missed(summary)
     try:
         if missed is not None and not as_json:
-            _print_beside_error(summary)
+            _print_beside_error(summary, show)
         elif not as_json:
-            print_summary(results(), summary)
+            show(summary)
         elif missed is None:  # an error has the summary in the document that it prints
             print_json(summary)
     finally:  # also where nobody reads the results any more
@@ -117,13 +126,13 @@ def conclude(summary: Summary, folder: RunFolder, *, as_json: bool, with_report:
         raise ReportedError(missed, summary)
 
 
-def _print_beside_error(summary: Summary) -> None:
+def _print_beside_error(summary: Summary, show: Show = _print_results) -> None:
     """Prints the results of a run that ends with an error, which is told also where they cannot be written.
 
     Ctrl-C ends the reader of a pipe (``| tee log``) as well.
     """
     with contextlib.suppress(ReaderGoneError, NicbenchError):
-        print_summary(results(), summary)
+        show(summary)
 
 
 def served(folder: RunFolder, *, wanted: bool) -> contextlib.AbstractContextManager[LivePage | None]:
