@@ -50,7 +50,7 @@ def test_a_section_of_another_kind_replaces_the_whole(read: Read) -> None:
     bench = read(text + overlays)
     assert [each.dut.kind for each in bench.configurations] == ["policer", "kernel-forward"]
     assert options(bench, "b", "lab")["mtu"] == 3000
-    search = "  a:\n  b: {tests: {first: {search: {kind: mlr}}}}\n"
+    search = "  a:\n  b: {tests: {first: {search: {kind: step-down}}}}\n"
     (_, b) = read(BASE + search).configurations
     assert b.tests[0].options.search.precision == 0.005  # type: ignore[attr-defined]  # the default, not 2 %
 

@@ -97,7 +97,7 @@ async def test_the_share_of_marks_is_what_is_over_the_rate_and_loss_is_that_of_o
     assert shares["ECT(1)", 50.0] == (0.0, 0.0)
     assert shares["CE", 100.0] == (0.0, 0.0)
     section = sections([one for one in results if one.parameters["part"] == "onset"], {})[0]
-    assert section.sentence == "begins to mark ECT(0) frames at 1.00 to 1.50\u00a0kpps"
+    assert section.sentence == "begins to mark ECT(0) frames at 1.0 to 1.5\u00a0kpps"
 
 
 @pytest.mark.parametrize(("fault", "said"), [
