@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
@@ -54,13 +54,10 @@ def _cases(size: int | str, traffic: Traffic) -> Iterator[tuple[int, tuple[Strea
         yield from ((one.frame_bytes, every) for one in found.sizes)
 
 
-def list_frame_sizes(bench: BenchFile, *, calibrated: bool = False) -> tuple[Size, ...]:
-    """Every frame size and mix of the tests, each once, in the order in which the tests send them; ``calibrated`` are
-    those at which the tester's own limits are measured before the first test.
-    """
-    methods = [test.build() for test in bench.tests]
-    wanted = [one for one in methods if not calibrated or getattr(one, "needs_calibration", False)]
-    written = dict.fromkeys(size for one in wanted for size in one.frame_sizes())
+def list_frame_sizes(bench: BenchFile, *, of: Callable[[Any], bool] = lambda _: True) -> tuple[Size, ...]:
+    """Every frame size and mix of the tests, or ``of`` some methods, each once, in the order in which they are sent."""
+    methods = [method for test in bench.tests if of(method := test.build())]
+    written = dict.fromkeys(size for method in methods for size in method.frame_sizes())
     sizes = (size if isinstance(size, int) else bench.traffic.mix(size) for size in written)
     return tuple(size for size in sizes if size is not None)
 

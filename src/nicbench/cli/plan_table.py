@@ -255,9 +255,8 @@ def _frames_document(bench: BenchFile) -> dict[str, Any]:
     return {
         "tester": {**_plain(bench.tester), "statements": list(bench.tester_kind().statements())},
         "calibration": {
-            "frame_sizes": [size_label(size) for size in calibration.sizes],
-            "ceilings": calibration.ceilings,
-            "latencies": calibration.latencies,
+            "ceilings": [size_label(size) for size in calibration.ceilings],
+            "latencies": [size_label(size) for size in calibration.latencies],
             "estimate_s": calibration.estimate_s,
         },
     }

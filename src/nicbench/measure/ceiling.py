@@ -24,11 +24,9 @@ LOW_LOAD_FRAMES_PER_S = 10_000.0
 LOW_LOAD_S = 0.3
 
 
-def calibration_s(sizes: int, *, ceilings: bool, latencies: bool) -> float:
+def calibration_s(ceilings: int, latencies: int) -> float:
     """Estimate of the time in seconds that ``Ceilings.calibrate`` takes for so many frame sizes."""
-    floods = FLOODS * (FLOOD_S + 3 * SETTLE_S) if ceilings else 0.0
-    timed = LOW_LOAD_S + 3 * SETTLE_S if latencies else 0.0
-    return sizes * (floods + timed)
+    return ceilings * FLOODS * (FLOOD_S + 3 * SETTLE_S) + latencies * (LOW_LOAD_S + 3 * SETTLE_S)
 
 
 class Ceilings:
@@ -55,11 +53,12 @@ class Ceilings:
         self._known: dict[str, float | None] = {}
         self._own_latency: dict[str, Latency | None] = {}
 
-    async def calibrate(self, sizes: Iterable[Size]) -> None:
-        """Ceiling and latency at every one of these sizes; the sink and the cable are laid once for all of them."""
-        every = tuple({size_label(size): size for size in sizes}.values())
-        await self._find_ceilings([size for size in every if size_label(size) not in self._known])
-        await self._find_latencies([size for size in every if size_label(size) not in self._own_latency])
+    async def calibrate(self, ceilings: Iterable[Size], latencies: Iterable[Size]) -> None:
+        """The ceiling and the latency at these sizes; the sink and the cable are laid once for all of them."""
+        of_sizes = ({size_label(size): size for size in sizes}.values() for sizes in (ceilings, latencies))
+        flooded, timed = of_sizes
+        await self._find_ceilings([size for size in flooded if size_label(size) not in self._known])
+        await self._find_latencies([size for size in timed if size_label(size) not in self._own_latency])
 
     async def ceiling_frames_per_s(self, size: Size) -> float | None:
         """Frames per second per port, None where no sink can be had; measured now where it is not known yet."""

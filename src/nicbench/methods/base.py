@@ -337,8 +337,9 @@ class FrameMethod(Method):
 
     measures = "frames"
     gives_points = True
-    needs_calibration: ClassVar[bool] = True
-    """Whether the tester's own limits are measured at its frame sizes before the first test."""
+    needs_ceiling: ClassVar[bool] = True
+    needs_tester_latency: ClassVar[bool] = False
+    """Whether the tester's ceiling, and its own latency, are measured at its frame sizes before the first test."""
     chooses_ways: ClassVar[bool] = False
     """Whether its trials load other ways than all of the pattern alike."""
     takes_broadcasts: ClassVar[bool] = False

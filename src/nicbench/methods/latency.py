@@ -83,6 +83,8 @@ class Latency(FrameMethod):
     """The latency of each frame size at each load."""
 
     kind: ClassVar[str] = "latency"
+    needs_ceiling: ClassVar[bool] = False
+    needs_tester_latency: ClassVar[bool] = True
     takes_broadcasts: ClassVar[bool] = True
     times_one_way: ClassVar[bool] = True
     question: ClassVar[str] = "How long does {subject} delay frames, by frame size and load?"

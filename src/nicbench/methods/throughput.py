@@ -85,7 +85,7 @@ class Throughput(FrameMethod):
 
     kind: ClassVar[str] = "throughput"
     takes_broadcasts: ClassVar[bool] = True
-    needs_calibration: ClassVar[bool] = False
+    needs_ceiling: ClassVar[bool] = False
     question: ClassVar[str] = "How many frames a second does {subject} pass without loss, by frame size?"
 
     class Options(Frozen):

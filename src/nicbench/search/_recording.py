@@ -202,18 +202,19 @@ def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
     load or above: that half of them carry the lower end, or fail at the upper one, is no chance (``CHANCE``). Rates
     that were told and agree, failures that repeat, and a longer trial that validates make that test superfluous.
     """
-    if zones.lower is None or zones.every is None or limits.validation_duration_s is not None:
+    if zones.every is None or zones.none is None or limits.validation_duration_s is not None:
         return None
     told = {id(vote): rate for vote, rate in zones.told}
     full = [vote for vote in zones.votes if vote.sample.duration_s >= limits.trial_duration_s * (1.0 - CLOSE)]
     step = zones.step(limits)
     is_sharp = _agree(zones, limits) or _repeats(zones, limits)
-    if zones.none is not None and zones.upper is not None:
+    lower, upper = zones.lower or 0.0, zones.upper or math.inf
+    if not is_sharp:
         load = zones.none.load_frames_per_s
         near = [vote for vote in full if load * (1.0 - CLOSE) <= vote.load_frames_per_s <= load + step]
-        fails = sum(vote.decision is Decision.FAIL and told.get(id(vote), 0.0) <= zones.upper for vote in near)
+        fails = sum(vote.decision is Decision.FAIL and told.get(id(vote), 0.0) <= upper for vote in near)
         passes = sum(vote.decision is Decision.PASS and load - step < vote.load_frames_per_s for vote in full)
-        if not is_sharp and _chance(fails, 0 if zones.told else passes // 2) > CHANCE:
+        if _chance(fails, 0 if zones.told else passes // 2) > CHANCE:
             return load
     load = zones.every.load_frames_per_s
     near = [vote for vote in full if vote.load_frames_per_s >= load - step]
@@ -221,7 +222,7 @@ def find_unconfirmed(zones: Zones, wanted: int, limits: Limits) -> float | None:
     if passes < (wanted if not zones.goal.loss_ratio and not zones.some else 1):
         return load
     bears = sum(
-        (vote.decision is Decision.PASS and vote.load_frames_per_s >= zones.lower * (1.0 - CLOSE)) or id(vote) in told
+        (vote.decision is Decision.PASS and vote.load_frames_per_s >= lower * (1.0 - CLOSE)) or id(vote) in told
         for vote in full
     )
     fails = sum(vote.decision is Decision.FAIL and vote.load_frames_per_s < load + step for vote in full)

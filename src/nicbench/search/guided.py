@@ -42,7 +42,7 @@ class Guided(DrivenSearch):
     ) -> float:
         lower, upper = gap
         if upper is None:
-            return limits.maximum_load_frames_per_s
+            return _above(zones, lower, samples, limits)
         if lower is None:
             return _below(zones, upper, samples, limits)
         return _inside(zones, lower, upper, samples, limits)
@@ -56,6 +56,14 @@ def _guess(zones: Zones, samples: Sequence[Sample], limits: Limits) -> float | N
         if sample.may_fail and (rate := forwarded_rate(sample, zones.goal, limits)) is not None
     ]
     return min(told)[1] if told else None
+
+
+def _above(zones: Zones, lower: float | None, samples: Sequence[Sample], limits: Limits) -> float:
+    """Returns a load above every trial that decides: the highest, or beside what came back of an open one."""
+    guess = _guess(zones, samples, limits)
+    if guess is None or guess < (lower or 0.0):
+        return limits.maximum_load_frames_per_s
+    return guess * (1.0 - BELOW * limits.precision if lower is None else 1.0 + ABOVE * limits.precision)
 
 
 def _below(zones: Zones, upper: float, samples: Sequence[Sample], limits: Limits) -> float:

@@ -139,39 +139,44 @@ def _check_frame_sizes(bench: BenchFile, facts: TesterFacts) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What will be calibrated; an upper estimate, for a DUT may turn out not to be the sink that its lab lacks."""
+    """At which frame sizes what will be calibrated before the first test; a DUT may turn out not to be the sink that
+    its lab lacks.
+    """
 
-    sizes: tuple[Size, ...]
-    ceilings: bool
-    latencies: bool
+    ceilings: tuple[Size, ...]
+    latencies: tuple[Size, ...]
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The frame sizes, each once."""
+        return tuple(dict.fromkeys((*self.ceilings, *self.latencies)))
 
     @property
     def estimate_s(self) -> float:
         """Time in seconds."""
-        return calibration_s(len(self.sizes), ceilings=self.ceilings, latencies=self.latencies)
+        return calibration_s(len(self.ceilings), len(self.latencies))
 
     def __str__(self) -> str:
         """The plan as a line for the user."""
-        if not self.sizes:
-            return "calibration: only where a rate comes near what the tester sends"
-        if not self.ceilings and not self.latencies:
-            return "no calibration: here nothing can take the DUT's place, so the tester's own limits are not measured"
+        parts = (("ceiling", self.ceilings), ("latency", self.latencies))
         what = " and ".join(
-            name for name, is_measured in (("ceiling", self.ceilings), ("latency", self.latencies)) if is_measured
+            f"{name} at {len(sizes)} frame size{'' if len(sizes) == 1 else 's'}" for name, sizes in parts if sizes
         )
-        sizes = f"{len(self.sizes)} frame size{'' if len(self.sizes) == 1 else 's'}"
+        if not what:
+            return "no calibration before the first test"
         duration = format_duration_s(float(round(self.estimate_s, 1)))
-        return f"calibration before the first test: the tester's own {what} at {sizes}, about {duration}"
+        return f"calibration before the first test: the tester's own {what}, about {duration}"
 
 
 def plan_calibration(bench: BenchFile) -> Calibration:
     """What ``calibrate`` will do."""
     lab = bench.lab.plugin if bench.lab and bench.measures == "frames" else None
-    sizes = list_frame_sizes(bench, calibrated=True)
+    if lab is None:
+        return Calibration((), ())
+    has_sink = lab.has_sink or bench.dut.plugin.can_be_sink
     return Calibration(
-        sizes=sizes,
-        ceilings=lab is not None and bool(sizes) and (lab.has_sink or bench.dut.plugin.can_be_sink),
-        latencies=lab is not None and bool(sizes) and lab.has_cable,
+        ceilings=list_frame_sizes(bench, of=lambda method: method.needs_ceiling) if has_sink else (),
+        latencies=list_frame_sizes(bench, of=lambda method: method.needs_tester_latency) if lab.has_cable else (),
     )
 
 
@@ -189,6 +194,6 @@ def turns_s(bench: BenchFile, turns: Iterable[Turn]) -> float:
 async def calibrate(bench: BenchFile, ceilings: Ceilings, bus: Bus) -> None:
     """Measures what can be measured; a size that is not known beforehand is calibrated when a test comes to it."""
     plan = plan_calibration(bench)
-    if plan.ceilings or plan.latencies:
+    if plan.sizes:
         bus.publish(StageStarted(stage=CALIBRATION, text="calibrating the tester without a DUT"))
-        await ceilings.calibrate(plan.sizes)
+        await ceilings.calibrate(plan.ceilings, plan.latencies)
