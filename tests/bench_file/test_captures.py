@@ -155,6 +155,10 @@ def test_a_test_has_the_sizes_of_the_capture(read: Read, text: str, size: str, m
             6, 53, "the streams have frame sizes of their own",
         ),
         (
+            "traffic: {pcap: three.pcap}\ntests: [{name: a, method: address-caching}]\n",
+            6, 27, "`address-caching` sends frames of its own, and not those of three.pcap",
+        ),
+        (
             "tests: [{name: r, method: replay, captures: [{file: nosuch.pcap}]}]\n",
             5, 53, "nosuch.pcap cannot be read: No such file",
         ),

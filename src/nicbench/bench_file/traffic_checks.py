@@ -18,7 +18,7 @@ from nicbench.core.frame_size import IMIX, STREAMS
 from nicbench.core.headers.tunnels import OverIp, inner_version
 from nicbench.core.pattern import MOST_STREAMS_AT_ONCE, Pattern, Ways, ways_of
 from nicbench.core.registry import find
-from nicbench.core.traffic import StreamSpec, Traffic
+from nicbench.core.traffic import Ability, StreamSpec, Traffic
 from nicbench.hosts.kinds.local import LocalHost
 from nicbench.methods.base import FrameMethod, Method
 from nicbench.testbed.duts.base import Dut, FrameDut
@@ -35,6 +35,7 @@ _NEEDS = {
     "tcp_acknowledgement": ("TCP", "`protocol: tcp`"),
     "tcp_flags": ("TCP", "`protocol: tcp`"),
 }
+_OWN_FRAMES = frozenset({Ability.MAC_ADDRESSES, Ability.COPIES})
 _HEADER_KEYS = (
     "protocol",
     "flows",
@@ -61,6 +62,7 @@ def check_traffic(bench: BenchFile, root: Node) -> Iterator[Problem]:
         yield from _check_tunnels(stream, root, own)
         yield from _check_size(bench.traffic, stream, root, own)
     yield from _check_broadcasts(bench, root)
+    yield from _check_own_frames(bench, root)
     names = tuple(stream.name for stream in streams)
     for index, test in enumerate(bench.tests):
         method = test.build()
@@ -78,6 +80,16 @@ def _check_broadcasts(bench: BenchFile, root: Node) -> Iterator[Problem]:
         if test.method_kind not in takes:
             message = f"the frames of {quote(test.method_kind)} cannot have `broadcasts` among them"
             step = f"remove `broadcasts` under `traffic`, or choose among {', '.join(takes)}"
+            yield Problem(root.position_of(("tests", index, "method")), message, step)
+
+
+def _check_own_frames(bench: BenchFile, root: Node) -> Iterator[Problem]:
+    """Yields tests that would send frames of their own in place of a capture's."""
+    captures = bench.traffic.captures()
+    for index, test in enumerate(bench.tests if captures else ()):
+        if _OWN_FRAMES & test.build().abilities():
+            message = f"{quote(test.method_kind)} sends frames of its own, and not those of {captures[0]}"
+            step = "remove `pcap` under `traffic`, or put the test into a bench file of its own"
             yield Problem(root.position_of(("tests", index, "method")), message, step)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Final
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from nicbench.core.base import Frozen
 from nicbench.core.quantity import FrameBytes
@@ -78,6 +79,33 @@ class SizeSweep(Frozen):
     def __str__(self) -> str:
         steps = f" in steps of {self.step}" if self.step > 1 else ""
         return f"{self.smallest} to {self.largest} bytes in turn{steps}"
+
+
+def _kind_of_mix(written: Any) -> str:
+    return "SizeSweep" if isinstance(written, dict | SizeSweep) else "WeightedSize"
+
+
+MixSizes = Annotated[
+    Annotated[tuple[WeightedSize, ...], Tag("WeightedSize")] | Annotated[SizeSweep, Tag("SizeSweep")],
+    Discriminator(_kind_of_mix),
+]
+"""The sizes of a mix: weighted sizes, or every size in turn; the tags are the names by which errors find the keys."""
+
+
+def check_mix(name: str, sizes: MixSizes) -> None:
+    """Raises ValueError where a mix of the bench file has a name with another meaning, or sizes that make none."""
+    if name in (MINIMUM, MAXIMUM, STREAMS, CAPTURE):
+        raise ValueError(f"`{name}` has a meaning of its own among frame sizes: give the mix another name")
+    if isinstance(sizes, SizeSweep):
+        return
+    if not sizes or len({size.frame_bytes for size in sizes}) < len(sizes):
+        raise ValueError(f"the mix {name} has no sizes, or one of them twice: give each size one weight")
+    weights = [size.weight for size in sizes]
+    if (whole := sum(weights) // math.gcd(*weights)) > MOST_WEIGHT:
+        raise ValueError(
+            f"the weights of the mix {name} add up to {whole}, more than {MOST_WEIGHT}: round them, so that "
+            "they have a common divisor"
+        )
 
 
 class Mix(Frozen):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final, Literal, Self
@@ -10,10 +9,8 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    Discriminator,
     Field,
     PrivateAttr,
-    Tag,
     field_validator,
     model_validator,
 )
@@ -23,16 +20,14 @@ from nicbench.core.capture import CaptureSizes
 from nicbench.core.frame_size import (
     CAPTURE,
     IMIX,
-    MAXIMUM,
-    MINIMUM,
-    MOST_WEIGHT,
     STREAMS,
     FrameSize,
     Mix,
     MixName,
+    MixSizes,
     Size,
     SizeSweep,
-    WeightedSize,
+    check_mix,
     mean_bytes,
 )
 from nicbench.core.headers.fields import LARGEST_PORT, Fields
@@ -67,16 +62,6 @@ def _has_an_ethernet_header(digits: str) -> str:
         raise ValueError(f"{len(digits) // 2} bytes are no frame: an Ethernet header alone has {ETHERNET_HEADER_BYTES}")
     return digits
 
-
-def _kind_of_mix(written: Any) -> str:
-    return "SizeSweep" if isinstance(written, dict | SizeSweep) else "WeightedSize"
-
-
-MixSizes = Annotated[
-    Annotated[tuple[WeightedSize, ...], Tag("WeightedSize")] | Annotated[SizeSweep, Tag("SizeSweep")],
-    Discriminator(_kind_of_mix),
-]
-"""The sizes of a mix: weighted sizes, or every size in turn; the tags are the names by which errors find the keys."""
 
 Tags = Annotated[tuple[VlanId, ...], BeforeValidator(_tags), Field(min_length=1, max_length=2)]
 """One identifier (802.1Q) or two, the outer one first (802.1ad, QinQ)."""
@@ -249,18 +234,7 @@ class Traffic(Frames):
     @model_validator(mode="after")
     def _mixes_are_whole(self) -> Traffic:
         for name, sizes in self.mixes.items():
-            if name in (MINIMUM, MAXIMUM, STREAMS, CAPTURE):
-                raise ValueError(f"`{name}` has a meaning of its own among frame sizes: give the mix another name")
-            if isinstance(sizes, SizeSweep):
-                continue
-            if not sizes or len({size.frame_bytes for size in sizes}) < len(sizes):
-                raise ValueError(f"the mix {name} has no sizes, or one of them twice: give each size one weight")
-            weights = [size.weight for size in sizes]
-            if (whole := sum(weights) // math.gcd(*weights)) > MOST_WEIGHT:
-                raise ValueError(
-                    f"the weights of the mix {name} add up to {whole}, more than {MOST_WEIGHT}: round them, so that "
-                    "they have a common divisor"
-                )
+            check_mix(name, sizes)
         return self
 
     def port_streams(self) -> tuple[StreamSpec, ...]:

@@ -14,7 +14,8 @@ from nicbench.core.round import Figures, Flow, Job, JobOutcome, JobSpec, Machine
 from nicbench.core.table import Column
 from nicbench.methods.base import RoundContext, Values
 from nicbench.stats.limits import FULL_LINK, CpuLoad, FoundLimit, MovedData, full_share, limit_alone, limit_of
-from nicbench.stats.rounds import bits_per_s
+from nicbench.stats.link_sums import find_beyond_links
+from nicbench.stats.rounds import bits_per_s, rate_together
 
 PAYLOAD_RATE: Final = Column(
     value="throughput_bits_per_s",
@@ -113,6 +114,28 @@ def mean(values: Iterable[float | None]) -> float | None:
     """Returns the arithmetic mean; None where a value is missing or there is none."""
     known = list(values)
     return None if not known or any(value is None for value in known) else statistics.fmean(map(float, known))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """The rate of some jobs together in each repetition; None where one is unknown, or its link cannot carry it."""
+
+    bits_per_s: tuple[float | None, ...]
+    contradictions: tuple[str, ...]
+    """What the tools say together and a link cannot carry, each once."""
+
+
+def add_up(context: RoundContext, played: PlayedRounds, names: Collection[str] | None = None) -> Together:
+    """Returns the rate of the loads of these clients together, or of all."""
+    rates: list[float | None] = []
+    contradictions: list[str] = []
+    facts = {end.name: end for end in (*context.clients, *context.servers)}
+    for one in played.rounds:
+        pairs = [(job, outcome) for job, outcome in loads_of(one) if names is None or job.client in names]
+        wrong = list(find_beyond_links(facts, pairs))
+        contradictions += wrong
+        rates.append(None if wrong else rate_together([outcome for _, outcome in pairs]))
+    return Together(tuple(rates), tuple(dict.fromkeys(contradictions)))
 
 
 def spread_of(rates: Sequence[float | None]) -> Values:

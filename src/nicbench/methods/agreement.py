@@ -26,11 +26,11 @@ from nicbench.core.units import format_digits, format_ratio
 from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     PlayedRounds,
+    add_up,
     clients_by_port,
     jobs_of,
     mean,
 )
-from nicbench.methods._together import add_up
 from nicbench.methods.base import RoundContext, RoundMethod, Values
 from nicbench.stats.intervals import Agreement as Answer
 from nicbench.stats.intervals import RatioInterval, agreement, ratio_interval

@@ -26,13 +26,13 @@ from nicbench.methods._round_figures import (
     PORTS_A_JOB,
     ROUND_OVERHEAD_S,
     PlayedRounds,
+    add_up,
     clients_by_port,
     cpu_values,
     find_limit,
     mean,
     mean_retransmissions,
 )
-from nicbench.methods._together import add_up
 from nicbench.methods.base import Objection, RoundContext, RoundMethod, Values
 
 MEAN = "mean"

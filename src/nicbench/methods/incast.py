@@ -33,6 +33,7 @@ from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     SERVER_OWN_CPU,
     PlayedRounds,
+    add_up,
     clients_by_port,
     cpu_values,
     find_limit,
@@ -42,7 +43,6 @@ from nicbench.methods._round_figures import (
     mean_retransmissions,
 )
 from nicbench.methods._tail import MESSAGE_BINS_S, Bins, latency_values, merge_probes, message_tail_values
-from nicbench.methods._together import add_up
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.rounds import REPEATED, bits_per_s
 

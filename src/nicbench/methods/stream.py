@@ -25,6 +25,7 @@ from nicbench.methods._round_figures import (
     ROUND_OVERHEAD_S,
     SERVER_OWN_CPU,
     PlayedRounds,
+    add_up,
     clients_by_port,
     cpu_values,
     find_limit,
@@ -35,7 +36,6 @@ from nicbench.methods._round_figures import (
     mean_retransmissions,
     spread_of,
 )
-from nicbench.methods._together import add_up
 from nicbench.methods._transfers import StreamOptions, Together
 from nicbench.methods.base import Misfit, Objection, RoundContext, RoundMethod, Values
 from nicbench.stats.frames import fairness

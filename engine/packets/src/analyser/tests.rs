@@ -114,18 +114,9 @@ fn a_frame_that_was_under_way_while_the_core_was_shared_is_counted_apart_too() {
 fn a_latency_over_the_wrap_of_the_40_bit_time_is_right() {
     let mut analyser = analyser(2);
     analyser.analyse(1, &frame(2, 0, 0, TIME_MASK - 99), TIME_MASK + 1 + 400);
-    assert_eq!(analyser.outcome(0).latency.minimum_ns, 500);
-}
-
-#[test]
-fn the_latency_of_a_frame_that_was_under_way_for_minutes_is_right() {
-    let mut analyser = analyser(2);
-    for (sequence, latency_s) in [(0, 550), (1, 1030)] {
-        analyser.analyse(1, &frame(2, 0, sequence, 5_000_000_000), (5 + latency_s) * 1_000_000_000);
-    }
+    analyser.analyse(1, &frame(2, 0, 1, 0), 1_030_000_000_000);
     let latency = analyser.outcome(0).latency;
-    assert_eq!((latency.minimum_ns, latency.maximum_ns), (550_000_000_000, 1_030_000_000_000));
-    assert_eq!(analyser.streams()[0].negative, 0);
+    assert_eq!((latency.minimum_ns, latency.maximum_ns), (500, 1_030_000_000_000));
 }
 
 #[test]

@@ -203,12 +203,10 @@ fn find_impossible_option(dut: &SimulatedDut) -> Option<String> {
     if dut.pause_every_s.is_some_and(|seconds| !(1e-6..=86_400.0).contains(&seconds)) {
         return Some("pause_every_s is out of range (1e-6 to 86400)".into());
     }
-    if dut.pause_ns > LONGEST_PAUSE_NS {
-        return Some("pause_ns is longer than an hour".into());
-    }
-    let longest_ns = dut.delay_ns.saturating_add(dut.jitter_ns);
-    (longest_ns > LONGEST_WAY_NS)
-        .then(|| format!("delay_ns and jitter_ns make {longest_ns}, and at most {LONGEST_WAY_NS}"))
+    let way_ns = dut.delay_ns.saturating_add(dut.jitter_ns);
+    let limits = [("pause_ns", dut.pause_ns, LONGEST_PAUSE_NS), ("delay_ns + jitter_ns", way_ns, LONGEST_WAY_NS)];
+    let over = limits.into_iter().find(|(_, value, most)| value > most);
+    over.map(|(name, value, most)| format!("{name} is {value}, and at most {most}"))
 }
 
 /// Opens the ports. The calling thread becomes the worker's.

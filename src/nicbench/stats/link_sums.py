@@ -1,17 +1,14 @@
-"""The rate of jobs that run at once, held against what their links carry."""
+"""What jobs that run at once say of a link together, held against what it carries. Pure."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from nicbench.core.endpoint import EndpointFacts
 from nicbench.core.round import Flow, Job, JobOutcome
 from nicbench.core.units import format_digits
-from nicbench.methods._round_figures import PlayedRounds, loads_of
-from nicbench.methods.base import RoundContext
 from nicbench.stats.rounds import rate_together, span_of
 
 _MARGIN: Final = 0.01
@@ -21,30 +18,11 @@ _SEND_BUFFER_BYTES: Final = 4 * 1024 * 1024
 """What a sender's socket may hold at its end (tcp_wmem), for tools that count only what was sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Together:
-    """The rate of some jobs together in each repetition; None where one is unknown, or its link cannot carry it."""
+def find_beyond_links(facts: Mapping[str, EndpointFacts], pairs: Sequence[tuple[Job, JobOutcome]]) -> Iterator[str]:
+    """Yields a sentence for each direction of a link that carries less than several jobs say together.
 
-    bits_per_s: tuple[float | None, ...]
-    contradictions: tuple[str, ...]
-    """What the tools say together and a link cannot carry, each once."""
-
-
-def add_up(context: RoundContext, played: PlayedRounds, names: Collection[str] | None = None) -> Together:
-    """Returns the rate of the loads of these clients together, or of all."""
-    rates: list[float | None] = []
-    contradictions: list[str] = []
-    for one in played.rounds:
-        pairs = [(job, outcome) for job, outcome in loads_of(one) if names is None or job.client in names]
-        wrong = list(_beyond_links(context, pairs))
-        contradictions += wrong
-        rates.append(None if wrong else rate_together([outcome for _, outcome in pairs]))
-    return Together(tuple(rates), tuple(dict.fromkeys(contradictions)))
-
-
-def _beyond_links(context: RoundContext, pairs: Sequence[tuple[Job, JobOutcome]]) -> Iterator[str]:
-    """Yields a sentence for each direction of a link that carries less than several jobs say together."""
-    facts = {end.name: end for end in (*context.clients, *context.servers)}
+    ``facts`` are of all endpoints, by their names.
+    """
     at_link: dict[tuple[str, bool], list[tuple[Job, JobOutcome]]] = defaultdict(list)
     for job, outcome in pairs:
         for flow in () if outcome.figures is None else outcome.figures.flows:
@@ -63,7 +41,7 @@ def _beyond_links(context: RoundContext, pairs: Sequence[tuple[Job, JobOutcome]]
             )
 
 
-def _links(job: Job, flow: Flow, facts: dict[str, EndpointFacts]) -> Iterator[tuple[str, bool]]:
+def _links(job: Job, flow: Flow, facts: Mapping[str, EndpointFacts]) -> Iterator[tuple[str, bool]]:
     """Yields each link that the flow crosses, by its endpoint, and whether it goes towards the measured host there."""
     client, server = facts.get(job.client), facts.get(job.server or "")
     if client is None or server is None or client.host == server.host:
