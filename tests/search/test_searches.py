@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
+from tests.simulated.worlds import Dut, World
 
 from nicbench.core.registry import find
 from nicbench.core.result import LimitedBy
@@ -11,7 +12,6 @@ from nicbench.search.base import NDR, PDR, Ended, Limits, Sample, Search
 from nicbench.search.guided import Guided
 from nicbench.search.mlr import Mlr, to_package
 from nicbench.search.step_down import StepDown, StepDownOptions
-from tests.simulated.worlds import Dut, World
 
 GOALS = (NDR, PDR)
 every = pytest.mark.parametrize("search", [Guided(), Mlr(), StepDown()], ids=lambda search: search.kind)

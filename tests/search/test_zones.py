@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.simulated.worlds import Dut, World
 
 from nicbench.core.reading import Counts
 from nicbench.core.result import LimitedBy
@@ -12,7 +13,6 @@ from nicbench.search._zones import Decision, decide, find_floor, outcome_of
 from nicbench.search.base import NDR, PDR, Limits, Sample
 from nicbench.search.guided import Guided
 from nicbench.search.mlr import Mlr
-from tests.simulated.worlds import Dut, World
 
 LIMITS = Limits(
     minimum_load_frames_per_s=1.0,

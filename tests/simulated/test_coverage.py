@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from tests.simulated.worlds import CLASSES, World, draw_world
 
 from nicbench.search._recording import Recorder
 from nicbench.search._zones import outcomes_of
@@ -19,7 +20,6 @@ from nicbench.search.base import NDR, PDR, Goal, Limits, Measure, Outcome, Sampl
 from nicbench.search.guided import Guided
 from nicbench.search.mlr import Mlr
 from nicbench.search.step_down import StepDown
-from tests.simulated.worlds import CLASSES, World, draw_world
 
 GOALS = (NDR, PDR)
 BY_CHANCE = ("soft", "linear loss")

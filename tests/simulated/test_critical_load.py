@@ -6,11 +6,11 @@ import random
 from collections.abc import Callable
 
 import pytest
+from tests.simulated.worlds import Dut, World
 
 from nicbench.core.result import LimitedBy
 from nicbench.search._critical_load import Course, CriticalLoadSearch
 from nicbench.search.base import Goal, Limits, Outcome, Sample
-from tests.simulated.worlds import Dut, World
 
 COURSE = Course(total_s=140.0, first_trial_s=5.1, longer_by_s=0.1, pause_s=0.5)
 MAXIMUM = 1e6

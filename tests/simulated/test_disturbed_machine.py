@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.simulated.worlds import Dut, World
 
 from nicbench.core.result import LimitedBy
 from nicbench.search.base import NDR, PDR, Limits, Search
 from nicbench.search.guided import Guided
 from nicbench.search.mlr import Mlr
 from nicbench.search.step_down import StepDown
-from tests.simulated.worlds import Dut, World
 
 TIME_S = 30.0
 

@@ -7,8 +7,8 @@ from base64 import b64encode
 
 import pytest
 
-from nicbench.core.trial import CpuTime, Looks
-from nicbench.stats.looks import SLOW_SHARE, CoreLooks, decode_looks, shared_share, sum_looks
+from nicbench.core.trial import Looks
+from nicbench.stats.looks import SLOW_SHARE, decode_looks, shared_share
 
 
 def looks(shares: bytes, begins_ns: int = -3, slot_ns: int = 10) -> Looks:
@@ -37,28 +37,3 @@ def test_damaged_looks_are_an_error(shares: str) -> None:
 def test_looks_that_unpack_without_end_are_an_error() -> None:
     with pytest.raises(ValueError, match="more than"):
         decode_looks(looks(bytes(2**21)))
-
-
-def core(**seen: float | None) -> CpuTime:
-    times = dict.fromkeys(("user_ns", "nice_ns", "system_ns", "softirq_ns", "irq_ns", "steal_ns", "idle_ns"), 0)
-    return CpuTime.model_validate({"cpu": 1, **times, **seen})
-
-
-def test_the_clock_of_several_cores_is_their_mean_by_looks() -> None:
-    fast = core(speed_samples=300, slow_samples=3, clock_hz=4e9, highest_clock_hz=4e9)
-    slow = core(speed_samples=100, slow_samples=1, clock_hz=2e9, highest_clock_hz=3e9)
-
-    assert sum_looks([fast, slow]) == CoreLooks(
-        looks=400, slow=4, independent=400.0, clock_hz=3.5e9, highest_clock_hz=3.75e9
-    )
-
-
-def test_a_core_whose_clock_is_unknown_does_not_count_for_the_clock() -> None:
-    unknown = core(speed_samples=100, slow_samples=10)
-    known = core(speed_samples=100, slow_samples=0, clock_hz=4e9, highest_clock_hz=4.1e9)
-
-    assert sum_looks([unknown, known, core()]) == CoreLooks(
-        looks=200, slow=10, independent=200.0, clock_hz=4e9, highest_clock_hz=4.1e9
-    )
-    assert sum_looks([unknown]) == CoreLooks(looks=100, slow=10, independent=100.0)
-    assert sum_looks([]) == CoreLooks(looks=0, slow=0)

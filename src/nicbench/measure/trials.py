@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Collection
 
 from nicbench.core.errors import EngineError, NicbenchError
 from nicbench.core.events import TrialFinished, TrialStarted
@@ -22,7 +21,6 @@ from nicbench.measure.samples import Maker, SampleLog, Slot
 from nicbench.measure.surroundings import Surroundings
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
-from nicbench.stats.looks import CoreLooks, sum_looks
 from nicbench.testbed.duts.base import FrameDut
 
 _DYING_S = 0.5
@@ -169,10 +167,6 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         """The names of the tester's ports, by their numbers."""
         return self._setup.port_names
 
-    def looks(self, trial: Trial) -> CoreLooks:
-        """Returns what the looks at the DUT's cores found in a trial."""
-        return looks_at(trial, self._setup.dut_cpus)
-
     @property
     def power(self) -> PowerFacts:
         """The meters of the machines; none where no test asked for them."""
@@ -182,11 +176,6 @@ class TrialMaker(Maker[Trial, TrialRequest]):
     def dut(self) -> FrameDut:
         """The DUT of its trials."""
         return self._setup.dut
-
-
-def looks_at(trial: Trial, cpus: Collection[int]) -> CoreLooks:
-    """Returns what the looks at these CPUs found in a trial."""
-    return sum_looks(cpu for cpu in trial.reading.health.cpus if cpu.cpu in cpus)
 
 
 def _drain_after(trial: Trial) -> float:
