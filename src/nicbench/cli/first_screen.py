@@ -35,7 +35,9 @@ def screen(summary: Summary, trials: Iterable[Trial]) -> str:
 
 
 def known_words(checked: Sequence[Result], culprit: str | None) -> str:
-    """Returns the sentence about the device whose rate is known."""
+    """Returns the sentence about the device whose rate is known; where it was missed without a culprit, with what its
+    search says of itself.
+    """
     if not checked:
         return "the known device was not measured: see the report"
     rates = [rate for each in checked if isinstance(rate := each.values[_RATE], Bounded)]
@@ -46,7 +48,8 @@ def known_words(checked: Sequence[Result], culprit: str | None) -> str:
     if not missed:
         return f"{said}, found {span} at every size: this machine can be measured on"
     sizes = ", ".join(map(_size, missed))
-    why = f": {culprit}" if culprit else ""
+    notes = [note.removeprefix("NDR: ") for each in missed for note in each.disturbances]
+    why = next((f": {one}" for one in (culprit, *notes) if one), "")
     return (
         f"{said}, found {span}, missed at {sizes} bytes{why}; "
         "`sudo nicbench doctor` says what disturbs this machine, and how to end it"
