@@ -90,7 +90,7 @@ def passing_clause(rate: Bounded, goal: Goal, what: str, write: Writer, unit: st
 
 def _bounds_clause(rate: Bounded, write: Writer, unit: str) -> str:
     """Returns what else trials showed: where no load passed, and what happened in between."""
-    sustained = " sustained" if rate.queue is not None else ""
+    sustained = " and without a growing queue" if rate.queue is not None else ""
     if not rate.is_zone:
         if rate.upper is None:
             return sustained

@@ -50,7 +50,8 @@ def _links(job: Job, flow: Flow, facts: Mapping[str, EndpointFacts]) -> Iterator
         return  # a sender's host drops what its link does not take
     is_forward = flow.direction == "forward"
     for end, is_inward in ((client, is_forward), (server, is_forward if server.port is None else not is_forward)):
-        yield from ((name, is_inward) for name in (end.name, end.port) if name in facts and end.port is not None)
+        if end.port is not None:
+            yield from ((name, is_inward) for name in (end.name, end.port) if name in facts)
     if server.port is None and server.name != client.port:
         yield server.name, is_forward
 

@@ -131,7 +131,7 @@ def verdict_text(
         )
     disturbed = sum(1 for result in summary.counted if result.verdict is ResultVerdict.DISTURBED)
     if summary.verdict.is_reliable:
-        return "In every trial behind these results the tester kept its pace and nothing disturbed it."
+        return "No result rests on losses that the tester may have caused."
     if summary.verdict is ResultVerdict.DISTURBED:
         return (
             f"{disturbed} of {len(summary.counted)} results use at least one trial that other work on the machine "
