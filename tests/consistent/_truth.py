@@ -57,9 +57,21 @@ def is_interval_said(cell: str, value: Value, factor: float) -> bool:
     printed = numbers_in(cell)
     if value.passes_nothing or not ends:
         return not printed
+    if value.is_zone:  # its ends stand beside, and here what happened between them
+        ends = [end / factor for end in (value.half, value.some) if end is not None]
+    slack = _slack(value, factor)
     if len(printed) < len(ends):  # both ends are the same at this rounding, or there is one
-        return all(number.is_of(end) for number in printed for end in ends[-1:])
-    return all(number.is_of(end) for number, end in zip(printed, ends, strict=False))
+        return all(_is_near(number, end, slack) for number in printed for end in ends[-1:])
+    return all(_is_near(number, end, slack) for number, end in zip(printed, ends, strict=False))
+
+
+def _slack(value: Bounded, factor: float) -> float:
+    """How far an end may be rounded: by half of the interval's width."""
+    return (value.upper - value.lower) / factor / 2.0 if value.upper is not None and value.lower is not None else 0.0
+
+
+def _is_near(number: Printed, end: float, slack: float) -> bool:
+    return number.is_of(end) or abs(number.value - end) <= slack
 
 
 def is_limit_said(cell: str, value: Value) -> bool:
@@ -88,11 +100,11 @@ def _is_bounded(cell: str, value: Bounded, factor: float) -> bool:
         return not printed
     if ("≥" in cell or "at least" in cell or "line rate" in cell) is not value.at_least and not value.is_line_rate:
         return False
-    allowed = [end / factor for end in (value.value, value.lower, value.upper) if end is not None]
+    ends = (value.value, value.lower, value.upper, value.some, value.half)
+    allowed, slack = [end / factor for end in ends if end is not None], _slack(value, factor)
     printed = numbers_in(cell)
-    if " .. " in cell:
-        return all(any(number.is_of(each) for each in allowed) for number in printed) and _rise(printed)
-    return _is_number(cell, value.value / factor) and (len(printed) == 1 or _all_of(printed, allowed))
+    are_said = bool(printed) and all(any(_is_near(number, each, slack) for each in allowed) for number in printed)
+    return are_said and (" .. " not in cell or _rise(printed))
 
 
 def _is_spread(cell: str, value: Spread, factor: float) -> bool:

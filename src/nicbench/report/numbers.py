@@ -44,11 +44,11 @@ _MOST_DIGITS = 6
 
 def interval_decimals(lower: float, upper: float) -> int:
     """Returns the decimals of the ends of an interval, below 0 for tens: their last digit is worth half its width or
-    less, so that an interval that is known to 20 % has two digits. The upper end has two at least.
+    less, so that an interval that is known to 20 % has two digits. Each end has two at least.
     """
     first = math.floor(math.log10(upper)) if upper > 0 else 0
     wanted = [1 - first] if upper > lower else [_SIGNIFICANT_DIGITS - 1 - first]
-    wanted += [-math.floor(math.log10(lower))] if lower > 0 else []
+    wanted += [1 - math.floor(math.log10(lower))] if lower > 0 else []
     half = (upper - lower) / 2.0 * (1.0 + _ROUNDING_ERROR)
     wanted += [-math.floor(math.log10(half))] if half > 0 else []
     return min(_MOST_DIGITS - 1 - first, max(wanted))
