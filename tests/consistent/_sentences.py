@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
-from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
+from nicbench.core.result import ResultVerdict, Spread
 
 from ._reading import numbers_in, visible_texts
+from ._truth import ends_of, is_near
 from ._whole import Whole
 
 BAD: Final = {
@@ -83,29 +84,18 @@ def sentences_have_the_numbers_of_the_tables(whole: Whole) -> Iterator[str]:
         of_size = [one for one in results if one.parameters.get("frame_bytes") == int(size[1])]
         for found in re.finditer(r"([\d.]+) (pps|kpps|Mpps)(?![^(]*%)", re.sub(r"% of [\d.]+ [kM]?pps", "", text)):
             factor = {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6}[found[2]]
-            rates = list(_rates_of(of_size))
+            rates = [
+                end
+                for one in of_size
+                for name, value in one.values.items()
+                if "frames_per_s" in name
+                for end in ends_of(value)
+            ]
             (number,) = numbers_in(found[1]) or (None,)
             if number is None or number.value == 0.0:  # a DUT that passes nothing has no rate
                 continue
-            is_bound = text[: found.start()].endswith(("less than ", "below "))  # which is rounded up to three digits
-            if is_bound and any(rate / factor <= number.value <= 1.01 * rate / factor for rate in rates):
-                continue
-            if not any(number.is_of(rate / factor) for rate in rates):
+            if not any(is_near(number, rate / factor, slack / factor) for rate, slack in rates):
                 yield f"{found[0]} is no rate of {size[1]} bytes: {text}"
-
-
-def _rates_of(results: Sequence[Result]) -> Iterator[float]:
-    known = []
-    for one in results:
-        for name, value in one.values.items():
-            if "frames_per_s" in name:
-                if isinstance(value, Bounded):
-                    known += [value.value, value.lower, value.upper]
-                elif isinstance(value, Spread):
-                    known += [value.median, value.minimum, value.maximum]
-                elif isinstance(value, int | float):
-                    known.append(value)
-    yield from (float(number) for number in known if number is not None)
 
 
 def every_latency_in_words_has_its_loss(whole: Whole) -> Iterator[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nicbench.core.result import Bounded, Result, ResultVerdict, Spread
+from nicbench.core.result import ResultVerdict
 
 from ._reading import numbers_in, plain
-from ._truth import FACTORS
+from ._truth import FACTORS, ends_of, is_near
 from ._whole import Whole
 
 _ENDS = {"pps": "_frames_per_s", "kpps": "_frames_per_s", "Mpps": "_frames_per_s", "µs": "_ns", "ms": "_ns"}
@@ -48,10 +48,16 @@ def _row_differs(whole: Whole, heads: Sequence[str], cells: Sequence[str]) -> It
         end = _ENDS.get(unit[1]) if unit else None
         if end is None or unit is None:
             continue
-        values = [value / FACTORS[end][unit[1]] for value in _numbers_of(known, end)]
-        text = re.sub(r"\d+ of \d+ runs", "", cell)
-        for number in numbers_in(text):
-            if not any(number.is_of(value) for value in values):
+        factor = FACTORS[end][unit[1]]
+        values = [
+            each
+            for one in known
+            for name, value in one.values.items()
+            if name.removesuffix("_sum_of_ports").endswith(end)
+            for each in ends_of(value)
+        ]
+        for number in numbers_in(re.sub(r"\d+ of \d+ runs", "", cell)):
+            if not any(is_near(number, value / factor, slack / factor) for value, slack in values):
                 yield f"terminal: {cell!r} ({head}) has a number that is none of {cells[at_size]} bytes {named or ''}"
     verdicts = {one.verdict.value for one in known}
     if heads[-1] != "verdict":
@@ -61,16 +67,3 @@ def _row_differs(whole: Whole, heads: Sequence[str], cells: Sequence[str]) -> It
     searched = {one.verdict.value for one in known if one.method == "throughput"}
     if cells[-1] == ResultVerdict.VALID.value and "NDR" in " ".join(heads) and searched - {cells[-1]}:
         yield f"terminal: {cells[at_size]} bytes are valid, and their throughput is {searched}"
-
-
-def _numbers_of(results: Sequence[Result], end: str) -> Iterator[float]:
-    for one in results:
-        for name, value in one.values.items():
-            if not name.removesuffix("_sum_of_ports").endswith(end):
-                continue
-            if isinstance(value, Bounded):
-                yield from (number for number in (value.value, value.lower, value.upper) if number is not None)
-            elif isinstance(value, Spread):
-                yield from (value.median, value.minimum, value.maximum)
-            elif isinstance(value, int | float):
-                yield float(value)

@@ -61,8 +61,8 @@ def is_interval_said(cell: str, value: Value, factor: float) -> bool:
         ends = [end / factor for end in (value.half, value.some) if end is not None]
     slack = _slack(value, factor)
     if len(printed) < len(ends):  # both ends are the same at this rounding, or there is one
-        return all(_is_near(number, end, slack) for number in printed for end in ends[-1:])
-    return all(_is_near(number, end, slack) for number, end in zip(printed, ends, strict=False))
+        return all(is_near(number, end, slack) for number in printed for end in ends[-1:])
+    return all(is_near(number, end, slack) for number, end in zip(printed, ends, strict=False))
 
 
 def _slack(value: Bounded, factor: float) -> float:
@@ -70,7 +70,17 @@ def _slack(value: Bounded, factor: float) -> float:
     return (value.upper - value.lower) / factor / 2.0 if value.upper is not None and value.lower is not None else 0.0
 
 
-def _is_near(number: Printed, end: float, slack: float) -> bool:
+def ends_of(value: Value) -> tuple[tuple[float, float], ...]:
+    """The numbers that may be printed of a value, each with how far it may be rounded."""
+    if isinstance(value, Bounded):
+        ends = (value.value, value.lower, value.upper, value.some, value.half)
+        return tuple((end, _slack(value, 1.0)) for end in ends if end is not None)
+    if isinstance(value, Spread):
+        return tuple((end, 0.0) for end in (value.median, value.minimum, value.maximum))
+    return ((float(value), 0.0),) if isinstance(value, int | float) else ()
+
+
+def is_near(number: Printed, end: float, slack: float) -> bool:
     return number.is_of(end) or abs(number.value - end) <= slack
 
 
@@ -103,7 +113,7 @@ def _is_bounded(cell: str, value: Bounded, factor: float) -> bool:
     ends = (value.value, value.lower, value.upper, value.some, value.half)
     allowed, slack = [end / factor for end in ends if end is not None], _slack(value, factor)
     printed = numbers_in(cell)
-    are_said = bool(printed) and all(any(_is_near(number, each, slack) for each in allowed) for number in printed)
+    are_said = bool(printed) and all(any(is_near(number, each, slack) for each in allowed) for number in printed)
     return are_said and (" .. " not in cell or _rise(printed))
 
 

@@ -14,7 +14,7 @@ import pytest
 from nicbench.cli import summary_table
 from nicbench.core.result import ResultVerdict
 from nicbench.export.formats import junit
-from nicbench.report import cells
+from nicbench.report import cells, zones
 from nicbench.report.answer import sentences
 from nicbench.report.sections import method, results, trials
 from nicbench.report.sections import opening as opening_section
@@ -74,7 +74,7 @@ def _swapped_interval(patch: pytest.MonkeyPatch) -> None:
     def swapped(rate: Any, write: Callable[[float], str]) -> str:
         return f"{write(rate.upper)} to {write(rate.lower)}" if rate.upper and rate.lower else "none"
 
-    patch.setattr(cells, "interval", swapped)
+    patch.setattr(zones, "interval", swapped)
 
 
 def _no_marks(patch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,12 @@ def _fewer_trials(patch: pytest.MonkeyPatch) -> None:
 
 def _another_answer(patch: pytest.MonkeyPatch) -> None:
     writer = sentences.writer
-    patch.setattr(sentences, "writer", lambda column, values: lambda number: writer(column, values)(number * 1.1))
+
+    def higher(column: Any, values: Any) -> Any:
+        own = writer(column, values)
+        return replace(own, nearest=lambda number: own.nearest(number * 1.5))
+
+    patch.setattr(sentences, "writer", higher)
 
 
 def _an_identifier(patch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,10 @@ class Searched(KnownContext):
     ) -> SearchResult:
         self.limits = limits
         rate = Bounded(value=620_000.0, lower=620_000.0, limited_by=LimitedBy.TESTER)
-        outcomes = {goal.name: Outcome(goal=goal.name, outcome="at_least", rate=rate, converged=True) for goal in goals}
-        return SearchResult(outcomes=outcomes, trial_ids=(), traffic_s=1.0, ceiling_frames_per_s=self.learnt)
+        outcomes = {goal.name: Outcome(goal=goal.name, rate=rate, is_settled=True) for goal in goals}
+        return SearchResult(
+            outcomes=outcomes, trial_ids=(), traffic_s=1.0, took_s=1.0, most_sent_frames_per_s=self.learnt or 620_000.0
+        )
 
 
 async def searched(learnt: float | None) -> Result:

@@ -99,8 +99,8 @@ LIMITED = " Limited by the device under test (DUT)."
         (
             QUEUED,
             (
-                "It passes 100.0 kpps of 64-byte frames at the NDR and without a growing queue, and no load from 100.5 kpps on (NDR); a "
-                f"queue of 10 000 frames let 109.7 kpps through 1 s without loss.{LIMITED}"
+                "It passes 100.0 kpps of 64-byte frames at the NDR and without a growing queue, and no load from 100.5 "
+                f"kpps on (NDR); a queue of 10 000 frames let 109.7 kpps through 1 s without loss.{LIMITED}"
             ),
         ),
     ],
