@@ -13,7 +13,7 @@ from nicbench.core.events import Bus, TrialFinished
 from nicbench.run import run
 from nicbench.store.folder import RunFolder
 
-# Little traffic, so that a run takes well under a second; spurious loss and pauses, so that repeats and votes happen.
+# Little traffic, so that a run takes well under a second; pauses, so that trials of the sweep are repeated.
 BENCH = """
 nicbench: 1
 title: Killed and resumed
@@ -24,7 +24,7 @@ lab:
   queue_frames: 16
   delay: 20 us
   tester_ceiling: 120 kpps
-  pause_every: 350 ms
+  pause_every: 200 ms
   pause: 25 ms
 dut: {kind: simulated}
 tests:
@@ -39,6 +39,12 @@ tests:
     loads: [50 %]
     frame_bytes: [64]
     trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}
+  - name: sweep
+    method: load-sweep
+    of: 115 kpps
+    loads: [100 %, 95 %]
+    frame_bytes: [64, 512]
+    trial: {duration: 300 ms, drain: 20 ms, settle: 5 ms}
 """
 
 # Two configurations, twice each: the second DUT loses frames at random at half the capacity.

@@ -126,7 +126,7 @@ def test_killed_in_its_calibration_it_resumes_to_the_same_bytes(
     reference = Reference(whole, 0.0)
     calibration = list(itertools.takewhile(lambda key: key.startswith(("ceiling/", "cable/")), reference.trials))
     ids = [f"t{number:04}" for number in range(1, len(reference.trials) + 1)]
-    assert len(calibration) == 2 * 4, "three floods and a trial over the cable at each of two sizes, before any test"
+    assert len(calibration) == 2 * 3 + 1, "three floods at each of two sizes, and one over the cable, before any test"
     assert [trial.id for trial in whole.journal.trials().values()] == ids
     for write in draw.sample(range(1, 2 * len(calibration)), kills):  # each of them begins or ends one of its trials
         folder = make_folder(tmp_path)

@@ -78,4 +78,4 @@ def test_a_strict_goal_under_rare_loss_ends_with_an_explanation(kind: str, tmp_p
     pdr = result.values["pdr_frames_per_s"]
     assert isinstance(pdr, Bounded)
     assert pdr.value == pytest.approx(20_000, rel=0.06)
-    assert "a loss that comes at any load, not what the DUT can carry" in page
+    assert "of the 64-byte frames at any load" in page

@@ -41,7 +41,7 @@ PASSES_NOTHING = "passes nothing"
 
 
 class LossFloor(Frozen):
-    """A share of the frames that is lost at any load, with its 95 % interval (Poisson, over all trials below the knee).
+    """A share of the frames that is lost at any load up to ``up_to_frames_per_s``, with its 95 % interval (Poisson).
 
     A rate without loss then depends on the length of a trial alone: ``trials`` of ``trial_s`` seconds were counted.
     """
@@ -51,6 +51,7 @@ class LossFloor(Frozen):
     upper: float
     trials: int
     trial_s: float
+    up_to_frames_per_s: float
 
 
 class Queue(Frozen):

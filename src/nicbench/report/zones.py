@@ -117,12 +117,13 @@ def _queue_clause(queue: Queue | None, write: Writer, unit: str) -> str:
 
 
 def _floor_clause(rate: Bounded, floor: LossFloor, goal: Goal, what: str, write: Writer, unit: str) -> str:
+    up_to = f" up to {write.down(floor.up_to_frames_per_s)}{GAP}{unit}"
     trials = f"{format_duration_s(floor.trial_s).replace(' ', GAP)} trials"
     meet = (
         "lose nothing" if not goal.loss_ratio else f"lose at most {format_digits(100 * goal.loss_ratio)}{THIN_SPACE}%"
     )
     return (
-        f"loses {_lost(floor)}{_of_the(what)} at any load; a rate {goal.clause} then depends on the length of the "
+        f"loses {_lost(floor)}{_of_the(what)} at any load{up_to}; a rate {goal.clause} then depends on the length of the "
         f"trial: half of the {trials} {meet} at {number_cell(rate, write)}{GAP}{unit} ({goal.name})"
     )
 

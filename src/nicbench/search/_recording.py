@@ -284,7 +284,6 @@ def choose_for_floor(floor: LossFloor, samples: Sequence[Sample], limits: Limits
     """
     if floor.upper - floor.lower <= FLOOR_ENOUGH * floor.ratio or len(samples) >= FLOOR_TRIALS:
         return None
-    loads = [one.sent_frames_per_s for one in samples if one.counts.loss_ratio <= 1.5 * floor.upper]
-    half = min(loads) / 2.0
+    half = min(one.sent_frames_per_s for one in samples) / 2.0
     is_telling = half * floor.trial_s * floor.ratio >= FLOOR_LOW and half >= limits.minimum_load_frames_per_s
-    return half if is_telling else max(loads)
+    return half if is_telling else floor.up_to_frames_per_s

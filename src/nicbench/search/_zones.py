@@ -23,6 +23,8 @@ from enum import Enum, auto
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Outcome, Sample
 
+BY_CHANCE = 2.0
+"""Losses that exceed what a goal allows by no more than so many deviations of chance decide nothing."""
 SUSTAINED = 0.5
 """A queue that grows by more than this part of the precision, as a share of the load, is not sustained."""
 TELLS_RATE = 0.25
@@ -89,6 +91,8 @@ def decide(sample: Sample, goal: Goal, limits: Limits) -> Vote:
     excess = counts.failed - goal.loss_ratio * counts.offered
     if not sustained:
         excess += sample.queued_share * counts.offered
+    if 0.0 < excess <= BY_CHANCE * math.sqrt(goal.loss_ratio * counts.offered) and sustained:
+        return Vote(Decision.OPEN, sent, sample)
     if excess > sample.held_up_share * counts.intended:
         return Vote(Decision.FAIL, sent, sample)
     raised = sample.load_frames_per_s * (1.0 + sample.longest_pause_share)
@@ -326,7 +330,14 @@ def find_floor(samples: Sequence[Sample], goal: Goal) -> LossFloor | None:
             continue
         lower, upper = _poisson_interval(lost)
         trial_s = min(one.duration_s for one in trials)
-        return LossFloor(ratio=ratio, lower=lower / offered, upper=upper / offered, trials=count, trial_s=trial_s)
+        return LossFloor(
+            ratio=ratio,
+            lower=lower / offered,
+            upper=upper / offered,
+            trials=count,
+            trial_s=trial_s,
+            up_to_frames_per_s=trials[-1].sent_frames_per_s,
+        )
     return None
 
 
