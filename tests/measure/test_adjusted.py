@@ -18,9 +18,7 @@ OVERRUN = PortEvidence(name="t0", receive_overrun=1000, link_changed=False)
 def evidence(slow: int = 5, steal_ns: int = 0, **changes: Any) -> Evidence:
     """Evidence of a trial in which ``slow`` of 500 samples found the DUT's core shared."""
     times = {"user_ns": 0, "nice_ns": 0, "system_ns": 0, "softirq_ns": 900, "irq_ns": 0, "idle_ns": 100}
-    core = CpuTime.model_validate(
-        {"cpu": 1, **times, "steal_ns": steal_ns, "speed_samples": 500, "slow_samples": slow}
-    )
+    core = CpuTime.model_validate({"cpu": 1, **times, "steal_ns": steal_ns, "speed_samples": 500, "slow_samples": slow})
     given = {"transmit_ns": 10**9, "intended": 10**6, "unsent_tester": 0, "dut_cpus": (core,)}
     return Evidence.model_validate(given | changes)
 
