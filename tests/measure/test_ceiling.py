@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nicbench.bench_file import load
 from nicbench.core.events import Bus, CeilingFound, TesterLatencyFound, TrialFinished
 from nicbench.core.frame_size import IMIX, Size
 from nicbench.core.judging import Thresholds
@@ -18,6 +20,7 @@ from nicbench.measure.ceiling import FLOODS, Ceilings
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trials import TrialMaker
+from nicbench.stages.tester import plan_calibration
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
@@ -218,3 +221,35 @@ async def test_where_nothing_can_stand_in_the_duts_place_both_are_unknown(lab: B
     assert await ceilings.ceiling_frames_per_s(64) is None
     assert await ceilings.latency(64) is None
     assert published == []
+
+
+BENCH = """
+nicbench: 1
+title: Calibration
+lab: {{kind: veth}}
+dut: {{kind: kernel-forward}}
+tests: [{tests}]
+"""
+SEARCHED = "{name: rate, method: throughput, frame_bytes: [64, 512]}"
+TIMED = "{name: delay, method: latency, frame_bytes: [512], at: rate}"
+SWEPT = "{name: sweep, method: load-sweep, frame_bytes: [1518], of: line_rate}"
+
+
+@pytest.mark.parametrize(
+    ("tests", "told"),
+    [
+        ((SEARCHED,), "no calibration before the first test"),
+        ((SEARCHED, TIMED), "the tester's own latency at 1 frame size, "),
+        ((SEARCHED, SWEPT), "the tester's own ceiling at 1 frame size, "),
+        ((SEARCHED, TIMED, SWEPT), "the tester's own ceiling at 1 frame size and latency at 1 frame size, "),
+    ],
+    ids=["a search", "latency", "given loads", "all"],
+)
+def test_before_the_first_test_only_what_its_loads_or_latencies_need_is_calibrated(
+    tests: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bench.yaml"
+    file.write_text(BENCH.format(tests=", ".join(tests)))
+    plan = plan_calibration(load(file))
+    assert told in str(plan)
+    assert (plan.estimate_s > 0) is (len(tests) > 1)
