@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nicbench.bench_file import load
 from nicbench.core.events import Bus, CeilingFound, TesterLatencyFound, TrialFinished
-from nicbench.core.frame_size import IMIX
+from nicbench.core.frame_size import IMIX, Size
 from nicbench.core.judging import Thresholds
 from nicbench.core.pattern import Pattern, Ways, ways_of
 from nicbench.core.trial import CALIBRATION, Latency, Purpose, Reading, Trial, TrialRequest
@@ -18,6 +20,7 @@ from nicbench.measure.ceiling import FLOODS, Ceilings
 from nicbench.measure.samples import SampleLog
 from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trials import TrialMaker
+from nicbench.stages.tester import plan_calibration
 from nicbench.testbed.cores import CoreMap
 from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
@@ -84,10 +87,15 @@ def trials_in(published: list[Any]) -> list[Trial]:
     return [event.trial for event in published if isinstance(event, TrialFinished)]
 
 
+async def calibrate(ceilings: Ceilings, *sizes: Size) -> None:
+    """Finds the ceiling and the latency at each size."""
+    await ceilings.calibrate(sizes, sizes)
+
+
 async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_once() -> None:
     lab = Bench()
     ceilings, published = calibration(lab)
-    await ceilings.calibrate([64, 1518, IMIX, 64])
+    await calibrate(ceilings, 64, 1518, IMIX, 64)
     assert lab.laid == ["sink", "cable"]
     trials = trials_in(published)
     assert [trial.test for trial in trials] == [CALIBRATION] * 3 * (FLOODS + 1)
@@ -104,7 +112,7 @@ async def test_every_size_and_mix_is_measured_with_the_sink_and_the_cable_laid_o
 
 async def test_a_cable_that_loses_frames_is_told() -> None:
     ceilings, published = calibration(Bench(), tester=Timed(2500.0, TESTER_MPPS * 1e6))
-    await ceilings.calibrate([64])
+    await calibrate(ceilings, 64)
     (told,) = [event for event in published if isinstance(event, TesterLatencyFound)]
     assert re.search(r"; \d+ of \d+ were lost on it, by the tester or the lab:", told.text)
 
@@ -132,7 +140,7 @@ async def test_frames_that_leave_after_the_sending_and_the_wait_for_them_are_not
 async def test_what_was_calibrated_beforehand_is_not_measured_again_and_other_sizes_are_when_asked_for() -> None:
     lab = Bench()
     ceilings, published = calibration(lab)
-    await ceilings.calibrate([64])
+    await calibrate(ceilings, 64)
     made = len(trials_in(published))
     assert await ceilings.ceiling_frames_per_s(64) == pytest.approx(TESTER_MPPS * 1e6, rel=0.01)
     own = await ceilings.latency(64)
@@ -143,14 +151,29 @@ async def test_what_was_calibrated_beforehand_is_not_measured_again_and_other_si
     assert lab.laid == ["sink", "cable", "sink"]
 
 
+@pytest.mark.parametrize(
+    ("ceilings_at", "latencies_at", "laid", "made"),
+    [((64, 512), (), ["sink"], 2 * FLOODS), ((), (64,), ["cable"], 1), ((), (), [], 0)],
+    ids=["ceilings alone", "latencies alone", "nothing"],
+)
+async def test_only_what_tests_ask_for_is_measured(
+    ceilings_at: tuple[int, ...], latencies_at: tuple[int, ...], laid: list[str], made: int
+) -> None:
+    lab = Bench()
+    ceilings, published = calibration(lab)
+    await ceilings.calibrate(ceilings_at, latencies_at)
+    assert lab.laid == laid
+    assert len(trials_in(published)) == made
+
+
 async def test_a_resumed_calibration_goes_on_where_it_was_and_touches_nothing_where_it_was_complete() -> None:
     ceilings, published = calibration(Bench())
-    await ceilings.calibrate([64, 512])
+    await calibrate(ceilings, 64, 512)
     whole = trials_in(published)
     for kept in range(len(whole) + 1):
         lab = Bench()
         ceilings, published = calibration(lab, {trial.key: trial for trial in whole[:kept]})
-        await ceilings.calibrate([64, 512])
+        await calibrate(ceilings, 64, 512)
         made = trials_in(published)
         assert [(trial.id, trial.key) for trial in made] == [(trial.id, trial.key) for trial in whole[kept:]]
         assert (lab.laid == []) is (kept == len(whole))
@@ -159,10 +182,10 @@ async def test_a_resumed_calibration_goes_on_where_it_was_and_touches_nothing_wh
 
 async def test_a_trial_made_after_a_journal_in_another_order_has_a_number_of_its_own() -> None:
     ceilings, published = calibration(Bench())
-    await ceilings.calibrate([64])
+    await calibrate(ceilings, 64)
     whole = trials_in(published)
     ceilings, published = calibration(Bench(), {trial.key: trial for trial in whole[1:]})
-    await ceilings.calibrate([64])
+    await calibrate(ceilings, 64)
     (made,) = trials_in(published)
     assert made.id not in {trial.id for trial in whole}
 
@@ -194,7 +217,39 @@ async def test_the_testers_own_latency_is_unknown_where_frames_come_back_on_thei
 @pytest.mark.parametrize("lab", [None, Bench(there_is_a_sink=False)], ids=["real ports", "a lab without a sink"])
 async def test_where_nothing_can_stand_in_the_duts_place_both_are_unknown(lab: Bench | None) -> None:
     ceilings, published = calibration(lab)
-    await ceilings.calibrate([64])
+    await calibrate(ceilings, 64)
     assert await ceilings.ceiling_frames_per_s(64) is None
     assert await ceilings.latency(64) is None
     assert published == []
+
+
+BENCH = """
+nicbench: 1
+title: Calibration
+lab: {{kind: veth}}
+dut: {{kind: kernel-forward}}
+tests: [{tests}]
+"""
+SEARCHED = "{name: rate, method: throughput, frame_bytes: [64, 512]}"
+TIMED = "{name: delay, method: latency, frame_bytes: [512], at: rate}"
+SWEPT = "{name: sweep, method: load-sweep, frame_bytes: [1518], of: line_rate}"
+
+
+@pytest.mark.parametrize(
+    ("tests", "told"),
+    [
+        ((SEARCHED,), "no calibration before the first test"),
+        ((SEARCHED, TIMED), "the tester's own latency at 1 frame size, "),
+        ((SEARCHED, SWEPT), "the tester's own ceiling at 1 frame size, "),
+        ((SEARCHED, TIMED, SWEPT), "the tester's own ceiling at 1 frame size and latency at 1 frame size, "),
+    ],
+    ids=["a search", "latency", "given loads", "all"],
+)
+def test_before_the_first_test_only_what_its_loads_or_latencies_need_is_calibrated(
+    tests: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "bench.yaml"
+    file.write_text(BENCH.format(tests=", ".join(tests)))
+    plan = plan_calibration(load(file))
+    assert told in str(plan)
+    assert (plan.estimate_s > 0) is (len(tests) > 1)

@@ -10,9 +10,8 @@ import pytest
 from nicbench.core.errors import HostError
 from nicbench.core.judging import RepeatPolicy
 from nicbench.core.trial import CpuTime, Trial
-from nicbench.measure.frame_context import TrialRepeats
+from nicbench.measure.frame_context import CeilingReached, TrialRepeats
 from nicbench.measure.samples import Repeats
-from nicbench.search.base import CeilingReached
 
 MakeTrial = Callable[..., Trial]
 GAP: dict[str, Any] = {"longest_gap_ns": 50_000_000, "total_gap_ns": 50_000_000}
@@ -112,6 +111,22 @@ async def test_no_repeats_at_all_may_be_asked_for(trial: MakeTrial) -> None:
     tester = FakeTester(trial, GAP)
     assert (await repeats_of(100.0, RepeatPolicy(maximum_repeats=0)).measure(tester.once))[1] is True
     assert tester.made == 1
+
+
+@pytest.mark.parametrize("found", [GAP, {"unsent_tester": 200_000, "sent": 800_000}], ids=["paused", "fell short"])
+async def test_a_trial_of_a_search_is_not_repeated_where_it_still_tells_something(
+    trial: MakeTrial, found: dict[str, Any]
+) -> None:
+    tester = FakeTester(trial, found)
+    used, disturbed = await repeats_of(100.0).measure(tester.once, repeats=False)
+    assert (used.id, disturbed, tester.made) == ("t0", True, 1)
+
+
+@pytest.mark.parametrize("found", [FLAP, {"late": 3}], ids=["link changed", "late frames"])
+async def test_a_trial_of_a_search_that_tells_nothing_is_repeated(trial: MakeTrial, found: dict[str, Any]) -> None:
+    tester = FakeTester(trial, found, found, {})
+    used, disturbed = await repeats_of(0.0).measure(tester.once, repeats=False)
+    assert (used.id, disturbed, tester.made) == ("t2", False, 3)
 
 
 async def test_the_same_shortfall_twice_is_a_ceiling(trial: MakeTrial) -> None:

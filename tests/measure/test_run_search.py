@@ -8,7 +8,7 @@ from nicbench.core.reading import Counts
 from nicbench.core.registry import find
 from nicbench.core.result import LimitedBy
 from nicbench.measure.searching import run_search
-from nicbench.search.base import NDR, CeilingReached, Limits, Sample, Search
+from nicbench.search.base import NDR, Limits, Sample, Search
 
 LIMITS = Limits(
     minimum_load_frames_per_s=1000.0,
@@ -40,17 +40,6 @@ async def test_the_search_finds_the_capacity_through_asynchronous_trials() -> No
     assert outcome.rate.lower is not None
     assert outcome.rate.upper is not None
     assert outcome.rate.lower <= 300_000 <= outcome.rate.upper
-
-
-async def test_a_ceiling_raised_by_a_trial_bounds_the_search() -> None:
-    async def measure(load: float, duration: float) -> Sample:
-        if load > 500_000:
-            raise CeilingReached(500_000)
-        return sample(load, 800_000)
-
-    outcome = (await run_search(guided(), measure, [NDR], LIMITS))["NDR"]
-    assert outcome.outcome == "at_least"
-    assert outcome.rate.limited_by is LimitedBy.TESTER
 
 
 async def test_a_failing_trial_fails_the_search() -> None:

@@ -6,56 +6,18 @@ from collections.abc import Callable
 
 import pytest
 
-from nicbench.core.events import Bus, CeilingFound
 from nicbench.core.judging import Thresholds
-from nicbench.core.pattern import Pattern, ways_of
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
-from nicbench.core.traffic import Traffic
 from nicbench.core.trial import Reading
-from nicbench.measure.ceiling import Ceilings
-from nicbench.measure.frame_context import LiveFrameContext, OfferedTraffic
-from nicbench.measure.samples import SampleLog, TestSetting
-from nicbench.measure.trial_setup import TrialSetup
 from nicbench.measure.trial_verdict import Evidence, judge
-from nicbench.measure.trials import TrialMaker
-from nicbench.methods._throughput import SearchChoice
-from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.frame_loss import FrameLoss
-from nicbench.methods.throughput import Throughput
-from nicbench.testbed.cores import CoreMap
-from nicbench.testbed.duts.simulated import Simulated, SimulatedOptions
 from nicbench.testbed.fake_tester import FakeTester
-from nicbench.testbed.labs.base import Testbed
-from nicbench.tuning.stack import UndoStack
 
-TIMES = TrialTimes(duration=1.0, drain=0.1, settle=0.1)
+from .rig import TIMES, Rig
+
 DUT = 4e6
-ONE_WAY = ways_of(Pattern.ONE_TO_ONE, 2)
 every_search = pytest.mark.parametrize("search", ["guided", "mlr", "step-down"])
 shares = pytest.mark.parametrize("share", [0.6, 0.997, 0.9985])
-
-
-class Rig:
-    """A context with a tester that falls short, and the ceilings that were published."""
-
-    def __init__(self, tester: FakeTester) -> None:
-        self.ceilings: list[CeilingFound] = []
-        bus = Bus()
-        bus.subscribe(lambda event: self.ceilings.append(event) if isinstance(event, CeilingFound) else None)
-        maker = TrialMaker(TrialSetup(tester, Simulated(SimulatedOptions())), Thresholds(), SampleLog({}, bus))
-        testbed = Testbed(
-            tester=None, dut=None, tester_ports=(), dut_ports=(), cores=CoreMap(0, (1,), (), False),  # type: ignore[arg-type]
-            link_bits_per_s=10e9, link_is_nominal=False,
-        )  # fmt: skip
-        ceilings = Ceilings(maker, None, testbed, UndoStack("x", None), ONE_WAY)
-        offered = OfferedTraffic(Traffic(), ONE_WAY, 10e9)
-        self.context = LiveFrameContext(TestSetting("t", 1, 600.0), maker, ceilings, offered)
-
-    async def throughput(self, search: str) -> Result:
-        choice = SearchChoice(kind=search, goals={"NDR": 0.0, "PDR": 0.005}, precision=0.01, trials_per_bound=1)
-        options = Throughput.Options(frame_bytes=(64,), search=choice, trial=TIMES)
-        (result,) = await Throughput("t", options).run(self.context)
-        return self.context.complete(result)
 
 
 def rate_of(result: Result, name: str = "ndr_frames_per_s") -> Bounded:

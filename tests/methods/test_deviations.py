@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nicbench.methods._throughput import SearchChoice
+import pytest
+
+from nicbench.methods._throughput import BESIDE_S, SearchChoice
 from nicbench.methods._trial_times import TrialTimes
 from nicbench.methods.throughput import Throughput
 
@@ -16,8 +18,8 @@ def test_a_search_by_the_letter_of_the_rfc_has_no_deviations() -> None:
     assert deviations(SearchChoice(trials_per_bound=1)) == ()
 
 
-def test_a_majority_of_trials_is_a_deviation() -> None:
-    said = "a bound is settled by the majority of 3 trials, RFC 2544 section 26.1 uses one"
+def test_more_trials_than_one_at_a_load_are_a_deviation() -> None:
+    said = "up to 2 trials confirm each end of the interval, RFC 2544 section 26.1 uses one"
     assert deviations(SearchChoice()) == (said,)
 
 
@@ -42,10 +44,26 @@ def test_a_short_validation_trial_is_one() -> None:
 
 def test_the_time_that_is_said_to_be_the_most_holds_where_every_trial_has_to_be_long() -> None:
     times = TrialTimes(duration=1.0, drain=2.0, settle=5.0)
-    options = Throughput.Options(frame_bytes=(64,), search=SearchChoice(maximum_trials=10), trial=times)
+    search = SearchChoice(kind="step-down", maximum_trials=10)
+    options = Throughput.Options(frame_bytes=(64,), search=search, trial=times)
     assert Throughput("throughput", options).estimate_s() == 10 * 72.0
-    unvalidated = options.model_copy(update={"search": SearchChoice(maximum_trials=10, validation=0.0)})
+    unvalidated = options.model_copy(update={"search": search.model_copy(update={"validation": 0.0})})
     assert Throughput("throughput", unvalidated).estimate_s() == 10 * 13.0
+
+
+@pytest.mark.parametrize("kind", ["guided", "step-down"])
+def test_the_time_that_is_given_is_the_most_for_all_sizes(kind: str) -> None:
+    options = Throughput.Options(frame_bytes=(64, 512), search=SearchChoice(kind=kind, time=60.0))
+    assert Throughput("throughput", options).estimate_s() == 60.0
+
+
+def test_the_default_search_has_time_for_twelve_trials_at_each_size_and_the_validation_of_each_goal() -> None:
+    times = TrialTimes(duration=1.0, drain=0.1, settle=0.1)
+    short = Throughput.Options(frame_bytes=(64, 512), search=SearchChoice(validation=0.0), trial=times)
+    assert Throughput("throughput", short).estimate_s() == pytest.approx(2 * 12 * (1.3 + BESIDE_S))
+    validated = short.model_copy(update={"search": SearchChoice()})
+    longer_s = Throughput("throughput", validated).estimate_s() - Throughput("throughput", short).estimate_s()
+    assert longer_s == pytest.approx(2 * 2 * 60.0)
 
 
 def test_each_frame_size_of_the_rfc_that_is_not_measured_is_named() -> None:

@@ -1,4 +1,4 @@
-"""Throughput: what its result says of the tester's ceiling."""
+"""Throughput: the limits it gives its search, and what its result says of the tester."""
 
 from __future__ import annotations
 
@@ -7,65 +7,95 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from nicbench.core.frame_size import Size
 from nicbench.core.result import Bounded, LimitedBy, Result, ResultVerdict
 from nicbench.core.trial import Reading, TrialRequest
 from nicbench.methods._critical_load import CriticalLoadChoice
 from nicbench.methods._throughput import SearchChoice
 from nicbench.methods.base import SearchResult
 from nicbench.methods.throughput import Throughput
-from nicbench.search.base import Goal, Limits, Outcome, Search
+from nicbench.search.base import Ended, Goal, Limits, Outcome, Search
 
-from .known import KnownContext, run
+from .known import LINE, KnownContext, run
 
 CALIBRATED = 1_010_000.0
+FOUND = 620_000.0
 
 
 class Searched(KnownContext):
-    """Its searches end at a rate that the tester limits, below what calibration had found."""
+    """Its searches find ``FOUND``, with a tester that sent no more than ``sent``."""
 
-    def __init__(self, learnt: float | None) -> None:
+    def __init__(self, sent: float = 1e6, ended: Ended = Ended.SETTLED, took_s: float = 1.0) -> None:
         super().__init__(ceiling=CALIBRATED)
-        self.learnt = learnt
+        self.sent, self.ended, self.took_s = sent, ended, took_s
+        self.limits: list[Limits] = []
+        self.ceilings_asked = 0
 
     def read(self, point: dict[str, Any], request: TrialRequest) -> Reading:
         raise AssertionError("every trial is the search's")
 
+    async def ceiling_frames_per_s(self, size: Size) -> float | None:
+        self.ceilings_asked += 1
+        return await super().ceiling_frames_per_s(size)
+
     async def search(
         self, search: Search, point: dict[str, Any], request: TrialRequest, goals: tuple[Goal, ...], limits: Limits
     ) -> SearchResult:
-        self.limits = limits
-        rate = Bounded(value=620_000.0, lower=620_000.0, limited_by=LimitedBy.TESTER)
-        outcomes = {goal.name: Outcome(goal=goal.name, rate=rate, is_settled=True) for goal in goals}
+        self.limits.append(limits)
+        rate = Bounded(value=FOUND, lower=FOUND, upper=1.003 * FOUND, limited_by=LimitedBy.DUT)
         return SearchResult(
-            outcomes=outcomes, trial_ids=(), traffic_s=1.0, took_s=1.0, most_sent_frames_per_s=self.learnt or 620_000.0
+            outcomes={
+                goal.name: Outcome(goal=goal.name, rate=rate, is_settled=True, ended=self.ended, trials=5)
+                for goal in goals
+            },
+            trial_ids=(),
+            traffic_s=1.0,
+            took_s=self.took_s,
+            most_sent_frames_per_s=self.sent,
         )
 
 
-async def searched(learnt: float | None) -> Result:
-    (result,) = await run(Throughput("t", Throughput.Options(frame_bytes=(64,))), Searched(learnt))
+async def searched(context: Searched, **options: Any) -> Result:
+    (result,) = await run(Throughput("t", Throughput.Options(frame_bytes=(64,), **options)), context)
     return result
 
 
-async def test_the_ceiling_beside_a_rate_is_the_one_that_held_it_down() -> None:
-    assert (await searched(625_000.0)).values["ceiling_frames_per_s"] == 625_000.0
-    assert (await searched(None)).values["ceiling_frames_per_s"] == CALIBRATED
+@pytest.mark.parametrize(
+    ("sent", "ceiling"),
+    [(625_000.0, CALIBRATED), (1e6, None)],
+    ids=["near what the tester sent", "far below it"],
+)
+async def test_the_testers_ceiling_is_measured_where_a_rate_comes_near_what_it_sent(
+    sent: float, ceiling: float | None
+) -> None:
+    context = Searched(sent)
+    assert (await searched(context)).values["ceiling_frames_per_s"] == ceiling
+    assert context.ceilings_asked == (ceiling is not None)
+
+
+async def test_an_interrupted_search_gives_its_rate_so_far_an_incomplete_verdict_and_no_further_trial() -> None:
+    context = Searched(625_000.0, Ended.STOPPED)
+    result = await searched(context)
+    rate = result.values["ndr_frames_per_s"]
+    assert isinstance(rate, Bounded)
+    assert (rate.value, result.verdict, context.ceilings_asked) == (FOUND, ResultVerdict.INCOMPLETE, 0)
 
 
 @pytest.mark.parametrize(
     ("asked", "highest", "limited_by"),
-    [(50_000.0, 50_000.0, LimitedBy.MAXIMUM_LOAD), (2 * CALIBRATED, CALIBRATED, LimitedBy.TESTER)],
-    ids=["below the tester's ceiling", "above it"],
+    [(50_000.0, 50_000.0, LimitedBy.MAXIMUM_LOAD), (2 * LINE, LINE, LimitedBy.LINE_RATE)],
+    ids=["below the line rate", "above it"],
 )
 async def test_no_load_above_the_maximum_is_tried(asked: float, highest: float, limited_by: LimitedBy) -> None:
-    context = Searched(None)
-    options = Throughput.Options(frame_bytes=(64,), search=SearchChoice(maximum_load=asked))
-    await run(Throughput("t", options), context)
-    assert (context.limits.maximum_load_frames_per_s, context.limits.maximum_limited_by) == (highest, limited_by)
+    context = Searched()
+    await searched(context, search=SearchChoice(maximum_load=asked))
+    (limits,) = context.limits
+    assert (limits.maximum_load_frames_per_s, limits.maximum_limited_by) == (highest, limited_by)
 
 
 def test_a_maximum_below_the_minimum_is_refused() -> None:
     with pytest.raises(ValidationError, match="`maximum_load` \\(500 pps\\) is not above `minimum_load`"):
-        SearchChoice(maximum_load=500.0)
+        SearchChoice(maximum_load=500.0, minimum_load=1000.0)
 
 
 @pytest.mark.parametrize(
@@ -88,22 +118,25 @@ def test_a_minimum_load_of_nothing_is_refused(choice: type[SearchChoice] | type[
 
 
 async def test_no_load_below_the_minimum_is_tried_unless_nothing_lies_above_it() -> None:
-    for minimum, lowest in ((1e6, 1e6), (2e6, CALIBRATED / 2)):
-        context = Searched(None)
-        options = Throughput.Options(frame_bytes=(64,), search=SearchChoice(minimum_load=minimum))
-        await run(Throughput("t", options), context)
-        assert context.limits.minimum_load_frames_per_s == lowest
+    for minimum, lowest in ((1e6, 1e6), (2e6, LINE / 2)):
+        context = Searched()
+        await searched(context, search=SearchChoice(minimum_load=minimum))
+        assert context.limits[0].minimum_load_frames_per_s == lowest
+
+
+async def test_the_time_of_a_test_is_shared_by_its_sizes_and_what_one_leaves_is_the_next_ones() -> None:
+    context = Searched(took_s=4.0)
+    options = Throughput.Options(frame_bytes=(64, 512, 1518), search=SearchChoice(time=60.0))
+    await run(Throughput("t", options), context)
+    assert [limits.time_s for limits in context.limits] == [20.0, 28.0, 52.0]
 
 
 async def test_a_tester_that_sends_nothing_leaves_the_result_incomplete_and_says_why() -> None:
-    context = Searched(None)
-    context.ceiling = 0.0
-    (result,) = await run(Throughput("t", Throughput.Options(frame_bytes=(64,))), context)
+    result = await searched(Searched(0.0))
     rate = result.values["ndr_frames_per_s"]
     assert isinstance(rate, Bounded)
     assert (rate.value, rate.limited_by, result.verdict) == (None, LimitedBy.TESTER, ResultVerdict.INCOMPLETE)
-    assert rate.reason_null == result.disturbances[0]
-    assert "its ceiling is 0" in result.disturbances[0]
+    assert rate.reason_null == result.disturbances[0] == "the tester sent nothing"
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ from pydantic import Field
 from nicbench.core.quantity import Ratio
 from nicbench.search._recording import DrivenSearch, Recorder
 from nicbench.search._zones import Zones
-from nicbench.search.base import CLOSE, Goal, Limits, Measure, Outcome, Sample, SearchOptions
+from nicbench.search.base import Goal, Limits, Measure, Outcome, Sample, SearchOptions
 
 REFINEMENT_DIVISOR = 10.0
 """Each refinement divides the step by this."""
+SENT = 0.25
+"""The load that is sent differs from the one that was asked for by less than this part of the precision."""
 
 
 class StepDownOptions(SearchOptions):
@@ -50,7 +52,7 @@ class StepDown(DrivenSearch):
     def run(self, measure: Measure, goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
         """Runs the search as the base does; without refinement, an interval of one step is narrow enough."""
         if not self._steps.refine:
-            coarse = self._steps.step * limits.maximum_load_frames_per_s
+            coarse = (self._steps.step + SENT * limits.precision) * limits.maximum_load_frames_per_s
             limits = limits.model_copy(update={"step_frames_per_s": coarse})
         return super().run(measure, goals, limits)
 
@@ -70,6 +72,7 @@ class StepDown(DrivenSearch):
         step = self._steps.step * limits.maximum_load_frames_per_s
         if lower is None:
             return upper - step
-        while step >= (upper - lower) * (1.0 - CLOSE):
+        room = upper - lower - SENT * limits.precision * upper
+        while step > room:
             step /= REFINEMENT_DIVISOR
-        return upper - max(step, limits.precision * upper)
+        return upper - max(step, min(room, limits.precision * upper))
