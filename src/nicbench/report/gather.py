@@ -201,6 +201,10 @@ def _answers(
         first, *rest = said
         others = of_comparison.details(compared) if compared else of_run.details(tables)
         return first, (*rest, *others)
+    known = of_run.known_devices(summary)
+    measured = [section for section in tables if section.configuration not in known]
+    if known and measured:  # a device of known rate shows what the machine can measure, and competes with nobody
+        return of_run.headline(measured, summary, plan), (*known.values(), *of_run.details(measured), *said)
     if compared:
         return of_comparison.headline(compared), (*of_comparison.details(compared), *said)
     return of_run.headline(tables, summary, plan), (*of_run.details(tables), *said)

@@ -39,6 +39,15 @@ def headline(sections: Sequence[Section], summary: Summary, plan: Plan | None) -
     return "Nothing was measured: the run ended before its first result."
 
 
+def known_devices(summary: Summary) -> dict[str, str]:
+    """Returns the configurations whose device has a known rate, each with a sentence on whether it was found."""
+    checks: dict[str, list[str]] = {}
+    for result in summary.counted:
+        if isinstance(check := result.values.get("self_check"), str):
+            checks.setdefault(result.configuration, []).append(check)
+    return {name: f"“{name}” is a device of known rate: {'; '.join(said)}." for name, said in checks.items()}
+
+
 def in_order(sections: Sequence[Section]) -> list[Section]:
     """Returns the sections in order: searched rates first, then statements about frames at a load, then all others."""
     return sorted(
