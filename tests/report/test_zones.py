@@ -23,7 +23,9 @@ FLOOR = Bounded(
     value=6_900.0,
     lower=6_520.0,
     upper=7_300.0,
-    loss_floor=LossFloor(ratio=1.0e-4, lower=0.97e-4, upper=1.03e-4, trials=40, trial_s=1.0, up_to_frames_per_s=136_000.0),
+    loss_floor=LossFloor(
+        ratio=1.0e-4, lower=0.97e-4, upper=1.03e-4, trials=40, trial_s=1.0, up_to_frames_per_s=136_000.0
+    ),
 )
 NEVER_SURE = Bounded(value=None, upper=57_600.0, some=55_200.0, limited_by=DUT, reason_null="frames were lost")
 LOSSY = Bounded(value=None, reason_null="too much is lost", loss_floor=FLOOR.loss_floor)
@@ -85,7 +87,8 @@ LIMITED = " Limited by the device under test (DUT)."
             FLOOR,
             (
                 "It loses 0.0100 % (0.0097 to 0.0103 %) of the 64-byte frames at any load up to 136.0 kpps; a rate at "
-                "the NDR then depends on the length of the trial: half of the 1 s trials lose nothing at 6.9 kpps (NDR)."
+                "the NDR then depends on the length of the trial: half of the 1 s trials lose nothing at 6.9 kpps "
+                "(NDR)."
             ),
         ),
         (

@@ -123,8 +123,8 @@ def _floor_clause(rate: Bounded, floor: LossFloor, goal: Goal, what: str, write:
         "lose nothing" if not goal.loss_ratio else f"lose at most {format_digits(100 * goal.loss_ratio)}{THIN_SPACE}%"
     )
     return (
-        f"loses {_lost(floor)}{_of_the(what)} at any load{up_to}; a rate {goal.clause} then depends on the length of the "
-        f"trial: half of the {trials} {meet} at {number_cell(rate, write)}{GAP}{unit} ({goal.name})"
+        f"loses {_lost(floor)}{_of_the(what)} at any load{up_to}; a rate {goal.clause} then depends on the length of "
+        f"the trial: half of the {trials} {meet} at {number_cell(rate, write)}{GAP}{unit} ({goal.name})"
     )
 
 
