@@ -48,6 +48,8 @@ FLOOR_RANGE = 1.5
 """The highest load of a floor's trials is at least so many times the lowest."""
 UNLIKELY = 1e-3
 """Trials whose losses differ from one share by a smaller probability have no share in common."""
+SEPARATE = 25
+"""Of so many orders of passes and failures by their load one alone keeps them apart."""
 _DEVIATIONS = 1.96
 
 
@@ -229,11 +231,29 @@ def _find_told(
     rates = [forwarded_rate(vote.sample, goal, limits) for vote in fails]
     if any(rate is None for rate in rates):
         return ()
+    if _collapses(votes, every, goal, limits):
+        return ()
     room = TELLS_RATE * limits.precision
     return tuple(
         (vote, low if low * (1.0 - room) <= rate < low else high if high < rate <= high * (1.0 + room) else rate)
         for vote, rate in zip(fails, rates, strict=True)
         if rate is not None
+    )
+
+
+def _collapses(votes: Sequence[Vote], every: Vote, goal: Goal, limits: Limits) -> bool:
+    """Returns whether the DUT forwards less than it could because it is overloaded: trials that were too much for it
+    forwarded less than all of so many passed that it is no chance of a rate that changes.
+    """
+    load = every.load_frames_per_s
+    rates = [forwarded_rate(vote.sample, goal, limits) for vote in votes if vote.decision is Decision.FAIL]
+    passes = [vote.load_frames_per_s for vote in votes if vote.decision is Decision.PASS]
+    if any(one > load * (1.0 + CLOSE) for one in passes):
+        return False
+    low = sorted(rate for rate in rates if rate is not None and rate < load * (1.0 - limits.precision))
+    return any(
+        math.comb(count + sum(one > rate for one in passes), count) >= SEPARATE
+        for count, rate in enumerate(low, start=1)
     )
 
 
