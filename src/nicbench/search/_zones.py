@@ -175,7 +175,7 @@ class Zones:
         """Returns how near two loads have to be, in frames per second, so that nothing is left to find between them."""
         top = (self.none or self.highest_pass or self.votes[-1]).load_frames_per_s
         step = max(limits.precision * top, limits.step_frames_per_s)
-        if not self.disagree or self.lower is None or self.upper is None:
+        if self.some is None or self.lower is None or self.upper is None:
             return step
         return max(step, ZONE_RESOLUTION * (self.upper - self.lower))
 
