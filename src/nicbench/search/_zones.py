@@ -48,6 +48,8 @@ FLOOR_RANGE = 1.5
 """The highest load of a floor's trials is at least so many times the lowest."""
 UNLIKELY = 1e-3
 """Trials whose losses differ from one share by a smaller probability have no share in common."""
+COLLAPSED = 0.75
+"""A DUT that forwarded less than this part of a load that every trial passed may have collapsed under an overload."""
 SEPARATE = 25
 """Of so many orders of passes and failures by their load one alone keeps them apart."""
 _DEVIATIONS = 1.96
@@ -175,7 +177,10 @@ class Zones:
         """Returns how near two loads have to be, in frames per second, so that nothing is left to find between them."""
         top = (self.none or self.highest_pass or self.votes[-1]).load_frames_per_s
         step = max(limits.precision * top, limits.step_frames_per_s)
-        if self.some is None or self.lower is None or self.upper is None:
+        if not self.disagree or self.lower is None or self.upper is None:
+            return step
+        # More passes, or a failure between them, tell a rate that changes from a collapse (``_collapses``).
+        if self.some is None and self.every is not None and self.lower < COLLAPSED * self.every.load_frames_per_s:
             return step
         return max(step, ZONE_RESOLUTION * (self.upper - self.lower))
 
@@ -250,7 +255,7 @@ def _collapses(votes: Sequence[Vote], every: Vote, goal: Goal, limits: Limits) -
     passes = [vote.load_frames_per_s for vote in votes if vote.decision is Decision.PASS]
     if any(one > load * (1.0 + CLOSE) for one in passes):
         return False
-    low = sorted(rate for rate in rates if rate is not None and rate < load * (1.0 - limits.precision))
+    low = sorted(rate for rate in rates if rate is not None and rate < COLLAPSED * load)
     return any(
         math.comb(count + sum(one > rate for one in passes), count) >= SEPARATE
         for count, rate in enumerate(low, start=1)
