@@ -137,7 +137,7 @@ tests:
   - name: throughput
     method: throughput
     frame_bytes: [64]
-    search: {{goals: {{NDR: 0 %}}, precision: 5 %, maximum_trials: 16, trials_per_bound: 1}}
+    search: {{goals: {{NDR: 0 %}}, precision: 5 %, time: 30 s, trials_per_bound: 1}}
     trial: {{duration: 400 ms, drain: 50 ms, settle: 20 ms}}
   - name: recovery
     method: system-recovery

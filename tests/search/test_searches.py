@@ -170,6 +170,17 @@ def test_a_trial_above_a_load_that_failed_is_not_repeated_for_its_tester() -> No
     assert len(machine.trials) <= 6
 
 
+@every
+@pytest.mark.parametrize("livelock", [5.0, 60.0])
+def test_a_dut_that_collapses_when_it_is_overloaded_keeps_its_rate(search: Search, livelock: float) -> None:
+    """It forwards a twentieth of what it could in every trial above its rate, and passes every load below it."""
+    machine = World(Dut(430_000, livelock=livelock), 1_000_000, 1)
+    rate = search.run(machine.measure, [NDR], limits(precision=0.005))["NDR"].rate
+    assert rate.lower == pytest.approx(430_000, rel=0.005)
+    assert rate.upper == pytest.approx(430_000, rel=0.005)
+    assert rate.some is None
+
+
 def loads_in_thousands(machine: World) -> list[int]:
     return [round(sample.load_frames_per_s / 1000) for sample in machine.trials]
 

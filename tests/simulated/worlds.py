@@ -229,6 +229,10 @@ def _livelock(draw: random.Random, capacity: float) -> Dut:
     return Dut(capacity, livelock=draw.uniform(0.05, 1.0))
 
 
+def _collapse(draw: random.Random, capacity: float) -> Dut:
+    return Dut(capacity, livelock=10.0 ** draw.uniform(0.0, 2.5))
+
+
 def _rare(draw: random.Random, capacity: float) -> Dut:
     return Dut(
         capacity, bursts_per_s=math.exp(-draw.uniform(math.log(100), math.log(1800))), burst=draw.randint(1, 500)
@@ -255,6 +259,7 @@ CLASSES: dict[str, Callable[[random.Random, float], Dut]] = {
     "floor": _floor,
     "queue": _queue,
     "livelock": _livelock,
+    "collapse": _collapse,
     "rare loss": _rare,
     "neighbour": _neighbour,
     "bistable": _bistable,

@@ -50,6 +50,10 @@ FLOOR_RANGE = 1.5
 """The highest load of a floor's trials is at least so many times the lowest."""
 UNLIKELY = 1e-3
 """Trials whose losses differ from one share by a smaller probability have no share in common."""
+COLLAPSED = 0.75
+"""A DUT that forwarded less than this part of a load that every trial passed may have collapsed under an overload."""
+SEPARATE = 25
+"""Of so many orders of passes and failures by their load one alone keeps them apart."""
 _DEVIATIONS = 1.96
 
 
@@ -179,6 +183,9 @@ class Zones:
         step = max(limits.precision * top, limits.step_frames_per_s)
         if not self.disagree or self.lower is None or self.upper is None:
             return step
+        # More passes, or a failure between them, tell a rate that changes from a collapse (``_collapses``).
+        if self.some is None and self.every is not None and self.lower < COLLAPSED * self.every.load_frames_per_s:
+            return step
         return max(step, ZONE_RESOLUTION * (self.upper - self.lower))
 
 
@@ -233,11 +240,29 @@ def _find_told(
     rates = [forwarded_rate(vote.sample, goal, limits) for vote in fails]
     if any(rate is None for rate in rates):
         return ()
+    if _collapses(votes, every, goal, limits):
+        return ()
     room = TELLS_RATE * limits.precision
     return tuple(
         (vote, low if low * (1.0 - room) <= rate < low else high if high < rate <= high * (1.0 + room) else rate)
         for vote, rate in zip(fails, rates, strict=True)
         if rate is not None
+    )
+
+
+def _collapses(votes: Sequence[Vote], every: Vote, goal: Goal, limits: Limits) -> bool:
+    """Returns whether the DUT forwards less than it could because it is overloaded: trials that were too much for it
+    forwarded less than all of so many passed that it is no chance of a rate that changes.
+    """
+    load = every.load_frames_per_s
+    rates = [forwarded_rate(vote.sample, goal, limits) for vote in votes if vote.decision is Decision.FAIL]
+    passes = [vote.load_frames_per_s for vote in votes if vote.decision is Decision.PASS]
+    if any(one > load * (1.0 + CLOSE) for one in passes):
+        return False
+    low = sorted(rate for rate in rates if rate is not None and rate < COLLAPSED * load)
+    return any(
+        math.comb(count + sum(one > rate for one in passes), count) >= SEPARATE
+        for count, rate in enumerate(low, start=1)
     )
 
 
