@@ -81,7 +81,8 @@ def ends_of(value: Value) -> tuple[tuple[float, float], ...]:
 
 
 def is_near(number: Printed, end: float, slack: float) -> bool:
-    return number.is_of(end) or abs(number.value - end) <= slack
+    last_digit = 10.0 ** -len(number.text.partition(".")[2])  # bounds are rounded outwards
+    return number.is_of(end) or abs(number.value - end) <= max(slack, last_digit)
 
 
 def is_limit_said(cell: str, value: Value) -> bool:

@@ -28,7 +28,7 @@ def test_a_datasheet_has_few_pages_and_a_study_twelve_at_most(tmp_path: Path, be
 
 
 def test_all_but_the_first_screen_is_folded(tmp_path: Path) -> None:
-    run = RunFolder.create(tmp_path, BENCH, "Folded")
+    run = RunFolder.create(tmp_path, BENCH.partition("  - name: sweep")[0], "Folded")
     run_whole(run)
     page = report.build(run.path).read_text(encoding="utf-8")
     unfolded = re.sub(r"<details\b(?:(?!<details\b).)*?</details>", "", page, flags=re.DOTALL)

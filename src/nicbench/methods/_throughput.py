@@ -119,7 +119,7 @@ class SearchChoice(Frozen):
             return self.time
         of_trial_s = times.estimate_s(1) + BESIDE_S
         validations_s = len(self.goals) * (self.validation_s(times.duration) or 0.0)
-        return sizes * (TRIALS_IN_TIME * of_trial_s + validations_s)
+        return sizes * (min(TRIALS_IN_TIME, self.maximum_trials) * of_trial_s + validations_s)
 
     def validation_s(self, trial_s: float) -> float | None:
         """Returns the length of the trial that confirms the answer; ``None`` if all are as long or none is wanted."""
