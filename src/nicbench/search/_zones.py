@@ -23,8 +23,6 @@ from enum import Enum, auto
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Outcome, Sample
 
-BY_CHANCE = 2.0
-"""Losses that exceed what a goal allows by no more than so many deviations of chance decide nothing."""
 SUSTAINED = 0.5
 """A queue that grows by more than this part of the precision, as a share of the load, is not sustained."""
 TELLS_RATE = 0.25
@@ -95,8 +93,6 @@ def decide(sample: Sample, goal: Goal, limits: Limits) -> Vote:
     excess = counts.failed - goal.loss_ratio * counts.offered
     if not sustained:
         excess += sample.queued_share * counts.offered
-    if 0.0 < excess <= BY_CHANCE * math.sqrt(goal.loss_ratio * counts.offered) and sustained:
-        return Vote(Decision.OPEN, sent, sample)
     if excess > sample.held_up_share * counts.intended:
         return Vote(Decision.FAIL, sent, sample)
     raised = sample.load_frames_per_s * (1.0 + sample.longest_pause_share)

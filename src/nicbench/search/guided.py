@@ -71,16 +71,25 @@ def _below(zones: Zones, upper: float, samples: Sequence[Sample], limits: Limits
     if all(not sample.counts.received for sample in samples):
         return dead_probe(limits)
     precision, guess = limits.precision, _guess(zones, samples, limits)
-    slight = [sample for sample in samples if 0.0 < sample.counts.loss_ratio <= NEAR_THE_KNEE]
+    slight = [sample for sample in _of_the_dut(samples) if 0.0 < sample.counts.loss_ratio <= NEAR_THE_KNEE]
     failed = sum(sample.duration_s >= limits.trial_duration_s for sample in samples)
     step = precision * 2.0 ** max(0, failed - 1)
     if len(slight) > 1 and _is_alike(*sorted(slight, key=lambda one: one.sent_frames_per_s)[:2]):
         step = 0.5  # a loss at any load, or one that grows slowly: half the load tells them apart
-    knee = guess_knee(samples, zones.goal, limits)
+    knee = guess_knee(_of_the_dut(samples), zones.goal, limits)
     if knee is not None and 0.5 * upper < knee < upper:
         return min(knee, upper * (1.0 - precision))
     stepped = upper * (1.0 - min(0.5, step))
     return stepped if guess is None else min(guess * (1.0 - BELOW * precision), stepped)
+
+
+def _of_the_dut(samples: Sequence[Sample]) -> list[Sample]:
+    """Returns the trials whose losses are more than the tester's pauses explain, and those without."""
+    return [
+        one
+        for one in samples
+        if not one.counts.failed or (one.may_fail and one.counts.failed > one.held_up_share * one.counts.intended)
+    ]
 
 
 def _is_alike(lower: Sample, upper: Sample) -> bool:
@@ -96,7 +105,7 @@ def _inside(zones: Zones, lower: float, upper: float, samples: Sequence[Sample],
     if upper <= lower * (1.0 + NEARLY * precision):
         return middle
     guess = _guess(zones, samples, limits)
-    near = [sample for sample in samples if lower < sample.sent_frames_per_s <= upper * (1.0 + CLOSE)]
+    near = [sample for sample in _of_the_dut(samples) if lower < sample.sent_frames_per_s <= upper * (1.0 + CLOSE)]
     knee = guess_knee(near, zones.goal, limits)
     if knee is not None and lower * (1.0 + precision) < knee < upper * (1.0 - precision):
         return knee
