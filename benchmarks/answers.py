@@ -72,15 +72,17 @@ def trials_of(run: Path) -> dict[str, dict[str, Any]]:
     return {event["trial"]["id"]: event["trial"] for event in events if event["event"] == "trial_finished"}
 
 
-def carried(trial: dict[str, Any]) -> tuple[float, float, bool]:
-    """Returns the load that a trial sent, the rate that came back, and whether the DUT lost nothing."""
+def carried(trial: dict[str, Any]) -> tuple[float, float, bool] | None:
+    """Returns the load that a trial sent, the rate that came back, and whether nothing was lost; None where so little
+    was lost that it may have left in a burst behind a pause of the tester.
+    """
     counts, duration_s = trial["reading"]["counts"], trial["request"]["duration_s"]
     offered = counts["sent"] + counts["unsent_backpressure"]
     lost = counts["lost"] + (counts["corrupted"] or 0) + (counts["unattributed"] or 0) + counts["unsent_backpressure"]
     health = trial["reading"]["health"]
     paused_share = (health["total_gap_ns"] or health["longest_gap_ns"] or 0) / trial["reading"]["transmit_ns"]
-    if lost <= paused_share * counts["intended"]:
-        lost = 0  # what left in a burst behind a pause of the tester is not the DUT's
+    if 0 < lost <= paused_share * counts["intended"]:
+        return None
     return offered / duration_s, (offered - lost) / duration_s, lost == 0
 
 
@@ -90,7 +92,8 @@ def find_faults(result: dict[str, Any], trials: dict[str, dict[str, Any]]) -> It
     full = [trials[name] for name in result["trials"] if name in trials]
     longest = max((trial["request"]["duration_s"] for trial in full), default=0.0)
     frame = 2.0 / longest if longest else 0.0  # a load is no better known than to a frame of a trial at either end
-    seen = [carried(trial) for trial in full if trial["request"]["duration_s"] >= longest * 0.999]
+    told = (carried(trial) for trial in full if trial["request"]["duration_s"] >= longest * 0.999)
+    seen = [one for one in told if one is not None]
     where = f"{result['id']}"
     if rate["lower"] is not None and rate.get("loss_floor") is None:
         if not any(passed and sent >= rate["lower"] - frame for sent, _, passed in seen):
