@@ -85,6 +85,16 @@ def test_a_failure_of_which_only_the_testers_state_is_in_doubt_is_used_last_and_
     outcome = outcome_of([trial(100_000), trial(120_000, 50, is_even=False, held_up_share=0.1)], NDR, LIMITS)
     assert outcome.disturbed
     assert outcome.rate.upper == pytest.approx(120_000)
+    assert outcome.rate.limited_by is None
+
+
+def test_a_tester_that_pauses_shows_no_ceiling_and_one_that_sends_the_same_twice_does() -> None:
+    paused = [trial(1e6, unsent=unsent, is_even=False, held_up_share=0.1) for unsent in (98_000, 97_000)]
+    assert outcome_of(paused, NDR, LIMITS).rate.limited_by is None
+    apart = [trial(1e6, unsent=unsent, is_even=False) for unsent in (98_000, 400_000)]
+    assert outcome_of(apart, NDR, LIMITS).rate.limited_by is None
+    alike = [trial(1e6, unsent=unsent, is_even=False) for unsent in (98_000, 97_000)]
+    assert outcome_of(alike, NDR, LIMITS).rate.limited_by is LimitedBy.TESTER
 
 
 FLOORED = [trial(load, round(load * 1e-4)) for load in (30_000, 60_000, 90_000, 120_000, 136_000)]

@@ -10,7 +10,7 @@ from tests.simulated.worlds import Dut, World
 
 from nicbench.core.result import LimitedBy
 from nicbench.search._critical_load import Course, CriticalLoadSearch
-from nicbench.search.base import Goal, Limits, Outcome, Sample
+from nicbench.search.base import Ended, Goal, Limits, Outcome, Sample
 
 COURSE = Course(total_s=140.0, first_trial_s=5.1, longer_by_s=0.1, pause_s=0.5)
 MAXIMUM = 1e6
@@ -170,3 +170,12 @@ def test_a_tester_that_falls_short_for_a_while_moves_the_critical_load_no_lower(
     assert rate.lower is not None
     assert rate.lower <= 4e5 * 1.001
     assert rate.upper is None or rate.upper >= 4e5
+
+
+def test_an_interrupted_search_concludes_with_its_last_estimate() -> None:
+    search, machine = CriticalLoadSearch(COURSE, 1), World(Dut(4e5, early=1e-3), MAXIMUM, 1)
+    assert search.conclude([], [goal()], limits())["critical"].rate.value is None
+    expected = search.run(machine.measure, [goal()], limits())["critical"]
+    stopped = search.conclude(machine.trials, [goal()], limits())["critical"]
+    assert stopped.rate == expected.rate
+    assert stopped.ended is Ended.STOPPED

@@ -29,8 +29,8 @@ from nicbench.measure.searching import bounds_event, run_search
 from nicbench.measure.tester_shares import TesterShares
 from nicbench.measure.trials import TrialMaker
 from nicbench.methods.base import SearchResult
-from nicbench.search import outcomes_of, share_sent
-from nicbench.search.base import Ended, Goal, Limits, Sample, Search
+from nicbench.search import share_sent
+from nicbench.search.base import Goal, Limits, Sample, Search
 from nicbench.stats.ports import find_telling_trial, port_figures
 from nicbench.stats.shortfalls import describe_share
 
@@ -263,7 +263,7 @@ class LiveFrameContext(LiveContext[Trial, TrialRequest]):
             if not samples:
                 raise
             self._cancelled = cancelled
-            outcomes = outcomes_of(samples, goals, limits, Ended.STOPPED)
+            outcomes = search.conclude(samples, goals, limits)
         most = max((one.sent_frames_per_s for one in samples), default=0.0)
         if any(outcome.rate.limited_by is LimitedBy.TESTER for outcome in outcomes.values()):
             self._publish_ceiling(request.size, most)

@@ -17,7 +17,7 @@ from nicbench.methods._results import Values
 from nicbench.methods._trial_times import Duration, Pause, TrialTimes
 from nicbench.methods.base import Context
 from nicbench.search import COVERAGE, Course, CriticalLoadSearch, Estimate
-from nicbench.search.base import Goal, Limits, Outcome, check_loads, highest_load, lowest_load
+from nicbench.search.base import Ended, Goal, Limits, Outcome, check_loads, highest_load, lowest_load
 
 PART = "critical-load"
 LAST = "estimate"
@@ -114,6 +114,7 @@ async def search_critical_load(
             trials=found.trial_ids,
         )
     )
+    results = results[-1:] if found.is_stopped else results  # an interrupted run ends with the first that is published
     for result in results:
         context.publish(result)
     return results
@@ -242,7 +243,7 @@ def _limit_words(outcome: Outcome, notes: Sequence[str]) -> str | None:
 
 
 def _verdict(outcome: Outcome) -> ResultVerdict:
-    if outcome.trials == 0:
+    if outcome.trials == 0 or outcome.ended is Ended.STOPPED:
         return ResultVerdict.INCOMPLETE
     return ResultVerdict.DISTURBED if outcome.disturbed else ResultVerdict.VALID
 

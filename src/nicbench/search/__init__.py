@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from nicbench.search._recording import share_sent
-from nicbench.search._zones import bounds_so_far, outcomes_of
+from nicbench.search._zones import bounds_so_far
 
 if TYPE_CHECKING:
     from nicbench.search._critical_load import COVERAGE, Course, CriticalLoadSearch, Estimate
 
-__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate", "bounds_so_far", "outcomes_of", "share_sent"]
+__all__ = ["COVERAGE", "Course", "CriticalLoadSearch", "Estimate", "bounds_so_far", "share_sent"]
 
 
 def __getattr__(name: str) -> object:

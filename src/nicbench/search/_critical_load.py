@@ -120,6 +120,15 @@ class CriticalLoadSearch(Search):
         self.notes = find_notes(samples, goal)
         return {goal.name: outcome_of(samples, self.estimates, goal, limits)}
 
+    def conclude(self, samples: Sequence[Sample], goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
+        """Returns the last estimate of a search that was interrupted; none before the first."""
+        (goal,) = goals
+        if not self.estimates:
+            nothing = Bounded(value=None, n=len(samples), reason_null="the run was interrupted before an estimate")
+            return {goal.name: Outcome(goal=goal.name, rate=nothing, is_settled=False, ended=Ended.STOPPED)}
+        outcome = outcome_of(samples, self.estimates, goal, limits)
+        return {goal.name: outcome.model_copy(update={"is_settled": False, "ended": Ended.STOPPED})}
+
 
 def next_load(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: Goal, limits: Limits) -> float:
     """Returns the middle of the possible loads, then the maximum, then twice what came through, then the estimate.

@@ -23,6 +23,8 @@ from enum import Enum, auto
 from nicbench.core.result import PASSES_NOTHING, Bounded, LimitedBy, LossFloor, Queue
 from nicbench.search.base import CLOSE, Ended, Goal, Limits, Outcome, Sample
 
+CEILING_AGREEMENT = 0.03
+"""Two trials in which a tester sent the same rate, but for this part of it, show its ceiling."""
 SUSTAINED = 0.5
 """A queue that grows by more than this part of the precision, as a share of the load, is not sustained."""
 TELLS_RATE = 0.25
@@ -419,7 +421,7 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: End
         value=zones.lower,
         lower=zones.lower,
         upper=zones.upper,
-        limited_by=_find_limit(zones, limits),
+        limited_by=None if disturbed else _find_limit(zones, limits),
         n=len(samples),
         reason_null=_explain_none(samples, zones, goal, limits) if zones.every is None else None,
         some=_find_some(zones),
@@ -454,16 +456,12 @@ def passes_all(zones: Zones, limits: Limits) -> bool:
 def reachable_frames_per_s(samples: Sequence[Sample], limits: Limits) -> float:
     """Returns the highest load that can be offered: the maximum, or what the tester sent when it was asked for more.
 
-    It is known from two trials that were asked for more than they sent, and of which the best sent no more.
+    It is known from two trials that fell short by more than their pauses explain, and sent nearly as much as any.
     """
-    most, short = 0.0, 0
-    for sample in samples:
-        most = max(most, sample.sent_frames_per_s)
-        short += sample.sent_share < 1.0 - limits.precision / 2.0
-    asked = max((one.load_frames_per_s for one in samples), default=0.0)
-    if short >= 2 and asked >= most * (1.0 + limits.precision / 2.0):
-        return min(limits.maximum_load_frames_per_s, most)
-    return limits.maximum_load_frames_per_s
+    most = max((one.sent_frames_per_s for one in samples), default=0.0)
+    short = [one for one in samples if 1.0 - one.sent_share - one.held_up_share > limits.precision / 2.0]
+    alike = [one for one in short if one.sent_frames_per_s >= most * (1.0 - CEILING_AGREEMENT)]
+    return min(limits.maximum_load_frames_per_s, most) if len(alike) > 1 else limits.maximum_load_frames_per_s
 
 
 def open_gaps(zones: Zones, limits: Limits) -> list[tuple[float | None, float | None]]:

@@ -210,3 +210,9 @@ class Search(DescribedPlugin, ABC):
         """Measures until every goal is settled or the trials or the time are spent; returns the outcome of each goal by
         its name.
         """
+
+    def conclude(self, samples: Sequence[Sample], goals: Sequence[Goal], limits: Limits) -> dict[str, Outcome]:
+        """Returns what the trials of a search that was interrupted show so far."""
+        from nicbench.search._zones import outcomes_of  # imported here, as it imports this module
+
+        return outcomes_of(samples, goals, limits, Ended.STOPPED)
