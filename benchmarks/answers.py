@@ -91,7 +91,7 @@ def find_faults(result: dict[str, Any], trials: dict[str, dict[str, Any]]) -> It
     rate = result["values"]["ndr_frames_per_s"]
     full = [trials[name] for name in result["trials"] if name in trials]
     longest = max((trial["request"]["duration_s"] for trial in full), default=0.0)
-    frame = 2.0 / longest if longest else 0.0  # a load is no better known than to a frame of a trial at either end
+    frame = 2.0 / longest if longest else 0.0  # the load of a trial is known to a frame at either end
     told = (carried(trial) for trial in full if trial["request"]["duration_s"] >= longest * 0.999)
     seen = [one for one in told if one is not None]
     where = f"{result['id']}"

@@ -163,7 +163,6 @@ def outcome_of(samples: Sequence[Sample], estimates: Sequence[Estimate], goal: G
         ended=Ended.TIME,
         trials=len(samples),
         disturbed=any(not sample.is_valid for sample in samples),
-        deciding_trial_ids=tuple(name for sample in samples for name in sample.trial_ids),
     )
 
 

@@ -36,6 +36,8 @@ CERTAINLY = 8
 SLIGHT = 1e-3
 ENOUGH = 4
 """So many trials at one load that pass, or fail by few frames, are no chance."""
+SAME_LOAD = 1e-3
+"""Trials whose loads differ relatively by no more were made at one load, but for frames that the tester missed."""
 APART = 0.0025
 """Loads that differ relatively by more are others."""
 ZONE_RESOLUTION = 0.34
@@ -429,7 +431,6 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: End
         shared_core=_is_core_shared(zones),
         queue=find_queue(samples, goal, limits) if zones.every else None,
     )
-    deciding = [one.sample for one in (zones.every, zones.some, zones.none) if one is not None]
     return Outcome(
         goal=goal.name,
         rate=rate,
@@ -440,7 +441,6 @@ def outcome_of(samples: Sequence[Sample], goal: Goal, limits: Limits, ended: End
         disturbed=disturbed,
         wanted_validation_s=None if validated else limits.longest_trial_s,
         misleading_frames_per_s=zones.misleading_frames_per_s,
-        deciding_trial_ids=tuple(name for one in deciding for name in one.trial_ids),
     )
 
 
@@ -539,7 +539,6 @@ def _outcome_of_floor(samples: Sequence[Sample], goal: Goal, floor: LossFloor, z
         ended=ended,
         passed_for_s=_passed_for_s(zones) if rate.value else None,
         trials=len(samples),
-        deciding_trial_ids=tuple(name for one in zones.votes for name in one.sample.trial_ids),
     )
 
 
@@ -552,7 +551,7 @@ def _passed_for_s(zones: Zones) -> float | None:
         vote.sample.duration_s
         for vote in zones.votes
         if vote.decision is Decision.PASS
-        and abs(vote.load_frames_per_s - every.load_frames_per_s) <= CLOSE * 1e3 * (every.load_frames_per_s)
+        and abs(vote.load_frames_per_s - every.load_frames_per_s) <= SAME_LOAD * every.load_frames_per_s
     )
 
 

@@ -184,7 +184,6 @@ class Outcome(Frozen):
     """The duration of the trial that the lower end should have passed, and did not for want of time or trials."""
     misleading_frames_per_s: float | None = None
     """The lowest load that short trials passed and a validation trial failed."""
-    deciding_trial_ids: tuple[str, ...] = ()
 
 
 class SearchOptions(Frozen):
