@@ -63,7 +63,7 @@ def run_once(name: str, folder: Path) -> tuple[float, str, Path]:
     took_s = time.monotonic() - began
     if done.returncode:
         raise SystemExit(f"{name} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return took_s, done.stdout + done.stderr, max(folder.iterdir(), key=lambda path: path.stat().st_mtime)
+    return took_s, done.stdout, max(folder.iterdir(), key=lambda path: path.stat().st_mtime)
 
 
 def trials_of(run: Path) -> dict[str, dict[str, Any]]:
@@ -115,9 +115,6 @@ def find_faults(result: dict[str, Any], trials: dict[str, dict[str, Any]]) -> It
 def find_unprinted(summary: dict[str, Any], printed: str) -> Iterator[str]:
     """Yields ends of zones that the screen does not show."""
     units = {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6}
-    shown = [
-        float(number.replace(",", "")) * units[unit] for number, unit in re.findall(r"([\d.,]+) ([kM]?pps)", printed)
-    ]
     shown = [float(number) * scale for number in re.findall(r"\b\d+(?:\.\d+)?\b", printed) for scale in units.values()]
     for result in summary["results"]:
         rate = result["values"].get("ndr_frames_per_s")
@@ -147,7 +144,7 @@ def main() -> None:
                 summary, trials = json.loads((run / "summary.json").read_text(encoding="utf-8")), trials_of(run)
                 found = [fault for result in summary["results"] if "ndr_frames_per_s" in result["values"]
                          for fault in find_faults(result, trials)]  # fmt: skip
-                found += find_unprinted(summary, printed.partition(": valid\n")[2] or printed)
+                found += find_unprinted(summary, printed)
                 spans = []
                 for result in summary["results"]:
                     rate = result["values"].get("ndr_frames_per_s")

@@ -107,6 +107,11 @@ async def test_repeats_take_no_more_than_their_share_of_the_time(trial: MakeTria
     assert later.made == 1
 
 
+async def test_the_trials_of_a_test_of_a_second_are_repeated_too(trial: MakeTrial) -> None:
+    tester = FakeTester(trial, GAP, {})
+    assert (await repeats_of(1.0).measure(tester.once))[1] is False
+
+
 async def test_no_repeats_at_all_may_be_asked_for(trial: MakeTrial) -> None:
     tester = FakeTester(trial, GAP)
     assert (await repeats_of(100.0, RepeatPolicy(maximum_repeats=0)).measure(tester.once))[1] is True

@@ -196,8 +196,10 @@ class RepeatPolicy(Frozen):
     """The maximum number of repeats of one sample."""
     budget_share: float = Field(default=0.30, ge=0.0, le=1.0)
     """The maximum share of a test's time that is spent on repeats of all its samples."""
+    least_s: float = Field(default=0.0, ge=0.0)
+    """The time for repeats of a test so short that its share would not do for one, seconds."""
     ceiling_agreement: float = Field(default=0.03, gt=0.0, lt=1.0)
 
 
-REPEATS_OF_TRIALS: Final = RepeatPolicy()
+REPEATS_OF_TRIALS: Final = RepeatPolicy(least_s=3.0)
 REPEATS_OF_ROUNDS: Final = RepeatPolicy(maximum_repeats=2)

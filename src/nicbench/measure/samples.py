@@ -173,7 +173,7 @@ class Repeats(Generic[SampleT]):
     def __init__(self, time_budget_s: float, rule: RepeatRule[SampleT], policy: RepeatPolicy | None = None) -> None:
         self._rule = rule
         self._policy = policy if policy is not None else rule.policy
-        self._left_s = time_budget_s * self._policy.budget_share
+        self._left_s = max(time_budget_s * self._policy.budget_share, self._policy.least_s)
         self._is_in_vain = False
         """Whether a repeat that was due failed in the same way: further ones must fit into the time for repeats."""
 
