@@ -96,7 +96,7 @@ tests:
 """
 
 
-async def nothing_told(*_: object) -> dict[str, dict[str, object]]:
+async def nothing_told(*_: object, **__: object) -> dict[str, dict[str, object]]:
     """In the place of ``stages.plan.collect``, whose dozens of commands take longer than the rest of such a run."""
     return {"tester": {}, "dut": {}}
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from tests.simulated.worlds import CLASSES, World, draw_world
+from tests.simulated.worlds import CLASSES, draw_world, holds
 
 from nicbench.search._recording import Recorder
 from nicbench.search._zones import outcomes_of
@@ -41,19 +41,6 @@ class Tally:
         return self.held / self.of
 
 
-def holds(world: World, goal: Goal, outcome: Outcome) -> bool:
-    """Whether the interval of an answer holds the true rate."""
-    rate, (low, high) = outcome.rate, world.truths(goal)
-    frame = 1.5 / max(sample.duration_s for sample in world.trials)
-    if rate.value is None:
-        return rate.loss_floor is not None or (rate.upper is not None and low <= rate.upper)
-    assert rate.lower is not None
-    if rate.upper is None:
-        least = world.reachable * (1.0 - 1.5 * world.precision)
-        return rate.value >= least and low >= least
-    return rate.lower - frame <= high and low <= rate.upper + frame
-
-
 def tally(search: Search, name: str, worlds: range, time_s: float | None = None) -> Tally:
     """Runs a search in worlds of a class."""
     found = Tally()
@@ -65,7 +52,7 @@ def tally(search: Search, name: str, worlds: range, time_s: float | None = None)
         for goal in GOALS:
             outcome = outcomes[goal.name]
             found.of += 1
-            found.held += holds(world, goal, outcome)
+            found.held += holds(world, goal, outcome.rate)
             if outcome.rate.upper and outcome.rate.lower:
                 found.widths.append(1.0 - outcome.rate.lower / outcome.rate.upper)
     return found

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nicbench.core.reading import Counts
-from nicbench.core.result import LimitedBy
+from nicbench.core.result import Bounded, LimitedBy
 from nicbench.search.base import Goal, Limits, Sample
 
 PRECISION = 0.005
@@ -288,3 +288,16 @@ def draw_world(name: str, seed: int) -> World:
     elif name == "paused tester":
         world.pauses = draw.uniform(0.5, 5.0)
     return world
+
+
+def holds(world: World, goal: Goal, rate: Bounded) -> bool:
+    """Whether the interval of an answer holds the true rate."""
+    low, high = world.truths(goal)
+    frame = 1.5 / max(sample.duration_s for sample in world.trials)
+    if rate.value is None:
+        return rate.loss_floor is not None or (rate.upper is not None and low <= rate.upper)
+    assert rate.lower is not None
+    if rate.upper is None:
+        least = world.reachable * (1.0 - 1.5 * world.precision)
+        return rate.value >= least and low >= least
+    return rate.lower - frame <= high and low <= rate.upper + frame

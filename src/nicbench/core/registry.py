@@ -60,6 +60,7 @@ def _find_all(package: str, base: type[Base], folders: tuple[str, ...]) -> dict[
     return found
 
 
+@functools.cache
 def _places(package: str, folders: tuple[str, ...]) -> dict[str, str]:
     """Returns the file of each plug-in by module name, in the package or in a subpackage of it (a theme)."""
     places: dict[str, str] = {}

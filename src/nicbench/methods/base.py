@@ -5,6 +5,7 @@ There are two families: of frames, which a tester sends and counts, and of round
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from abc import ABC, abstractmethod
@@ -277,7 +278,7 @@ class Method(DescribedPlugin, ABC):
         ones of the table, in rows that sum up others where there are such, or else the first number of the result.
         """
         part = result.parameters.get("part")
-        table = next((cls.table_for(one, (result,), {}) for one in cls.tables() if one.part == part), None)
+        table = next((cls.table_for(one, (result,), {}) for one in tables_of(cls) if one.part == part), None)
         if table is not None and table.sums is not None:
             column, word = table.sums
             if word not in (result.values.get(column), result.parameters.get(column)):
@@ -289,7 +290,7 @@ class Method(DescribedPlugin, ABC):
     @classmethod
     def column_of(cls, result: Result, name: str) -> Column | None:
         """Returns the column of a value: its format, and which way it is better; None where no table has it."""
-        tables = sorted(cls.tables(), key=lambda table: table.part != result.parameters.get("part"))
+        tables = sorted(tables_of(cls), key=lambda table: table.part != result.parameters.get("part"))
         every = (column for table in tables for column in cls.table_for(table, (result,), {}).columns)
         column = next((column for column in every if column.value == name), None)
         return column if column is None or column.name is None else column.model_copy(update={"head": column.name})
@@ -330,6 +331,12 @@ class Method(DescribedPlugin, ABC):
     def abilities(self) -> frozenset[Ability]:
         """Returns what the method needs of the tester beyond frames sent at a load and counted."""
         return frozenset()
+
+
+@functools.cache
+def tables_of(method: type[Method]) -> tuple[ResultTable, ...]:
+    """Returns the sections of a method, which are those of every result of it."""
+    return method.tables()
 
 
 class FrameMethod(Method):

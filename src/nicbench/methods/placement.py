@@ -23,7 +23,7 @@ from nicbench.core.round import JobSpec
 from nicbench.core.table import Bars, Column, ResultTable
 from nicbench.methods._placed_context import Layout, PlacedContext, Where, layout_of
 from nicbench.methods._round_figures import SERVER_OWN_CPU
-from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values
+from nicbench.methods.base import Method, Misfit, Objection, RoundContext, RoundMethod, Values, tables_of
 
 REMOTE: Final = "remote"
 _RATE: Final = "throughput_bits_per_s"
@@ -333,7 +333,7 @@ def _inner_kinds() -> dict[str, type[RoundMethod]]:
 
 
 def _main_figures(method: type[RoundMethod]) -> set[str]:
-    return {column.value for table in method.tables() for column in table.columns if column.is_main}
+    return {column.value for table in tables_of(method) for column in table.columns if column.is_main}
 
 
 def _has_figures(found: Result) -> bool:

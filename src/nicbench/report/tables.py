@@ -16,7 +16,7 @@ from nicbench.core.table import Column, FurtherTable, Grid, ResultTable
 from nicbench.core.trial import Trial
 from nicbench.core.turn import DEFAULT
 from nicbench.core.verdict import Reason
-from nicbench.methods.base import Method
+from nicbench.methods.base import Method, tables_of
 from nicbench.report.cells import number_in, text_of, texts, value_of, with_unit
 from nicbench.report.grids import grid_tables
 from nicbench.report.numbers import UNKNOWN
@@ -76,7 +76,7 @@ def sections(
     """
     known = known or RunKnowledge()
     methods = find("nicbench.methods", Method)
-    tables = {(kind, table.part): table for kind, method in methods.items() for table in method.tables()}
+    tables = {(kind, table.part): table for kind, method in methods.items() for table in tables_of(method)}
     grouped: dict[_Group, list[Result]] = {}
     for result in results:
         table = tables.get((result.method, result.parameters.get("part")))
@@ -224,7 +224,7 @@ def _place_in(
 
     def place(item: tuple[_Group, Any]) -> tuple[int, int, int]:
         group, _ = item
-        parts = [table.part for table in methods[group.method].tables()]
+        parts = [table.part for table in tables_of(methods[group.method])]
         return tests[f"{group.method} {group.test}", group.configuration], parts.index(group.part), order[group]
 
     return place
@@ -290,7 +290,7 @@ def compared_grid(grid: Grid, column: Column) -> Grid:
 
 def with_tables() -> frozenset[str]:
     """Returns the methods whose results have a section of their own."""
-    return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if method.tables())
+    return frozenset(kind for kind, method in find("nicbench.methods", Method).items() if tables_of(method))
 
 
 def _rows(

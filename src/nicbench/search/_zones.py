@@ -312,7 +312,7 @@ def _find_some(zones: Zones) -> float | None:
 
 
 def find_half(zones: Zones) -> float | None:
-    """Returns the load that half of the trials carried: below it as many carried less as carried more above it. None
+    """Returns the load between the ends that half of the trials carried: as many carried less as carried more. None
     where no trial contradicts another.
     """
     if not zones.disagree:
@@ -327,7 +327,7 @@ def find_half(zones: Zones) -> float | None:
 
     below = max((load for load in loads if balance(load) <= 0), default=loads[0])
     above = min((load for load in loads if balance(load) >= 0), default=loads[-1])
-    return (below + above) / 2.0
+    return min(max((below + above) / 2.0, zones.lower or 0.0), _find_some(zones) or math.inf)
 
 
 # A share of the frames that is lost at any load.

@@ -21,7 +21,7 @@ from nicbench.core.result import (
     Spread,
     Value,
 )
-from nicbench.methods.base import Method, main_values
+from nicbench.methods.base import Method, main_values, tables_of
 from nicbench.stats.sample import MOST
 from nicbench.store.folder import RunFolder
 from nicbench.store.headline import clean
@@ -218,5 +218,5 @@ def _names_in_tables(result: Result) -> tuple[str, ...]:
     method = find_one("nicbench.methods", Method, result.method)
     if method is None:
         return ()
-    columns = [column for table in method.tables() for column in method.table_for(table, (result,), {}).columns]
+    columns = [column for table in tables_of(method) for column in method.table_for(table, (result,), {}).columns]
     return tuple(dict.fromkeys((*main_values(result), *(column.value for column in columns))))

@@ -10,7 +10,7 @@ from nicbench.core.frame_size import label_of
 from nicbench.core.registry import find
 from nicbench.core.result import PASSES_NOTHING, Bounded, Result, Spread, Summary, Value, name_of_test
 from nicbench.core.table import Column
-from nicbench.methods.base import Method, main_values
+from nicbench.methods.base import Method, main_values, tables_of
 from nicbench.report.cells import number_in, texts, value_of
 from nicbench.report.editors.study import editors_parts
 from nicbench.report.numbers import UNKNOWN
@@ -82,7 +82,7 @@ def _columns(method: str, results: Sequence[Result]) -> list[Column]:
     """Returns a column, with heading and unit, for each value that the method calls a main value or prints in bold."""
     kind = find("nicbench.methods", Method).get(method)
     part = results[0].parameters.get("part")
-    table = next((one for one in (kind.tables() if kind else ()) if one.part == part), None)
+    table = next((one for one in (tables_of(kind) if kind else ()) if one.part == part), None)
     if kind is None or table is None:
         return [Column(value=name, head=name) for name in dict.fromkeys(_main_names(results))]
     fitted = kind.table_for(table, results, {})

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from nicbench.core.registry import find
 from nicbench.core.result import Result, name_of_test
 from nicbench.core.turn import DEFAULT
-from nicbench.methods.base import Method
+from nicbench.methods.base import Method, tables_of
 from nicbench.report.numbers import UNKNOWN
 from nicbench.stats.frames import FiguresOverRuns, SustainedInstances, Target, find_sustained
 from nicbench.stats.frames_runs import INSTANCES, RATE, RUNS, SUM, SUMMARY, FilmRun, TriedPoint, group_by_point
@@ -136,7 +136,7 @@ def editors_parts() -> frozenset[tuple[str, str | None]]:
     """Returns the methods, and the part of each method's results, that are summed up as studies."""
     methods = find("nicbench.methods", Method)
     return frozenset(
-        (kind, table.part) for kind, method in methods.items() for table in method.tables() if table.editors
+        (kind, table.part) for kind, method in methods.items() for table in tables_of(method) if table.editors
     )
 
 

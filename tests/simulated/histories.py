@@ -1,0 +1,613 @@
+"""Whole runs in simulated time: one seed draws a DUT, a tester, what befalls both, and a bench file: a history.
+
+Everything between the bench file and the report is nicbench's own; a ``Stand`` takes the place of tester and DUT, and a
+clock that only trials and sleeping advance that of the machine's. ``find_faults`` says what of a history is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import io
+import json
+import math
+import random
+import re
+import selectors
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+from unittest import mock
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+from rich.console import Console
+from tests.run.simulated_bench import nothing_told
+from tests.simulated.worlds import CLASSES, World, draw_world, holds
+
+from nicbench.bench_file import load
+from nicbench.cli.summary_table import print_summary
+from nicbench.core.errors import NicbenchError
+from nicbench.core.events import Bus, ResultReady, TrialFinished
+from nicbench.core.pattern import Way
+from nicbench.core.reading import Arrivals, Counts
+from nicbench.core.result import Bounded, Result, ResultVerdict, Summary
+from nicbench.core.trial import Health, Latency, PortReading, Reading, StreamReading, Trial, TrialRequest
+from nicbench.report.gather import gather
+from nicbench.run import run
+from nicbench.search.base import NDR, PDR, Goal
+from nicbench.stages import plan as stages_of_plan
+from nicbench.stages import rigs
+from nicbench.store.folder import RunFolder
+from nicbench.testbed.duts.base import Addressing
+from nicbench.testbed.testers.base import During, Tester, TesterFacts
+
+T = TypeVar("T")
+
+# Simulated time.
+
+
+class Clock:
+    """Time that passes where somebody lets it pass; ``thinking`` threads take none."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.thinking = 0
+
+    def monotonic(self) -> float:
+        """In the place of ``time.monotonic``."""
+        return self.now_s
+
+
+class _Waits(selectors.EpollSelector):
+    """Where nothing is to be done before a timer ends, the clock moves on to it."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or timeout == 0:
+            return ready
+        if timeout is None or self._clock.thinking:
+            return super().select(None)  # a thread will wake it
+        self._clock.now_s += timeout
+        return []
+
+
+def run_in_simulated_time(clock: Clock, main: Any) -> Any:
+    """Runs a coroutine to its end; the thread of a search takes no time, whatever the machine is doing."""
+
+    class Answer(concurrent.futures.Future[T]):
+        def result(self, timeout: float | None = None) -> T:
+            clock.thinking -= 1
+            try:
+                return super().result(timeout)
+            finally:
+                clock.thinking += 1
+
+    class Threads(concurrent.futures.ThreadPoolExecutor):
+        def submit(self, do: Any, /, *given: Any, **more: Any) -> Any:
+            def counted() -> Any:
+                clock.thinking += 1
+                try:
+                    return do(*given, **more)
+                finally:
+                    clock.thinking -= 1
+
+            return super().submit(counted)
+
+    answers = SimpleNamespace(Future=Answer)
+    loop = asyncio.SelectorEventLoop(_Waits(clock))
+    loop.set_default_executor(Threads(1))
+    try:
+        with (
+            mock.patch("nicbench.measure.searching.concurrent", SimpleNamespace(futures=answers)),
+            mock.patch.object(time, "monotonic", clock.monotonic),
+        ):
+            return loop.run_until_complete(main)
+    finally:
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
+
+
+# What may befall a tester or a DUT beside what its class is.
+
+
+class Mishap(StrEnum):
+    """Something that breaks a trial: no figure may rest on it as if it had not happened."""
+
+    FLAP = "a link flaps"
+    DEAF = "nothing comes back any more for some seconds"
+    GONE = "nothing comes back any more"
+    LATE = "frames come after the drain"
+    MORE_THAN_SENT = "the tester says that more came back than was sent"
+    NEGATIVE = "the tester says that a negative number was lost"
+    SUM = "the streams do not add up to the total"
+
+
+LIES = (Mishap.MORE_THAN_SENT, Mishap.NEGATIVE, Mishap.SUM)
+
+
+@dataclass
+class Stand(Tester):
+    """The tester and the DUT of a history; ``broken`` are the numbers of the trials in which a mishap took place."""
+
+    clock: Clock
+    world: World
+    delay_s: float = 0.0
+    duplicated: float = 0.0
+    reordered: float = 0.0
+    corrupted: float = 0.0
+    mishap: Mishap | None = None
+    mishap_at: int = 0
+    """The number of the first trial of the mishap."""
+    mishap_for: int = 1
+    deaf_until_s: float = 0.0
+    broken: list[int] = field(default_factory=list)
+    made: int = 0
+
+    async def start(self) -> TesterFacts:
+        return TesterFacts({"engine": {"engine": "stand", "version": "0"}, "ports": []}, 64, 9018, None)
+
+    async def learn(self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...]) -> frozenset[Way]:
+        self.clock.now_s += request.settle_s
+        is_gone = self.mishap is Mishap.GONE and self._is_befallen(self.made)
+        if is_gone or self.clock.now_s < self.deaf_until_s or self.delay_s > request.settle_s:
+            return frozenset((way.transmit, way.receive) for way in addressing)
+        return frozenset()
+
+    def _is_befallen(self, made: int) -> bool:
+        long = math.inf if self.mishap is Mishap.GONE else self.mishap_for
+        return self.mishap is not None and self.mishap_at <= made < self.mishap_at + long
+
+    async def trial(
+        self, number: int, request: TrialRequest, addressing: tuple[Addressing, ...], during: During | None = None
+    ) -> Reading:
+        self.made += 1
+        phases = [(one.load_frames_per_s, one.duration_s) for one in request.phases]
+        load = request.load_frames_per_s if request.load_frames_per_s is not None else self.world.maximum
+        if not phases:
+            seconds = request.duration_s if request.frames is None else request.frames / load
+            phases = [(min(load, self.world.maximum), seconds)]
+        readings = [
+            self._read(index + 1 if request.phases else None, load_there, seconds, request.drain_s)
+            for index, (load_there, seconds) in enumerate(phases)
+        ]
+        streams, health = [one for one, _ in readings], _add_health([one for _, one in readings])
+        seconds = sum(one for _, one in phases)
+        self.clock.now_s += seconds + request.drain_s
+        counts = Counts.sum_of(stream.counts for stream in streams)
+        befallen = self._is_befallen(self.made - 1)
+        if befallen and self.mishap is Mishap.DEAF:
+            self.deaf_until_s = self.clock.now_s + 3.0
+        if befallen or counts.late:
+            self.broken.append(number)
+        if befallen and self.mishap in LIES:
+            counts, streams = _lie(self.mishap, counts, streams)
+        timed = [stream.latency for stream in streams if stream.latency is not None]
+        return Reading(
+            transmit_ns=round(1e9 * seconds),
+            counts=counts,
+            streams=tuple(streams),
+            ports=tuple(
+                PortReading(
+                    name=f"t{port}",
+                    arrived=_arrived(counts) if port else 0,
+                    foreign=0,
+                    stale=0,
+                    corrupted_unattributed=0,
+                    receive_overrun=0,
+                    link_changed=befallen and self.mishap is Mishap.FLAP,
+                )
+                for port in (0, 1)
+            ),
+            latency=timed[0] if len(timed) == 1 else None,
+            health=health,
+        )
+
+    def _read(self, phase: int | None, load: float, seconds: float, drain_s: float) -> tuple[StreamReading, Health]:
+        sample = self.world.measure(load, seconds)
+        befallen, counts = self._is_befallen(self.made - 1), sample.counts
+        draw = np.random.default_rng([self.world.seed, self.made, 7])
+        lost, late, received = counts.lost, 0, counts.received
+        if befallen and self.mishap in (Mishap.FLAP, Mishap.DEAF, Mishap.GONE):
+            share = 1.0 if self.mishap is Mishap.GONE else 0.3
+            dropped = int(share * received)
+            received, lost = received - dropped, lost + dropped
+        latest_s = self.delay_s + (1.0 if befallen and self.mishap is Mishap.LATE else 0.0)
+        if latest_s > drain_s:
+            late = min(received, int(load * (latest_s - drain_s)))
+            received -= late
+        corrupted = int(draw.binomial(received, self.corrupted))
+        received -= corrupted
+        whole = counts.model_copy(
+            update={
+                "received": received,
+                "lost": lost,
+                "late": late,
+                "corrupted": corrupted,
+                "duplicated": int(draw.binomial(received, self.duplicated)),
+                "reordered": int(draw.binomial(received, self.reordered)),
+            }
+        )
+        queued_ns = round(1e9 * (sample.queued_s or 0.0))
+        least_ns = round(1e9 * self.delay_s) + 2000
+        reading = StreamReading(
+            name="0->1" if phase is None else f"0->1 {phase}",
+            counts=whole,
+            phase=phase,
+            latency=_latency(received, least_ns, queued_ns),
+            arrivals=Arrivals(first_ns=least_ns, last_ns=round(1e9 * seconds) + least_ns + queued_ns)
+            if received
+            else None,
+        )
+        health = Health(
+            longest_gap_ns=round(1e9 * seconds * sample.longest_pause_share),
+            total_gap_ns=round(1e9 * seconds * sample.held_up_share),
+            gap_floor_ns=100_000,
+            gaps=int(sample.held_up_share > 0),
+            iterations=1,
+            idle_iterations=0,
+        )
+        return reading, health
+
+    async def close(self) -> None:
+        pass
+
+
+def _arrived(counts: Counts) -> int:
+    return counts.received + (counts.duplicated or 0) + (counts.corrupted or 0)
+
+
+def _lie(mishap: Mishap | None, counts: Counts, streams: list[StreamReading]) -> tuple[Counts, list[StreamReading]]:
+    (stream, *others) = streams
+    if mishap is Mishap.SUM:
+        return counts.model_copy(update={"received": counts.received + 7, "lost": counts.lost - 7}), streams
+    change = (
+        {"received": counts.sent * 3 + 10**6}
+        if mishap is Mishap.MORE_THAN_SENT
+        else {"lost": -1, "received": stream.counts.received + stream.counts.lost + 1}
+    )
+    told = stream.model_copy(update={"counts": stream.counts.model_copy(update=change)})
+    every = [told, *others]
+    return Counts.sum_of(one.counts for one in every), every
+
+
+def _latency(received: int, least_ns: int, queued_ns: int) -> Latency | None:
+    if not received:
+        return None
+    steps = [least_ns + 1000 + round(queued_ns * part / 20) for part in range(21)]
+    histogram = HdrHistogram(1, 2**40, 3)
+    for value in steps:
+        histogram.record_value(value, max(1, received // 21))
+    ordered = {f"{share:g}": steps[min(20, int(share / 100.0 * 21))] for share in (50.0, 90.0, 99.0, 99.9, 99.99)}
+    return Latency(
+        source="software",
+        resolution_ns=1.0,
+        uncertainty_ns=50.0,
+        count=received,
+        minimum_ns=least_ns,
+        mean_ns=least_ns + 1000 + queued_ns / 2.0,
+        maximum_ns=steps[-1],
+        percentiles_ns=ordered,
+        histogram=histogram.encode().decode("ascii"),
+    )
+
+
+def _add_health(every: Sequence[Health]) -> Health:
+    longest = max(one.longest_gap_ns or 0 for one in every)
+    total, gaps = sum(one.total_gap_ns or 0 for one in every), sum(one.gaps or 0 for one in every)
+    return every[0].model_copy(update={"longest_gap_ns": longest, "total_gap_ns": total, "gaps": gaps})
+
+
+# Drawing a history.
+
+
+@dataclass
+class History:
+    """One seed: the world and its bench file. ``is_plain`` worlds are of one class, whose true rate is known."""
+
+    seed: int
+    name: str
+    features: tuple[str, ...]
+    stand: Stand
+    bench: str
+    is_plain: bool
+
+
+def draw_history(seed: int) -> History:
+    """Returns the history of a seed: of every second one the true rate is known."""
+    draw = random.Random(f"history/{seed}")
+    names = tuple(CLASSES)
+    is_plain = seed % 2 == 0
+    name = names[seed // 2 % len(names)] if is_plain else draw.choice(names)
+    stand = Stand(Clock(), draw_world(name, seed))
+    features: tuple[str, ...] = ()
+    if not is_plain:
+        features = tuple(draw.sample(sorted(_FEATURES), draw.randint(1, 5)))
+        for feature in features:
+            _FEATURES[feature](stand, draw)
+        stand.world.trial_s = draw.choice((0.1, 0.2, 0.5, 1.0, 5.0))
+    return History(seed, name, features, stand, _write_bench(draw, stand.world, is_plain=is_plain), is_plain)
+
+
+def _change(stand: Stand, **given: float) -> None:
+    stand.world.dut = replace(stand.world.dut, **given)
+
+
+def _befall(stand: Stand, draw: random.Random) -> None:
+    stand.mishap = draw.choice(tuple(Mishap))
+    stand.mishap_at, stand.mishap_for = draw.randint(0, 25), draw.randint(1, 3)
+
+
+_FEATURES: dict[str, Any] = {
+    "queue": lambda stand, draw: _change(stand, queue=10.0 ** draw.uniform(0, 5)),
+    "floor": lambda stand, draw: _change(stand, floor=10.0 ** draw.uniform(-6, -2)),
+    "noise": lambda stand, draw: _change(stand, noise=draw.uniform(0.002, 0.03), alike=draw.choice((0.0, 0.8))),
+    "drift": lambda stand, draw: _change(stand, drift_per_s=draw.choice((-1, 1)) * draw.uniform(0.0001, 0.001)),
+    "neighbour": lambda stand, draw: _change(stand, slope=draw.uniform(0.1, 0.5)),
+    "livelock": lambda stand, draw: _change(stand, livelock=draw.uniform(0.05, 1.0)),
+    "soft": lambda stand, draw: _change(stand, early=10.0 ** draw.uniform(-5, -2)),
+    "rare": lambda stand, draw: _change(stand, bursts_per_s=0.01, burst=draw.randint(1, 500)),
+    "bucket": lambda stand, draw: _change(stand, bucket=float(draw.randint(1, 1000))),
+    "pauses": lambda stand, draw: setattr(stand.world, "pauses", draw.uniform(0.1, 5.0)),
+    "ceiling": lambda stand, draw: setattr(stand.world, "ceiling", stand.world.maximum * draw.uniform(0.05, 1.0)),
+    "share": lambda stand, draw: setattr(stand.world, "sent_share", draw.uniform(0.7, 0.9999)),
+    "delay": lambda stand, draw: setattr(stand, "delay_s", 10.0 ** draw.uniform(-4, 0.5)),
+    "duplicates": lambda stand, draw: setattr(stand, "duplicated", 10.0 ** draw.uniform(-5, -1)),
+    "reordering": lambda stand, draw: setattr(stand, "reordered", 10.0 ** draw.uniform(-5, -1)),
+    "corruption": lambda stand, draw: setattr(stand, "corrupted", 10.0 ** draw.uniform(-7, -2)),
+    "mishap": _befall,
+}  # fmt: skip
+
+_SEARCHES = ("guided", "mlr", "step-down")
+_AFTER = {
+    "latency": "at: throughput, of: NDR, loads: [100 %, 50 %], frame_bytes: {sizes}, trial: {{{times}}}",
+    "back-to-back": "at: throughput, of: NDR, frame_bytes: {sizes}, repetitions: 3,"
+    " trial: {{drain: 100 ms, settle: 50 ms}}",
+    "maximum-forwarding-rate": "at: throughput, load_step: 10 %, frame_bytes: {sizes}, trial: {{{times}}}",
+    "system-recovery": "at: throughput, of: NDR, frame_bytes: {sizes}, repetitions: 2,"
+    " trial: {{overload_time: 1 s, recovery_time: 1 s, drain: 100 ms, settle: 50 ms}}",
+    "frame-loss": "frame_bytes: {sizes}, trial: {{{times}}}",
+    "load-sweep": "frame_bytes: {sizes}, loads: [100 %, 50 %, 10 %], trial: {{{times}}}",
+    "soak": "at: throughput, of: NDR, load: 90 %, frame_bytes: {sizes},"
+    " trial: {{duration: 6 s, interval: 2 s, drain: 100 ms, settle: 50 ms}}",
+    "impairments": "rate: {rate:.0f} pps, frame_bytes: {sizes}, trial: {{{times}}}",
+}  # fmt: skip
+
+
+def _write_bench(draw: random.Random, world: World, *, is_plain: bool) -> str:
+    sizes = [64] if is_plain else draw.sample([64, 128, 512, 1518], draw.randint(1, 2))
+    times = f"duration: {world.trial_s:g} s, drain: 100 ms, settle: 50 ms"
+    search = f"kind: {draw.choice(_SEARCHES) if not is_plain else 'guided'}, minimum_load: 1 pps"
+    if is_plain:
+        search += ", time: 5 min"
+    elif draw.random() < 0.5:
+        search += f", time: {draw.choice((5, 20, 60))} s"
+    if world.limited_by == "maximum_load":
+        search += f", maximum_load: {world.maximum!r} pps"
+    link = (math.ceil(world.maximum * 1.5) if "maximum_load" in search else world.maximum) * (64 + 20) * 8
+    given = {"sizes": sizes, "times": times, "rate": world.maximum * draw.uniform(0.001, 0.5)}
+    others = draw.sample(sorted(_AFTER), draw.randint(0, 2)) if not is_plain else []
+    tests = [f"{{name: {name}, method: {name}, {_AFTER[name].format(**given)}}}" for name in others]
+    searched = (
+        f"{{name: throughput, method: throughput, frame_bytes: {sizes}, search: {{{search}}}, trial: {{{times}}}}}"
+    )
+    return "\n".join(
+        [
+            "nicbench: 1",
+            "title: A history",
+            f"seed: {draw.randrange(1000)}",
+            f"lab: {{kind: simulated, link: {link:.3f} b/s}}",
+            "dut: simulated",
+            "tests:",
+            *(f"  - {test}" for test in [searched, *tests]),
+            "",
+        ]
+    )
+
+
+# Running and judging it.
+
+
+@dataclass
+class Ran:
+    """What became of a history; ``said`` are the sentences and tables that a user reads."""
+
+    history: History
+    folder: RunFolder
+    error: BaseException | None
+    summary: Summary | None
+    trials: tuple[Trial, ...]
+    published: tuple[Result, ...]
+    said: dict[str, str]
+    trial_s: float
+    searched: tuple[World, ...]
+    """The world as it was when its first search had ended."""
+
+
+def play(history: History, parent: Path) -> Ran:
+    """Runs a history in a new folder."""
+    parent.mkdir(parents=True, exist_ok=True)
+    name = f"2026-01-01T000000Z-history-{history.seed}"
+    with mock.patch("nicbench.store.folder.new_run_id", return_value=name):
+        folder = RunFolder.create(parent, history.bench, "A history")
+    bus, published, searched, error = Bus(), list[Result](), list[World](), None
+    bus.subscribe(folder.journal.append)
+
+    def note(event: Any) -> None:
+        if isinstance(event, ResultReady):
+            published.append(event.result)
+            if not searched:
+                world = history.stand.world
+                searched.append(replace(world, trials=list(world.trials), shares=list(world.shares)))
+
+    bus.subscribe(note)
+    with (
+        mock.patch.object(rigs, "make_tester", return_value=history.stand),
+        mock.patch.object(stages_of_plan, "collect", nothing_told),
+        mock.patch("nicbench.run.see_machines", nothing_told),
+        mock.patch("os.fsync"),
+    ):
+        bench = load(folder.path / "bench.yaml")
+        try:
+            run_in_simulated_time(history.stand.clock, run(bench, folder, bus))
+        except NicbenchError as ended:
+            error = ended
+    folder.journal.close()
+    folder = RunFolder.open(folder.path)
+    trials = tuple(event.trial for event in folder.journal.events() if isinstance(event, TrialFinished))
+    summary = folder.summary()
+    said = {}
+    if summary is not None:
+        printed = io.StringIO()
+        print_summary(Console(file=printed, width=200), summary)
+        report = gather(folder)
+        said = {"terminal": printed.getvalue(), "headline": report.headline, "details": " ".join(report.details)}
+        said["verdict"] = report.verdict_text
+    trial_s = history.stand.world.trial_s
+    return Ran(history, folder, error, summary, trials, tuple(published), said, trial_s, tuple(searched))
+
+
+def find_faults(ran: Ran) -> Iterator[str]:
+    """Yields what is wrong with a run, whatever its world was like."""
+    yield from _find_false_counts(ran)
+    yield from _find_lost_results(ran)
+    yield from _find_trust_in_broken_trials(ran)
+    trials = {trial.id: trial for trial in ran.trials}
+    for result in ran.summary.results if ran.summary else ():
+        for name, rate in result.values.items():
+            if isinstance(rate, Bounded) and name in ("ndr_frames_per_s", "pdr_frames_per_s"):
+                goal = NDR if name.startswith("ndr") else PDR
+                yield from _find_unseen(result, rate, goal, [trials[one] for one in result.trials], ran.trial_s)
+    yield from _find_invented_rates(ran)
+
+
+def _find_false_counts(ran: Ran) -> Iterator[str]:
+    for trial in ran.trials:
+        every = [trial.reading.counts, *(stream.counts for stream in trial.reading.streams)]
+        for counts in every:
+            known = {name: value for name, value in counts if value is not None}
+            if any(value < 0 for value in known.values()):
+                yield f"{trial.id}: a negative count"
+            after = sum(known.get(one, 0) for one in ("received", "lost", "late", "corrupted", "unattributed"))
+            if counts.sent != after or counts.intended != counts.sent + counts.unsent:
+                yield f"{trial.id}: sent {counts.sent} of {counts.intended}, and {after} are accounted for"
+        if trial.reading.counts != Counts.sum_of(stream.counts for stream in trial.reading.streams):
+            yield f"{trial.id}: its streams do not add up to its counts"
+
+
+def _find_lost_results(ran: Ran) -> Iterator[str]:
+    kept = {result.id for result in ran.summary.results} if ran.summary else set()
+    for result in ran.published:
+        if result.id not in kept:
+            yield f"{result.id} was published and is not in the summary"
+    if ran.error is None and ran.summary is None:
+        yield "the run ended without an error and without a summary"
+    if ran.error is not None and not str(ran.error).strip():
+        yield "the run ended with an error that says nothing"
+    for result in ran.summary.results if ran.summary else ():
+        reasons = [one.reason_null for one in result.values.values() if isinstance(one, Bounded) and one.value is None]
+        if not all(reasons):
+            yield f"{result.id}: a rate is unknown, and no reason is given"
+
+
+def _find_trust_in_broken_trials(ran: Ran) -> Iterator[str]:
+    broken = {Trial.id_of(number) for number in ran.history.stand.broken}
+    for trial in ran.trials:
+        if trial.id in broken and trial.verdict.valid and not _is_unharmed(trial):
+            yield f"{trial.id}: valid, although {ran.history.stand.mishap}"
+    sound = {trial.id for trial in ran.trials if trial.verdict.valid}
+    for result in ran.summary.results if ran.summary else ():
+        used = broken & set(result.trials) - sound
+        if used and result.verdict is ResultVerdict.VALID and "ndr_frames_per_s" not in result.values:
+            yield f"{result.id}: valid, and made of {', '.join(sorted(used))}"
+
+
+def _is_unharmed(trial: Trial) -> bool:
+    return not trial.reading.counts.failed
+
+
+def _find_unseen(result: Result, rate: Bounded, goal: Goal, trials: Sequence[Trial], trial_s: float) -> Iterator[str]:
+    """Yields where a rate says more than its trials showed."""
+    full = [trial for trial in trials if trial.request.duration_s >= 0.999 * trial_s]
+    if not full or rate.loss_floor is not None:
+        return
+    frame = 2.0 / trial_s  # the load of a trial is known to a frame at either end
+    seen = [(trial.sent_frames_per_s or 0.0, trial.reading.counts.loss_ratio <= goal.loss_ratio) for trial in full]
+    passed = [load for load, did in seen if did]
+    if rate.lower is not None and not any(load >= rate.lower - frame for load in passed):
+        yield f"{result.id}: {goal.name} {rate.lower:.0f}, and no trial passed it"
+    if rate.upper is not None and rate.queue is None:
+        above = [load for load in passed if load > rate.upper + frame]
+        if above and goal is NDR and not ran_misled(result):
+            yield f"{result.id}: {goal.name} none above {rate.upper:.0f}, and a trial passed {max(above):.0f}"
+    ends = [end for end in (rate.lower, rate.half, rate.some, rate.upper) if end is not None]
+    if ends != sorted(ends):
+        yield f"{result.id}: its ends are out of order: {ends}"
+
+
+def ran_misled(result: Result) -> bool:
+    """Whether shorter trials passed what a longer one did not, as the result says."""
+    return any("misl" in text or "validat" in text for text in result.disturbances)
+
+
+_RATE = re.compile(r"(?<![\d.,])(\d[\d,]*(?:\.\d+)?)\s?([kMG]?)pps")
+
+
+def rates_in(text: str) -> list[tuple[float, float]]:
+    """Returns every rate that a text states, and by how much it was rounded, in frames per second."""
+    found = []
+    for number, prefix in _RATE.findall(text):
+        scale = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}[prefix]
+        whole, _, decimals = number.replace(",", "").partition(".")
+        zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))  # they may be no digits of the rate
+        found.append((float(f"{whole}.{decimals}") * scale, scale * 10.0 ** (zeros - len(decimals))))
+    return found
+
+
+def _numbers_of(value: Any) -> Iterator[float]:
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int | float):
+        yield float(value)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _numbers_of(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _numbers_of(each)
+
+
+def _find_invented_rates(ran: Ran) -> Iterator[str]:
+    """Yields rates that are told and stand neither in the results nor among the loads of trials."""
+    if ran.summary is None:
+        return
+    known = sorted(_numbers_of(json.loads(ran.summary.model_dump_json())))
+    for trial in ran.trials:
+        known += [load for load in (trial.request.load_frames_per_s, trial.sent_frames_per_s) if load]
+    values = np.array(sorted(known))
+    for where, text in ran.said.items():
+        sent = re.sub(r"(?<=pps, )not [\d.,]+ [kM]?pps", "", text)  # but for what a tester was asked for and did not
+        for rate, rounded in rates_in(sent):
+            room = max(1.01 * rounded, 0.006 * rate)
+            at = int(np.searchsorted(values, rate))
+            near = values[max(0, at - 1) : at + 1]
+            if not any(abs(one - rate) <= room for one in near):
+                yield f"{where}: {rate:g} frames/s stands in no result"
+
+
+def find_held(ran: Ran) -> Iterator[bool]:
+    """Yields, for each goal of the first search, whether its interval holds the rate that is true of the world."""
+    if not ran.history.is_plain or ran.error is not None or not ran.searched:
+        return
+    for goal, name in ((NDR, "ndr_frames_per_s"), (PDR, "pdr_frames_per_s")):
+        rate = ran.published[0].values.get(name)
+        if isinstance(rate, Bounded):
+            yield holds(ran.searched[0], goal, rate)
