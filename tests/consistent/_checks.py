@@ -183,10 +183,10 @@ def verdicts_agree(whole: Whole) -> Iterator[str]:
         if rows.get((one.id, "" if one.run is None else str(one.run)), one.verdict.value) != one.verdict.value:
             yield f"CSV has another verdict of {one.id}"
     paragraph = " ".join(whole.said("Answer"))
-    for count, total in re.findall(r"(\d+) of (\d+) (?:results )?(?:rest|are disturbed|are adjusted)", paragraph):
+    for count, total in re.findall(r"(\d+) of (\d+) (?:results )?(?:rest|use|are disturbed|are adjusted)", paragraph):
         kind = ResultVerdict.ADJUSTED if "are adjusted" in paragraph else ResultVerdict.DISTURBED
         said = {
-            sum(one.verdict is kind for one in summary.counted),
+            sum(one.verdict is kind and not one.contradicted_by for one in summary.counted),
             sum(one.verdict not in RELIABLE for one in summary.counted),
         }
         if int(total) != len(summary.counted) or int(count) not in said:

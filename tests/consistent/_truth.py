@@ -74,7 +74,11 @@ def ends_of(value: Value) -> tuple[tuple[float, float], ...]:
     """The numbers that may be printed of a value, each with how far it may be rounded."""
     if isinstance(value, Bounded):
         ends = (value.value, value.lower, value.upper, value.some, value.half)
-        return tuple((end, _slack(value, 1.0)) for end in ends if end is not None)
+        seen = (
+            value.queue and value.queue.burst_frames_per_s,
+            value.loss_floor and value.loss_floor.up_to_frames_per_s,
+        )
+        return tuple((end, _slack(value, 1.0)) for end in (*ends, *seen) if end is not None)
     if isinstance(value, Spread):
         return tuple((end, 0.0) for end in (value.median, value.minimum, value.maximum))
     return ((float(value), 0.0),) if isinstance(value, int | float) else ()
@@ -86,6 +90,8 @@ def is_near(number: Printed, end: float, slack: float) -> bool:
 
 
 def is_limit_said(cell: str, value: Value) -> bool:
+    if isinstance(value, Bounded) and value.loss_floor is not None:
+        return cell == "loss at any load"
     limit = value.limited_by if isinstance(value, Bounded | Spread) else None
     return cell == (UNKNOWN if limit is None else limit.words)
 
@@ -106,6 +112,8 @@ def _is_number(cell: str, number: float) -> bool:
 def _is_bounded(cell: str, value: Bounded, factor: float) -> bool:
     if value.value is None:
         printed = numbers_in(cell)
+        if value.loss_floor is not None:
+            return not printed or printed[0].is_of(100.0 * value.loss_floor.ratio)
         if value.upper is not None and printed:
             return "<" in cell and printed[0].is_of(value.upper / factor)
         return not printed

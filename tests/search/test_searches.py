@@ -153,6 +153,13 @@ def test_a_dut_that_carries_all_that_is_sent_has_at_least_that_rate(search: Sear
 
 
 @every
+def test_every_trial_offers_a_frame_however_slow_the_dut_is(search: Search) -> None:
+    machine = World(Dut(1.5), 1_000_000.0, 1, trial_s=0.1)
+    search.run(machine.measure, GOALS, limits(trial_duration_s=0.1, time_s=3.0, minimum_load_frames_per_s=1.0))
+    assert min(one.load_frames_per_s * one.duration_s for one in machine.trials) >= 1.0
+
+
+@every
 def test_a_tester_that_is_always_held_up_still_shows_what_passed(search: Search) -> None:
     machine = world(pauses=8.0)
     outcomes = search.run(machine.measure, GOALS, limits(maximum_trials=30))

@@ -1,7 +1,8 @@
 """Whole runs in simulated time: one seed draws a DUT, a tester, what befalls both, and a bench file: a history.
 
-Everything between the bench file and the report is nicbench's own; a ``Stand`` takes the place of tester and DUT, and a
-clock that only trials and sleeping advance that of the machine's. ``find_faults`` says what of a history is wrong.
+Everything between the bench file and the report is nicbench's own. A ``Stand`` takes the place of tester and DUT, and a
+clock that only trials and sleeping advance that of the machine's; every tenth history is played by the engine with
+simulated ports, which every method of frames can use. ``find_faults`` says what of a history is wrong.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from unittest import mock
 import numpy as np
 from hdrh.histogram import HdrHistogram
 from rich.console import Console
+from tests.consistent._checks import contradictions
+from tests.consistent._whole import Whole
 from tests.run.simulated_bench import nothing_told
 from tests.simulated.worlds import CLASSES, World, draw_world, holds
 
@@ -42,6 +45,7 @@ from nicbench.run import run
 from nicbench.search.base import NDR, PDR, Goal
 from nicbench.stages import plan as stages_of_plan
 from nicbench.stages import rigs
+from nicbench.stages.tester import make_tester
 from nicbench.store.folder import RunFolder
 from nicbench.testbed.duts.base import Addressing
 from nicbench.testbed.testers.base import During, Tester, TesterFacts
@@ -186,7 +190,7 @@ class Stand(Tester):
         befallen = self._is_befallen(self.made - 1)
         if befallen and self.mishap is Mishap.DEAF:
             self.deaf_until_s = self.clock.now_s + 3.0
-        if befallen or counts.late:
+        if counts.late or (befallen and self.mishap is not Mishap.LATE):
             self.broken.append(number)
         if befallen and self.mishap in LIES:
             counts, streams = _lie(self.mishap, counts, streams)
@@ -316,14 +320,23 @@ class History:
     seed: int
     name: str
     features: tuple[str, ...]
-    stand: Stand
     bench: str
-    is_plain: bool
+    trial_s: float
+    stand: Stand | None = None
+    """None: the engine plays it."""
+    is_plain: bool = False
+
+    @property
+    def mishap(self) -> Mishap | None:
+        """What befell it, where that breaks trials."""
+        return self.stand.mishap if self.stand else None
 
 
 def draw_history(seed: int) -> History:
     """Returns the history of a seed: of every second one the true rate is known."""
     draw = random.Random(f"history/{seed}")
+    if seed % 10 == 9:
+        return _draw_engine(seed, draw)
     names = tuple(CLASSES)
     is_plain = seed % 2 == 0
     name = names[seed // 2 % len(names)] if is_plain else draw.choice(names)
@@ -334,7 +347,8 @@ def draw_history(seed: int) -> History:
         for feature in features:
             _FEATURES[feature](stand, draw)
         stand.world.trial_s = draw.choice((0.1, 0.2, 0.5, 1.0, 5.0))
-    return History(seed, name, features, stand, _write_bench(draw, stand.world, is_plain=is_plain), is_plain)
+    bench = _write_bench(draw, stand.world, is_plain=is_plain)
+    return History(seed, name, features, bench, stand.world.trial_s, stand, is_plain)
 
 
 def _change(stand: Stand, **given: float) -> None:
@@ -413,6 +427,89 @@ def _write_bench(draw: random.Random, world: World, *, is_plain: bool) -> str:
     )
 
 
+_TIMES = "trial: {duration: 100 ms, drain: 20 ms, settle: 5 ms}"
+_BURSTS = "trial: {drain: 20 ms, settle: 5 ms}"
+_GROUPS = "trial: {pause: 10 ms, drain: 20 ms, settle: 5 ms}"
+_AGEING = "trial: {ageing: 100 ms, pause: 10 ms, drain: 20 ms}"
+_PLAYED_BY_ENGINE = {
+    "throughput": (2, "", _TIMES),
+    "broadcast-throughput": (4, "one-to-many", _TIMES),
+    "broadcast-latency": (4, "one-to-many", f"at: throughput, {_TIMES}"),
+    "congestion-control": (4, "full-mesh", _TIMES),
+    "connection-capacity": (2, "", f"connections: 200, rate: 2 kpps, {_BURSTS}"),
+    "ecn-marking": (2, "", f"rate: 5 kpps, {_TIMES}"),
+    "microburst": (4, "full-mesh", f"most: 256, receivers: [1], {_BURSTS}"),
+    "multicast-throughput": (4, "one-to-many", _TIMES),
+    "multicast-latency": (4, "one-to-many", f"at: throughput, {_TIMES}"),
+    "multicast-capacity": (4, "one-to-many", f"most: 16, {_GROUPS}"),
+    "multicast-membership": (
+        4,
+        "one-to-many",
+        "repetitions: 2, trial: {member: 100 ms, after: 200 ms, drain: 20 ms, settle: 5 ms}",
+    ),
+    "pause-reaction": (2, "", f"repetitions: 2, {_BURSTS}"),
+    "head-room": (2, "", f"most: 64, {_BURSTS}"),
+    "port-shares": (4, "full-mesh", f"repetitions: 2, {_TIMES}"),
+    "reset": (
+        2,
+        "",
+        f"at: throughput, command: ['true'], repetitions: 1, {_TIMES[:-1]}, after: 50 ms}}",
+    ),
+    "single-core": (2, "", _TIMES),
+    "address-learning": (4, "full-mesh", f"addresses: 32, {_AGEING}"),
+    "address-caching": (4, "full-mesh", f"most: 64, {_AGEING}"),
+    "impairments": (2, "", f"rate: 2 kpps, {_TIMES}"),
+    "frame-loss": (2, "", _TIMES),
+    "latency": (2, "", f"at: throughput, {_TIMES}"),
+    "back-to-back": (2, "", f"at: throughput, repetitions: 2, {_BURSTS}"),
+    "system-recovery": (
+        2,
+        "",
+        f"at: throughput, repetitions: 2, {_BURSTS[:-1]}, overload_time: 100 ms, recovery_time: 100 ms}}",
+    ),
+    "soak": (
+        2,
+        "",
+        "at: throughput, load: 90 %, trial: {duration: 300 ms, interval: 100 ms, drain: 20 ms, settle: 5 ms}",
+    ),
+}
+_OF_THE_LAB: dict[str, Any] = {
+    "queue": lambda draw: f"queue_frames: {draw.randint(0, 2000)}",
+    "delay": lambda draw: f"delay: {draw.choice((1, 20, 500, 30_000))} us",
+    "jitter": lambda draw: f"jitter: {draw.choice((1, 50, 500))} us",
+    "loss": lambda draw: f"loss: {100.0 * 10.0 ** draw.uniform(-5, -1):.6f} %",
+    "duplicates": lambda draw: f"duplicate: {draw.uniform(0, 1):.3f} %",
+    "reordering": lambda draw: f"reorder: {draw.uniform(0, 1):.3f} %",
+    "corruption": lambda draw: f"corrupt: {draw.uniform(0, 1):.3f} %",
+    "foreign": lambda draw: f"foreign: {draw.randint(1, 2000)} pps",
+    "ceiling": lambda draw: f"tester_ceiling: {draw.randint(500, 20_000)} pps",
+    "pauses": lambda draw: f"pause_every: {draw.randint(50, 500)} ms, pause: {draw.randint(1, 30)} ms",
+}
+
+
+def _draw_engine(seed: int, draw: random.Random) -> History:
+    method = sorted(_PLAYED_BY_ENGINE)[seed // 10 % len(_PLAYED_BY_ENGINE)]
+    ports, pattern, options = _PLAYED_BY_ENGINE[method]
+    features = tuple(draw.sample(sorted(_OF_THE_LAB), draw.randint(0, 5)))
+    lab = ", ".join([f"capacity: {draw.randint(1, 12)} kpps", *(_OF_THE_LAB[name](draw) for name in features)])
+    tests = [f"{{name: {method}, method: {method}, frame_bytes: [{draw.choice((64, 512))}], {options}}}"]
+    if "at: throughput" in options:
+        search = f"search: {{precision: 5 %, kind: {draw.choice(_SEARCHES)}}}"
+        tests.insert(0, f"{{name: throughput, method: throughput, frame_bytes: [64, 512], {search}, {_TIMES}}}")
+    bench = [
+        "nicbench: 1",
+        "title: A history",
+        f"seed: {draw.randrange(1000)}",
+        f"lab: {{kind: simulated, ports: {ports}, link: 20 Mb/s, seed: {draw.randrange(1000)}, {lab}}}",
+        "dut: simulated",
+        *([f"traffic: {{pattern: {pattern}}}"] if pattern else []),
+        "tests:",
+        *(f"  - {test}" for test in tests),
+        "",
+    ]
+    return History(seed, method, features, "\n".join(bench), 0.1)
+
+
 # Running and judging it.
 
 
@@ -427,7 +524,6 @@ class Ran:
     trials: tuple[Trial, ...]
     published: tuple[Result, ...]
     said: dict[str, str]
-    trial_s: float
     searched: tuple[World, ...]
     """The world as it was when its first search had ended."""
 
@@ -444,20 +540,24 @@ def play(history: History, parent: Path) -> Ran:
     def note(event: Any) -> None:
         if isinstance(event, ResultReady):
             published.append(event.result)
-            if not searched:
+            if not searched and history.stand is not None:
                 world = history.stand.world
                 searched.append(replace(world, trials=list(world.trials), shares=list(world.shares)))
 
     bus.subscribe(note)
+    stand = history.stand
     with (
-        mock.patch.object(rigs, "make_tester", return_value=history.stand),
+        mock.patch.object(rigs, "make_tester", **({"return_value": stand} if stand else {"side_effect": make_tester})),
         mock.patch.object(stages_of_plan, "collect", nothing_told),
         mock.patch("nicbench.run.see_machines", nothing_told),
         mock.patch("os.fsync"),
     ):
         bench = load(folder.path / "bench.yaml")
         try:
-            run_in_simulated_time(history.stand.clock, run(bench, folder, bus))
+            if stand is None:
+                asyncio.run(run(bench, folder, bus))
+            else:
+                run_in_simulated_time(stand.clock, run(bench, folder, bus))
         except NicbenchError as ended:
             error = ended
     folder.journal.close()
@@ -471,8 +571,7 @@ def play(history: History, parent: Path) -> Ran:
         report = gather(folder)
         said = {"terminal": printed.getvalue(), "headline": report.headline, "details": " ".join(report.details)}
         said["verdict"] = report.verdict_text
-    trial_s = history.stand.world.trial_s
-    return Ran(history, folder, error, summary, trials, tuple(published), said, trial_s, tuple(searched))
+    return Ran(history, folder, error, summary, trials, tuple(published), said, tuple(searched))
 
 
 def find_faults(ran: Ran) -> Iterator[str]:
@@ -485,8 +584,18 @@ def find_faults(ran: Ran) -> Iterator[str]:
         for name, rate in result.values.items():
             if isinstance(rate, Bounded) and name in ("ndr_frames_per_s", "pdr_frames_per_s"):
                 goal = NDR if name.startswith("ndr") else PDR
-                yield from _find_unseen(result, rate, goal, [trials[one] for one in result.trials], ran.trial_s)
+                yield from _find_unseen(result, rate, goal, [trials[one] for one in result.trials], ran.history.trial_s)
     yield from _find_invented_rates(ran)
+    if ran.history.seed % READ_WHOLE == 1 and ran.summary is not None and ran.error is None:
+        yield from contradictions(Whole(ran.folder))
+
+
+READ_WHOLE = 50
+"""Of so many histories one report is read whole, which takes longer than the run."""
+
+
+_OF_STREAMS = ("intended", "sent", "unsent", "received", "lost", "late", "corrupted", "unattributed", "duplicated")
+"""The counts of which the total is the sum over streams; others are of ports, too."""
 
 
 def _find_false_counts(ran: Ran) -> Iterator[str]:
@@ -499,7 +608,8 @@ def _find_false_counts(ran: Ran) -> Iterator[str]:
             after = sum(known.get(one, 0) for one in ("received", "lost", "late", "corrupted", "unattributed"))
             if counts.sent != after or counts.intended != counts.sent + counts.unsent:
                 yield f"{trial.id}: sent {counts.sent} of {counts.intended}, and {after} are accounted for"
-        if trial.reading.counts != Counts.sum_of(stream.counts for stream in trial.reading.streams):
+        summed = Counts.sum_of(stream.counts for stream in trial.reading.streams)
+        if any(getattr(summed, name) != getattr(trial.reading.counts, name) for name in _OF_STREAMS):
             yield f"{trial.id}: its streams do not add up to its counts"
 
 
@@ -519,10 +629,12 @@ def _find_lost_results(ran: Ran) -> Iterator[str]:
 
 
 def _find_trust_in_broken_trials(ran: Ran) -> Iterator[str]:
+    if ran.history.stand is None:
+        return
     broken = {Trial.id_of(number) for number in ran.history.stand.broken}
     for trial in ran.trials:
         if trial.id in broken and trial.verdict.valid and not _is_unharmed(trial):
-            yield f"{trial.id}: valid, although {ran.history.stand.mishap}"
+            yield f"{trial.id}: valid, although {ran.history.mishap}"
     sound = {trial.id for trial in ran.trials if trial.verdict.valid}
     for result in ran.summary.results if ran.summary else ():
         used = broken & set(result.trials) - sound
@@ -592,6 +704,7 @@ def _find_invented_rates(ran: Ran) -> Iterator[str]:
     known = sorted(_numbers_of(json.loads(ran.summary.model_dump_json())))
     for trial in ran.trials:
         known += [load for load in (trial.request.load_frames_per_s, trial.sent_frames_per_s) if load]
+    known += [rate for rate, _ in rates_in(ran.history.bench)]
     values = np.array(sorted(known))
     for where, text in ran.said.items():
         sent = re.sub(r"(?<=pps, )not [\d.,]+ [kM]?pps", "", text)  # but for what a tester was asked for and did not

@@ -10,6 +10,8 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -36,28 +38,58 @@ def test_one_seed_is_one_history(tmp_path: Path) -> None:
         assert told[0].trials == told[1].trials
 
 
-def main() -> None:
-    """Plays histories and prints what became of them; exits with 1 where one has a fault."""
-    first, last = map(int, sys.argv[1:])
-    faults, ends = 0, Counter[str]()
-    held: dict[str, Counter[bool]] = {}
+@dataclass
+class Played:
+    """What became of several histories."""
+
+    faults: list[str] = field(default_factory=list)
+    ends: Counter[str] = field(default_factory=Counter)
+    held: dict[str, Counter[bool]] = field(default_factory=dict)
+
+    def add(self, other: Played) -> None:
+        """Adds what became of others."""
+        self.faults += other.faults
+        self.ends += other.ends
+        for name, counted in other.held.items():
+            self.held.setdefault(name, Counter()).update(counted)
+
+
+def play_all(seeds: range) -> Played:
+    """Plays the histories of these seeds."""
+    played = Played()
     with tempfile.TemporaryDirectory() as folder:
-        for seed in range(first, last):
+        for seed in seeds:
             history = draw_history(seed)
-            ran = play(history, Path(folder))
-            ends["a summary" if ran.error is None else f"{type(ran.error).__name__}: {str(ran.error)[-60:]}"] += 1
-            for fault in find_faults(ran):
-                faults += 1
-                print(f"{seed} ({history.name}, {', '.join(history.features)}): {fault}", flush=True)
-            held.setdefault(history.name, Counter()).update(find_held(ran))
+            about = f"{seed} ({', '.join([history.name, *history.features])})"
+            try:
+                ran = play(history, Path(folder))
+            except Exception as error:  # a crash is a fault of the run, and the others are played all the same
+                played.faults.append(f"{about}: {error!r}")
+                continue
+            end = "a summary" if ran.error is None else f"{type(ran.error).__name__}: {str(ran.error)[-60:]}"
+            played.ends[end] += 1
+            played.faults += [f"{about}: {fault}" for fault in find_faults(ran)]
+            played.held.setdefault(history.name, Counter()).update(find_held(ran))
             shutil.rmtree(ran.folder.path)
-    for name, counted in sorted(held.items()):
+    return played
+
+
+def main() -> None:
+    """Plays histories on every CPU and prints what became of them; exits with 1 where one has a fault."""
+    first, last = map(int, sys.argv[1:])
+    total = Played()
+    with ProcessPoolExecutor() as pool:
+        for played in pool.map(play_all, (range(at, min(last, at + AT_ONCE)) for at in range(first, last, AT_ONCE))):
+            total.add(played)
+            for fault in played.faults:
+                print(fault, flush=True)
+    for name, counted in sorted(total.held.items()):
         if counted:
             print(f"{name}: {counted[True]} of {counted.total()} intervals hold, {counted[True] / counted.total():.1%}")
-    for end, times in ends.most_common(10):
+    for end, times in total.ends.most_common(10):
         print(f"{times} times {end}")
-    print(f"{faults} faults in {last - first} histories")
-    sys.exit(1 if faults else 0)
+    print(f"{len(total.faults)} faults in {last - first} histories")
+    sys.exit(1 if total.faults else 0)
 
 
 if __name__ == "__main__":

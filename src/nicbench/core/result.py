@@ -320,6 +320,8 @@ class Result(Frozen):
     verdict: ResultVerdict = ResultVerdict.VALID
     disturbed_runs: int = Field(default=0, exclude_if=lambda runs: runs == 0)
     """How many runs are disturbed, in a result over several; its verdict may be a worse one. Since format 1.6."""
+    contradicted_by: tuple[str, ...] = Field(default=(), exclude_if=lambda trials: not trials)
+    """The later trials that contradict it, where they alone are why it is disturbed. Since format 1.7."""
     disturbances: tuple[str, ...] = ()
     extrapolated: tuple[str, ...] = Field(default=(), exclude=True)
     """Of format 1.6: the names of estimated values that no trial came near. It is read, and not written."""

@@ -42,10 +42,10 @@ def _demoted(result: Result, method: Method | None, steady: Sequence[Trial]) -> 
             values[promise.value] = rate.model_copy(update={"limited_by": None})
     reasons = tuple(_say(promise, trial) for promise, trial in broken)
     stood = result.verdict.is_reliable
-    verdict = ResultVerdict.DISTURBED if stood else result.verdict
-    return result.model_copy(
-        update={"values": values, "verdict": verdict, "disturbances": (*result.disturbances, *reasons)}
-    )
+    update = {"values": values, "disturbances": (*result.disturbances, *reasons)}
+    if stood:
+        update |= {"verdict": ResultVerdict.DISTURBED, "contradicted_by": tuple(trial.id for _, trial in broken)}
+    return result.model_copy(update=update)
 
 
 def _broken(promise: Promise, result: Result, steady: Sequence[Trial]) -> Trial | None:

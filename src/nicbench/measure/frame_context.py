@@ -362,10 +362,13 @@ def sample_of(trial: Trial) -> Sample:
     """
     request, reading = trial.request, trial.reading
     found = set(trial.verdict.reasons) - {Reason.DUT_DISTURBED}
-    health, transmit_ns, offered_s = reading.health, max(1, reading.transmit_ns), reading.offering_ns / 1e9
+    health, transmit_ns = reading.health, max(1, reading.transmit_ns)
+    overtime = max(1.0, reading.offering_ns / 1e9 / request.duration_s)
+    overtime = overtime if overtime > OVERTIME else 1.0
     return Sample(
         load_frames_per_s=request.load_frames_per_s or 0.0,
-        duration_s=request.duration_s if offered_s <= OVERTIME * request.duration_s else offered_s,
+        duration_s=request.duration_s * overtime,
+        overtime=overtime,
         counts=reading.counts,
         may_pass=found <= _PACE | _LOSSES,
         may_fail=found <= _PACE,

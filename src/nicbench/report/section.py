@@ -217,11 +217,13 @@ class Section:
 
 
 def caveat(rows: Iterable[Row]) -> str:
-    """Returns what goes before the full stop of a sentence about these rows where their samples were disturbed."""
+    """Returns what goes before the full stop of a sentence about these rows where they are disturbed."""
     results = (row.result for row in rows)
     disturbed = next((one for one in results if one.verdict is ResultVerdict.DISTURBED or one.disturbed_runs), None)
     if disturbed is None:
         return ""
+    if disturbed.contradicted_by:
+        return ". Not reliable: a later trial contradicts it"
     runs = disturbed.disturbed_runs
     of_runs = f" of {runs} run{'' if runs == 1 else 's'}" if runs else ""
     return f". Not reliable: the {disturbed.measured_by or 'trial'}s{of_runs} were disturbed"

@@ -153,16 +153,16 @@ def _flows(parts: list[Flows]) -> Flows | None:
 
 def _sum_over_time(parts: list[Intervals]) -> Over100Ms | None:
     """Returns the sum of all streams over time. The last interval, which the end of the trial cuts short, is left out.
-    None for fewer than three intervals or without received frames.
+    None for fewer than two others or where nothing was received in them.
     """
     width_ns = max((part.interval_ns for part in parts), default=0)
     same = [part for part in parts if part.interval_ns == width_ns]
     length = max((len(part.received) for part in same), default=0)
     received = [sum(part.received[at] for part in same if at < len(part.received)) for at in range(length)]
     missing = [sum(part.missing[at] for part in same if at < len(part.missing)) for at in range(length)]
-    if len(received) < 3 or max(received) == 0:
-        return None
     received, missing = received[:-1], missing[:-1]
+    if len(received) < 2 or max(received) == 0:
+        return None
     step = _WIDTH / (len(received) - 1)
     top = max(received)
     points = " ".join(

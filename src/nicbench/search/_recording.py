@@ -176,7 +176,8 @@ class DrivenSearch(Search):
 def duration_at(load_frames_per_s: float, limits: Limits) -> float:
     """Returns how long a trial lasts at this load: as asked for, or longer where it offers too few frames."""
     wanted_s = FRAMES_WANTED / limits.precision / load_frames_per_s
-    return max(limits.trial_duration_s, min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf)))
+    longer_s = min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf))
+    return max(limits.trial_duration_s, longer_s, (1.0 + CLOSE) / load_frames_per_s)  # one frame at least
 
 
 def has_enough(zones: Zones, limits: Limits) -> bool:

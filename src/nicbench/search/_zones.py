@@ -340,7 +340,8 @@ def find_floor(samples: Sequence[Sample], goal: Goal) -> LossFloor | None:
     The lowest loads belong to it, as many as have a share in common: their losses differ by chance alone, do not grow
     with the load, and their loads differ by ``FLOOR_RANGE``.
     """
-    usable = sorted((one for one in samples if one.may_fail and one.is_even), key=lambda one: one.sent_frames_per_s)
+    even = (one for one in samples if one.may_fail and one.is_even and one.counts.offered)
+    usable = sorted(even, key=lambda one: one.sent_frames_per_s)
     for count in range(len(usable), FLOOR_TRIALS - 1, -1):
         trials = usable[:count]
         lost, offered = (sum(getattr(one.counts, name) for one in trials) for name in ("failed", "offered"))

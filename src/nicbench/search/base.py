@@ -32,7 +32,10 @@ class Sample(Frozen):
     load_frames_per_s: float
     """The load that was asked for."""
     duration_s: float
+    """The time over which frames were offered."""
     counts: Counts
+    overtime: float = Field(default=1.0, ge=1.0)
+    """That time over the time that was asked for."""
     may_pass: bool = True
     may_fail: bool = True
     is_even: bool = True
@@ -55,8 +58,8 @@ class Sample(Frozen):
 
     @property
     def sent_share(self) -> float:
-        """The share of the intended frames that the tester offered; frames that the DUT refused count as offered."""
-        return self.counts.offered / self.counts.intended if self.counts.intended else 0.0
+        """The share of the load that the tester offered; frames that the DUT refused count as offered."""
+        return self.counts.offered / self.counts.intended / self.overtime if self.counts.intended else 0.0
 
     @property
     def sent_frames_per_s(self) -> float:

@@ -139,14 +139,17 @@ def verdict_text(
             "one another."
         )
     disturbed = sum(1 for result in summary.counted if result.verdict is ResultVerdict.DISTURBED)
+    contradicted = sum(1 for result in summary.counted if result.contradicted_by)
     if summary.verdict.is_reliable:
         return "No result rests on losses that the tester may have caused."
     if summary.verdict is ResultVerdict.DISTURBED:
-        return (
-            f"{disturbed} of {len(summary.counted)} results use at least one trial that other work on the machine "
-            "disturbed, even after repeats. They are marked *: treat their numbers as indications, or repeat the run "
-            "on a quieter machine."
-        )
+        why = []
+        if disturbed > contradicted:
+            what = "use at least one trial that other work on the machine disturbed, even after repeats"
+            why.append(f"{disturbed - contradicted} of {len(summary.counted)} results {what}.")
+        if contradicted:
+            why.append(f"{contradicted} of {len(summary.counted)} results are contradicted by a later trial.")
+        return f"{' '.join(why)} They are marked *: treat their numbers as indications, or repeat the run."
     marked = f" {disturbed} of {len(summary.counted)} are disturbed." if disturbed else ""
     planned = _count_planned(plan) if plan else 0
     if not complete and (not plan or total < planned):

@@ -195,9 +195,9 @@ def _rates_sentence(subject: str, section: Section) -> str:
         else:
             text = passing_clause(rate, goal, what, writer(column, [rate]), column.unit or "", begins=number > 0)
         sentences.append(f"{subject} {text}." if number == 0 else f"{'' if text[:1].isupper() else 'It '}{text}.")
-    limits = dict.fromkeys(rate.limited_by for _, rate in rates if rate.limited_by is not None)
-    if len(limits) == 1:
-        sentences.append(f"{capitalise(_LIMIT_CLAUSES[next(iter(limits))])}.")
+    limits = {rate.limited_by for _, rate in rates}
+    if len(limits) == 1 and (limit := rates[0][1].limited_by):
+        sentences.append(f"{capitalise(_LIMIT_CLAUSES[limit])}.")
     else:
         sentences += [
             f"The {goal.name} is {_LIMIT_CLAUSES[rate.limited_by]}." for goal, rate in rates if rate.limited_by

@@ -136,7 +136,8 @@ def trust_trials(report: Report) -> Iterator[Block]:
         f"{counts.measuring} trials measured the DUT{calibrated}{took}. {counts.invalid_measuring} of the measuring"
         f"{of_calibrating} trials were invalid because of the tester or of other load. An invalid trial is repeated "
         f"at most {policy.maximum_repeats} times, and repeats take at most {share(policy.budget_share)} of a test’s "
-        f"time, or {policy.least_s:g} s; after that the least disturbed one is used, and the results that depend on it are marked. "
+        f"time, or {policy.least_s:g} s; after that the least disturbed one is used, and results that depend on it are "
+        "marked. "
         f"{counts.invalid_used} invalid {'trial was' if counts.invalid_used == 1 else 'trials were'} used in this way. "
         "The number of frames lost never makes a trial invalid."
     )
