@@ -88,7 +88,8 @@ class Recorder:
         return self.spent_s + sum(durations_s) + mean_s * len(durations_s) <= self.limits.time_s
 
     def measure(self, load_frames_per_s: float, duration_s: float) -> Sample:
-        """Makes a trial in which this load is sent, as far as the tester can; raises Spent."""
+        """Makes a trial in which this load is sent, as far as the tester can, and one frame at least; raises Spent."""
+        duration_s = max(duration_s, (1.0 + CLOSE) / load_frames_per_s)
         if self.trials_left <= 0:
             raise Spent(Ended.TRIALS)
         if len(self.samples) > 1 and not self.has_time_for(duration_s):
@@ -176,8 +177,7 @@ class DrivenSearch(Search):
 def duration_at(load_frames_per_s: float, limits: Limits) -> float:
     """Returns how long a trial lasts at this load: as asked for, or longer where it offers too few frames."""
     wanted_s = FRAMES_WANTED / limits.precision / load_frames_per_s
-    longer_s = min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf))
-    return max(limits.trial_duration_s, longer_s, (1.0 + CLOSE) / load_frames_per_s)  # one frame at least
+    return max(limits.trial_duration_s, min(wanted_s, LONGEST_S, LONGEST_SHARE * (limits.time_s or math.inf)))
 
 
 def has_enough(zones: Zones, limits: Limits) -> bool:
