@@ -2,6 +2,22 @@
 
 Of every case holds besides, and is checked for each (``checks.py``): nothing is valid that was broken, nothing is
 charged to the device, what was measured is kept, and the machine is as it was.
+
+``tests/faults/table.py`` has a row for each fault: its place, the benches that it is tried on, how it is injected,
+and for each moment what the run must say (``expecting.py``). What holds for every case stands in ``checks.py`` and
+not in a row.
+
+1. Write the row and what you expect first, from what a user would want: exit status, words, reasons of verdicts,
+   whether ``resume`` goes on.
+2. Write the injection into ``inject.py``, or beside it where its place has a file of its own (``tools.py``,
+   ``clocks.py``, ``far.py``): a function of the scene, which finds ports and processes from outside, as somebody else
+   would (``places.py``), and appends to ``scene.mending`` what makes the testbed whole again. It does what it says or
+   fails: a fault that did not happen proves nothing.
+3. A new kind of testbed is a ``Bench`` (``benches.py``): a few seconds, and a truth that ``checks.py`` can compare
+   valid results with.
+4. Run its cases: ``.venv/bin/pytest tests/faults --every-case -n 2 --own-mounts -k NAME``. Where one is not as
+   expected, nicbench is wrong until the opposite is shown; a fix of it is a change of its own.
+5. Tell users in ``docs/troubleshooting.md``.
 """
 
 from __future__ import annotations

@@ -3,6 +3,13 @@
 As in RFC 7396, keys are merged, null removes a key, and any other value replaces the old one. Unlike there, a section
 of another ``kind`` replaces the whole section, because the options of one kind mean nothing to another. Every node
 keeps its position in the file, so that a problem of a merged tree is reported where it was written.
+
+``bench_file/overlays.py`` merges each overlay into the tree of the whole file before anything is validated, so a
+``BenchFile`` is one configuration, written out, and ``bench.configurations`` has all. ``axes`` are overlays too, of
+which every combination is one; ``report/heat_maps.py`` lays their results out. A ``Turn`` (``core/turn.py``) is one
+run of one configuration. It is part of the keys of trials and the ids of results, and ``stages/turns.py`` undoes what
+a turn changed before the next begins. Where the number of runs grows until a mean is known, it asks ``stats/runs.py``
+after each round; ``Method.main_values`` says for which values.
 """
 
 from __future__ import annotations

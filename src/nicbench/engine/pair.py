@@ -1,4 +1,12 @@
-"""Two engines on two machines that answer as one (protocol, "Two engines"), and what is known of their clocks."""
+"""Two engines on two machines that answer as one (protocol, "Two engines"), and what is known of their clocks.
+
+``engine/pair.py`` makes two engines answer as one, so that ``PairTester`` differs from ``PacketsTester`` in its
+clocks alone; ``engine/pair_reading.py`` puts their readings together. ``stats/peer_clock.py`` has comparisons of two
+clocks, the line through them and the bound of its error, all pure; a further way of comparing (``ptp`` is one) gives
+``Comparison``s and nothing else. What must be sent after the counters of the path were read is sent in
+``Tester.complete``. The engine knows of the other only that ports are ``remote``, when to begin, and what the other
+sent.
+"""
 
 from __future__ import annotations
 

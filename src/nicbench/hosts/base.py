@@ -1,4 +1,29 @@
-"""A host: where commands run and files are read and written. Wrappers (a namespace, a container) hold another host."""
+"""A host: where commands run and files are read and written. Wrappers (a namespace, a container) hold another host.
+
+To add one:
+
+1. Write ``src/nicbench/hosts/kinds/NAME.py`` with one subclass of ``nicbench.hosts.base.Host``, its ``kind`` and its
+   ``Options``. A host that is reached through another (a namespace, a container) wraps it and prefixes its commands,
+   as ``netns.py`` does.
+2. Implement ``run``, ``start``, ``read_file``, ``write_file``, ``put`` and ``get``, all async, and say in
+   ``shares_files`` whether the controller's files are there. Output is bounded; a command that hangs ends in a
+   ``HostError`` with the command, its status and its last words. ``start`` gives a ``Process``, which never outlives
+   the controller.
+3. ``spec()`` gives what is needed to make the same host again in another process, its ``kind`` and options:
+   ``nicbench restore`` undoes by it. ``of_spec(spec, name, make)`` is its inverse, and also makes the host of a bench
+   file; a wrapper gives its inner host's spec to ``make``. A host that is another machine also has ``when_unheard``:
+   it runs a script there once nothing is heard of the controller (``tuning/guards.py`` writes it,
+   ``tuning/dry_undo.py`` finds out what an undo would do), and ``reconnect``, by which the undo comes back after a
+   lost connection. A host that is made on another says in ``stands_on`` which wrappers that may be: bench files then
+   name it by ``on`` (``bench_file/guest_checks.py``). What nicbench makes for one run alone (``made_here``) is
+   started by ``stages/hosts.py``; ``statements()`` and ``disclosure()`` are what the report says of it. Hosts are
+   made there once, live, and given to whoever needs them. A wrapper says in ``machine`` which host is the whole
+   machine, and in ``network`` where its interfaces are read and set: a container has few rights inside. Programs of a
+   test run on the host itself; settings of the machine, the inventory and leases (``stages/machine.py``) go to
+   ``host.machine``, those of interfaces to ``host.network``.
+4. Write ``tests/hosts/test_NAME.py``: the same behaviour as ``local``, a timeout, a process whose controller dies.
+5. Write a docstring below each option, and add a section to ``docs/bench-file/hosts.md``; a test compares.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,16 @@
 """The report of one run, made from its run folder alone: one document, written as HTML, PDF and Markdown. Making a
 report never touches a host.
+
+Is one document of typed blocks (``report/document/blocks.py``). ``report/gather.py`` reads the run folder into a
+``Report``; ``report/sections`` has a function for each section, from what is known to blocks;
+``report/layouts/NAME.py`` puts sections in order, so a layout is that file and a name in ``core/report_options.py``.
+``report/html.py``, ``report/pdf`` and ``report/markdown.py`` write the same document; ``document/paper.py`` takes out
+what only a screen needs. Sections make text by ``document/inlines.py``, which makes steering characters in the text
+of others visible, and tables by ``document/tables.py``; their headings begin at level 2. ``document/finishing.py``
+gives names, ids and contents. Charts come from ``report/drawing``, each in two widths with its numbers behind it;
+``charts.js``, ``zoom.js`` and ``tables.js`` let them and the tables answer, and ``make pages`` tries that in a
+browser (``tests/pages/answers.mjs``); the diagram of the testbed from ``report/testbed``. The width of letters is
+known to ``report/glyphs.py`` alone.
 """
 
 from collections.abc import Mapping, Sequence

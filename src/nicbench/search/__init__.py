@@ -1,4 +1,4 @@
-"""Searches: they see ``measure(load, duration)`` and nothing else. Add one by adding a file (CONTRIBUTING.md)."""
+"""Searches: they see ``measure(load, duration)`` and nothing else. Add one by adding a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The interface of formats: from what a tester exports to a sheet with the headings of the method."""
+"""The interface of formats: from what a tester exports to a sheet with the headings of the method.
+
+To add one:
+
+1. Write ``src/nicbench/importing/formats/NAME.py`` with one subclass of ``Format``: it gives a sheet in the words of
+   the method (``frame rate [fps]``) and keeps the places of cells. Its docstring says where the layout is known from;
+   what no public source shows is left out.
+2. Put a file of it in ``tests/importing/golden``, and its results in ``tests/importing/test_formats.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,19 @@
-"""What the ledger is made of: stages of the path, counters at them, and sources that read counters on a host."""
+"""What the ledger is made of: stages of the path, counters at them, and sources that read counters on a host.
+
+To add one:
+
+1. Write ``src/nicbench/measure/ledger/sources/NAME.py`` with one subclass of ``nicbench.measure.ledger.base.Source``:
+   its ``kind``, a line of shell that prints the counters (all sources of a host are one command), and ``read()``,
+   pure, that gives a ``Count`` for each.
+2. A ``Count`` has its ``stage`` on the path and its place in words. Where another counter counts the same frames
+   again, say so: ``also_in`` (strictly a part of it), ``within`` (of one of these, by the version of a driver),
+   ``echo``, ``machine_wide``. A counter that may be of frames that nobody lost is ``beside``, with the reason.
+   ``measure/ledger/losses.py`` takes overlaps off; a contradiction is a fault that the report prints.
+3. A card's counters are lines of ``measure/ledger/sources/drivers.py``: the driver's name for each, its place, and
+   which of the interface's own statistics hold it.
+4. Put a recorded output into ``tests/measure/ledger/golden``. Where frames can be lost there in a lab, lose some:
+   ``tests/measure/ledger/test_places_lab.py``.
+"""
 
 from __future__ import annotations
 

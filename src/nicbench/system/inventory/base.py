@@ -1,4 +1,22 @@
-"""A fact: one command or file, one pure parser, one file in ``facts/`` named after it."""
+"""A fact: one command or file, one pure parser, one file in ``facts/`` named after it.
+
+To add one:
+
+1. Write ``src/nicbench/system/inventory/facts/THEME/NAME.py`` with one subclass of
+   ``nicbench.system.inventory.base.Fact``: its ``kind`` in inventory.json, a pure parser, and ``async read(host,
+   devices)``. Where the host does not say, UnknownFactError with the reason.
+2. ``shape`` says what the plain data is (``core/described.py``): a ``TypedDict`` for named parts, ``dict[str, T]``
+   where the names are not ours (interfaces, sysctls), ``list[T]``. A name ends with its unit; what is to be called
+   otherwise has a ``Label``, what is read best in one line ``OneLine``, what only some machines have
+   ``NotEverywhere``. The report needs no more. ``subjects`` are the lines that it brings to the table of machines,
+   each with its label, its place among the others and a function that tells it from the facts
+   (``system/inventory/subjects.py`` has what these share).
+3. Put recorded outputs into ``tests/system/inventory/golden``, and a line for the parser into
+   ``test_hostile_text.py``.
+
+Options are declared in the same way: a quantity of ``core/quantity.py`` knows its unit, another number is
+``Annotated[int, Unit.FRAMES]``, and ``Field(title=...)`` is its label where its name in words is none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,28 @@
-"""The device under test: it is set up on a testbed, says how frames must be addressed, and counts its drops."""
+"""The device under test: it is set up on a testbed, says how frames must be addressed, and counts its drops.
+
+To add one:
+
+1. Write ``src/nicbench/testbed/duts/NAME.py`` with one subclass of ``nicbench.testbed.duts.base.Dut``, its ``kind``
+   and its ``Options``.
+2. ``async up(testbed, changes)`` sets it up on the host ``testbed.dut`` and its ports, ``testbed.dut_ports``. Make
+   every change by ``changes.set_file`` or ``changes.make``, never directly: the undo, with the old value, is written
+   before the change.
+3. ``addressing(testbed, ip)`` says which addresses frames must carry to pass it from each port to each other; of two
+   ports, forward first, then reverse. ``UsageError`` where it cannot carry this IP version. ``_forwarding.py`` has
+   those of a router, ``testbed/addressing.py`` the ranges of many ports. ``most_ports`` says how many it joins;
+   ``returning()`` addresses frames that come back on their own port, where it sends them so.
+4. A DUT that is a process of ours is started by ``duts/_process.py``, which knows how to end it; ``async failure()``
+   says how it died. ``port_kind`` says what it stands on, where that is not the kernel's interfaces. ``async work()``
+   gives its own record of cycles. ``as_sink()``, with ``can_be_sink``, lets it take every frame, for the tester's
+   ceiling in a lab without a sink.
+5. ``async drops()`` reads cumulative drop counters of its own, for the loss ledger; what its host's kernel counts is
+   read by ``ledger``. ``disclosure()`` gives the settings and command lines that the report prints. Override
+   ``cpus(testbed)`` where it works on others than the lab says.
+6. Write ``tests/testbed/duts/test_NAME.py`` with ``nicbench.hosts.fake.FakeHost`` for what it would run, and a test
+   marked ``lab`` that sends real frames through it and finds the machine as it was afterwards.
+7. Write a docstring below each option, add a section to ``docs/bench-file/duts.md``, and a bench file to
+   ``examples/``; tests look at both.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,17 @@
 """What a kind of share must define: programs, commands of its servers and clients, and needs of the kernel.
 
 A kind's commands are made by pure functions; ``_serving`` and ``_mounting`` run them, with their undo.
+
+To add one:
+
+1. Write ``src/nicbench/testbed/shares/NAME.py`` with one subclass of ``nicbench.testbed.shares.base.ShareKind``:
+   programs with their packages, the commands of its servers and of a mount, and the TCP port on which a server is
+   ready, all by pure functions; what the kernel must have; a statement for the report. Starting, waiting, mounting
+   and the undo are done for it.
+2. What a server leaves in the kernel has its undo in ``Server.undo``. A mount and a server outlive a controller that
+   is killed, until they are undone: what was written through them can then be removed.
+3. Write ``tests/testbed/shares/test_NAME.py`` with the commands to the last word; add a section to
+   ``docs/streams.md`` (a test compares) and its packages to ``packages.debian``.
 """
 
 from __future__ import annotations

@@ -2,6 +2,39 @@
 
 A kind of tester is one file with one subclass of ``TesterKind``: it reads the options of the bench file, says what it
 cannot do, and makes the ``Tester`` that sends the trials.
+
+To add one:
+
+Searches, verdicts, journal and report know a tester only by ``testers/base.py``, so another traffic generator is one
+file. ``trex.py`` is an example on another's API, ``tests/testbed/testers/test_kinds.py`` one of forty lines.
+
+1. Write ``src/nicbench/testbed/testers/NAME.py`` with one subclass of ``nicbench.testbed.testers.base.TesterKind``:
+   its ``kind``, its frozen ``Options``, and ``make(setting)``, which gives a ``Tester`` and touches nothing yet. What
+   it needs beside goes into ``_NAME_*.py``.
+2. In ``cannot`` name each ``Ability`` (``core/traffic.py``) that no trial of it can have, with the reason in words:
+   tests and traffic that need it are then refused with line and column. A method that needs something new of a tester
+   adds an ``Ability``, and names it in ``abilities()``.
+3. A generator with ports of its own gives them in ``own_ports()``, with the MAC addresses that its frames bear; it
+   then stands before a DUT that is not set up by nicbench. Otherwise it works on ``setting.testbed.tester_ports``.
+4. ``Tester.start()`` takes the ports, and says in ``TesterFacts`` what they hold and what the report discloses.
+   NotReadyError (exit status 3) where something is missing, with the next step; never take ports from somebody else
+   unless an option says so.
+5. ``Tester.trial()`` is one trial in the order of RFC 2544 section 23: learning frames on every way and back, settle,
+   transmit, drain, read the counters, settle. It gives a ``Reading`` and judges nothing. ``intended = sent + unsent``
+   and ``sent = received + lost`` always hold; what it did not send is ``unsent_tester``. A count that it does not
+   know is None. EngineError (4) where the generator died or refused.
+6. Latency says its ``source``, ``received_by``, ``resolution_ns``, and ``sample_of`` where not every frame is timed.
+   What the generator says of its own overload goes into ``Health`` (``cpu_share``, ``queue_full``, ``overtime_ns``),
+   each with a threshold in ``core/judging.py``.
+7. ``statements()`` are sentences for the report's first page: what this tester does not measure, and of what it sees
+   a sample.
+8. ``Tester.close()`` gives everything back as it was, also after an error or Ctrl-C, and never raises. Blocking calls
+   of a foreign API belong into a thread.
+9. Write ``tests/testbed/testers/test_NAME.py`` against a stand-in for the generator with a DUT whose rate is known:
+   whole runs by every search; each way in which it can be missing, taken or dying, with the exit status and the ports
+   given back; and the translation of its counters as a pure function.
+10. Write a docstring below each option, add a section to ``docs/bench-file/testers.md``, and a bench file to
+   ``examples/``; tests validate both.
 """
 
 from __future__ import annotations

@@ -3,6 +3,33 @@
 The driver (``tuning/tune.py``) records the old value before the change, verifies by reading back, and refuses or
 reports what could not be set; ``tuning/undo/restore_setting.py`` undoes it by the same ``read`` and ``write``, also
 from another process after a crash. So an item holds nothing but what it was given.
+
+To add one:
+
+An item reads one setting, says what it is to become, and writes it. Recording the old value, verifying, refusing,
+undoing (also after kill -9), dry run and ``tuning.json`` are done for it.
+
+1. Write ``src/nicbench/tuning/items/THEME/NAME.py`` with one subclass of ``nicbench.tuning.items.base.Item``. Its
+   docstring says what is set, and after which source (a page of the kernel's documentation, of a tool). ``kind`` is
+   its key in the bench file, ``Options`` is frozen; ``alone`` names the option that a value alone stands for (``mtu:
+   9000``).
+2. ``scope`` is ``machine`` (once, outside of namespaces), ``namespace``, or ``device``: once for each interface of
+   the test on that host, and then ``Options`` derives from ``DeviceOptions``, whose ``devices`` names others.
+   ``phase`` is when it is applied; ``Phase`` says which order is needed and why.
+3. ``async read(place)`` gives the setting as a flat dict of plain data: ``{"rx": 512, "tx": 512}``. It changes
+   nothing; parsing is a pure function with golden outputs. ``CannotSetError``, with the reason, where this place has
+   no such setting.
+4. ``target_values(now)`` gives of these keys those that are asked for, with the value that each will *read as* once
+   it is set. ``CannotSetError`` where it cannot be (above the maximum), with what could.
+5. ``async write(place, values)`` sets these keys and no other; the undo calls it with the old ones. Wait in it until
+   they hold (a link that comes up again), within a bound. ``is_same(key, one, other)`` where one value is written in
+   several ways.
+6. The undo makes the item again from its options in another process, so an item keeps nothing else. ``apply`` is
+   overridden only where the undo is another one: a process that is held. ``only_checks = True`` for what is never
+   changed: no ``write``; the report says whether it is as asked.
+7. Write ``tests/tuning/items/test_NAME.py`` with ``FakeHost``: applied, verified, undone; what the kernel rounds; a
+   value somebody changed since; what cannot be. Add its options to ``docs/tuning.md``; a test compares. An item of a
+   profile is named in ``tuning/requests.py``, with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,18 @@
-"""An undo: plain data in undo.json, so that another process can do it after a crash, and how it is done."""
+"""An undo: plain data in undo.json, so that another process can do it after a crash, and how it is done.
+
+To add one:
+
+1. Write ``src/nicbench/tuning/undo/NAME.py`` with one subclass of ``nicbench.tuning.undo.base.Undo``: its fields,
+   plain data that another process can act on after a crash, and ``kind: Literal["name"] = "name"``. Names of kinds
+   and fields stay as they are: records of earlier versions are read.
+2. ``async undo(self, host)`` undoes, also where it was done before, and never over what somebody else changed since:
+   then it gives a sentence, and leaves it alone. HostError where it fails. As one shell command, a host by ssh can do
+   it by itself once it hears nothing of us.
+3. One that writes old values back derives from ``ValueUndo``: ``write_old`` is then foreseen before the change is
+   made. ``ends_with_lease``, ``can_be_scripted`` and ``retried_after`` say what the dry run (``tuning/dry_undo.py``)
+   and the order of undoing need to know of it.
+4. Add one to ``tests/tuning/golden/undo.json``; a test compares the kinds in it with those that there are.
+"""
 
 from __future__ import annotations
 
