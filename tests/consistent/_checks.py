@@ -187,6 +187,7 @@ def verdicts_agree(whole: Whole) -> Iterator[str]:
         kind = ResultVerdict.ADJUSTED if "are adjusted" in paragraph else ResultVerdict.DISTURBED
         said = {
             sum(one.verdict is kind and not one.contradicted_by for one in summary.counted),
+            sum(one.verdict is kind for one in summary.counted),
             sum(one.verdict not in RELIABLE for one in summary.counted),
         }
         if int(total) != len(summary.counted) or int(count) not in said:

@@ -113,7 +113,7 @@ def _is_bounded(cell: str, value: Bounded, factor: float) -> bool:
     if value.value is None:
         printed = numbers_in(cell)
         if value.loss_floor is not None:
-            return not printed or printed[0].is_of(100.0 * value.loss_floor.ratio)
+            return not printed or is_near(printed[0], 100.0 * value.loss_floor.ratio, 0.0)
         if value.upper is not None and printed:
             return "<" in cell and printed[0].is_of(value.upper / factor)
         return not printed
