@@ -36,7 +36,7 @@ class TrialMaker(Maker[Trial, TrialRequest]):
         super().__init__(log)
         self._setup = setup
         self._thresholds = thresholds
-        self._surroundings = Surroundings(setup.dut, setup.ledger, setup.health)
+        self._surroundings = Surroundings(setup.dut, setup.ledger, setup.health, setup.monitors)
         self._learner = Learner(setup, log.bus)
         self._drain_s = max(map(_drain_after, log.journaled.values()), default=0.0)
 
